@@ -23,6 +23,7 @@ from shiftwork.errors import (
     DependencyCycleError,
     DuplicateNameError,
     EncryptionKeyError,
+    FlowError,
     HistoryError,
     JobCancelledError,
     JobError,
@@ -43,10 +44,12 @@ from shiftwork.errors import (
     SchemaVersionError,
     ShiftworkError,
     SignatureError,
+    StepError,
     StoreBusyError,
     StoreError,
     StoreFullError,
     StoreUnavailableError,
+    UnknownFlowError,
     UnknownJobError,
     UnknownNodeError,
     UnknownOptionError,
@@ -56,6 +59,7 @@ from shiftwork.errors import (
     UnknownWorkerError,
     nearest,
 )
+from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import JobOptions
 from shiftwork.handles.redaction import Secret
@@ -70,6 +74,8 @@ __all__ = [
     "DependencyCycleError",
     "DuplicateNameError",
     "EncryptionKeyError",
+    "Flow",
+    "FlowError",
     "GiveUp",
     "HistoryError",
     "Job",
@@ -101,10 +107,12 @@ __all__ = [
     "ShiftworkError",
     "SignatureError",
     "Snooze",
+    "StepError",
     "StoreBusyError",
     "StoreError",
     "StoreFullError",
     "StoreUnavailableError",
+    "UnknownFlowError",
     "UnknownJobError",
     "UnknownNodeError",
     "UnknownOptionError",

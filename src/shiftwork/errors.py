@@ -21,6 +21,9 @@
     │   ├── PayloadEncodingError        a value that cannot be encoded
     │   ├── PayloadDecodingError        stored bytes that no longer fit the function
     │   └── ResultEncodingError         a return value that cannot be encoded
+    ├── FlowError                     calls that cannot be one flow, or a flow that is broken
+    │   └── UnknownFlowError            no flow has this id, or it was pruned
+    ├── StepError                     a step of a durable function that cannot be run or kept
     ├── JobError                      an error about one job
     │   ├── UnknownJobError             no job has this id, or it was pruned
     │   ├── JobStateError               the job's status does not allow this
@@ -132,6 +135,18 @@ class ResultEncodingError(PayloadError):
     """A return value cannot be encoded."""
 
 
+class FlowError(ShiftworkError):
+    """Calls cannot be added as one flow, or a flow is broken."""
+
+
+class UnknownFlowError(FlowError):
+    """No flow has this id."""
+
+
+class StepError(ShiftworkError):
+    """A step of a durable function cannot be run or kept. Another attempt would not help."""
+
+
 class JobError(ShiftworkError):
     """The root of errors about one job."""
 
@@ -230,6 +245,8 @@ _ELSEWHERE = {
     "keep_completed_seconds": "result_ttl keep_result result_expires retention ttl expires",
     "concurrency_key": "lock lock_key group_key concurrency_group",
     "unique_key": "unique singleton dedup_key dedupe_key idempotency_key queueing_lock lock_key job_key",
+    "expires_seconds": "expires expiration expire_in expires_in time_to_live valid_until deadline",
+    "tags": "tag labels",
     "payload": "args kwargs arguments data body params parameters",
     "job_id": "id task_id _job_id custom_id",
     "enabled": "active is_active disabled paused",

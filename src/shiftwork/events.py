@@ -27,6 +27,7 @@ NAMES: Final = {
     "job.failed": "a run of a job failed; 'job.dead' follows if it was the last",
     "job.dead": "a job went to the dead-letter queue",
     "job.lost": "an instance vanished while running a job; the job runs again",
+    "jobs.expired": "jobs were cancelled because they were not started in time; one event for all within a minute",
     "jobs.amended": "a person or a program cancelled, retried or discarded jobs",
     "job.inspected": "a person looked at what a running job is doing",
     "job.triggered": "a person or a program triggered a worker",

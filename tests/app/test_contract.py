@@ -48,6 +48,7 @@ def test_values_of_the_enumerations() -> None:
     }
     assert {mode.name for mode in WorkerExecutionMode} == {"SCHEDULED", "TRIGGERED", "CONTINUOUS"}
     assert {status.value for status in JobStatus} == {
+        "waiting",
         "scheduled",
         "queued",
         "processing",

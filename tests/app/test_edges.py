@@ -299,7 +299,7 @@ async def test_a_schedule_survives_a_job_that_cannot_be_read(tmp_path: Path) -> 
 
     def damage() -> None:
         with closing(sqlite3.connect(tmp_path / "shiftwork.db", timeout=DEADLINE)) as database, database:
-            assert database.execute("UPDATE jobs SET cause = x'00ff' WHERE status = 2").rowcount == 1
+            assert database.execute("UPDATE jobs SET cause = x'00ff' WHERE status = 3").rowcount == 1
 
     async with started(app):
         await eventually(lambda: len(ran) > 0, "the first run")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from shiftwork import Breaker, JobPriority, JobStatus, UnknownPoolError
-from shiftwork.core.admission import Wait
+from shiftwork.core.admission import Obstacle
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.views.explanation import Explanation
 from tests.runtime.stage import Act, Stage
@@ -45,7 +45,7 @@ class Cast:
         assert explanation.job_id == job_id
         return explanation
 
-    async def only_wait(self, job_id: str) -> Wait:
+    async def only_wait(self, job_id: str) -> Obstacle:
         explanation = await self.explain(job_id)
         (wait,) = explanation.waits
         assert wait.why in explanation.text

@@ -41,6 +41,7 @@ from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.messages import NodeFrame, Setup, Start
 from shiftwork.runtime.processes.remote_runner import RemoteRunner
 from shiftwork.store.memory import MemoryStore
+from shiftwork.testing.contexts import MadeValues
 from tests.runtime.stage import DEADLINE, Act, Stage, eventually, started
 from tests.runtime.test_processes import claimed
 
@@ -119,7 +120,7 @@ async def test_a_run_learns_nothing_that_happens_after_its_start(stage: Stage, c
     assert act.contexts[2].last_error == "RuntimeError: act failed"
 
 
-class Witness:
+class Witness(MadeValues):
     """A worker's function, as a process of a pool knows it."""
 
     config = WorkerConfig(name="nap")
@@ -128,6 +129,7 @@ class Witness:
     schema: bytes | None = None
 
     def __init__(self) -> None:
+        super().__init__()
         self.seen: list[Context] = []
 
     async def function(self, ctx: Context) -> None:

@@ -312,3 +312,36 @@ def test_a_context_for_a_function_that_is_called_directly(app: WorkerOrchestrato
     assert [line.message for line in context.logged] == ["here"]
     with pytest.raises(JobStateError, match="make_context"):
         context.transaction()
+
+
+async def test_a_durable_function_is_called_with_a_made_context() -> None:
+    app = WorkerOrchestrator("memory://")
+
+    @app.task
+    async def other(n: int) -> None: ...
+
+    @app.task
+    async def work(ctx: Context) -> list[Any]:
+        got: list[Any] = [await ctx.step("double", lambda n: 2 * n, 4)]
+        await ctx.sleep(days=3)
+        got.append(await ctx.wait_for("approval"))
+        await ctx.enqueue_flow(other.call(n=1), other.call(n=2))
+        try:
+            await ctx.wait_for("never", timeout_seconds=60)
+        except TimeoutError:
+            got.append("late")
+        return got
+
+    context = make_context(signals={"approval": {"by": "ann"}}, now=0)
+    assert await work(context) == [8, {"by": "ann"}, "late"]
+    assert context.steps == ["double", "sleep", "wait for approval", "wait for never"]
+    assert [call.worker.name for call in context.calls] == ["other", "other"]
+    with pytest.raises(JobStateError, match=r"waits for signal 'approval', for ever: make_context\(signals="):
+        await work(make_context())
+
+    @app.task
+    def plain(ctx: Context) -> Any:
+        ctx.blocking.sleep("1h")
+        return ctx.blocking.step("one", lambda: ctx.blocking.wait_for("approval"))
+
+    assert plain(make_context(signals={"approval": 1})) == 1

@@ -37,7 +37,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def _fill(site: Site) -> None:
-    eventually(lambda: len(site.ask("workers")["workers"]) == 10)
+    eventually(lambda: len(site.ask("workers")["workers"]) == 13)
     eventually(lambda: site.ask("nodes")["nodes"])
     for number in range(40):
         site.enqueue("send_mail", to=f"customer-{number}@example.org")

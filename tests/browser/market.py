@@ -82,6 +82,26 @@ async def long_report(ctx: Context, pages: int) -> int:
     return pages
 
 
+@app.task(pool="mail")
+async def render_page(n: int) -> str:
+    """Draw a page."""
+    return f"page {n}"
+
+
+@app.task(pool="mail")
+async def bind_book(ctx: Context, pages: list[str]) -> str:
+    """Bind pages, once a person has seen them."""
+    cover = await ctx.step("draw the cover", lambda: "a blue cover")
+    approval = await ctx.wait_for("approval", timeout_seconds=3_600)
+    return f"{len(pages)} pages in {cover}, approved by {approval['by']}"
+
+
+@app.task(pool="mail")
+async def make_book(ctx: Context, pages: int) -> None:
+    """Add a flow."""
+    await ctx.enqueue_flow(bind_book.call(pages=[render_page.call(n=n).output for n in range(pages)]))
+
+
 class Customer(Struct):
     """Who orders."""
 

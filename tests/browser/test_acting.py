@@ -1,6 +1,7 @@
 """What a person does in the dashboard happens."""
 
 import re
+from typing import Any
 
 from playwright.sync_api import Page, expect
 
@@ -155,6 +156,24 @@ def test_filters_are_in_the_address_and_bulk_actions_count_first(watched: Watche
     press(page, f"Cancel all {waiting} jobs")
     expect(page.get_by_text("No matching jobs")).to_be_visible()
     assert node.ask("jobs?status=scheduled&worker=send_mail")["jobs"] == []
+
+
+def test_a_tag_leads_to_all_jobs_that_have_it(watched: Watched, node: Site) -> None:
+    def add(to: str, **more: Any) -> str:
+        added = node.act("jobs", worker="send_mail", payload={"to": to}, delay_seconds=7_200, **more)
+        return str(added["job"]["id"])
+
+    first = add("tag-one", tags=["spring", "one"], expires_seconds=60, max_retries=9, timeout_seconds=90)
+    add("tag-two", tags=["spring"])
+    add("tag-none")
+    page = watched.open(f"jobs/{first}")
+    for text in ("if it has not started", "9 at most, for this job", "for this job"):
+        expect(page.get_by_text(text).first).to_be_visible()
+    page.get_by_role("link", name="spring").click()
+    expect(page).to_have_url(re.compile("tag=spring"))
+    expect(page.get_by_label("Tag", exact=True)).to_have_value("spring")
+    expect(page.get_by_role("row").filter(has_text="tag-two")).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="tag-none")).to_have_count(0)
 
 
 def test_chosen_jobs_stay_chosen_while_the_list_moves(watched: Watched, node: Site) -> None:

@@ -238,3 +238,25 @@ def test_system_theme_is_followed(watched: Watched) -> None:
     expect(page.get_by_role("button", name="Theme: light")).to_be_visible()
     page.get_by_role("button", name="Theme: light").click()
     expect(body).to_have_css("background-color", DARK)
+
+
+def test_flow_is_drawn_as_it_runs_and_goes_on_by_a_signal(watched: Watched, node: Site, axe: str) -> None:
+    book = node.enqueue("make_book", pages=3)
+    eventually(lambda: any(flow["id"] == book and flow["ended"] == 3 for flow in node.ask("flows")["flows"]))
+    page = watched.open("flows")
+    expect(page.get_by_text("1 scheduled, 3 completed")).to_be_visible()
+    assert violations(page, axe) == []
+    page.get_by_role("link", name=book[6:18]).click()
+    expect(page.get_by_role("link", name="render_page 3: 3 completed")).to_be_visible()
+    assert violations(page, axe) == []
+    page.get_by_role("link", name="bind_book scheduled: 1 scheduled").click()
+    expect(page.get_by_role("list", name="Steps")).to_contain_text("draw the cover")
+    page.get_by_role("button", name="Send approval").click()
+    page.get_by_role("dialog").get_by_label("Value, in JSON").fill('{"by": "ann"}')
+    page.get_by_role("dialog").get_by_role("button", name="Send").click()
+    expect(page.get_by_role("region", name="result", exact=True)).to_contain_text(
+        "3 pages in a blue cover, approved by ann"
+    )
+    page.get_by_role("link", name=book[6:18]).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("completed")
+    expect(page.get_by_role("list", name="Critical path")).to_contain_text("render_page")

@@ -51,6 +51,24 @@ def test_enqueue_with_options(shop: Terminal) -> None:
     assert "for later" in shop.ok("enqueue", "resize", "path=c", "--delay", "90")
 
 
+def test_a_job_with_tags_limits_and_an_expiry_is_added_shown_found_and_changed(shop: Terminal) -> None:
+    limits = ("--max-retries", "7", "--timeout", "2m", "--expires", "1h")
+    job = shop.json("enqueue", "resize", "path=a", *limits, "--tag", "red", "--tag", "acme")["job"]
+    shop.ok("enqueue", "resize", "path=b", "--tag", "blue")
+    assert (job["tags"], job["expires_at"] > job["created_at"]) == (["red", "acme"], True)
+    whole = shop.json("job", job["id"])["job"]
+    assert (whole["max_retries"], whole["timeout_seconds"]) == (7, 120.0)
+    told = shop.ok("job", job["id"])
+    for line in ("red, acme", "7 at most, for this job", "120 s, for this job", "if it has not started"):
+        assert line in told
+    assert re.search(r"it expires in \d+ min if it has not started", shop.ok("explain", job["id"]))
+    assert [one["id"] for one in shop.json("jobs", "--tag", "acme")["jobs"]] == [job["id"]]
+    assert shop.json("cancel", "--waiting", "--tag", "red", "--yes")["changed_count"] == 1
+    assert shop.json("jobs", "--tag", "blue")["jobs"][0]["status"] == "queued"
+    assert "tags has the tag ' red'" in shop.refused("enqueue", "resize", "path=c", "--tag", " red")
+    assert "timeout_seconds must be a time above 0" in shop.refused("enqueue", "resize", "path=c", "--timeout", "0")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

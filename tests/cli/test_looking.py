@@ -11,13 +11,15 @@ import pytest
 from msgspec import msgpack, to_builtins
 
 from shiftwork import JobStatus, WorkerOrchestrator
-from shiftwork.core.model import LogLine
+from shiftwork.core.flow_graph import FlowJob, draw
+from shiftwork.core.model import FlowRecord, LogLine
 from shiftwork.handles.call import new_job
 from shiftwork.handles.codec import Packed
 from shiftwork.handles.options import Options
 from shiftwork.serve.loading import load_app
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.transfer.rekeying import Rekeyed
+from shiftwork.views.shapes.flows import whole_flow_shape
 from shiftwork.views.shapes.jobs import log_shape, stack_shape
 from shiftwork.views.stack import JobStack
 from tests.cli.terminal import URL, Terminal, in_shop
@@ -387,7 +389,12 @@ def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Pa
         {"nodes": [node | {"failing": [{"pool": "", "error": ""}]}], "failing": [{"node": "", "error": ""}]},
         drained,
         *(shop.json(*words) for words in (["status"], ["jobs"], ["dead"], ["events"], ["explain", job_id])),
+        shop.json("send", job_id, "go", "1"),
         *(shop.json("job", one) for one in (job_id, dead[0])),
+        to_builtins(
+            whole_flow_shape(FlowRecord("", 0.0, {}), draw([FlowJob(id="", worker="", status=JobStatus.DEAD)]))
+        ),
+        shop.json("flows"),
         json.loads(shop.run("doctor", "--json").stdout),
         shop.json("enqueue", "fetch"),
         shop.json("disable", "fetch"),

@@ -12,9 +12,9 @@ from shiftwork.core.admission import (
     Gates,
     Head,
     Lane,
+    Obstacle,
     RateLimit,
     Running,
-    Wait,
     choose,
     explain,
     may_start,
@@ -48,7 +48,7 @@ def facts(*lanes: Lane, gates: list[Gates], served: set[str] | None = None, **mo
     )
 
 
-def wait(worker: str, known: Facts, head: Head = HEAD, now: float = NOW) -> Wait | None:
+def wait(worker: str, known: Facts, head: Head = HEAD, now: float = NOW) -> Obstacle | None:
     first = may_start(worker, head, known, now)
     assert (first is None) == (not explain(worker, head, known, now))
     return first
@@ -69,7 +69,7 @@ class TestGates:
 
     def test_a_paused_pool(self) -> None:
         known = facts(gates=[Gates(worker="b")], pools={"default": PoolDoc(paused=True, reason="deploy", since=5.0)})
-        assert wait("b", known) == Wait("paused", "default", "pool default is paused: deploy", since=5.0)
+        assert wait("b", known) == Obstacle("paused", "default", "pool default is paused: deploy", since=5.0)
 
     def test_a_disabled_worker(self) -> None:
         found = wait("b", facts(lane("b", enabled=False, reason="5 failures"), gates=[]))
@@ -99,7 +99,7 @@ class TestBreakers:
 
     def test_open(self) -> None:
         found = wait("b", self.known(until=NOW + 1))
-        assert found == Wait("breaker", "smtp", "breaker smtp is open", until=NOW + 1, since=NOW - 50)
+        assert found == Obstacle("breaker", "smtp", "breaker smtp is open", until=NOW + 1, since=NOW - 50)
         assert wait("c", self.known(until=NOW + 1)) is None
 
     def test_closed(self) -> None:
@@ -216,7 +216,7 @@ class TestConflicts:
 
     def test_beside_a_running_one(self) -> None:
         found = wait("b", facts(lane("a", running=1), gates=[*self.gates]))
-        assert found == Wait("blocked", "a", "blocked by a, which is running on i-1", since=950.0)
+        assert found == Obstacle("blocked", "a", "blocked by a, which is running on i-1", since=950.0)
 
     @pytest.mark.parametrize(
         ("ahead", "held"),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.landing import landing
 from shiftwork.core.model import SECONDS_A_DAY, Claimed, JobStatus, Outcome, Retry, WorkerConfig
 from shiftwork.core.retry import (
@@ -57,9 +58,9 @@ def test_every_outcome_is_of_its_job(kind: EndKind) -> None:
 
 
 @pytest.mark.parametrize("kind", EndKind)
-def test_every_end_but_success_and_handing_back_is_reported(kind: EndKind) -> None:
+def test_every_end_of_a_run_but_success_and_handing_back_is_reported(kind: EndKind) -> None:
     outcome = settled(kind, error="boom", traceback="at line 1")
-    if kind in {EndKind.RETURNED, EndKind.DRAINED, EndKind.SNOOZED}:
+    if kind in {EndKind.RETURNED, EndKind.DRAINED, EndKind.SNOOZED, EndKind.EXPIRED}:
         assert outcome.report is None
         return
     report = outcome.report
@@ -282,6 +283,12 @@ class TestBackoff:
         seconds = backoff(retry, attempt, rand)
         assert isfinite(seconds)
         assert 0 <= seconds <= retry.max_seconds * (1 + retry.jitter)
+
+
+def test_a_job_that_was_claimed_too_late_is_cancelled_as_if_it_had_not_been_claimed() -> None:
+    outcome = settled(EndKind.EXPIRED, claimed(attempt=1))
+    assert (outcome.status, outcome.error, outcome.attempt) == (JobStatus.CANCELLED, EXPIRED, 0)
+    assert (outcome.keep_until, outcome.verdict) == (NOW + SECONDS_A_DAY, "neutral")
 
 
 @pytest.mark.parametrize("hand_backs", [0, 1, HAND_BACK_LIMIT, HAND_BACK_LIMIT + 1])

@@ -41,7 +41,7 @@ def test_which_status_allows_which_change(status: JobStatus, changes: set[Change
 
 
 def test_due_jobs_are_queued_and_later_ones_scheduled() -> None:
-    waiting = [JobStatus.waiting(run_at, 100.0) for run_at in (99.0, 100.0, 100.001)]
+    waiting = [JobStatus.by_time(run_at, 100.0) for run_at in (99.0, 100.0, 100.001)]
     assert waiting == [JobStatus.QUEUED, JobStatus.QUEUED, JobStatus.SCHEDULED]
 
 
@@ -55,6 +55,13 @@ def test_the_lua_counts_as_core_does() -> None:
 
 def test_the_drawing_of_the_sqlite_tables_counts_as_core_does() -> None:
     text = files("shiftwork.store.sqlite").joinpath("schema.sql").read_text(encoding="utf-8")
+    drawn = re.search(r"^--   (0 scheduled .+)$", text, re.MULTILINE)
+    assert drawn is not None
+    assert drawn[1].split("   ") == [f"{number} {status}" for status, number in NUMBERS.items()]
+
+
+def test_the_drawing_of_the_postgres_tables_counts_as_core_does() -> None:
+    text = files("shiftwork.store.postgres").joinpath("migrations/0001_tables.sql").read_text(encoding="utf-8")
     drawn = re.search(r"^--   (0 scheduled .+)$", text, re.MULTILINE)
     assert drawn is not None
     assert drawn[1].split("   ") == [f"{number} {status}" for status, number in NUMBERS.items()]

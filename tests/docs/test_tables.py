@@ -19,6 +19,7 @@ from shiftwork.core.model import JobFilter, PoolConfig, WorkerConfig
 from shiftwork.events import NAMES
 from shiftwork.handles.options import JobOptions
 from shiftwork.sim.tables import NodeTable, TargetTable, WorkerTable
+from shiftwork.views import flow_waits
 
 CODE = re.compile(r"`([^`]+)`")
 
@@ -110,8 +111,8 @@ def test_context(docs: Path) -> None:
 
 
 def test_why_a_job_waits(docs: Path) -> None:
-    source = inspect.getsource(admission) + inspect.getsource(explanations)
-    assert set(codes(rows(docs / "rules.md", "code"))) == set(re.findall(r"\bWait\(\s*\"(\w+)\"", source))
+    source = "".join(map(inspect.getsource, (admission, explanations, flow_waits)))
+    assert set(codes(rows(docs / "rules.md", "code"))) == set(re.findall(r"\bObstacle\(\s*\"(\w+)\"", source))
 
 
 def test_health_problems(docs: Path) -> None:

@@ -18,6 +18,7 @@ from shiftwork import Context, Job, JobStatus, StoreUnavailableError, WorkerOrch
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.engine.engine import Engine
+from shiftwork.runtime.engine.reserve import Reserve
 from shiftwork.runtime.node.node import Node
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
@@ -203,6 +204,11 @@ def engine_of(app: WorkerOrchestrator) -> Engine:
 def limit_jobs(engine: Engine, most: int) -> None:
     """Let the instance be replaced after so many jobs."""
     engine._claimer._pool = replace(engine.pool, max_jobs_per_instance=most)
+
+
+def reserve_of(engine: Engine) -> Reserve:
+    """The jobs that the engine has claimed ahead."""
+    return engine._claimer._reserve
 
 
 def leads(app: WorkerOrchestrator) -> bool:

@@ -13,7 +13,9 @@ from typing import Any, cast
 import pytest
 from msgspec import msgpack
 
+from shiftwork.core.job_parts import OwnOptions
 from shiftwork.core.model import Claimed, WorkerConfig
+from shiftwork.core.own_options import pack
 from shiftwork.core.retry import End, EndKind
 from shiftwork.runtime import machine
 from shiftwork.runtime.clock import ManualClock, SystemClock
@@ -30,6 +32,7 @@ from shiftwork.runtime.processes.process import Process
 from shiftwork.runtime.processes.quarantine import LONG_SECONDS, LONGEST_WAIT_SECONDS, Quarantine
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
 from shiftwork.store.memory import MemoryStore
+from shiftwork.testing.contexts import MadeValues
 
 
 def claimed(number: int = 1, **changes: Any) -> Claimed:
@@ -129,13 +132,14 @@ async def test_a_connection_that_a_job_has_closed_ends_quietly() -> None:
     theirs.close()
 
 
-class Callee:
+class Callee(MadeValues):
     config = WorkerConfig(name="nap")
     is_async = True
     retry_rule = None
     schema: bytes | None = None
 
     def __init__(self) -> None:
+        super().__init__()
         self.ran: list[int] = []
 
     async def function(self, number: int) -> None:
@@ -194,6 +198,27 @@ async def test_what_the_node_has_withdrawn_is_not_begun(
     await a_while()
     assert callee.ran == [3]
     assert page.begun == 3
+    instance.link.close()
+
+
+async def test_a_process_runs_a_job_with_the_job_s_own_limits(
+    ends: tuple[socket.socket, socket.socket], page: BegunPage
+) -> None:
+    theirs, ours = ends
+    seen: list[tuple[int, float | None]] = []
+
+    class Looking(Callee):
+        def bind(self, _payload: bytes, context: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+            seen.append((context.worker.max_retries, context.timeout_seconds))
+            return super().bind(_payload, context)
+
+    instance = Instance(ours, page)
+    instance.serve({"nap": Looking()}, no_store, Surroundings(), alone=False)
+    own = pack(OwnOptions(max_retries=9, timeout_seconds=7.0))
+    told(theirs, Start(claimed(1, options=own), 1), Start(claimed(2), 2))
+    await asyncio.sleep(0.05)
+    await a_while()
+    assert seen == [(9, 7.0), (3, 60.0)]
     instance.link.close()
 
 

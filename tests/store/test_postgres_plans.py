@@ -12,7 +12,6 @@ import pytest
 
 from shiftwork.core.model import JobFilter, JobStatus, Outcome
 from shiftwork.store.postgres import queries, sql
-from shiftwork.store.postgres.find import _COLUMNS
 from shiftwork.store.postgres.rows import new_columns, outcome_columns
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.testing.acts import NOW, claim, finish, job, succeeded
@@ -53,9 +52,12 @@ def arguments(text: str) -> Any:
             "ids": ["1"],
             "workers": ["w", "v"],
             "pools": ["p", "p"],
-            "statuses": [0, 5],
+            "statuses": [0, 6],
+            "tag": "t",
+            "flow": "f",
+            "created_at": NOW,
         }
-        carried = re.findall(r"%\((?:old_)?(?:payload|result|progress|error|attempts)\)", text)
+        carried = re.findall(r"%\((?:old_)?(?:payload|result|progress|error|attempts|steps|signals)\)", text)
         values |= {name[2:-1]: None for name in carried}
         return values | {"pool": "p", "error": "e", "id": "1"}
     kinds = {"int": 1, "float8": 1.0, "bytea[]": ["\\x"], "bigint[]": [1]}
@@ -73,7 +75,7 @@ async def test_a_statement_uses_the_index_it_names(db: tuple["psycopg.Connection
         await store.close()
         conn.execute(f'VACUUM ANALYZE "{schema}".jobs')
     wanted = "j.pool = %(pool)s AND position(%(error)s in j.error) > 0"
-    text = queries.statements(schema)[name].replace("{columns}", _COLUMNS).replace("{wanted}", wanted)
+    text = queries.statements(schema)[name].replace("{wanted}", wanted)
     args = [str(arg) if name == "place_of" else arg for arg in arguments(text)] if "%(" not in text else arguments(text)
     steps = "\n".join(row[0] for row in conn.execute(f"EXPLAIN {text}".encode(), args))
     used = {one or other for one, other in INDEX.findall(steps)}

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from shiftwork.core.model import Discard, JobFilter, JobRecord, JobStatus, Requeue
+from shiftwork.core.job_parts import Need, Signal, Step
+from shiftwork.core.model import SECONDS_A_DAY, Cancel, Discard, JobFilter, JobRecord, JobStatus, Requeue
 from shiftwork.errors import LifecycleError, StoreUnavailableError, UnknownStoreError
 from shiftwork.store.protocol import Store
 from shiftwork.store.redis import add_batcher, scripts
@@ -161,6 +162,35 @@ async def test_what_is_pruned_leaves_no_key(store: Store, valkey_server: Server)
     await store.close()
 
 
+async def test_a_flow_that_is_pruned_leaves_no_key(store: Store, valkey_server: Server) -> None:
+    def keys() -> set[bytes]:
+        return set(valkey_server.ask("KEYS", "*"))
+
+    async def run(flow: str, *, many: int) -> None:
+        first, last = f"{flow} first", f"{flow} last"
+        tagged: dict[str, Any] = {"flow": flow, "tags": (f"t{flow}",), "options": b"own", "expires_at": NOW + 9}
+        middle = [job(f"{flow} {n}", needs=(Need(first),), **tagged) for n in range(many)]
+        end = job(last, needs=tuple(Need(one.id) for one in middle), **tagged)
+        given_up = job(f"{flow} cancelled", needs=(Need(first),), **tagged)
+        await add(store, end, *middle, given_up, job(first, **tagged))
+        await store.amend([given_up.id], Cancel(), NOW)
+        while claimed := await claim(store, 50):
+            for one in claimed:
+                await store.keep_step(one.id, one.fence, Step(1, "step", b"r", NOW, NOW))
+                await store.send(one.id, Signal("go", b"", NOW), NOW)
+            await finish(store, *(succeeded(one, keep_until=NOW, result=b"r") for one in claimed))
+        assert await store.prune(1_000, NOW + SECONDS_A_DAY) == many + 3
+
+    await run("one", many=1)
+    before = keys()
+    await run("many", many=100)
+    assert keys() == before
+    assert await store.flows() == []
+    sizes = [valkey_server.ask("HLEN", key) for key in before if valkey_server.ask("TYPE", key) == b"hash"]
+    assert max(sizes) < 20, "no field is left behind, either"
+    await store.close()
+
+
 async def test_the_newest_completed_jobs_are_kept_and_the_others_leave_no_key(
     valkey_url: str, valkey_server: Server, place: str
 ) -> None:
@@ -213,6 +243,32 @@ async def test_more_than_fits_into_one_script_is_added_in_several(
     monkeypatch.setattr(add_batcher, "MAX_SCRIPT_JOBS", 10)
     assert [added.created for added in await store.add([job(f"{n % 30}") for n in range(35)], NOW)] == (
         [True] * 30 + [False] * 5
+    )
+    await store.close()
+
+
+async def test_a_flow_that_does_not_fit_into_one_script_waits_for_its_needs(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(add_batcher, "MAX_SCRIPT_JOBS", 4)
+    chain = [job(f"{n}", needs=(Need(f"{n + 1}"),)) for n in range(9)]
+    end = job("end", needs=tuple(Need(one.id) for one in chain))
+    answers = await store.add([end, *chain, job("9"), job("end")], NOW)
+    assert [added.id for added in answers] == ["end", *"0123456789", "end"]
+    assert sum(added.created for added in answers) == 11
+    for id in "9876543210":
+        assert await claim_ids(store) == [id]
+        await finish(store, succeeded((await get(store, id)).claimed()))
+    assert await claim_ids(store) == ["end"]
+    await store.close()
+
+
+async def test_a_circle_that_does_not_fit_into_one_script_is_kept(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(add_batcher, "MAX_SCRIPT_JOBS", 1)
+    assert all(
+        added.created for added in await store.add([job("1", needs=(Need("2"),)), job("2", needs=(Need("1"),))], NOW)
     )
     await store.close()
 
@@ -309,7 +365,40 @@ async def test_a_damaged_record_is_counted_once_wherever_it_stood(
     assert (numbers.dead, numbers.queued, numbers.processing, numbers.scheduled) == (4, 0, 0, 0)
     await store.amend(["done", "running", "waits", "later"], Discard(), NOW)
     left = {key.partition(b"}:")[2] for key in valkey_server.ask("KEYS", "*")}
-    assert not left & {b"keyed", b"groups", b"end", b"due", b"done", b"all:w", b"run:w", b"k:1:w:k", b"st:5"}
+    assert not left & {b"keyed", b"groups", b"end", b"due", b"done", b"all:w", b"run:w", b"k:1:w:k", b"st:6"}
+    await store.close()
+
+
+@pytest.mark.parametrize("damage", ["s", "i", "gone"])
+async def test_a_damaged_record_meets_the_needs_that_any_end_meets(
+    store: Store, valkey_server: Server, place: str, damage: str
+) -> None:
+    await add(store, job("1", flow="f", tags=("t",)), job("2", flow="f", needs=(Need("1"),)))
+    await add(store, job("3", flow="f", needs=(Need("1", whatever=True),)))
+    spoil(valkey_server, place, "1", damage)
+    await store.get(["1"])
+    await store.promote(10, NOW)
+    assert await statuses(store, "1", "2", "3") == ["dead", "waiting", "queued"]
+    [flow] = await store.flows()
+    assert flow.counts == {"dead": 1, "waiting": 1, "queued": 1}
+    assert [one.id for one in await store.find(JobFilter(tag="t"))] == ["1"]
+    assert not (await store.amend(["1"], Discard(), NOW))[0].ok, "another job waits for it"
+    await store.close()
+
+
+@pytest.mark.parametrize("damage", ["s", "i", "gone"])
+async def test_a_damaged_record_that_waits_is_buried_when_it_is_released(
+    store: Store, valkey_server: Server, place: str, damage: str
+) -> None:
+    await add(store, job("1", flow="f"), job("2", flow="f", needs=(Need("1"),), expires_at=NOW + 9), job("3"))
+    spoil(valkey_server, place, "2", damage)
+    await finish(store, *(succeeded(one, keep_until=NOW) for one in await claim(store)))
+    assert await statuses(store, "1", "2", "3") == ["completed", "dead", "completed"]
+    assert (await store.promote(10, NOW + 9)).moved == 0
+    assert [added.ok for added in await store.amend(["2"], Discard(), NOW)] == [True]
+    assert await store.prune(10, NOW) == 2
+    left = {key.partition(b"}:")[2] for key in valkey_server.ask("KEYS", "*")}
+    assert not left & {b"flows", b"flow:f", b"flow", b"expiring", b"st:2", b"unmet:2", b"need:1", b"state", b"info"}
     await store.close()
 
 
@@ -351,7 +440,7 @@ async def test_a_record_without_payload_is_found_dead(store: Store, valkey_serve
 
 
 def test_the_layout_is_what_the_scripts_say() -> None:
-    assert struct.calcsize("<BBHIIddddd") == 52
+    assert struct.calcsize("<BHHIIddddd") == 53
 
 
 async def test_opening_twice_at_once_is_opening_once(valkey_url: str, place: str) -> None:
@@ -367,12 +456,14 @@ async def test_opening_twice_at_once_is_opening_once(valkey_url: str, place: str
 
 
 async def a_day(url: str, place: str) -> None:
-    """Add, claim and finish plain jobs, one and many at a time, with and without results, in two pools."""
+    """Add, claim and finish plain jobs, one and many at a time, with and without results, in two pools and a flow."""
     store = open_store(f"{url}?keep=100", namespace=place)
     await store.open()
     await beat(store, "i", "i2")
     for n in range(3):
-        await store.add([job(f"{n} {k}", pool="pq"[n % 2], head_start=float(n)) for k in range(1 + 6 * n)], NOW + n)
+        more: dict[str, Any] = {"flow": "f", "tags": ("t",)} if n == 1 else {}
+        new = [job(f"{n} {k}", pool="pq"[n % 2], head_start=float(n), **more) for k in range(1 + 6 * n)]
+        await store.add(new, NOW + n)
     for n, (instance, pool, many) in enumerate([("i", "p", 3), ("i2", "q", 2), ("i", "p", 20), ("i", "q", 20)]):
         claimed = await claim(store, many, instance=instance, pool=pool, now=NOW + 10 + n)
         ended = [
@@ -406,7 +497,7 @@ def everything(server: Server, place: str) -> dict[bytes, Any]:
                 kept[name] = server.ask("ZRANGE", key, "0", "-1", "WITHSCORES")
             case b"set":
                 kept[name] = sorted(server.ask("SMEMBERS", key))
-    kept[b"state"] = {id: state[:12] + state[20:] for id, state in kept[b"state"].items()}
+    kept[b"state"] = {id: state[:13] + state[21:] for id, state in kept[b"state"].items()}
     return kept
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from shiftwork.core.admission import Gates
-from shiftwork.core.model import JobFilter, JobStatus, Outcome
+from shiftwork.core.job_parts import Need
+from shiftwork.core.model import Discard, JobFilter, JobStatus, Outcome
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.session import SqliteSession
-from shiftwork.testing.acts import NOW, add, claim, gate, job, succeeded
+from shiftwork.testing.acts import NOW, add, claim, claim_ids, gate, job, succeeded
 
 CROWD = 4_000
 """Enough to notice a look at every row: that would take many times as many steps as the round itself."""
@@ -60,8 +61,9 @@ CROWDS = {
     "scheduled": "UPDATE jobs SET status = 0 WHERE worker <> 1",
     "failed": "UPDATE jobs SET status = 1 WHERE worker <> 1",
     "parked": "UPDATE jobs SET parked = 1, key = 'k' WHERE worker <> 1",
-    "completed": "UPDATE jobs SET status = 4 WHERE worker <> 1",
-    "dead": "UPDATE jobs SET status = 5 WHERE worker <> 1",
+    "waiting": "UPDATE jobs SET status = 2 WHERE worker <> 1",
+    "completed": "UPDATE jobs SET status = 5 WHERE worker <> 1",
+    "dead": "UPDATE jobs SET status = 6 WHERE worker <> 1",
     "disabled": "UPDATE workers SET enabled = 0 WHERE no <> 1",
 }
 
@@ -84,7 +86,7 @@ async def test_a_crowd_costs_nothing(store: SqliteStore, crowd: str, *, gated: b
 async def test_people_s_searches_do_not_look_at_everything(store: SqliteStore) -> None:
     steps = Steps()
     await add(store, *(job(f"{n:06}", "crowd") for n in range(CROWD)))
-    await store._write(lambda session: session.db.execute("UPDATE jobs SET status = 4"))
+    await store._write(lambda session: session.db.execute("UPDATE jobs SET status = 5"))
     await store._write(lambda session: session.db.execute("UPDATE lanes SET completed = queued, queued = 0"))
     await add(store, job("queued"), job("scheduled", run_at=NOW + 1))
     await store._read(steps.watch)
@@ -147,3 +149,57 @@ async def test_a_drained_job_costs_few_bytes_of_the_log(store: SqliteStore) -> N
     while claimed := await claim(store, 100):
         await store.finish([succeeded(one, keep_until=NOW) for one in claimed], NOW)
     assert await asyncio.to_thread(logged, store) - before < 1_000 * 900
+
+
+# ── flows ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+PARTS = ("needs", "tags", "steps", "signals", "flows")
+
+
+async def test_a_plain_job_costs_nothing_for_what_it_has_not(store: SqliteStore) -> None:
+    await add(store, job("before"))
+    await store.finish([succeeded(one) for one in await claim(store)], NOW)
+    statements: list[str] = []
+    await store._write(lambda session: session.db.set_trace_callback(statements.append))
+    await add(store, *(job(f"{n}") for n in range(10)))
+    await store.finish([succeeded(one) for one in await claim(store, 10)], NOW)
+    asked = [statement for statement in statements if any(f" {part}" in statement for part in PARTS)]
+    assert asked == []
+
+
+async def cost_of_an_end(store: SqliteStore, steps: Steps, name: str, needed: int) -> int:
+    """Finish one of the jobs that another one waits for."""
+    ids = [f"{name} {n}" for n in range(needed)]
+    waiter = job(f"{name} waits", "w", needs=tuple(Need(id) for id in ids), flow=name)
+    await add(store, waiter, *(job(id, "probe", flow=name, run_at=NOW - needed) for id in ids))
+    [claimed] = await claim(store, 1, workers=["probe"])
+    assert claimed.id in ids
+    steps.take()
+    await store.finish([succeeded(claimed)], NOW)
+    return steps.take()
+
+
+async def test_an_end_costs_the_same_however_many_others_are_waited_for(store: SqliteStore) -> None:
+    steps = Steps()
+    await store._write(steps.watch)
+    await cost_of_an_end(store, steps, "first", 2)
+    few = await cost_of_an_end(store, steps, "few", 10)
+    many = await cost_of_an_end(store, steps, "many", 1_000)
+    assert many < few * 1.3 + 30, f"{many} steps with 1,000 needs, {few} with 10"
+
+
+async def test_an_end_releases_many_without_looking_at_all_of_them_for_each(store: SqliteStore) -> None:
+    steps = Steps()
+    await store._write(steps.watch)
+    costs = []
+    for waiters in (100, 1_000):
+        ids = [f"{waiters} {n}" for n in range(waiters)]
+        await add(store, job("needed", "probe"), *(job(id, needs=(Need("needed"),)) for id in ids))
+        [claimed] = await claim(store, 1, workers=["probe"])
+        steps.take()
+        await store.finish([succeeded(claimed)], NOW)
+        costs.append(steps.take())
+        assert sorted(await claim_ids(store, waiters + 1)) == sorted(ids)
+        await store.amend(["needed"], Discard(), NOW)
+    few, many = costs
+    assert many < few * 11, f"{many} steps for 1,000 jobs, {few} for 100"

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from shiftwork.core.job_parts import Need
 from shiftwork.core.model import Discard, JobFilter, JobStatus, Progress, ProgressNote, Requeue
 from shiftwork.errors import (
     CorruptStoreError,
@@ -25,7 +26,7 @@ from shiftwork.errors import (
     UnknownStoreError,
 )
 from shiftwork.store.sqlite import SqliteStore, driver, faults, schema, turn
-from shiftwork.testing.acts import NOW, add, claim, claim_ids, claim_one, finish, job, succeeded
+from shiftwork.testing.acts import NOW, add, claim, claim_ids, claim_one, finish, job, statuses, succeeded
 
 NOBODY = 65534
 LOCKER = """
@@ -307,6 +308,14 @@ DAMAGE = {
     "cause of another kind": "UPDATE jobs SET cause = x'00' WHERE id = 'broken'",
     "key_limit": "UPDATE jobs SET key_limit = 'x' WHERE id = 'broken'",
     "worker": "UPDATE jobs SET worker = 4711 WHERE id = 'broken'",
+    "expires_at": "UPDATE jobs SET expires_at = 'soon' WHERE id = 'broken'",
+    "options": "UPDATE jobs SET options = 'text' WHERE id = 'broken'",
+    "tags": "UPDATE jobs SET tags = '{\"a\": 1' WHERE id = 'broken'",
+    "tags of another kind": "UPDATE jobs SET tags = '[1]' WHERE id = 'broken'",
+    "flow": "UPDATE jobs SET flow = 'which' WHERE id = 'broken'",
+    "wait": "UPDATE jobs SET wait = x'c1' WHERE id = 'broken'",
+    "a step": "INSERT INTO steps (job, number, body) SELECT seq, 1, x'c1' FROM jobs WHERE id = 'broken'",
+    "a signal": "INSERT INTO signals (job, number, name, body) SELECT seq, 1, '', x'c1' FROM jobs WHERE id = 'broken'",
 }
 UNCLAIMABLE = {
     "progress",
@@ -316,6 +325,11 @@ UNCLAIMABLE = {
     "status",
     "status of another kind",
     "worker",
+    "tags",
+    "tags of another kind",
+    "wait",
+    "a step",
+    "a signal",
 }
 """What a claim does not look at, or where the row is in no lane any more."""
 
@@ -364,6 +378,23 @@ async def test_a_buried_job_can_be_given_a_payload_and_run(store: SqliteStore) -
     [claimed] = await claim(store)
     assert (claimed.id, claimed.payload) == ("broken", b"new")
     await finish(store, succeeded(claimed))
+
+
+@pytest.mark.parametrize("read", [True, False], ids=["read", "claimed"])
+async def test_a_damaged_row_lets_go_what_needs_any_end(store: SqliteStore, *, read: bool) -> None:
+    await broken_job(store, "cause")
+    await add(store, job("1", needs=(Need("broken"),)), job("2", pool="q", needs=(Need("broken", whatever=True),)))
+    await (store.get(["broken"]) if read else claim(store))
+    await store.promote(10, NOW)
+    assert await statuses(store, "broken", "1", "2") == ["dead", "waiting", "queued"]
+
+
+async def test_a_damaged_time_does_not_stop_the_leader(store: SqliteStore) -> None:
+    await add(store, job("broken", expires_at=NOW + 1), job("later", run_at=NOW + 2))
+    await tamper(store, DAMAGE["expires_at"])
+    assert (await store.promote(10, NOW)).next_at == NOW + 2
+    await tamper(store, "UPDATE jobs SET run_at = 'soon' WHERE id = 'later'")
+    assert (await store.promote(10, NOW)).next_at is None
 
 
 async def test_a_damaged_row_can_be_discarded(store: SqliteStore) -> None:

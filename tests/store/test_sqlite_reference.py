@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.admission import Gates, RateLimit
 from shiftwork.core.breaker import BreakerState
+from shiftwork.core.job_parts import Need, Signal, Step, Wait
 from shiftwork.core.model import (
     Attempt,
     Beat,
@@ -89,6 +90,12 @@ class Both:
                 key_limit=chance.choice((1, 2)),
                 cause=chance.choice(("enqueued", "scheduled")),
                 trace=chance.choice((None, "trace")),
+                expires_at=chance.choice((None, None, None, self.now + 3.0)),
+                tags=chance.choice(((), (), ("red",), ("red", "blue"))),
+                flow=chance.choice((None, None, "f", "g", "h")),
+                needs=tuple(Need(id, chance.random() < 0.5) for id in self.some(2)) if chance.random() < 0.3 else (),
+                parent=chance.choice((None, None, *(one.id for one in self.held[:1]))),
+                options=chance.choice((None, b"own")),
             )
             for _ in range(chance.randrange(1, 8))
         ]
@@ -129,6 +136,7 @@ class Both:
             error="it broke" if failed else None,
             report=self.report(claimed) if failed else None,
             keep_until=chance.choice((None, self.now + 5.0)),
+            wait=chance.choice((None, Wait("go", 1))) if status is JobStatus.QUEUED else None,
         )
 
     def report(self, claimed: Claimed) -> Attempt:
@@ -172,6 +180,15 @@ class Both:
         notes = [ProgressNote(one.id, one.fence, Progress(1.0, 2.0, "half")) for one in self.held[:2]]
         await self.do("note", notes)
 
+    async def step(self) -> None:
+        for one in self.held[:2]:
+            step = Step(self.random.randrange(1, 3), "charge", bytes(self.random.choice((1, 3_000))), 1.0, 2.0)
+            await self.do("keep_step", one.id, one.fence, step)
+
+    async def send(self) -> None:
+        for id in self.some(3):
+            await self.do("send", id, Signal(self.random.choice(("go", "stop")), b"v", self.now), self.now)
+
     async def switch(self) -> None:
         enabled = self.random.random() < 0.7
         await self.do("switch", self.random.choice(WORKERS), enabled=enabled, reason="because", now=self.now)
@@ -210,6 +227,8 @@ class Both:
             created_before=chance.choice((None, None, self.now)),
             ids=chance.choice((None, None, tuple(self.some(20)))),
             after=chance.choice((None, None, *self.some(1))),
+            tag=chance.choice((None, None, "red", "none")),
+            flow=chance.choice((None, None, "f", "none")),
             limit=chance.choice((0, 3, 100)),
         )
         await self.do("find", wanted)
@@ -220,6 +239,9 @@ class Both:
     async def compare(self) -> None:
         """All that can be seen is the same."""
         await self.do("get", self.ids)
+        await self.do("flows")
+        await self.do("flows", self.random.choice([(self.now - 5.0, "g"), None]), 1)
+        await self.do("results", self.ids)
         await self.do("stats", self.now)
         await self.do("survey", None, self.now)
         await self.do("survey", self.random.sample(WORKERS, 1), self.now)
@@ -227,7 +249,7 @@ class Both:
 
 ACTS = (
     *("add", "claim", "finish", "promote", "amend", "look", "pass_time") * 2,
-    *("beat", "reap", "leave", "prune", "note", "switch", "put"),
+    *("beat", "reap", "leave", "prune", "note", "step", "send", "switch", "put"),
 )
 
 
@@ -246,18 +268,20 @@ async def test_it_answers_as_the_reference_does(store: SqliteStore, seed: int) -
 
 def miscounted(session: SqliteSession) -> list[Any]:
     """Lanes whose counters do not say what a count of the jobs says."""
-    columns = ("scheduled", "retrying", "queued", "processing", "completed", "dead", "cancelled")
+    columns = ("scheduled", "retrying", "waiting", "queued", "processing", "completed", "dead", "cancelled")
     counts = ", ".join(f"sum(status = {number})" for number in range(len(columns)))
     counted = session.db.execute(f"SELECT pool, worker, {counts} FROM jobs GROUP BY pool, worker").fetchall()
     there = session.db.execute(f"SELECT pool, worker, {', '.join(columns)} FROM lanes").fetchall()
-    return sorted({row for row in there if any(row[2:])} ^ set(counted))
+    in_flows = session.db.execute(f"SELECT flow, {counts} FROM jobs WHERE flow IS NOT NULL GROUP BY flow").fetchall()
+    flows = session.db.execute(f"SELECT no, {', '.join(columns)} FROM flows").fetchall()
+    return [*({row for row in there if any(row[2:])} ^ set(counted)), *(set(flows) ^ set(in_flows))]
 
 
 def left_over(session: SqliteSession) -> list[Any]:
     """Rows that belong to no job."""
-    tables = ("payloads", "results", "attempts", "cancels")
+    tables = ("payloads", "results", "attempts", "cancels", "needs", "tags", "steps", "signals")
     lost = " UNION ALL ".join(f"SELECT '{table}', job FROM {table} WHERE job NOT IN jobs_seq" for table in tables)
-    stale = "SELECT 'cancels', seq FROM jobs, cancels WHERE job = seq AND (status <> 3 OR NOT cancelling)"
+    stale = "SELECT 'cancels', seq FROM jobs, cancels WHERE job = seq AND (status <> 4 OR NOT cancelling)"
     return session.db.execute(f"WITH jobs_seq AS (SELECT seq FROM jobs) {lost} UNION ALL {stale}").fetchall()
 
 

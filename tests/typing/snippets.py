@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
 from shiftwork import (
-    Breaker, Context, GiveUp, Job, JobPriority, JobStatus, PoolConfig, Retry, RetryAfter, Snooze, WorkerConfig,
+    Breaker, Context, Flow, GiveUp, Job, JobPriority, JobStatus, PoolConfig, Retry, RetryAfter, Snooze, WorkerConfig,
     WorkerOrchestrator,
 )
 
@@ -65,6 +65,23 @@ async def bare_worker() -> None: ...
 """
 
 SNIPPETS: Final = {
+    "flows and durable functions": """
+        async def main(ctx: Context) -> None:
+            picture = resize.call(path="a.png")
+            assert_type(picture.output, str)
+            assert_type(await app.enqueue_flow(fetch.call(url=picture.output).after(nothing.call())), Flow[bytes])
+            await app.enqueue_flow(plain_with_context.call(n=picture.output))  # E: arg-type
+            assert_type(await (await app.enqueue_flow(picture)).result(timeout_seconds="1m"), str)
+            assert_type(app.blocking.enqueue_flow(picture).blocking.result(), str)
+            await ctx.enqueue_flow(picture)
+            await ctx.enqueue_flow(3)  # E: arg-type
+            assert_type(await ctx.step("plain", len, "abc"), int)
+            assert_type(await ctx.step("async", fetch.function, "http://example.org"), Any)
+            assert_type(ctx.blocking.step("plain", len, "abc"), int)
+            await ctx.step("wrong", len, 3)  # E: call-overload
+            await ctx.sleep(days=3)
+            await ctx.sleep(weeks=3)  # E: call-arg
+    """,
     "right arguments": """
         async def main() -> None:
             await resize.enqueue(path="a.png", width=320)
@@ -132,6 +149,15 @@ SNIPPETS: Final = {
             await special.enqueue(3)  # E: arg-type
             resize.with_options(run_at=datetime.now(UTC))
             resize.with_options(delay_seconds="1h30m").with_options(priority=None)
+            limited = resize.with_options(max_retries=0, timeout_seconds="5m", expires_seconds=timedelta(hours=1))
+            assert_type(await limited.enqueue("a"), Job[str])
+            resize.with_options(tags=["red", "acme"]).with_options(tags=("red",)).with_options(tags={"red"})
+            resize.with_options(tags="red")  # E: arg-type
+            resize.with_options(max_retries="3")  # E: arg-type
+            resize.with_options(expires=3)  # E: call-arg
+            assert_type((await limited.enqueue("a")).tags, tuple[str, ...])
+            await app.find_jobs(tag="red")
+            await app.find_jobs(tag=3)  # E: arg-type
             resize.with_options(priority="high")  # E: arg-type
             resize.with_options(delay_secs=3)  # E: call-arg
             resize.with_options(run_at="tomorrow")  # E: arg-type

@@ -292,6 +292,23 @@ async def test_a_job_is_added_once_for_one_key(web: Web) -> None:
     assert again.json()["created"] is True
 
 
+async def test_a_job_has_its_own_limits_an_expiry_and_tags_to_be_found_by(web: Web) -> None:
+    options = {"max_retries": 7, "timeout_seconds": 120, "expires_seconds": 60, "tags": ["red", "acme"]}
+    added = (await web.post("jobs", {"worker": "resize", "payload": {"path": "a"}, **options})).json()["job"]
+    await web.post("jobs", {"worker": "resize", "payload": {"path": "b"}, "tags": ["blue"]})
+    whole = await web.get(f"jobs/{added['id']}")
+    assert (whole["tags"], whole["max_retries"], whole["timeout_seconds"]) == (["red", "acme"], 7, 120.0)
+    why = await web.get(f"jobs/{added['id']}/explanation")
+    assert why["expires_at"] == whole["expires_at"] is not None
+    assert "if it has not started" in why["text"]
+    assert [job["id"] for job in (await web.get("jobs", tag="acme"))["jobs"]] == [added["id"]]
+    counted = await web.post("jobs/bulk", {"action": "cancel", "filter": {"tag": "acme"}})
+    assert counted.json()["changed"] == 1
+    for wrong in ({"tags": "red"}, {"tags": [""]}, {"tags": ["a"] * 21}, {"timeout_seconds": 0}, {"max_retries": -1}):
+        response = await web.post("jobs", {"worker": "resize", "payload": {"path": "a"}, **wrong})
+        assert (response.status_code, next(iter(wrong)) in response.text) == (400, True), response.text
+
+
 async def test_an_id_that_another_workers_job_has_is_refused_not_taken_for_its_own(web: Web) -> None:
     await web.post("jobs", {"worker": "resize", "payload": {"path": "a.png"}, "job_id": "17"})
     refused = await web.post("jobs", {"worker": "fetch", "job_id": "17"})

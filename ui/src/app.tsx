@@ -5,6 +5,7 @@ import { listen } from "./data/live";
 import { useMe } from "./data/queries";
 import { DeadPage } from "./pages/dead";
 import { EventsPage } from "./pages/events";
+import { FlowPage, FlowsPage } from "./pages/flows";
 import { JobPage } from "./pages/job";
 import { JobsPage } from "./pages/jobs";
 import { NodesPage } from "./pages/nodes";
@@ -71,6 +72,8 @@ function Page() {
       return name ? <WorkerPage key={name} name={name} /> : <WorkersPage />;
     case "jobs":
       return name ? <JobPage key={name} id={name} /> : <JobsPage />;
+    case "flows":
+      return name ? <FlowPage key={name} id={name} /> : <FlowsPage />;
     case "dead":
       return <DeadPage />;
     case "nodes":

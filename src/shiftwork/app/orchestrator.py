@@ -35,12 +35,13 @@ from shiftwork.control.portal import refuse_on_a_loop
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.durations import Duration, seconds_of, timeout_of
 from shiftwork.core.health import Finding
-from shiftwork.core.model import Event, PoolConfig, WorkerConfig
+from shiftwork.core.model import Event, FlowRecord, PoolConfig, WorkerConfig
 from shiftwork.core.option_types import NamedWorkerOptions, PoolOptions, WorkerOptions
 from shiftwork.core.payload_limits import MAX_PAYLOAD_BYTES
 from shiftwork.errors import ConfigurationError, LifecycleError
 from shiftwork.events import AnyHook, Hooks, JobListeners
 from shiftwork.handles.call import Call
+from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import Clock, SystemClock
@@ -124,7 +125,7 @@ class WorkerOrchestrator:
         self._max_payload_bytes = max_payload_bytes
         self._registrations = Registrations(
             registered,
-            CurrentSubmitter(lambda: self.control.submission),
+            CurrentSubmitter(lambda: self.control),
             self._surroundings,
             serving=self._serving,
             max_payload_bytes=max_payload_bytes,
@@ -580,6 +581,28 @@ class WorkerOrchestrator:
         """Add many jobs in one step: all of them, or none."""
         return await self.control.submission.submit(calls)
 
+    @overload
+    async def enqueue_flow(self, call: Call[R], /) -> Flow[R]: ...
+
+    @overload
+    async def enqueue_flow(self, *calls: Call[Any]) -> Flow[tuple[Any, ...]]: ...
+
+    async def enqueue_flow(self, *calls: Call[Any]) -> Flow[Any]:
+        """Add these calls and all the calls that they need, in one step: all of them, or none."""
+        return await self.control.flows.enqueue(calls)
+
+    async def get_flow(self, flow_id: str) -> Flow[Any]:
+        """Return a flow by its id. Raises `FlowError` if it does not exist."""
+        return await self.control.flows.get(flow_id)
+
+    async def find_flows(self, *, limit: int = 100) -> list[FlowRecord]:
+        """Return the newest flows, each with its id, when it was added, and how many of its jobs have which status."""
+        return await self.control.flows.newest(limit=limit)
+
+    async def send(self, job_id: str, name: str, value: Any = None) -> None:
+        """Send a value to a job whose function waits for it, or will, with `ctx.wait_for(name)`."""
+        await self.control.jobs.send(job_id, name, value)
+
     async def get_job(self, job_id: str) -> Job[Any]:
         """Return a job by its id, whole. Raises `UnknownJobError`."""
         return await self.control.jobs.get(job_id)
@@ -828,6 +851,21 @@ class BlockingOrchestrator(BlockingCalls):
     get_health = blocking(WorkerOrchestrator.get_health)
     events = blocking(WorkerOrchestrator.events)
     check = blocking(WorkerOrchestrator.check)
+
+    get_flow = blocking(WorkerOrchestrator.get_flow)
+    find_flows = blocking(WorkerOrchestrator.find_flows)
+    send = blocking(WorkerOrchestrator.send)
+
+    @overload
+    def enqueue_flow(self, call: Call[R], /) -> Flow[R]: ...
+
+    @overload
+    def enqueue_flow(self, *calls: Call[Any]) -> Flow[tuple[Any, ...]]: ...
+
+    def enqueue_flow(self, *calls: Call[Any]) -> Flow[Any]:
+        """Add these calls and all the calls that they need, in one step: all of them, or none."""
+        portal = self._orchestrator.control.portal
+        return portal.call(lambda: self._orchestrator.control.flows.enqueue(calls), "await app.enqueue_flow(…)")
 
     def enqueue_many(self, calls: Sequence[Call[R]]) -> list[Job[R]]:
         """Add many jobs in one step: all of them, or none."""

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
+from shiftwork.control.control import Control
+from shiftwork.core.model import Claimed
 from shiftwork.handles.call import Call
 from shiftwork.handles.job import Job
-from shiftwork.handles.submitter import Submitter
 
 R = TypeVar("R")
 
@@ -13,17 +14,22 @@ R = TypeVar("R")
 class CurrentSubmitter:
     """Adds jobs to the store that the app stands on now. The coroutines are passed on as they are."""
 
-    def __init__(self, current: Callable[[], Submitter]) -> None:
+    def __init__(self, current: Callable[[], Control]) -> None:
         self._current = current
 
     def submit(self, calls: Sequence[Call[Any]]) -> Coroutine[Any, Any, list[Job[Any]]]:
-        return self._current().submit(calls)
+        return self._current().submission.submit(calls)
+
+    def extend_flow(
+        self, job: Claimed, calls: Sequence[Call[Any]], before: Sequence[str]
+    ) -> Coroutine[Any, Any, list[str]]:
+        return self._current().flows.extend(job, calls, before)
 
     def submit_with(self, connection: Any, calls: Sequence[Call[Any]]) -> Coroutine[Any, Any, list[Job[Any]]]:
-        return self._current().submit_with(connection, calls)
+        return self._current().submission.submit_with(connection, calls)
 
     def submit_with_blocking(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
-        return self._current().submit_with_blocking(connection, calls)
+        return self._current().submission.submit_with_blocking(connection, calls)
 
     def run_blocking(self, work: Callable[[], Coroutine[Any, Any, R]], instead: str) -> R:
-        return self._current().run_blocking(work, instead)
+        return self._current().submission.run_blocking(work, instead)

@@ -16,7 +16,7 @@ from shiftwork.core.plurals import counted
 from shiftwork.errors import JobError, UnknownJobError
 from shiftwork.views.instants import clock_time, iso
 
-WAITING: Final = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
+WAITING: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
 LIVE: Final = (*WAITING, JobStatus.PROCESSING)
 
 One = Callable[[Control, str], Awaitable[str]]
@@ -36,6 +36,7 @@ def _selection(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option("--yes", "-y", is_flag=True, help="In bulk: do not ask for confirmation."),
         click.option("--error", metavar="TEXT", help="In bulk: jobs whose last error contains this (case-sensitive)."),
+        click.option("--tag", metavar="TAG", help="In bulk: jobs with this tag."),
         click.option("--pool", metavar="NAME", help="In bulk: jobs of this pool."),
         click.option("--worker", metavar="NAME", help="In bulk: jobs of this worker."),
         click.argument("ids", metavar="[ID]...", nargs=-1),
@@ -44,6 +45,7 @@ def _selection(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+_flow = click.option("--flow", metavar="ID", help="All jobs of this flow that it concerns.")
 _group = click.option("--group", metavar="KEY", help="Dead jobs that failed alike: a group of `shiftwork dead`.")
 
 
@@ -51,12 +53,24 @@ _group = click.option("--group", metavar="KEY", help="Dead jobs that failed alik
 @_selection
 @click.option("--waiting", is_flag=True, help="All jobs that have not started.")
 @click.option("--all", "everything", is_flag=True, help="All jobs that have not ended, including running ones.")
+@_flow
 @with_source
 @json_option
 def cancel(
-    ids: Sequence[str], source: Source, *, waiting: bool, everything: bool, yes: bool, as_json: bool, **narrowed: Any
+    ids: Sequence[str],
+    source: Source,
+    *,
+    waiting: bool,
+    everything: bool,
+    flow: str | None,
+    yes: bool,
+    as_json: bool,
+    **narrowed: Any,
 ) -> None:
     """Cancel waiting jobs, and ask running ones to stop."""
+    if flow is not None:
+        _whole_flow(source, "cancel", flow, [*ids, waiting, everything, *narrowed.values()], as_json=as_json)
+        return
     statuses = LIVE if everything else WAITING if waiting else None
     wanted = _wanted(ids, statuses, narrowed, "--waiting or --all")
     if wanted is None:
@@ -68,6 +82,7 @@ def cancel(
 @click.command()
 @_selection
 @click.option("--dead", is_flag=True, help="All dead jobs.")
+@_flow
 @_group
 @click.option("--rate", metavar="RATE", help="In bulk: spread the jobs over time, from now on: 10/s, 600/m.")
 @click.option(
@@ -80,6 +95,7 @@ def retry(
     source: Source,
     *,
     dead: bool,
+    flow: str | None,
     rate: str | None,
     payload: dict[str, Any] | None,
     yes: bool,
@@ -87,6 +103,9 @@ def retry(
     **narrowed: Any,
 ) -> None:
     """Queue dead, cancelled, failed or scheduled jobs again, with their counts reset."""
+    if flow is not None:
+        _whole_flow(source, "retry", flow, [*ids, dead, rate, payload, *narrowed.values()], as_json=as_json)
+        return
     wanted = _wanted(ids, _dead(narrowed, dead=dead), narrowed, "--dead or --group")
     if rate is not None and wanted is None:
         message = "--rate is for many jobs: select them with --dead or --group"
@@ -191,6 +210,24 @@ async def _refuse_arguments(control: Control, ids: Sequence[str]) -> None:
                 "shiftwork retry ID --payload JSON"
             )
             raise click.UsageError(message) from None
+
+
+# ── a flow ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _whole_flow(source: Source, verb: Action, flow: str, others: Sequence[object], *, as_json: bool) -> None:
+    if any(others):
+        message = "--flow means all jobs of the flow: give no IDs and no other selection with it"
+        raise click.UsageError(message)
+
+    async def act_on_flow(control: Control) -> int:
+        return await (control.flows.cancel(flow) if verb == "cancel" else control.flows.retry(flow))
+
+    changed = source.ask(act_on_flow)
+    if as_json:
+        show_json({"flow": flow, "changed_count": changed})
+    else:
+        say(f"flow {flow}: {counted(changed, 'job')} {_PAST[verb]}")
 
 
 # ── in bulk ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,6 @@
 """`shiftwork enqueue`."""
 
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -10,7 +10,7 @@ from shiftwork.cli.parameters import arguments_of, json_object, seconds
 from shiftwork.control.control import Control
 from shiftwork.core.model import JobPriority, JobStatus
 from shiftwork.handles.job import Job
-from shiftwork.handles.options import Options
+from shiftwork.handles.options import JobOptions, Options, changed
 from shiftwork.views.shapes.jobs import job_shape
 
 
@@ -24,6 +24,10 @@ from shiftwork.views.shapes.jobs import job_shape
     "--unique-key", metavar="KEY", help="If a live job of the worker has this key, add nothing and show that job."
 )
 @click.option("--id", "job_id", metavar="ID", help="Your own id, which makes the command safe to repeat.")
+@click.option("--max-retries", type=click.IntRange(0), metavar="N", help="Retries, instead of the worker's.")
+@click.option("--timeout", type=seconds, metavar="TIME", help="How long a run may take, instead of the worker's.")
+@click.option("--expires", type=seconds, metavar="TIME", help="Cancel it if it has not started by then: 5m.")
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="To find it by. May be repeated.")
 @with_source
 @json_option
 def enqueue(
@@ -34,9 +38,10 @@ def enqueue(
     *,
     priority: str | None,
     delay: float | None,
-    unique_key: str | None,
-    job_id: str | None,
+    timeout: float | None,
+    expires: float | None,
     as_json: bool,
+    **written: Any,
 ) -> None:
     """Add a job of a worker.
 
@@ -45,12 +50,13 @@ def enqueue(
     are checked by the types of the worker's function; otherwise by the schema that a running process has published, and
     again when the job runs.
     """
-    options = Options(
+    chosen = JobOptions(
         priority=JobPriority[priority.upper()] if priority else None,
         delay_seconds=delay,
-        unique_key=unique_key,
-        job_id=job_id,
+        timeout_seconds=timeout,
+        expires_seconds=expires,
     )
+    options = changed(Options(), worker, chosen | cast("JobOptions", written))
     given = arguments_of(arguments, payload)
 
     async def add(control: Control) -> tuple[Job[Any], bool]:

@@ -13,6 +13,7 @@ from shiftwork.cli.dead import dead
 from shiftwork.cli.doctor import doctor
 from shiftwork.cli.enqueue import enqueue
 from shiftwork.cli.events import events
+from shiftwork.cli.flows import flow, flows, send
 from shiftwork.cli.jobs import explain, job, jobs
 from shiftwork.cli.move import move
 from shiftwork.cli.nodes import drain, nodes
@@ -37,10 +38,13 @@ from shiftwork.serve.exit import end_in_time
 
 _SECTIONS: Final = {
     "Run": (run, web, enqueue, trigger),
-    "Look": (status, top, workers, schedules, pools, nodes, jobs, job, explain, stack, dead, events, doctor, probe),
+    "Look": (
+        *(status, top, workers, schedules, pools, nodes, jobs, job, explain, stack, flows, flow),
+        *(dead, events, doctor, probe),
+    ),
     "Plan": (record, plan),
     "Change": (
-        *(enable, disable, reschedule, schedule, pause, resume, scale, drain, cancel, retry, discard),
+        *(enable, disable, reschedule, schedule, pause, resume, scale, drain, cancel, retry, discard, send),
         *(token, move, db, key, rekey),
     ),
 }

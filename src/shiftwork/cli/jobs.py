@@ -8,7 +8,9 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import Cell, aside, json_option, json_text, say, show_json, show_table
 from shiftwork.cli.words import ago, one_line, took, when
 from shiftwork.control.control import Control
+from shiftwork.core.expiry import expiry
 from shiftwork.core.model import Attempt, JobRecord, JobStatus
+from shiftwork.core.own_options import unpack
 from shiftwork.core.plurals import counted
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
@@ -23,6 +25,8 @@ _TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
 @click.option("--status", type=click.Choice([str(one) for one in JobStatus]), multiple=True, help="May be repeated.")
 @click.option("--worker", metavar="NAME")
 @click.option("--pool", metavar="NAME")
+@click.option("--flow", metavar="ID", help="Jobs of this flow.")
+@click.option("--tag", metavar="TAG", help="Jobs with this tag.")
 @click.option("--error", metavar="TEXT", help="Jobs whose last error contains this (case-sensitive).")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @click.option("--after", metavar="ID", help="Jobs older than this one: the next page.")
@@ -72,6 +76,8 @@ def explain(job_id: str, source: Source, *, as_json: bool) -> None:
         say(f"job {why.job_id} is {why.status} and waits for {len(why.waits)} things:")
         for wait in why.waits:
             say(f"  {one_line(wait.why)}" + (f", since {clock_time(wait.since)}" if wait.since else ""))
+        if why.expires_at is not None:
+            say(f"it expires at {clock_time(why.expires_at)} if it has not started by then")
     else:
         say(f"job {why.job_id}{' ' if why.status.live else ' is '}{one_line(why.text)}")
 
@@ -110,6 +116,8 @@ def _detail(job: Job[Any], now: float) -> str | None:
     record, status, error = job.record, job.status, job.error
     if status is JobStatus.PROCESSING:
         return _running(job, now)
+    if record.wait is not None and status is JobStatus.SCHEDULED:
+        return f"waits for the signal {record.wait.name!r}"
     if status is JobStatus.SCHEDULED:
         return f"due {ago(record.run_at, now)}"
     if status is JobStatus.FAILED:
@@ -151,6 +159,12 @@ def show_job(found: Job[Any], why: Explanation, now: float) -> None:
     for name, value in (("payload", whole.payload), ("result", whole.result)):
         if value is not None and value != {}:
             say(f"{name}\n{_indented(json_text(value))}")
+    if whole.steps:
+        say("steps")
+    for step in whole.steps:
+        until = f", until {step.until_at}" if step.until_at else ""
+        result = "" if step.result is None else f": {one_line(json_text(step.result))}"
+        say(f"  {step.number:>3}  {step.ended_at}  {step.name}{until}{result}")
     for attempt in found.history:
         _show_attempt(attempt)
 
@@ -166,7 +180,7 @@ def show_logs(found: Job[Any]) -> None:
 
 def _facts(job: Job[Any], why: Explanation, now: float) -> dict[str, str | None]:
     record = job.record
-    started, ended = record.started_at, record.ended_at
+    started, ended, own = record.started_at, record.ended_at, unpack(record.options)
     crashes = f", and {counted(record.crashes, 'crash', 'crashes')}" if record.crashes else ""
     return {
         "status": record.status + (", asked to stop" if record.cancelling else ""),
@@ -176,12 +190,17 @@ def _facts(job: Job[Any], why: Explanation, now: float) -> dict[str, str | None]
         "priority": f"{record.priority.name.lower()}, {record.cause}",
         "created": when(record.created_at, now),
         "due": when(record.run_at, now) if record.run_at != record.created_at else None,
+        "expires": f"{when(expires, now)}, if it has not started" if (expires := expiry(record)) else None,
         "started": f"{when(started, now)} on {record.instance}" if started else None,
         "ended": f"{when(ended, now)}, took {took(_seconds(record))}" if ended else None,
         "attempts": f"{record.attempt}{crashes}",
+        "retries": f"{own.max_retries} at most, for this job" if own.max_retries is not None else None,
+        "timeout": f"{own.timeout_seconds:g} s, for this job" if own.timeout_seconds is not None else None,
         "progress": _how_far(job.progress),
+        "tags": ", ".join(record.tags) or None,
         "unique key": record.unique_key,
         "key": record.key,
+        "flow": record.flow,
         "trace": trace_id(record.trace),
     }
 

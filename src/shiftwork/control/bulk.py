@@ -41,12 +41,16 @@ RESOLUTION_SECONDS: Final = 0.05
 """Jobs that are due within this time of each other become due together."""
 LONGEST_SECONDS: Final = 10 * 365 * SECONDS_A_DAY
 """A rate must queue all jobs within this time: a job that is due later is as good as lost."""
-FIELDS: Final = ("ids", "worker", "pool", "key", "unique_key", "instance", "error", "created_after", "created_before")
+FIELDS: Final = (
+    *("ids", "worker", "pool", "key", "unique_key", "instance", "tag", "error"),
+    *("created_after", "created_before"),
+)
 """The fields that narrow a group of dead jobs."""
 
 COUNTED: Final = {
     JobStatus.SCHEDULED: "scheduled",
     JobStatus.FAILED: "retrying",
+    JobStatus.WAITING: "waiting",
     JobStatus.QUEUED: "queued",
     JobStatus.PROCESSING: "processing",
     JobStatus.DEAD: "dead",

@@ -1,6 +1,7 @@
 """Control: every command and every question about a store, once, with its audit.
 
     control.jobs       single jobs: enqueue, get, find, explain, stack, cancel, retry, discard
+    control.flows      jobs that need each other: enqueue, status, newest, cancel, retry
     control.bulk       many jobs at once: change, count, and the dead ones
     control.workers    all, enable, disable, reschedule, trigger, payload_schema
     control.schedules  put, all, get, preview, pause, resume, delete, run
@@ -26,8 +27,10 @@ from shiftwork.control.definitions import Definitions
 from shiftwork.control.doctor import Doctor
 from shiftwork.control.encryption import Encryption
 from shiftwork.control.explanations import Explanations
+from shiftwork.control.flows import FlowCommands
 from shiftwork.control.forking import begin_anew_when_forked
 from shiftwork.control.history import History
+from shiftwork.control.job_handles import JobHandles
 from shiftwork.control.jobs import Jobs
 from shiftwork.control.nodes import Nodes
 from shiftwork.control.pools import Pools
@@ -78,6 +81,7 @@ class Control:
         self.submission = Submission(
             self.store, self.now, registry, self.portal, voice=self.voice, look=self.explanations.unfinished
         )
+        handles = JobHandles(self.store, registry, definitions, self.explanations.unfinished, self.portal.call)
         self.jobs = Jobs(
             self.store,
             self.now,
@@ -86,7 +90,10 @@ class Control:
             explanations=self.explanations,
             submission=self.submission,
             audit=self.audit,
-            run_blocking=self.portal.call,
+            handles=handles,
+        )
+        self.flows = FlowCommands(
+            self.store, self.now, registry, submission=self.submission, handles=handles, audit=self.audit
         )
         self.bulk = BulkChanges(self.store, self.now, audit=self.audit)
         self.workers = Workers(

@@ -1,16 +1,22 @@
 """Why a job is not running: the questions to the store. The words are in `views.explanation`."""
 
 from collections.abc import Callable
+from typing import Final
 
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
-from shiftwork.core.admission import Facts, Gates, Head, Lane, Wait, explain
+from shiftwork.core.admission import Facts, Gates, Head, Lane, Obstacle, explain
 from shiftwork.core.model import Beat, JobFilter, JobRecord, JobStatus, WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.own_options import policy
 from shiftwork.errors import UnknownWorkerError
 from shiftwork.handles.job import Unfinished
 from shiftwork.views.explanation import Explanation, explanation_of, unfinished_text
+from shiftwork.views.flow_waits import is_suspended, need_wait, suspension
 from shiftwork.views.instants import clock_time
+
+MOST_LOOKED_AT: Final = 1_000
+"""How many of the jobs that a job waits for are looked at."""
 
 
 class Explanations:
@@ -26,13 +32,13 @@ class Explanations:
 
     async def of(self, record: JobRecord) -> Explanation:
         """Return why the job is not running, or how it ended."""
-        return explanation_of(record, await self._waits(record))
+        return explanation_of(record, await self._waits(record), self._now())
 
     async def unfinished(self, record: JobRecord) -> Unfinished:
         """Return what a job that has not ended is doing, for the error of a caller that waits for its result."""
         waits = await self._waits(record)
         config = await self._config(record.worker)
-        most = None if config is None else config.max_retries + 1
+        most = None if config is None else policy(config, record.options).max_retries + 1
         text = unfinished_text(record, waits, attempts=most, now=self._now())
         return Unfinished(text, unserved=any(wait.code == "unserved" for wait in waits))
 
@@ -88,9 +94,13 @@ class Explanations:
             return "nothing has triggered it"
         return None
 
-    async def _waits(self, record: JobRecord) -> list[Wait]:
+    async def _waits(self, record: JobRecord) -> list[Obstacle]:
+        if record.status is JobStatus.WAITING:
+            return await self._needs(record)
+        if record.status is JobStatus.SCHEDULED and is_suspended(record):
+            return [suspension(record, self._now())]
         if record.status in {JobStatus.SCHEDULED, JobStatus.FAILED}:
-            return [Wait("later", record.worker, f"due at {clock_time(record.run_at)}", until=record.run_at)]
+            return [Obstacle("later", record.worker, f"due at {clock_time(record.run_at)}", until=record.run_at)]
         if record.status is not JobStatus.QUEUED:
             return []
         store, now = await self._access.open(), self._now()
@@ -101,15 +111,26 @@ class Explanations:
             waits.insert(0, await self._key_wait(record))
         if not waits and not await self.is_served(record.worker, record.pool):
             if await self._sleeps(record.pool):
-                return [Wait("queue", record.pool, f"pool {record.pool} has no slots yet; a node starts one")]
+                return [Obstacle("queue", record.pool, f"pool {record.pool} has no slots yet; a node starts one")]
             why = (
                 f"no running process has worker {record.worker} in pool {record.pool} of {self._access.url}: "
                 "start one with `shiftwork run`"
             )
-            return [Wait("unserved", record.pool, why)]
+            return [Obstacle("unserved", record.pool, why)]
         return waits or _behind(record, facts)
 
-    async def _key_wait(self, record: JobRecord) -> Wait:
+    async def _needs(self, record: JobRecord) -> list[Obstacle]:
+        """Return what a job waits for that needs other jobs. Those that have ended badly are looked for apart."""
+        store = await self._access.open()
+        record = (await store.get([record.id]))[0] or record
+        ids = [need.id for need in record.unmet]
+        some = await store.find(JobFilter(ids=tuple(ids[:MOST_LOOKED_AT]), limit=MOST_LOOKED_AT)) if ids else []
+        bad = (JobStatus.DEAD, JobStatus.CANCELLED)
+        ended = await store.find(JobFilter(flow=record.flow, status=bad, limit=MOST_LOOKED_AT)) if record.flow else []
+        needed = {job.id: job for job in (*some, *ended) if job.id in set(ids)}
+        return [need_wait(record, list(needed.values()))]
+
+    async def _key_wait(self, record: JobRecord) -> Obstacle:
         store = await self._access.open()
         live = (JobStatus.PROCESSING, JobStatus.QUEUED)
         others = await store.find(JobFilter(worker=record.worker, key=record.key, status=live, limit=100))
@@ -118,12 +139,14 @@ class Explanations:
         by = f"job {ahead[0].id}" if ahead else "another job"
         since = ahead[0].started_at if running else None
         what = "is running" if running else "goes first"
-        return Wait("concurrency_key", record.key or "", f"{by} with the same key {record.key!r} {what}", since=since)
+        return Obstacle(
+            "concurrency_key", record.key or "", f"{by} with the same key {record.key!r} {what}", since=since
+        )
 
 
-def _behind(record: JobRecord, facts: Facts) -> list[Wait]:
+def _behind(record: JobRecord, facts: Facts) -> list[Obstacle]:
     head = facts.lanes[record.worker].head if record.worker in facts.lanes else None
     if head is not None and head.id != record.id:
-        return [Wait("queue", record.pool, f"other jobs of {record.worker} are ahead of it in pool {record.pool}")]
+        return [Obstacle("queue", record.pool, f"other jobs of {record.worker} are ahead of it in pool {record.pool}")]
     why = f"next in line for {record.worker}; pool {record.pool} has no free slot yet"
-    return [Wait("queue", record.pool, why)]
+    return [Obstacle("queue", record.pool, why)]

@@ -21,6 +21,9 @@ class JobSearch(TypedDict, total=False):
     key: str | None
     unique_key: str | None
     instance: str | None
+    flow: str | None
+    """The id of a flow."""
+    tag: str | None
     error: str | None
     """A part of the last error's text."""
     created_after: float | datetime | None

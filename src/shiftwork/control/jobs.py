@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from msgspec import msgpack
+
 from shiftwork.control.audit import Audit
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.explanations import Explanations
@@ -12,11 +14,13 @@ from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.stacks import read_stack
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission
+from shiftwork.core.job_parts import Signal
 from shiftwork.core.model import Cancel, Change, Discard, JobRecord, NewJob, PoolConfig, Requeue, WorkerConfig
-from shiftwork.errors import JobStateError, UnknownJobError
+from shiftwork.core.own_options import unpack
+from shiftwork.errors import JobStateError, PayloadEncodingError, UnknownJobError
 from shiftwork.handles.call import new_job
 from shiftwork.handles.codec import Packed, pack_plain, plain
-from shiftwork.handles.job import Job, RunBlocking
+from shiftwork.handles.job import Job
 from shiftwork.handles.options import Options
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.telemetry.tracing import sending
@@ -28,6 +32,8 @@ _REFUSED: Final[Mapping[type[Any], str]] = {
     Requeue: "only dead, cancelled, failed and scheduled jobs can be queued again",
     Discard: "only ended jobs can be discarded; cancel it first",
 }
+
+_NEEDED: Final = "another job of its flow waits for it; cancel the flow, or that job, first"
 
 
 class Jobs:
@@ -43,7 +49,7 @@ class Jobs:
         explanations: Explanations,
         submission: Submission,
         audit: Audit,
-        run_blocking: RunBlocking,
+        handles: JobHandles,
     ) -> None:
         self._access = access
         self._now = now
@@ -52,7 +58,7 @@ class Jobs:
         self._explanations = explanations
         self._submission = submission
         self._audit = audit
-        self._handles = JobHandles(access, registry, definitions, explanations.unfinished, run_blocking)
+        self._handles = handles
 
     async def enqueue(
         self, worker: str, payload: Mapping[str, Any], options: Options | None = None
@@ -123,9 +129,28 @@ class Jobs:
             await self._amend(job_id, Requeue(self._now()))
         else:
             record = await self._record(job_id)
+            if unpack(record.options).inputs:
+                message = f"job {job_id} of {record.worker}: its arguments are results of other jobs; retry it as it is"
+                raise JobStateError(message)
             _, _, packed = await self._prepare(record.worker, payload, plain(record.payload))
             await self._amend(job_id, Requeue(self._now(), packed.payload, packed.key))
         return await self._changed(job_id, "retried", edited=payload is not None)
+
+    async def send(self, job_id: str, name: str, value: Any = None) -> None:
+        """Send a value to a job that waits for it, or will. Raises `JobStateError` if the job has ended."""
+        store = await self._access.open_to_change()
+        try:
+            encoded = msgpack.encode(value)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            message = f"the value of signal {name!r} cannot be encoded: {error}; send numbers, text, lists or dicts"
+            raise PayloadEncodingError(message) from None
+        now = self._now()
+        status = await store.send(job_id, Signal(name, encoded, now), now)
+        if status is None:
+            await self._record(job_id)
+        elif not status.live:
+            message = f"job {job_id} is {status}: it takes no more signals"
+            raise JobStateError(message)
 
     async def discard(self, job_id: str) -> None:
         """Delete a job that has ended."""
@@ -147,7 +172,8 @@ class Jobs:
         if amended.status is None:
             await self._record(job_id)
         elif not amended.ok:
-            message = f"job {job_id} is {amended.status}: {_REFUSED[type(change)]}"
+            needed = isinstance(change, Discard) and not amended.status.live
+            message = f"job {job_id} is {amended.status}: {_NEEDED if needed else _REFUSED[type(change)]}"
             raise JobStateError(message)
 
     async def _changed(self, job_id: str, what: str, **data: Any) -> Job[Any]:

@@ -35,6 +35,7 @@ from shiftwork.core.stored_schedules import (
 from shiftwork.core.timing import Timing
 from shiftwork.errors import (
     ConfigurationError,
+    FlowError,
     JobStateError,
     PayloadTooLargeError,
     ScheduleError,
@@ -104,6 +105,12 @@ class ScheduleBook:
             if getattr(call.options, option) is not None:
                 message = f"schedule {name!r}: {option} has no meaning here, because the schedule decides it; remove it"
                 raise ConfigurationError(message)
+        if call.needed():
+            message = (
+                f"schedule {name!r}: this call needs other calls, and a schedule adds one job at a time; "
+                f"give it a call of a task that adds the flow with enqueue_flow"
+            )
+            raise FlowError(message)
         await self._access.open_to_change()
         return await self._put(name, await self._submission.template(call), when, catch_up=catch_up, overlap=overlap)
 
@@ -151,7 +158,7 @@ class ScheduleBook:
         hurried = replace(schedule, job=replace(schedule.job, priority=JobPriority.CRITICAL))
         config, pool = await self._known(schedule.job.worker)
         now = self._now()
-        wanted = job_of(hurried, new_id(now), now, config=config, pool=pool)
+        wanted = job_of(hurried, new_id(now), now, now=now, config=config, pool=pool)
         job, created = await self._jobs.add(replace(wanted, cause="triggered"))
         if not created:
             message = (
@@ -214,12 +221,13 @@ class ScheduleBook:
             )
             raise PayloadTooLargeError(message)
         now, by = self._now(), current_actor()
+        expires = None if job.expires_at is None else job.expires_at - job.run_at
 
         def put(before: StoredSchedule | None) -> StoredSchedule:
             kept = before is not None and before.timing == when
             return StoredSchedule(
                 name=name,
-                job=replace(job, id="", run_at=0.0),
+                job=replace(job, id="", run_at=0.0, expires_at=expires),
                 timing=when,
                 since=before.since if before is not None and kept else now,
                 paused_at=None if before is None else before.paused_at,

@@ -11,7 +11,7 @@ from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.docs import SCHEMA
 from shiftwork.core.model import Added, Doc, JobRecord, NewJob
-from shiftwork.errors import StoreError
+from shiftwork.errors import FlowError, StoreError
 from shiftwork.handles.call import Call, CalledWorker
 from shiftwork.handles.job import Job, Look
 from shiftwork.handles.redaction import secrets_of
@@ -54,6 +54,16 @@ class Submission:
         existing = [one.id for one in added if not one.created]
         known = dict(zip(existing, await store.get(existing), strict=True)) if existing else {}
         return self._handles(calls, jobs, added, known, now)
+
+    async def submit_jobs(
+        self, calls: Sequence[Call[Any]], jobs: Sequence[NewJob], now: float
+    ) -> tuple[list[Job[Any]], list[bool]]:
+        """Add these jobs, made of these calls, in one step; return their handles, and whether each is new."""
+        store = await self._access.open_to_add()
+        await self.publish_secrets({call.worker for call in calls})
+        with sending(jobs) as sent:
+            added = await self._add(store, sent, now)
+        return self._handles(calls, sent, added, {}, now), [one.created for one in added]
 
     async def _add(self, store: Store, jobs: Sequence[NewJob], now: float) -> list[Added]:
         try:
@@ -106,6 +116,10 @@ class Submission:
             await self.publish_secrets(unknown)
 
     def _new_jobs(self, calls: Sequence[Call[Any]], now: float) -> list[NewJob]:
+        for call in calls:
+            if call.inputs or call.needs:
+                message = f"{call.worker.name}: this call needs other calls: add all of them with enqueue_flow"
+                raise FlowError(message)
         pool = self._registry.pool
         return [call.job(pool(call.worker.config.pool), now) for call in calls]
 

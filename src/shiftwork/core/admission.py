@@ -119,11 +119,12 @@ class Facts(Struct, kw_only=True):
     """The pools that a live instance serves. No job gives way to a job that no instance would run."""
 
 
-class Wait(Struct, frozen=True):
+class Obstacle(Struct, frozen=True):
     """Why a job does not start."""
 
     code: str
-    """One of paused, disabled, breaker, dependency, max_running, rate_limit, turn, blocked and precedence."""
+    """One of paused, disabled, breaker, dependency, max_running, rate_limit, turn, blocked and precedence; in an
+    explanation also later, queue, concurrency_key, unserved, needs, sleep and signal."""
     by: str
     """The worker, pool or breaker it waits for."""
     why: str
@@ -163,7 +164,7 @@ def neighbours(workers: Iterable[str], gates: Mapping[str, Gates]) -> set[str]:
     return seen
 
 
-def may_start(worker: str, head: Head, facts: Facts, now: float) -> Wait | None:
+def may_start(worker: str, head: Head, facts: Facts, now: float) -> Obstacle | None:
     """None if a job of this worker may start, otherwise the first thing it waits for."""
     return (
         _gate(worker, head, facts, now)
@@ -173,7 +174,7 @@ def may_start(worker: str, head: Head, facts: Facts, now: float) -> Wait | None:
     )
 
 
-def explain(worker: str, head: Head, facts: Facts, now: float) -> list[Wait]:
+def explain(worker: str, head: Head, facts: Facts, now: float) -> list[Obstacle]:
     """Everything the job waits for, as people read it."""
     waits = [*_gates(worker, head, facts, now)]
     turn = _turn(worker, facts, now)
@@ -247,11 +248,11 @@ def _start(worker: str, head: Head, facts: Facts, choice: Choice, now: float) ->
     choice.started[worker] = choice.started.get(worker, 0) + 1
 
 
-def _gate(worker: str, head: Head, facts: Facts, now: float) -> Wait | None:
+def _gate(worker: str, head: Head, facts: Facts, now: float) -> Obstacle | None:
     return next(_gates(worker, head, facts, now), None)
 
 
-def _gates(worker: str, head: Head, facts: Facts, now: float, *, settled: bool = False) -> Iterator[Wait]:
+def _gates(worker: str, head: Head, facts: Facts, now: float, *, settled: bool = False) -> Iterator[Obstacle]:
     """The gates that hold it back. `settled` ignores dependencies that run again after having had their turn."""
     lane = _lane(facts, worker)
     known = facts.gates.get(worker)
@@ -259,54 +260,54 @@ def _gates(worker: str, head: Head, facts: Facts, now: float, *, settled: bool =
     pool = facts.pools.get(known.pool) if known else None
     gate = known or Gates(worker=worker)
     if pool is not None and pool.paused:
-        yield Wait("paused", gate.pool, f"pool {gate.pool} is paused{_because(pool.reason)}", since=pool.since)
+        yield Obstacle("paused", gate.pool, f"pool {gate.pool} is paused{_because(pool.reason)}", since=pool.since)
     if not lane.state.enabled:
         why = f"worker {worker} is disabled{_because(lane.state.reason)}"
-        yield Wait("disabled", worker, why, since=lane.state.changed_at)
+        yield Obstacle("disabled", worker, why, since=lane.state.changed_at)
     if gate.breaker:
         yield from _breaker(gate.breaker, facts, now)
     for name, demand in gate.after.items():
         yield from _dependency(worker, name, demand, head, facts, settled=settled)
     if gate.max_running is not None and lane.running >= gate.max_running:
         why = f"{lane.running} of {gate.max_running} allowed {worker} jobs are running"
-        yield Wait("max_running", worker, why, since=lane.eldest.started_at if lane.eldest else None)
+        yield Obstacle("max_running", worker, why, since=lane.eldest.started_at if lane.eldest else None)
     if gate.rate is not None:
         opens_at = gate.rate.opens_at(lane.state.rate_at)
         if now < opens_at:
             why = f"rate limit of {worker}: {gate.rate.count} in {gate.rate.seconds:g} s"
-            yield Wait("rate_limit", worker, why, until=opens_at)
+            yield Obstacle("rate_limit", worker, why, until=opens_at)
 
 
-def _breaker(name: str, facts: Facts, now: float) -> Iterator[Wait]:
+def _breaker(name: str, facts: Facts, now: float) -> Iterator[Obstacle]:
     state = facts.breakers.get(name)
     if state is None or not state.open:
         return
     if now < state.until:
-        yield Wait("breaker", name, f"breaker {name} is open", until=state.until, since=state.opened_at)
+        yield Obstacle("breaker", name, f"breaker {name} is open", until=state.until, since=state.opened_at)
         return
     for gate in facts.gates.values():
         probe = facts.lanes.get(gate.worker) if gate.breaker == name else None
         if probe is not None and probe.running and (probe.newest_started_at or 0.0) >= state.until:
-            yield Wait("breaker", name, f"breaker {name} is half-open; a probe of {gate.worker} is running")
+            yield Obstacle("breaker", name, f"breaker {name} is half-open; a probe of {gate.worker} is running")
             return
 
 
-def _dependency(worker: str, name: str, demand: str, head: Head, facts: Facts, *, settled: bool) -> Iterator[Wait]:
+def _dependency(worker: str, name: str, demand: str, head: Head, facts: Facts, *, settled: bool) -> Iterator[Obstacle]:
     needed = _lane(facts, name)
     state = needed.state
     if needed.running and not (settled and _had_its_turn(state, head)):
         since = needed.eldest.started_at if needed.eldest else None
-        yield Wait("dependency", name, f"depends on {name}, which is running", since=since)
+        yield Obstacle("dependency", name, f"depends on {name}, which is running", since=since)
     elif state.last_success is None:
-        yield Wait("dependency", name, f"depends on {name}, which has not succeeded yet")
+        yield Obstacle("dependency", name, f"depends on {name}, which has not succeeded yet")
     elif demand == "fresh" and state.last_success <= (_lane(facts, worker).state.last_started or 0.0):
-        yield Wait(
+        yield Obstacle(
             "dependency", name, f"depends on a fresh {name}, which has not succeeded since {worker} last started"
         )
     elif (needed.head or needed.retrying) and not _had_its_turn(state, head):
         how = "is to be retried" if needed.retrying and not needed.head else "is queued to run"
         off = "" if state.enabled else f", but is disabled{_because(state.reason)}"
-        yield Wait("dependency", name, f"depends on {name}, which {how} first{off}")
+        yield Obstacle("dependency", name, f"depends on {name}, which {how} first{off}")
 
 
 def _had_its_turn(state: WorkerState, waiting: Head) -> bool:
@@ -314,44 +315,44 @@ def _had_its_turn(state: WorkerState, waiting: Head) -> bool:
     return state.last_ended is not None and state.last_ended >= waiting.run_at
 
 
-def _turn(worker: str, facts: Facts, now: float) -> Wait | None:
+def _turn(worker: str, facts: Facts, now: float) -> Obstacle | None:
     gate = facts.gates.get(worker)
     state = _lane(facts, worker).state
     for name in gate.before if gate else ():
         dependent = _lane(facts, name)
         settled_at = (dependent.newest_started_at or 0.0) + SETTLING_SECONDS
         if dependent.running and now < settled_at:
-            return Wait("turn", name, f"{name} depends on {worker} and has only just started", until=settled_at)
+            return Obstacle("turn", name, f"{name} depends on {worker} and has only just started", until=settled_at)
         waiting = dependent.head
         if waiting is None or not _had_its_turn(state, waiting) or not _would_run(name, facts):
             continue
         # Dependencies that are still running do not end the turn: if each of them, or each run of one that has several
         # at a time, began anew while another went on, the worker that waits for all of them would never start.
         if next(_gates(name, waiting, facts, now, settled=True), None) is None:
-            return Wait(
+            return Obstacle(
                 "turn", name, f"{name} depends on {worker}, has waited for it, and goes first", since=waiting.run_at
             )
     return None
 
 
-def _running_conflicts(worker: str, facts: Facts) -> Iterator[Wait]:
+def _running_conflicts(worker: str, facts: Facts) -> Iterator[Obstacle]:
     gate = facts.gates.get(worker)
     for name in gate.conflicts if gate else ():
         other = facts.lanes.get(name)
         if other is not None and other.running:
             on = f" on {other.eldest.instance}" if other.eldest and other.eldest.instance else ""
             since = other.eldest.started_at if other.eldest else None
-            yield Wait("blocked", name, f"blocked by {name}, which is running{on}", since=since)
+            yield Obstacle("blocked", name, f"blocked by {name}, which is running{on}", since=since)
 
 
-def _precedence(worker: str, head: Head, facts: Facts, now: float) -> Iterator[Wait]:
+def _precedence(worker: str, head: Head, facts: Facts, now: float) -> Iterator[Obstacle]:
     gate = facts.gates.get(worker)
     for name in gate.conflicts if gate else ():
         other = _lane(facts, name).head
         if other is None or not other.before(head) or not _would_run(name, facts):
             continue
         if _gate(name, other, facts, now) is None and _turn(name, facts, now) is None:
-            yield Wait(
+            yield Obstacle(
                 "precedence", name, f"blocked by {name}, which has waited longer and goes first", since=other.run_at
             )
 

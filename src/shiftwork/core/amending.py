@@ -2,9 +2,10 @@
 
     cancel   a processing job is asked to stop; any other live job is cancelled, with the reason as its error, and kept
              for a day
-    requeue  the job is queued, or scheduled if `run_at` is later, with its attempts and crashes at zero; its end, its
-             result and its progress are cleared, its last error and the reports of its attempts stay. With a payload it
-             gets that payload and the key that the payload makes
+    requeue  the job is queued, or scheduled if `run_at` is later, or waiting if a need is unmet, with its attempts and
+             crashes at zero; its end, its result, its progress and its expiry are cleared, its last error, its steps
+             and the reports of its attempts stay. With a payload it gets that payload and the key that the payload
+             makes
     discard  the job is deleted
 
 The memory store calls `amended`. SQLite, Redis (amend.lua) and PostgreSQL (the functions `cancel`, `requeue` and
@@ -34,7 +35,13 @@ def _cancelled(job: JobRecord, change: Cancel, now: float) -> JobRecord:
     if job.status is JobStatus.PROCESSING:
         return replace(job, cancelling=True)
     return replace(
-        job, status=JobStatus.CANCELLED, ended_at=now, error=change.reason, keep_until=now + SECONDS_A_DAY, parked=False
+        job,
+        status=JobStatus.CANCELLED,
+        ended_at=now,
+        error=change.reason,
+        keep_until=now + SECONDS_A_DAY,
+        parked=False,
+        wait=None,
     )
 
 
@@ -42,7 +49,7 @@ def _requeued(job: JobRecord, change: Requeue, now: float) -> JobRecord:
     payload, key = (job.payload, job.key) if change.payload is None else (change.payload, change.key)
     return replace(
         job,
-        status=JobStatus.waiting(change.run_at, now),
+        status=JobStatus.WAITING if job.unmet else JobStatus.by_time(change.run_at, now),
         run_at=change.run_at,
         payload=payload,
         key=key,
@@ -52,4 +59,6 @@ def _requeued(job: JobRecord, change: Requeue, now: float) -> JobRecord:
         keep_until=None,
         result=None,
         progress=None,
+        expires_at=None,
+        wait=None,
     )

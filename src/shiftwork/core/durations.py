@@ -19,6 +19,8 @@ _UNITS: Final = {
     **dict.fromkeys(("d", "day", "days"), 86_400.0),
     **dict.fromkeys(("w", "week", "weeks"), 604_800.0),
 }
+_LONG: Final = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
+_FEW_SECONDS: Final = 10.0
 _PART: Final = re.compile(r"(\d{1,12}(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", re.ASCII)
 
 
@@ -43,6 +45,14 @@ def seconds_of(option: str, value: object) -> float:
 def timeout_of(value: Duration | None) -> float | None:
     """Return a timeout in seconds. A number is taken as it is: time that is left may be negative. None is no limit."""
     return value if value is None or isinstance(value, int | float) else seconds_of("timeout_seconds", value)
+
+
+def in_words(seconds: float) -> str:
+    """Return a duration as a person would say it: `0.3 s`, `40 s`, `3 min`; a larger unit from two of it on."""
+    for size, unit in _LONG:
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.1f}".removesuffix(".0") + " s" if seconds < _FEW_SECONDS else f"{seconds:.0f} s"
 
 
 def _seconds_in_text(text: str) -> float | None:

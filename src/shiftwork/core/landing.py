@@ -5,6 +5,7 @@
     failed, `run_at` later         cancelled                failed
     queued, `run_at` later         cancelled                scheduled
     failed or queued, due now      cancelled                queued
+    queued, its signal was sent    cancelled                queued, due now
 
 A job that is cancelled this way is kept for a day from now; any other ended job is kept as its outcome says, and a live
 job is kept until it ends. An outcome is accepted only while its job is processing under the outcome's fence.
@@ -18,6 +19,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from shiftwork.core.model import SECONDS_A_DAY, JobRecord, JobStatus, Outcome
+from shiftwork.core.signals import arrived
 from shiftwork.core.statuses import ENDED
 
 COUNTED: Final = (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.DEAD)
@@ -29,15 +31,24 @@ def accepts(job: JobRecord, outcome: Outcome) -> bool:
     return job.status is JobStatus.PROCESSING and job.fence == outcome.fence
 
 
-def landing(outcome: Outcome, now: float, *, cancelling: bool) -> JobStatus:
-    """The job's next status. `cancelling` says whether a cancel was requested while it ran."""
+def landing(outcome: Outcome, now: float, *, cancelling: bool, signalled: bool = False) -> JobStatus:
+    """The job's next status.
+
+    `cancelling` says whether a cancel was requested while it ran, `signalled` whether the signal was sent that it is
+    handed back to wait for.
+    """
     if outcome.status in ENDED:
         return outcome.status
     if cancelling:
         return JobStatus.CANCELLED
     if outcome.status is JobStatus.FAILED and outcome.run_at > now:
         return JobStatus.FAILED
-    return JobStatus.waiting(outcome.run_at, now)
+    return JobStatus.by_time(due(outcome, now, signalled=signalled), now)
+
+
+def due(outcome: Outcome, now: float, *, signalled: bool) -> float:
+    """When the job is due again: at once if the signal was sent that it waits for."""
+    return min(outcome.run_at, now) if signalled else outcome.run_at
 
 
 def keep_until(outcome: Outcome, status: JobStatus, now: float) -> float | None:
@@ -49,11 +60,13 @@ def keep_until(outcome: Outcome, status: JobStatus, now: float) -> float | None:
 
 def landed(job: JobRecord, outcome: Outcome, now: float) -> JobRecord:
     """The job after an accepted outcome. Its `parked` is for `core.parking` to decide."""
-    status = landing(outcome, now, cancelling=job.cancelling)
+    signalled = arrived(outcome.wait, job.signals)
+    status = landing(outcome, now, cancelling=job.cancelling, signalled=signalled)
     return replace(
         job,
         status=status,
-        run_at=outcome.run_at,
+        run_at=due(outcome, now, signalled=signalled),
+        wait=None if status in ENDED else outcome.wait,
         attempt=outcome.attempt,
         crashes=outcome.crashes,
         result=outcome.result,

@@ -3,9 +3,9 @@
 The life of a job::
 
       add                    claim                  finish
-    ───────▶ scheduled ─▶ queued ─▶ processing ─┬─▶ completed
-                 ▲           ▲                  ├─▶ failed ──▶ (due again) ──▶ queued
-                 └───────────┴── handed back ◀──┤
+    ─┬─────▶ scheduled ─▶ queued ─▶ processing ─┬─▶ completed
+     │           ▲           ▲                  ├─▶ failed ──▶ (due again) ──▶ queued
+     └▶ waiting ─┴───────────┴── handed back ◀──┤
                                                 ├─▶ dead ───▶ (requeued by a person) ──▶ queued
                                                 └─▶ cancelled
 
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
+from shiftwork.core.job_parts import Need, Signal, Step, Wait
 from shiftwork.core.option_structs import OptionStructMeta
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from shiftwork.core.durations import Duration
 
 SECONDS_A_DAY: Final = 86_400.0
-LIVE: Final = ("scheduled", "queued", "processing", "failed")
+LIVE: Final = ("scheduled", "failed", "waiting", "queued", "processing")
 """The statuses of a job that still has something to do."""
 
 
@@ -42,6 +43,7 @@ class JobPriority(IntEnum):
 class JobStatus(StrEnum):
     """Where a job is in its life; the drawing at the top of this file shows how one follows another."""
 
+    WAITING = "waiting"
     SCHEDULED = "scheduled"
     QUEUED = "queued"
     PROCESSING = "processing"
@@ -56,8 +58,8 @@ class JobStatus(StrEnum):
         return self in LIVE
 
     @staticmethod
-    def waiting(run_at: float, now: float) -> "JobStatus":
-        """The status of a job that waits to run: queued once it is due, scheduled before."""
+    def by_time(run_at: float, now: float) -> "JobStatus":
+        """The status of a job that only time may hold back: queued once it is due, scheduled before."""
         return _QUEUED if run_at <= now else _SCHEDULED
 
 
@@ -220,6 +222,16 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     cause: str = "enqueued"
     """Why it exists: "enqueued", "scheduled", "triggered"."""
     trace: str | None = None
+    expires_at: float | None = None
+    """When it is cancelled if it has not started by then. The first claim clears it."""
+    tags: tuple[str, ...] = ()
+    flow: str | None = None
+    needs: tuple[Need, ...] = ()
+    """The jobs it waits for: jobs of its flow, added before it or with it."""
+    parent: str | None = None
+    """The running job that adds it. What waits for that one waits for this one too."""
+    options: bytes | None = None
+    """`OwnOptions` in msgpack; None if it has none."""
 
     __repr__ = shown_without_payload
 
@@ -245,6 +257,9 @@ class Claimed(Struct, frozen=True):
     run_at: float
     cause: str = "enqueued"
     trace: str | None = None
+    expires_at: float | None = None
+    """When it expired or will expire, if it has never been claimed before."""
+    options: bytes | None = None
 
     __repr__ = shown_without_payload
 
@@ -326,6 +341,16 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     progress: Progress | None = None
     attempts: tuple[Attempt, ...] = ()
     trace: str | None = None
+    expires_at: float | None = None
+    tags: tuple[str, ...] = ()
+    flow: str | None = None
+    unmet: tuple[Need, ...] = ()
+    """The needs that are not met yet, by id. A job that has any and is not cancelled is waiting."""
+    wait: Wait | None = None
+    """The signal that it waits for, since it was handed back for that."""
+    steps: tuple[Step, ...] = ()
+    signals: tuple[Signal, ...] = ()
+    options: bytes | None = None
 
     __repr__ = shown_without_payload
 
@@ -341,7 +366,7 @@ class JobRecord(Struct, frozen=True, kw_only=True):
             id=job.id,
             worker=job.worker,
             pool=job.pool,
-            status=JobStatus.waiting(job.run_at, now),
+            status=JobStatus.by_time(job.run_at, now),
             payload=job.payload,
             priority=job.priority,
             head_start=job.head_start,
@@ -352,6 +377,10 @@ class JobRecord(Struct, frozen=True, kw_only=True):
             key=job.key,
             key_limit=job.key_limit,
             trace=job.trace,
+            expires_at=job.expires_at,
+            tags=job.tags,
+            flow=job.flow,
+            options=job.options,
         )
 
     def claimed(self) -> Claimed:
@@ -367,6 +396,8 @@ class JobRecord(Struct, frozen=True, kw_only=True):
             run_at=self.run_at,
             cause=self.cause,
             trace=self.trace,
+            expires_at=self.expires_at,
+            options=self.options,
         )
 
 
@@ -417,6 +448,17 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """How many seconds the job had been due when it started."""
     marks: str = ""
     """What to count for its pool: names separated by spaces. `core.run_histograms` says which."""
+    wait: Wait | None = None
+    """The signal that a job waits for that is handed back. If it was sent already, the job is due at once."""
+
+
+class FlowRecord(Struct, frozen=True):
+    """A flow: jobs that were added together, and those that they added."""
+
+    id: str
+    created_at: float
+    counts: dict[str, int]
+    """How many of its jobs have which status."""
 
 
 class Finished(Struct, frozen=True):
@@ -622,6 +664,8 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     key: str | None = None
     unique_key: str | None = None
     instance: str | None = None
+    tag: str | None = None
+    flow: str | None = None
     error: str | None = None
     """A part of the last error's text."""
     created_after: float | None = None
@@ -686,6 +730,7 @@ class PoolStats(Struct, kw_only=True):
     """One pool in numbers. The first group of fields is the present, the second only grows."""
 
     queued: int = 0
+    waiting: int = 0
     scheduled: int = 0
     retrying: int = 0
     processing: int = 0
@@ -710,6 +755,7 @@ class WorkerStats(Struct, kw_only=True):
     """
 
     queued: int = 0
+    waiting: int = 0
     scheduled: int = 0
     retrying: int = 0
     processing: int = 0

@@ -20,6 +20,8 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
     "every": "it is an option of a worker: @app.worker(every=…)",
     "cron": "it is an option of a worker: @app.worker(cron=…)",
     "max_retries": "it is an option of a worker: @app.task(max_retries=…)",
+    "expires_seconds": "it is an option of a job: task.with_options(expires_seconds=…).enqueue(…)",
+    "tags": "it is an option of a job: task.with_options(tags=[…]).enqueue(…)",
     "max_running": "it is an option of a worker; for a pool, max_workers",
     "max_concurrent": "it is the size of the default pool: WorkerOrchestrator(max_concurrent=…); "
     "for a worker use max_running, for a pool max_workers",

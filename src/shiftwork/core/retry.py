@@ -4,13 +4,14 @@
     raised       failed, and due again after a back-off; dead once the retries are used up, or if the policy or the
                  function itself rules out another attempt
     timed_out    like raised
-    snoozed      scheduled for when the function asked for, the attempt uncounted
+    snoozed      scheduled for when the function asked for, or until its signal comes, the attempt uncounted
     crashed      failed, and due again soon, the attempt uncounted; dead at the third crash, or at the tenth if its
                  process was killed from outside (SIGKILL, and not for lack of memory)
     lost         queued again in its old place, the attempt uncounted; dead at the tenth loss
     drained      queued again in its old place, the attempt uncounted; dead at the eleventh time within a minute if
                  nothing had asked its runs to stop
     cancelled    cancelled
+    expired      cancelled, the attempt uncounted: it was claimed too late to be started
     undecodable  dead: the same bytes would not fit next time either
     unencodable  dead: the work is done and only its result cannot be kept, so doing it again would not help
 
@@ -24,7 +25,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from shiftwork.core.expiry import EXPIRED
+from shiftwork.core.job_parts import Wait
 from shiftwork.core.model import SECONDS_A_DAY, Attempt, Claimed, JobStatus, LogLine, Outcome, Retry, WorkerConfig
+from shiftwork.core.own_options import policy
 from shiftwork.core.run_histograms import marked, timed
 
 CRASH_LIMIT: Final = 3
@@ -55,6 +59,8 @@ class EndKind(StrEnum):
     SNOOZED = "snoozed"
     """The function handed it back until a later time."""
     CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    """It was claimed when its time to start was over, and was not started."""
     UNDECODABLE = "undecodable"
     """The payload does not fit the function."""
     UNENCODABLE = "unencodable"
@@ -78,6 +84,8 @@ class End(Struct, frozen=True):
     """Whether a run that raised rules out another attempt."""
     again_in: float | None = None
     """After how many seconds the run asks for the next attempt; None leaves that to the policy."""
+    wait: Wait | None = None
+    """The signal that a snoozed job waits for."""
 
 
 class _EndedRun(Struct, frozen=True, kw_only=True):
@@ -93,7 +101,7 @@ class _EndedRun(Struct, frozen=True, kw_only=True):
 
     @property
     def policy(self) -> WorkerConfig:
-        return self.config or WorkerConfig(name=self.job.worker)
+        return policy(self.config or WorkerConfig(name=self.job.worker), self.job.options)
 
     def outcome(self, status: JobStatus, **changes: Any) -> Outcome:
         job = self.job
@@ -156,7 +164,8 @@ def settle(
     """The outcome for the job. `rand` is in [0, 1); `losses` is how often the job was lost before.
 
     `hand_backs` is how often it was handed back within `HAND_BACK_SECONDS` with no reason, this end included.
-    Without a `config` the worker is unknown to this process, and defaults apply.
+    Without a `config` the worker is unknown to this process, and defaults apply; what the job has of its own applies
+    anyway.
     """
     if end.kind is EndKind.RETURNED:
         return _completed(job, end, config, started_at, now)
@@ -170,10 +179,8 @@ def settle(
             return _lost(run, losses + 1)
         case EndKind.DRAINED | EndKind.SNOOZED:
             return _handed_back(run, hand_backs)
-        case EndKind.CANCELLED:
-            error = end.error or "cancelled"
-            keep_until = now + SECONDS_A_DAY
-            return run.outcome(JobStatus.CANCELLED, error=error, report=run.report(error), keep_until=keep_until)
+        case EndKind.CANCELLED | EndKind.EXPIRED:
+            return _cancelled(run)
         case EndKind.UNDECODABLE:
             return run.dead(end.error or "the payload cannot be decoded", blamed=False)
         case EndKind.UNENCODABLE:
@@ -278,10 +285,19 @@ def _lost(run: _EndedRun, losses: int) -> Outcome:
     return run.outcome(JobStatus.QUEUED, attempt=attempt, error=error, report=run.report(error))
 
 
+def _cancelled(run: _EndedRun) -> Outcome:
+    keep_until = run.now + SECONDS_A_DAY
+    if run.end.kind is EndKind.EXPIRED:
+        return run.outcome(JobStatus.CANCELLED, error=EXPIRED, attempt=_uncounted(run.job), keep_until=keep_until)
+    error = run.end.error or "cancelled"
+    return run.outcome(JobStatus.CANCELLED, error=error, report=run.report(error), keep_until=keep_until)
+
+
 def _handed_back(run: _EndedRun, hand_backs: int) -> Outcome:
     attempt = _uncounted(run.job)
     if run.end.kind is EndKind.SNOOZED:
-        return run.outcome(JobStatus.QUEUED, run_at=run.now + (run.end.again_in or 0.0), attempt=attempt)
+        run_at = run.now + (run.end.again_in or 0.0)
+        return run.outcome(JobStatus.QUEUED, run_at=run_at, attempt=attempt, wait=run.end.wait)
     if hand_backs <= HAND_BACK_LIMIT:
         return run.outcome(JobStatus.QUEUED, attempt=attempt)
     error = (

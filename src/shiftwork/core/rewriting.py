@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from shiftwork.core.model import Attempt, JobRecord, Rewrite
+from shiftwork.core.model import JobRecord, Rewrite
 
 T = TypeVar("T")
 
@@ -24,21 +24,28 @@ def rewritten(job: JobRecord, rewrite: Rewrite) -> JobRecord:
         result=_value(job.result, before.result, after.result),
         error=_value(job.error, before.error, after.error),
         progress=_value(job.progress, before.progress, after.progress),
-        attempts=_attempts(job.attempts, before.attempts, after.attempts),
+        attempts=_each(job.attempts, before.attempts, after.attempts),
+        steps=_each(job.steps, before.steps, after.steps),
+        signals=_each(job.signals, before.signals, after.signals),
     )
 
 
 def is_written(job: JobRecord, rewrite: Rewrite) -> bool:
-    """Return whether a job has every value of a rewrite; attempts that were added since then do not count."""
+    """Return whether a job has every value of a rewrite; what was added since then does not count."""
     after = rewrite.after
-    values = (after.payload, after.result, after.error, after.progress, after.attempts)
-    return values == (job.payload, job.result, job.error, job.progress, job.attempts[: len(after.attempts)])
+    single = (after.payload, after.result, after.error, after.progress)
+    return (
+        single == (job.payload, job.result, job.error, job.progress)
+        and job.attempts[: len(after.attempts)] == after.attempts
+        and job.steps[: len(after.steps)] == after.steps
+        and job.signals[: len(after.signals)] == after.signals
+    )
 
 
 def _value(now: T, before: T, after: T) -> T:
     return after if now == before else now
 
 
-def _attempts(now: Sequence[Attempt], before: Sequence[Attempt], after: Sequence[Attempt]) -> tuple[Attempt, ...]:
+def _each(now: Sequence[T], before: Sequence[T], after: Sequence[T]) -> tuple[T, ...]:
     known = zip_longest(now, before[: len(now)], after[: len(now)])
     return tuple(_value(one, was, other) for one, was, other in known)

@@ -3,11 +3,12 @@
     number  status      live  ended  cancel        requeue  discard
     0       scheduled   yes          cancelled     yes
     1       failed      yes          cancelled     yes
-    2       queued      yes          cancelled
-    3       processing  yes          asked to stop
-    4       completed         yes                           yes
-    5       dead              yes                  yes      yes
-    6       cancelled         yes                  yes      yes
+    2       waiting     yes          cancelled
+    3       queued      yes          cancelled
+    4       processing  yes          asked to stop
+    5       completed         yes                           yes
+    6       dead              yes                  yes      yes
+    7       cancelled         yes                  yes      yes
 
 Stores that keep a status as a number use these numbers. Their order matters: a plain comparison says whether a job
 waits for its time (`<= FAILED`), is live (`<= PROCESSING`) or has ended (`>= COMPLETED`). The Lua and SQL repeat the
@@ -21,6 +22,7 @@ from shiftwork.core.model import Cancel, Change, Discard, JobStatus, Requeue
 STATUSES: Final = (
     JobStatus.SCHEDULED,
     JobStatus.FAILED,
+    JobStatus.WAITING,
     JobStatus.QUEUED,
     JobStatus.PROCESSING,
     JobStatus.COMPLETED,
@@ -28,7 +30,7 @@ STATUSES: Final = (
     JobStatus.CANCELLED,
 )
 """Every status, at the place of its number."""
-SCHEDULED, FAILED, QUEUED, PROCESSING, COMPLETED, DEAD, CANCELLED = range(len(STATUSES))
+SCHEDULED, FAILED, WAITING, QUEUED, PROCESSING, COMPLETED, DEAD, CANCELLED = range(len(STATUSES))
 NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
 
 ENDED: Final = STATUSES[COMPLETED:]
@@ -38,7 +40,8 @@ ALLOWED: Final[dict[type[Change], tuple[JobStatus, ...]]] = {
     Requeue: (JobStatus.SCHEDULED, JobStatus.FAILED, JobStatus.DEAD, JobStatus.CANCELLED),
     Discard: ENDED,
 }
-"""By kind of change: the statuses that allow it. A requeue also needs the job's unique key to be free."""
+"""By kind of change: the statuses that allow it. A requeue also needs the job's unique key to be free, and a discard
+that no other job waits for this one."""
 
 
 def allows(status: JobStatus, change: Change) -> bool:

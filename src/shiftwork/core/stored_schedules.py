@@ -58,7 +58,7 @@ class StoredSchedule(Struct, frozen=True, kw_only=True):
 
     name: str
     job: NewJob
-    """The job that each fire time adds, but for its id and when it may run."""
+    """The job that each fire time adds, but for its id. It is as if added at 0: `expires_at` is in seconds."""
     timing: Timing
     since: float
     """Fire times after this instant count. It moves when the timing changes."""
@@ -167,17 +167,22 @@ def wanted_at(schedule: StoredSchedule, place: Place, now: float) -> float | Non
 def job_of(
     schedule: StoredSchedule,
     job_id: str,
-    run_at: float,
+    at: float,
     *,
+    now: float,
     config: WorkerConfig | None = None,
     pool: PoolConfig | None = None,
 ) -> NewJob:
-    """Return the job of one fire time, by what is known of its worker and that worker's pool now."""
+    """Return the job of one fire time, by what is known of its worker and that worker's pool now.
+
+    A job that is late because it is caught up has all of its time before it expires, as one that a program adds late.
+    """
     job = schedule.job
     return replace(
         job,
         id=job_id,
-        run_at=run_at,
+        run_at=min(at, now),
+        expires_at=None if job.expires_at is None else now + job.expires_at,
         pool=job.pool if config is None else config.pool,
         key_limit=job.key_limit if config is None else config.max_running or 1,
         head_start=job.head_start if pool is None else job.priority * pool.priority_aging_seconds,

@@ -1,13 +1,16 @@
 """A `Call`: a job that is not added yet."""
 
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from msgspec import Struct
 
 from shiftwork.core.model import NewJob, PoolConfig, WorkerConfig, shown_without_payload
+from shiftwork.core.own_options import pack
+from shiftwork.errors import PayloadTypeError
 from shiftwork.handles.codec import Packed, Signature
 from shiftwork.handles.ids import new_id
 from shiftwork.handles.options import Options
+from shiftwork.handles.output import Output, Path
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -27,15 +30,37 @@ class CalledWorker(Protocol):
         """Return the JSON Schema of its payload, or None if it takes none."""
 
 
-class Call(Struct, Generic[R_co], frozen=True):
-    """A job to be added by `enqueue_many`: a worker, its payload and its options."""
+class Call(Struct, Generic[R_co], eq=False):
+    """A job to be added by `enqueue_many`, or with the calls that it needs by `enqueue_flow`."""
 
     worker: CalledWorker
     payload: bytes
     key: str | None
     options: Options
+    inputs: list[tuple["Call[Any]", Path]] = []
+    """The calls whose outputs are among its arguments, each with the place of its output."""
+    needs: list[tuple["Call[Any]", bool]] = []
+    """The calls that must end before it starts, each with whether any end will do."""
 
     __repr__ = shown_without_payload
+
+    @property
+    def output(self) -> R_co:
+        """Return what stands for its result in the arguments of another call of the same flow."""
+        return cast("R_co", Output(self))
+
+    def after(self, *calls: "Call[Any]", whatever: bool = False) -> "Call[R_co]":
+        """Start it only after these calls have completed, or with `whatever` after they have ended. Returns itself."""
+        others = [call for call in cast("tuple[object, ...]", calls) if not isinstance(call, Call)]
+        if others:
+            message = f"{self.worker.name}: after() takes calls, as WORKER.call(…) returns them, not {others[0]!r}"
+            raise PayloadTypeError(message)
+        self.needs += [(call, whatever) for call in calls]
+        return self
+
+    def needed(self) -> dict["Call[Any]", bool]:
+        """Return all calls that it waits for, each with whether any end will do."""
+        return dict(self.needs) | {call: False for call, _ in self.inputs}
 
     def job(self, pool: PoolConfig, now: float) -> NewJob:
         """Return the job in the form in which the store takes it."""
@@ -46,6 +71,7 @@ def new_job(config: WorkerConfig, pool: PoolConfig, packed: Packed, options: Opt
     """Return a job of this worker in the form in which the store takes it."""
     priority = config.priority if options.priority is None else options.priority
     run_at = options.run_at if options.run_at is not None else now + (options.delay_seconds or 0.0)
+    expires = options.expires_seconds
     return NewJob(
         id=options.job_id or new_id(now),
         worker=config.name,
@@ -58,4 +84,7 @@ def new_job(config: WorkerConfig, pool: PoolConfig, packed: Packed, options: Opt
         key=packed.key,
         key_limit=config.max_running or 1,
         cause=options.cause,
+        expires_at=None if expires is None else max(run_at, now) + expires,
+        tags=options.tags,
+        options=pack(options.own) if options.of_run else None,
     )

@@ -6,10 +6,10 @@ cannot take never gets into the store.
 
 import inspect
 import string
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import PurePath
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -25,9 +25,11 @@ from shiftwork.errors import (
     PayloadTypeError,
     ResultEncodingError,
     SignatureError,
+    StepError,
     nearest,
 )
 from shiftwork.handles.argument_hints import missing_argument, unexpected_payload, unknown_argument
+from shiftwork.handles.output import Output
 from shiftwork.handles.parameters import read_parameters
 from shiftwork.handles.redaction import Secrets, default_texts, hide, is_secret, secrets_of, without_defaults
 from shiftwork.handles.schema import read_schema
@@ -38,6 +40,10 @@ TOO_DEEP: Final = {"not shown": f"it is nested more than {DEEPEST} levels deep"}
 """Stands for a payload or result that is too deep to show: a store may hold one that another version wrote."""
 _MAX_BYTES: Final = "x-max-bytes"
 """Where a published schema says how many bytes a payload may have: other processes hold to it, too."""
+
+
+class OutputArgumentError(Exception):
+    """An argument is or contains the output of another call. It never leaves the handles."""
 
 
 class Packed(msgspec.Struct, frozen=True):
@@ -101,6 +107,21 @@ class Signature:
             message = f"{self._worker}: {self._discreet(error)}"
             raise PayloadTypeError(message) from None
         return payload
+
+    def encode_known(self, arguments: Mapping[str, Any], unknown: Collection[str]) -> bytes:
+        """Return the payload for arguments of which some will be known only when the job runs.
+
+        The others are checked now, each by itself.
+        """
+        self._check_names(arguments)
+        for name in arguments.keys() - set(unknown):
+            part = _encoded(self._worker, {name: arguments[name]}, self._max_bytes)
+            try:
+                msgspec.msgpack.decode(part, type=dict[str, self._hints.get(name, Any)], dec_hook=_from_plain)  # type: ignore[misc]
+            except msgspec.MsgspecError as error:
+                message = f"{self._worker}: argument {name!r}: {self._discreet(error).partition(' - at ')[0]}"
+                raise PayloadTypeError(message) from None
+        return _encoded(self._worker, arguments, self._max_bytes)
 
     def _discreet(self, error: Exception) -> str:
         """Return what is wrong with a payload, without secret values: msgspec names types, but others name values."""
@@ -204,15 +225,25 @@ class Signature:
             message = f"{self._worker}: its concurrency key {template!r} cannot be made from this payload: {error!r}"
             raise PayloadTypeError(message) from None
 
+    def early_key(self, template: str, arguments: Mapping[str, Any], unknown: Collection[str]) -> str:
+        """Return the concurrency key of a job of which these arguments will be known only when it runs."""
+        for name in {_parameter(field) for field in _key_fields(template)}.intersection(unknown):
+            message = (
+                f"{self._worker}: its concurrency key {template!r} is made when the job is added, and {name!r} is "
+                "the output of another call, which is not known by then; pass a value"
+            )
+            raise PayloadTypeError(message)
+        return self.key(template, arguments)
+
     def check_key(self, template: str) -> None:
         """Reject a concurrency key that does not name a required parameter."""
         try:
-            fields = [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
+            names = _key_fields(template)
         except ValueError as error:
             message = f"worker {self._worker}: concurrency_key {template!r} cannot be read: {error}"
             raise SignatureError(message) from None
-        for name in fields if "{" in template else [template]:
-            parameter = name.split(".")[0].split("[")[0]
+        for name in names:
+            parameter = _parameter(name)
             if is_secret(self._hints.get(parameter)):
                 message = f"worker {self._worker}: concurrency_key {template!r} would show the secret {parameter!r}"
                 raise SignatureError(message)
@@ -222,6 +253,39 @@ class Signature:
                     f"{nearest(name, self._required)}"
                 )
                 raise SignatureError(message)
+
+    # ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def encode_step(self, name: str, value: Any) -> bytes:
+        """Encode the result of a step."""
+        try:
+            result = msgspec.msgpack.encode(value, enc_hook=_to_plain)
+        except (TypeError, ValueError, OverflowError, RecursionError, OutputArgumentError) as error:
+            message = (
+                f"step {name!r} of {self._worker} returned {type(value).__name__}, which cannot be kept: {error}; "
+                "return numbers, text, lists, dicts or dataclasses, or nothing"
+            )
+            raise StepError(message) from None
+        if len(result) > self._max_bytes:
+            message = (
+                f"step {name!r} of {self._worker} returned {len(result):,} bytes; {self._max_bytes:,} are allowed: "
+                "return a reference to it instead"
+            )
+            raise StepError(message)
+        if is_too_deep(result):
+            message = f"step {name!r} of {self._worker} returned a value that is nested more than {DEEPEST} levels deep"
+            raise StepError(message)
+        return result
+
+    def decode_step(self, name: str, function: Callable[..., Any], result: bytes) -> Any:
+        """Return the result of a step as its function is annotated to return it."""
+        try:
+            return _result_decoder(_returns(function)).decode(result)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError) as error:
+            why = why_unreadable(result)
+            misfit = f"is not what its function is annotated to return: {error}"
+            message = f"the result of step {name!r} of {self._worker} {f'cannot be read: {why}' if why else misfit}"
+            raise StepError(message) from None
 
     # ── results ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -266,6 +330,17 @@ class Signature:
             misfit = f"is not what the function is annotated to return: {_in_words(error)}"
             message = f"the result of {self._worker} {f'cannot be read: {sealed}' if sealed else misfit}"
             raise PayloadDecodingError(message) from None
+
+
+def _key_fields(template: str) -> list[str]:
+    """Return the fields in a concurrency key. Raises `ValueError` if it cannot be read."""
+    if "{" not in template:
+        return [template]
+    return [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
+
+
+def _parameter(field: str) -> str:
+    return field.split(".", maxsplit=1)[0].split("[", maxsplit=1)[0]
 
 
 def plain(payload: bytes) -> Any:
@@ -391,6 +466,13 @@ def _result_decoder(wanted: Any) -> msgspec.msgpack.Decoder[Any]:
         return msgspec.msgpack.Decoder(Any)
 
 
+def _returns(function: Callable[..., Any]) -> Any:
+    try:
+        return get_type_hints(function).get("return", Any)
+    except Exception:  # noqa: BLE001 - whatever the annotations of a user's function raise
+        return Any
+
+
 def _type_schema(wanted: type[Any]) -> dict[str, Any]:
     """Return the schema of a type that msgspec does not know; an empty one if it cannot be described."""
     if issubclass(wanted, PurePath):
@@ -404,6 +486,8 @@ def _type_schema(wanted: type[Any]) -> dict[str, Any]:
 def _to_plain(value: Any) -> Any:
     if isinstance(value, PurePath):
         return str(value)
+    if isinstance(value, Output):
+        raise OutputArgumentError
     dump = getattr(value, "model_dump", None)  # pydantic, without knowing it
     if dump is not None:
         return dump(mode="json")

@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from shiftwork.core.durations import Duration, timeout_of
+from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.model import Attempt, JobPriority, JobRecord, JobStatus, LogLine
 from shiftwork.errors import JobCancelledError, JobFailedError, LifecycleError, ResultTimeoutError, UnknownJobError
 from shiftwork.handles.codec import plain
@@ -115,6 +116,16 @@ class Job(Generic[R_co]):
         return plain(self.record.payload)
 
     @property
+    def tags(self) -> tuple[str, ...]:
+        """Return its tags."""
+        return self.record.tags
+
+    @property
+    def expires_at(self) -> float | None:
+        """Return when it is cancelled if it has not started by then, in epoch seconds; None is never."""
+        return self.record.expires_at
+
+    @property
     def cause(self) -> str:
         """Return why it exists: "enqueued", "scheduled" or "triggered"."""
         return self.record.cause
@@ -217,7 +228,8 @@ class Job(Generic[R_co]):
             message = f"job {self.id} of {self.worker} is dead: {self.error}"
             raise JobFailedError(message)
         if self.status is JobStatus.CANCELLED:
-            message = f"job {self.id} of {self.worker} was cancelled"
+            why = f": {self.error}" if self.error == EXPIRED else ""
+            message = f"job {self.id} of {self.worker} was cancelled{why}"
             raise JobCancelledError(message)
         result: R_co = (self._decode or _plain_result)(self.record.result)
         return result

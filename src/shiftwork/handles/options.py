@@ -1,5 +1,6 @@
 """The options of one job, and the checks on what people pass for them."""
 
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from math import isfinite
 from typing import Any, Final, TypedDict
@@ -8,17 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.core.durations import Duration, seconds_in
+from shiftwork.core.job_parts import OwnOptions
 from shiftwork.core.model import JobPriority
 from shiftwork.core.option_hints import option_hint
-from shiftwork.errors import PayloadTypeError, UnknownOptionError
-
-_EXPECTED: Final = {
-    "priority": "a JobPriority",
-    "delay_seconds": 'a time, such as 90, "1h30m" or a timedelta',
-    "run_at": "a datetime with a time zone, or epoch seconds",
-    "unique_key": "a non-empty string",
-    "job_id": "a non-empty string",
-}
+from shiftwork.core.tags import tags_in
+from shiftwork.errors import ConfigurationError, PayloadTypeError, UnknownOptionError
 
 
 class JobOptions(TypedDict, total=False):
@@ -29,6 +24,10 @@ class JobOptions(TypedDict, total=False):
     run_at: float | datetime | None
     unique_key: str | None
     job_id: str | None
+    max_retries: int | None
+    timeout_seconds: Duration | None
+    expires_seconds: Duration | None
+    tags: list[str] | tuple[str, ...] | set[str] | frozenset[str] | None
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -40,6 +39,20 @@ class Options(Struct, frozen=True, kw_only=True):
     unique_key: str | None = None
     job_id: str | None = None
     cause: str = "enqueued"
+    max_retries: int | None = None
+    timeout_seconds: float | None = None
+    expires_seconds: float | None = None
+    tags: tuple[str, ...] = ()
+
+    @property
+    def own(self) -> OwnOptions:
+        """Return the options that only the job's run reads."""
+        return OwnOptions(max_retries=self.max_retries, timeout_seconds=self.timeout_seconds)
+
+    @property
+    def of_run(self) -> bool:
+        """Return whether there are options that only the job's run reads."""
+        return self.max_retries is not None or self.timeout_seconds is not None
 
 
 TRIGGERED: Final = Options(priority=JobPriority.CRITICAL, cause="triggered")
@@ -53,33 +66,68 @@ def changed(options: Options, worker: str, given: JobOptions) -> Options:
         message = f"{worker}: give delay_seconds or run_at, not both"
         raise PayloadTypeError(message)
     for option, value in values.items():
-        if option not in _EXPECTED:
-            message = f"{worker}: a job has no option {option!r}; {option_hint(option, value, _EXPECTED)}"
+        if option not in _CHECKS:
+            message = f"{worker}: a job has no option {option!r}; {option_hint(option, value, _CHECKS)}"
             raise UnknownOptionError(message)
-        values[option] = kept = _kept(worker, option, value)
-        if not _is_valid(option, kept):
-            message = f"{worker}: {option} must be {_EXPECTED[option]}, not {value!r}"
-            raise PayloadTypeError(message)
+        try:
+            values[option] = _CHECKS[option](value)
+        except ConfigurationError as error:
+            message = f"{worker}: {option} {error}"
+            raise PayloadTypeError(message) from None
     return replace(options, **values)
 
 
-def _kept(worker: str, option: str, value: Any) -> Any:
-    """Return a value as it is kept; None for a delay that is not a duration."""
-    if option == "delay_seconds":
-        return seconds_in(value)
-    return _instant(worker, value) if option == "run_at" and isinstance(value, datetime) else value
+def _priority(value: Any) -> JobPriority:
+    if value not in list(JobPriority):
+        raise ConfigurationError(f"must be a JobPriority, not {value!r}")
+    return JobPriority(value)
 
 
-def _is_valid(option: str, value: Any) -> bool:
-    if option == "priority":
-        return value in set(JobPriority)
-    if option in {"delay_seconds", "run_at"}:
-        return isinstance(value, int | float) and isfinite(value)
-    return isinstance(value, str) and value != ""
+def _delay(value: Any) -> float:
+    seconds = seconds_in(value)
+    if seconds is None or not isfinite(seconds):
+        raise ConfigurationError(f'must be a time, such as 90, "1h30m" or a timedelta, not {value!r}')
+    return seconds
 
 
-def _instant(worker: str, at: datetime) -> float:
-    if at.tzinfo is None:
-        message = f"{worker}: run_at {at} has no time zone; use a datetime with one, or epoch seconds"
-        raise PayloadTypeError(message)
-    return at.timestamp()
+def _positive(value: Any) -> float:
+    seconds = seconds_in(value)
+    if seconds is None or not isfinite(seconds) or seconds <= 0:
+        raise ConfigurationError(f'must be a time above 0, such as 90, "1h30m" or a timedelta, not {value!r}')
+    return seconds
+
+
+def _instant(value: Any) -> float:
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise ConfigurationError(f"{value} has no time zone; use a datetime with one, or epoch seconds")
+        return value.timestamp()
+    if not isinstance(value, int | float) or not isfinite(value):
+        raise ConfigurationError(f"must be a datetime with a time zone, or epoch seconds, not {value!r}")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ConfigurationError(f"must be a non-empty string, not {value!r}")
+    return value
+
+
+def _number(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ConfigurationError(f"must be a whole number of 0 or more, not {value!r}")
+    return value
+
+
+_CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "priority": _priority,
+    "delay_seconds": _delay,
+    "run_at": _instant,
+    "unique_key": _text,
+    "job_id": _text,
+    "max_retries": _number,
+    "timeout_seconds": _positive,
+    "expires_seconds": _positive,
+    "tags": tags_in,
+}
+"""What makes the kept value of a written one, for each of `JobOptions`. Raises a `ConfigurationError`."""

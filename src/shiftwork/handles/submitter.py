@@ -1,8 +1,9 @@
-"""What a `Worker` needs in order to add jobs. `shiftwork.control.submission` implements it."""
+"""What a `Worker` needs in order to add jobs. `shiftwork.app.submitting` implements it."""
 
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
+from shiftwork.core.model import Claimed
 from shiftwork.handles.call import Call
 from shiftwork.handles.job import Job
 
@@ -14,6 +15,9 @@ class Submitter(Protocol):
 
     async def submit(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs in one step: all of them, or none."""
+
+    async def extend_flow(self, job: Claimed, calls: Sequence[Call[Any]], before: Sequence[str]) -> list[str]:
+        """Add calls to the flow of a running job that has added `before`, and return the ids of their jobs."""
 
     async def submit_with(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs within the transaction of the user's connection."""

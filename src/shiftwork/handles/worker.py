@@ -1,18 +1,19 @@
 """A `Worker`: what registering a function returns."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, Unpack
 
-from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model import Claimed, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.retry_options import RetryRule
 from shiftwork.errors import nearest
 from shiftwork.handles.call import Call
-from shiftwork.handles.codec import Signature
+from shiftwork.handles.codec import OutputArgumentError, Signature
 from shiftwork.handles.coroutine_mark import mark_as_coroutine_function
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import JobOptions, Options, changed
+from shiftwork.handles.output import take_outputs
 from shiftwork.handles.submitter import Submitter
 
 P = ParamSpec("P")
@@ -47,6 +48,8 @@ class Worker(Generic[P, R]):
         self.retry_rule = retry_rule
         self.bind = signature.bind
         self.encode_result = signature.encode_result
+        self.encode_step = signature.encode_step
+        self.decode_step = signature.decode_step
         self._submitter = submitter
         self._options = Options()
 
@@ -71,10 +74,20 @@ class Worker(Generic[P, R]):
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Return a job to be added by `enqueue_many`."""
         arguments = self.signature.named(args, kwargs)
-        payload = self.signature.encode(arguments)
+        try:
+            payload = self.signature.encode(arguments)
+        except OutputArgumentError:
+            return self._call_with_outputs(arguments)
         template = self.config.concurrency_key
         key = self.signature.key(template, arguments) if template else None
         return Call(self, payload, key, self._options)
+
+    def _call_with_outputs(self, arguments: Mapping[str, Any]) -> Call[R]:
+        known, inputs = take_outputs(arguments)
+        template, later = self.config.concurrency_key, {str(path[0]) for _, path in inputs}
+        key = self.signature.early_key(template, known, later) if template else None
+        payload = self.signature.encode_known(known, later)
+        return Call(self, payload, key, self._options, inputs)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Add a job. Once this returns, the job survives the death of any process."""
@@ -101,11 +114,17 @@ class Worker(Generic[P, R]):
         """
         return self._submitter.submit_with_blocking(connection, [self.call(*args, **kwargs)])[0]
 
+    async def add_calls(self, job: Claimed, calls: Sequence[Call[Any]], before: Sequence[str]) -> list[str]:
+        """Add calls to the flow of a running job of this worker. For `Context.enqueue_flow`."""
+        return await self._submitter.extend_flow(job, calls, before)
+
     def with_options(self, **options: Unpack[JobOptions]) -> Self:
         """Return the same worker, whose jobs have these options.
 
         `priority`, `delay_seconds` or `run_at` (when it may start), `unique_key` (while a live job of this worker has
-        the same key, enqueueing returns that job), `job_id` (your own id, which makes an enqueue safe to repeat).
+        the same key, enqueueing returns that job), `job_id` (your own id, which makes an enqueue safe to repeat),
+        `max_retries` and `timeout_seconds` instead of the worker's, `expires_seconds` (a job that has not started this
+        long after it was due is cancelled), `tags` (to find it by).
         """
         return self._copy(changed(self._options, self.name, options))
 

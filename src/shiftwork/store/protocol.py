@@ -30,6 +30,7 @@ from msgspec import Struct
 
 from shiftwork.core.admission import Facts
 from shiftwork.core.health import Finding
+from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import (
     Added,
     Amended,
@@ -40,9 +41,11 @@ from shiftwork.core.model import (
     Doc,
     Event,
     Finished,
+    FlowRecord,
     InstanceRecord,
     JobFilter,
     JobRecord,
+    JobStatus,
     NewJob,
     Orders,
     Outcome,
@@ -70,10 +73,12 @@ class Promoted(Struct, frozen=True):
 
     moved: int
     next_at: float | None = None
+    expired: dict[str, int] = {}
+    """How many of them had expired, by worker."""
 
 
 class Transaction(Protocol):
-    """A transaction in the store's database that includes the end of a job."""
+    """A transaction in the store's database that includes a step or the end of a job."""
 
     connection: Any
     """The connection, made by the store's own driver."""
@@ -81,12 +86,16 @@ class Transaction(Protocol):
     async def finish(self, outcome: Outcome, now: float) -> bool:
         """Write the outcome as `Store.finish` does. False if it is rejected: then nothing must be committed."""
 
+    async def keep_step(self, id: str, fence: int, step: Step) -> bool:
+        """Keep a step as `Store.keep_step` does. False if it is rejected: then nothing must be committed."""
+
 
 class Transactional(Protocol):
     """An optional ability of a store: jobs are added and finished within transactions of the user's own database.
 
     `add_with` and `add_with_blocking` keep jobs as `Store.add` does once the transaction of the user's connection
-    commits, and ring then. If it is rolled back, the jobs never existed.
+    commits, and ring then. If it is rolled back, the jobs never existed. The transaction holds up no other job: a job
+    that needs one which was added before waits until `promote` has compared them, even if that one has ended.
     """
 
     async def add_with(self, connection: Any, jobs: Sequence[NewJob], now: float) -> list[Added]:
@@ -190,7 +199,9 @@ class Store(Protocol):
 
         A job whose id exists changes nothing and returns `created=False`. So does a job whose `unique_key` a live job
         of the same worker has, with that job's id. A job with `run_at <= now` is queued, a later one is scheduled. A
-        job with a `key` is parked as `core.parking` says.
+        job with a `key` is parked as `core.parking` says. A job with a need that is not met is waiting
+        (`core.releasing`); it may need jobs that follow it in the same call. What waits for a job's `parent` waits for
+        the job too, under the same condition.
         """
 
     async def claim(
@@ -199,7 +210,8 @@ class Store(Protocol):
         """Hand up to `n` queued jobs of pool and workers to an instance, by rank (then id), as `core.admission` admits.
 
         Each becomes processing, held by the instance, under a fence higher than every fence the store handed out
-        before, with `attempt` one higher, `started_at` now, `ended_at` and `progress` None. The worker's `last_started`
+        before, with `attempt` one higher, `started_at` now, `ended_at`, `progress`, `expires_at` and `wait` None; the
+        claimed job has its `expires_at` as it was before. The worker's `last_started`
         becomes `now`, and a rate limit moves on. A claim never returns more jobs than asked for, nor a job that another
         instance holds; it returns none while the pool is paused, and none to an instance that is lost. A doc that
         cannot be decoded counts as absent. If an `edition` is given and the record of that kind does not hold it, the
@@ -213,9 +225,10 @@ class Store(Protocol):
 
         A rejected outcome has no effect. An accepted one takes its job where `core.landing` says, appends its `report`,
         and releases the job's key (unparking the next); `instance`, `started_at` and `fence` keep describing the last
-        run. A job that ends for good (completed, dead, cancelled) frees its `unique_key`. The worker's state changes in
-        the same step as `core.worker_state` says, so that the failure that reaches `disable_after` disables the worker
-        at once. Outcomes of one batch count in their order.
+        run. A job that ends for good (completed, dead, cancelled) frees its `unique_key`, and meets the needs of other
+        jobs as `core.releasing` says, however it ends: here, by `amend`, by `promote` or as a corrupt record. The
+        worker's state changes in the same step as `core.worker_state` says, so that the failure that reaches
+        `disable_after` disables the worker at once. Outcomes of one batch count in their order.
         """
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
@@ -229,10 +242,37 @@ class Store(Protocol):
     async def note(self, notes: Sequence[ProgressNote]) -> None:
         """Keep the progress of running jobs. Notes under an old fence are dropped silently."""
 
+    # ── flows and durable functions ──────────────────────────────────────────────────────────────────────────────
+
+    async def results(self, ids: Sequence[str]) -> list[bytes | None]:
+        """The results of these jobs, in order; None where a job has none."""
+
+    async def keep_step(self, id: str, fence: int, step: Step) -> bool:
+        """Append a step to a job. False, without effect, unless the job is processing under this fence.
+
+        The step whose number is one more than the job has steps is appended; one that the job has is not kept again.
+        """
+
+    async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
+        """Append a signal to a live job, which is due at once if it waits for it (`core.signals`).
+
+        Returns the job's status before, None if there is no such job. A job that has ended takes no signal.
+        """
+
+    async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
+        """The flows that have jobs, newest first (by created_at, then id), behind a place in that order.
+
+        A flow was created when the first of its jobs was.
+        """
+
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def promote(self, n: int, now: float) -> Promoted:
-        """Queue up to `n` due jobs, scheduled or failed, by `run_at` (then id), and return when the next is due."""
+        """Queue up to `n` due jobs, scheduled or failed, by `run_at` (then id), and cancel up to `n` that have expired.
+
+        A job that has expired and is live but not processing is cancelled as by `amend`, with the reason of
+        `core.expiry`. Returns how many jobs it moved, when the next one is due or expires, and how many had expired.
+        """
 
     async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
         """Take up to `n` jobs from instances whose lease has ended (or that left), for `holder`, a live instance.
@@ -245,6 +285,8 @@ class Store(Protocol):
 
     async def prune(self, n: int, now: float) -> int:
         """Delete up to `n` jobs whose `keep_until` has passed, without a trace, and old events. Returns the number.
+
+        A job that its flow still needs is not deleted but put off, as `core.releasing` says, and counts like the rest.
 
         The newest `EVENTS_KEPT` of the events that people caused (`Event.by_person`) are kept, and as many of all
         others, so that neither crowds out the other. Up to `n` of each kind go at a time, oldest first; so if the
@@ -281,8 +323,8 @@ class Store(Protocol):
     async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:
         """Keep these jobs as they are, in place of any with their ids. None is processing, and no id occurs twice.
 
-        Everything in a record stays, except for `parked`, which the key's other jobs decide. Restored jobs do not count
-        as added. A live job whose `unique_key` another live job has is left out.
+        Everything in a record stays, unmet needs included, except for `parked`, which the key's other jobs decide.
+        Restored jobs do not count as added. A live job whose `unique_key` another live job has is left out.
         """
 
     async def take_over(self, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
@@ -298,10 +340,12 @@ class Store(Protocol):
         """What `claim` looks at for these workers and their neighbours, or for all that have a state, gates or jobs."""
 
     async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
-        """These jobs, whole, with every attempt, in order; None where there is none."""
+        """These jobs, whole, with every attempt, step, signal and unmet need, in order; None where there is none."""
 
     async def find(self, wanted: JobFilter) -> list[JobRecord]:
-        """The jobs that match, newest first (by created_at, then id, both descending), without their attempts.
+        """The jobs that match, newest first (by created_at, then id, both descending).
+
+        They come without their attempts, steps, signals and unmet needs.
 
         `created_after` and `created_before` exclude the instant itself; `error` is case-sensitive. Paging after a
         deleted id returns nothing.
@@ -317,16 +361,16 @@ class Store(Protocol):
         """Apply one change to many jobs, and return what became of each, in order.
 
         `core.statuses` says which statuses allow the change, `core.amending` what it makes of a job. A requeue is also
-        rejected while another live job has the same `unique_key`. A job that is cancelled for good counts as an end of
-        its worker (`core.worker_state.after_end`).
+        rejected while another live job has the same `unique_key`, a discard while another job waits for this one. A job
+        that is cancelled for good counts as an end of its worker (`core.worker_state.after_end`).
         """
 
     async def rewrite(self, rewrites: Sequence[Rewrite]) -> list[bool]:
         """Store the same content in other bytes, and return for each job whether all of it was written, in order.
 
-        Payload, result, error, progress and each attempt become those of `after`, each only where it is still that of
-        `before`; a missing value stays missing. Nothing else changes, whatever the job's status: not its fence, not its
-        counts, and no topic rings.
+        Payload, result, error, progress, each attempt, step and signal become those of `after`, each only where it is
+        still that of `before`; a missing value stays missing. Nothing else changes, whatever the job's status: not its
+        fence, not its counts, and no topic rings.
         """
 
     async def stats(self, now: float) -> Stats:

@@ -27,6 +27,8 @@ from shiftwork.testing.expect import equal, holds, there
 
 NOW: Final = 1_000_000.0
 """When the checks begin. Any instant would do, because a store has no clock of its own."""
+UNSAID: Final = ("payload", "trace", "expires_at", "options")
+"""What an outcome does not say of its job."""
 ALL_WORKERS: Final = ("w", "v", "a", "b", "c")
 """The workers that an instance knows by default."""
 
@@ -74,7 +76,7 @@ async def claim_one(store: Store, id: str, **more: Any) -> Claimed:
 
 def outcome(claimed: Claimed, status: JobStatus = JobStatus.COMPLETED, *, now: float = NOW, **changes: Any) -> Outcome:
     """An outcome for a claimed job; what is not given stays as it was."""
-    kept = {name: value for name, value in asdict(claimed).items() if name not in ("payload", "trace")}
+    kept = {name: value for name, value in asdict(claimed).items() if name not in UNSAID}
     return Outcome(**{**kept, "status": status, "ended_at": now, **changes})
 
 

@@ -1,8 +1,10 @@
 """A `Context` for a test that calls a function itself, without a job."""
 
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, TypeVar
 
+from shiftwork.core.job_parts import Step
 from shiftwork.core.model import Claimed, Outcome, Progress, RunState, WorkerConfig
 from shiftwork.errors import JobStateError
 from shiftwork.handles.job import JobProgress
@@ -11,6 +13,8 @@ from shiftwork.runtime.clock import ManualClock
 from shiftwork.runtime.engine.context import Context, ContextServices, CurrentRun
 from shiftwork.runtime.engine.joblog import JobLog
 from shiftwork.runtime.engine.surroundings import Surroundings
+
+T = TypeVar("T")
 
 NO_PAYLOAD = b"\x80"
 
@@ -29,10 +33,13 @@ def make_context(
     last_success: float | None = None,
     last_error: str | None = None,
     consecutive_failures: int = 0,
+    signals: Mapping[str, Any] | None = None,
 ) -> "MadeContext":
     """Return a context with these values, to call a function with that takes one.
 
     `worker` is a registered worker, a configuration, or only a name. `state` is what the lifespan would have yielded.
+    Steps run, and nothing is kept; `ctx.sleep` sets the context's clock, and returns. `signals` are the values that
+    `ctx.wait_for` returns, by name; without one it raises `TimeoutError`, as if none came in time.
     """
     config = WorkerConfig(name=worker) if isinstance(worker, str) else worker
     run = MadeRun(
@@ -53,7 +60,7 @@ def make_context(
         cancelled=cancelled,
         stopping=stopping,
     )
-    return MadeContext(run, state, ManualClock() if now is None else ManualClock(now))
+    return MadeContext(run, state, ManualClock() if now is None else ManualClock(now), signals or {})
 
 
 class MadeRun:
@@ -71,24 +78,103 @@ class MadeRun:
         self.cancelled = cancelled
         self.stopping = stopping
         self.started_at = 0.0
+        self.worker_values = MadeValues()
 
     def discreet(self, text: str) -> str:
         """Return the text: a test has no secrets."""
         return text
 
 
+class MadeValues:
+    """What stands for the worker of a made context: it keeps the calls that the function adds."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+    def encode_step(self, name: str, value: Any) -> bytes:
+        """Nothing is kept."""
+        raise NotImplementedError
+
+    def decode_step(self, name: str, function: Callable[..., Any], result: bytes) -> Any:
+        """Nothing is kept."""
+        raise NotImplementedError
+
+    async def add_calls(self, job: Claimed, calls: Sequence[Any], before: Sequence[str]) -> list[str]:
+        """Note the calls."""
+        self.calls += calls
+        return [f"{job.id}-{len(before) + n}" for n in range(1, len(calls) + 1)]
+
+
+class MadeSteps:
+    """Steps that run and are not kept."""
+
+    def __init__(self, clock: ManualClock, signals: Mapping[str, Any]) -> None:
+        self.names: list[str] = []
+        self._clock = clock
+        self._signals = signals
+        self._value: Any = None
+
+    def wait(self, work: Coroutine[Any, Any, T], instead: str) -> T:  # noqa: ARG002 - it waits for nothing
+        """Run a coroutine, which never waits."""
+        try:
+            work.send(None)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+        raise NotImplementedError
+
+    async def begin(self, name: str) -> Step | None:
+        """Let the step run."""
+        self.names.append(name)
+        return None
+
+    def failed(self) -> None:
+        """Do nothing: the step has raised."""
+
+    async def keep(self, name: str, value: Any, started_at: float) -> Step:
+        """Remember the value until it is asked for."""
+        self._value = value
+        return Step(len(self.names), name, b"", started_at, self._clock.now())
+
+    def value(self, function: Callable[..., Any], step: Step) -> Any:  # noqa: ARG002 - it has not been encoded
+        """Return what the step has just returned."""
+        return self._value
+
+    async def sleep(self, seconds: float) -> None:
+        """Let the time pass, and return."""
+        self.names.append("sleep")
+        self._clock.jump(seconds)
+
+    async def wait_for(self, name: str, seconds: float | None) -> Any:
+        """Return the given value."""
+        self.names.append(f"wait for {name}")
+        if name in self._signals:
+            return self._signals[name]
+        if seconds is None:
+            message = f"the function waits for signal {name!r}, for ever: make_context(signals={{{name!r}: …}})"
+            raise JobStateError(message)
+        self._clock.jump(seconds)
+        message = f"no signal {name!r} came in time"
+        raise TimeoutError(message)
+
+
 class MadeContext(Context):
     """A context that no job stands behind. It keeps what the function reports."""
 
-    __slots__ = ("reported",)
+    __slots__ = ("calls", "reported", "steps")
 
-    def __init__(self, run: MadeRun, state: Any, clock: ManualClock) -> None:
+    def __init__(self, run: MadeRun, state: Any, clock: ManualClock, signals: Mapping[str, Any]) -> None:
         self.reported: list[JobProgress] = []
         """What the function has passed to `progress`, in order."""
+        self.calls = run.worker_values.calls
+        """What the function has passed to `enqueue_flow`, in order."""
+        made = MadeSteps(clock, signals)
+        self.steps = made.names
+        """The names of the steps that the function has come to, its waits included, in order."""
         surroundings = Surroundings()
         surroundings.state = state
         run.started_at = clock.now()
-        super().__init__(run, ContextServices(clock, _leave, _refuse, surroundings))
+        super().__init__(run, ContextServices(clock, _leave, _refuse, surroundings, lambda _run: made))
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         super().progress(done, total, message)

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.admission import Gates, Lane, RateLimit
 from shiftwork.core.breaker import BreakerState
+from shiftwork.core.job_parts import Need, Signal, Step, Wait
 from shiftwork.core.model import (
     Cancel,
     Change,
@@ -89,9 +90,13 @@ def endings() -> st.SearchStrategy[Ending]:
     )
 
 
+def _id(need: Need) -> str:
+    return need.id
+
+
 @st.composite
 def new_jobs(draw: st.DrawFn) -> NewJob:
-    """A job whose `run_at` is how many seconds from now it is due."""
+    """A job whose `run_at` and `expires_at` are seconds from now."""
     worker = draw(workers)
     key = draw(st.sampled_from((None, None, "k", "l")))
     return NewJob(
@@ -105,6 +110,12 @@ def new_jobs(draw: st.DrawFn) -> NewJob:
         key=key,
         key_limit=KEY_LIMITS.get(key or "", 1),
         cause=draw(st.sampled_from(("enqueued", "scheduled"))),
+        expires_at=draw(st.sampled_from((None, None, None, 5.0))),
+        tags=draw(st.sampled_from(((), (), ("red",), ("red", "blue")))),
+        flow=draw(st.sampled_from((None, None, "f", "g"))),
+        needs=draw(st.just(()) | st.lists(st.builds(Need, ids, st.booleans()), max_size=3, unique_by=_id).map(tuple)),
+        parent=draw(st.none() | ids),
+        options=draw(st.sampled_from((None, None, b"own"))),
     )
 
 
@@ -188,7 +199,14 @@ class Histories(RuleBasedStateMachine):
 
     @rule(jobs=st.lists(new_jobs(), min_size=1, max_size=5))
     def add(self, jobs: list[NewJob]) -> None:
-        due = [replace(one, run_at=self.now + one.run_at) for one in jobs]
+        due = [
+            replace(
+                one,
+                run_at=self.now + one.run_at,
+                expires_at=None if one.expires_at is None else self.now + one.expires_at,
+            )
+            for one in jobs
+        ]
         for added in self.alike(lambda store: store.add(due, self.now), "add"):
             self.acknowledged.add(added.id)
 
@@ -219,6 +237,7 @@ class Histories(RuleBasedStateMachine):
                 report=report(claimed),
                 waited=0.5,
                 marks=f"w{claimed.attempt} {ending.status}",
+                wait=Wait("go", 1) if ending.status is JobStatus.QUEUED and not in_place else None,
             )
 
         pairs = [self.claimed[-1 - n % len(self.claimed)] for n in which]
@@ -304,11 +323,32 @@ class Histories(RuleBasedStateMachine):
     async def _note(self, note: ProgressNote) -> None:
         await self.lab.store.note([note])
 
+    @precondition(lambda self: self.claimed)
+    @rule(which=st.integers(0, 8), number=st.integers(1, 3))
+    def keep_step(self, which: int, number: int) -> None:
+        one, other = self.claimed[-1 - which % len(self.claimed)]
+        step = Step(number, f"step {number}", b"r", self.now - 1.0, self.now)
+        wanted = self.loop.run(self.reference.keep_step(one.id, one.fence, step))
+        equal(self.loop.run(self._keep_step(other, step)), wanted, "whether the step is kept")
+
+    async def _keep_step(self, claimed: Claimed, step: Step) -> bool:
+        return await self.lab.store.keep_step(claimed.id, claimed.fence, step)
+
+    @rule(id=ids, name=st.sampled_from(("go", "stop")))
+    def send(self, id: str, name: str) -> None:
+        self.alike(lambda store: store.send(id, Signal(name, b"v", self.now), self.now), "the status before a signal")
+
+    @rule(which=some_ids)
+    def results(self, which: list[str]) -> None:
+        self.alike(lambda store: store.results(which), "the results")
+
     @rule(
         status=st.none() | st.lists(statuses, max_size=3).map(tuple),
         worker=st.none() | workers,
         key=st.sampled_from((None, None, "k")),
         error=st.sampled_from((None, None, "e 1")),
+        tag=st.sampled_from((None, None, "red")),
+        flow=st.sampled_from((None, None, "f")),
         after=st.none() | ids,
         limit=st.sampled_from((2, 1_000)),
     )
@@ -324,6 +364,10 @@ class Histories(RuleBasedStateMachine):
         for one, other in zip(wanted, got, strict=True):
             holds(one is not None, "no job that was acknowledged is lost")
             equal(other and replace(other, fence=0), one and replace(one, fence=0), "a job")
+
+    @invariant()
+    def flows_are_alike(self) -> None:
+        self.alike(lambda store: store.flows(), "the flows")
 
     @invariant()
     def numbers_are_alike(self) -> None:

@@ -2,7 +2,9 @@
 
 from msgspec import Struct
 
-from shiftwork.core.admission import Wait
+from shiftwork.core.admission import Obstacle
+from shiftwork.core.durations import in_words
+from shiftwork.core.expiry import EXPIRED, expiry
 from shiftwork.core.model import JobRecord, JobStatus
 from shiftwork.core.plurals import counted
 from shiftwork.views.instants import clock_time
@@ -14,30 +16,36 @@ class Explanation(Struct, frozen=True):
     job_id: str
     status: JobStatus
     text: str
-    waits: list[Wait]
+    waits: list[Obstacle]
+    expires_at: float | None = None
+    """When it is cancelled if it has not started by then; None is never."""
 
 
-def explanation_of(record: JobRecord, waits: list[Wait]) -> Explanation:
+def explanation_of(record: JobRecord, waits: list[Obstacle], now: float) -> Explanation:
     """Return the explanation of a job that waits for these things, or for nothing."""
-    return Explanation(record.id, record.status, _text(record, waits), waits)
+    text = _text(record, waits) + _expiry_text(record, now)
+    return Explanation(record.id, record.status, text, waits, expiry(record))
 
 
-def unfinished_text(record: JobRecord, waits: list[Wait], *, attempts: int | None, now: float) -> str:
+def unfinished_text(record: JobRecord, waits: list[Obstacle], *, attempts: int | None, now: float) -> str:
     """Return what a job that has not ended is doing. `attempts`: how many it has at most, if that is known."""
     attempt = f"attempt {record.attempt}" + (f" of {attempts}" if attempts is not None else "")
     if record.status is JobStatus.FAILED:
         return f"{attempt} failed ({record.error}), next in {max(0.0, record.run_at - now):.0f} s"
-    if record.status is JobStatus.SCHEDULED:
+    if record.status is JobStatus.SCHEDULED and all(wait.code == "later" for wait in waits):
         return f"it is due in {max(0.0, record.run_at - now):.0f} s"
     if record.status is JobStatus.PROCESSING:
         seconds = max(0.0, now - (record.started_at or now))
         return f"{attempt} has been running for {seconds:.0f} s on {record.instance}"
-    return "; ".join(_wait_text(wait) for wait in waits) or f"it is {record.status}"
+    start = "it waits for " if waits and waits[0].code == "needs" else ""
+    doing = "; ".join(_wait_text(wait) for wait in waits) or f"it is {record.status}"
+    return start + doing + _expiry_text(record, now)
 
 
-def _text(record: JobRecord, waits: list[Wait]) -> str:
+def _text(record: JobRecord, waits: list[Obstacle]) -> str:
     if waits:
-        return "waits: " + "; ".join(_wait_text(wait) for wait in waits)
+        start = "waits for " if waits[0].code == "needs" else "waits: "
+        return start + "; ".join(_wait_text(wait) for wait in waits)
     if record.status is JobStatus.PROCESSING:
         how = "is being cancelled" if record.cancelling else "runs"
         return f"{how}: attempt {record.attempt}, since {clock_time(record.started_at or 0.0)} on {record.instance}"
@@ -45,10 +53,19 @@ def _text(record: JobRecord, waits: list[Wait]) -> str:
     if record.status is JobStatus.DEAD:
         how_often = f"{counted(record.attempt, 'attempt')} and {counted(record.crashes, 'crash', 'crashes')}"
         return f"dead since {at} after {how_often}: {record.error}"
+    if record.status is JobStatus.CANCELLED and record.error == EXPIRED:
+        return f"cancelled at {at}: {EXPIRED}"
     return f"{record.status} at {at}"
 
 
-def _wait_text(wait: Wait) -> str:
+def _expiry_text(record: JobRecord, now: float) -> str:
+    at = expiry(record)
+    if at is None:
+        return ""
+    return f"; it expires in {in_words(max(0.0, at - now))} if it has not started"
+
+
+def _wait_text(wait: Obstacle) -> str:
     since = f", since {clock_time(wait.since)}" if wait.since else ""
     until = f", until {clock_time(wait.until)}" if wait.until and wait.code != "later" else ""
     return f"{wait.why}{since}{until}"

@@ -92,6 +92,7 @@ def _jobs(seen: Overview) -> Iterator[Metric]:
     statuses: dict[str, Callable[[PoolView], int]] = {
         "queued": lambda pool: pool.stats.queued,
         "scheduled": lambda pool: pool.stats.scheduled,
+        "waiting": lambda pool: pool.stats.waiting,
         "processing": lambda pool: pool.stats.processing,
         "failed": lambda pool: pool.stats.retrying,
         "dead": lambda pool: pool.stats.dead,

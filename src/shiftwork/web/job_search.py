@@ -1,8 +1,8 @@
 """Searches that no index serves: back through time, for as long as a page may take.
 
-By status, worker, pool and time a store finds jobs without reading others. For a key, an instance, a part of the error
-or of the payload it reads one job after the other, and there may be a million. So a search goes back in stretches of
-time, longer ones where there are few jobs, and when its time is up it returns where to continue.
+By status, worker, pool, tag and time a store finds jobs without reading others. For a key, an instance, a part of the
+error or of the payload it reads one job after the other, and there may be a million. So a search goes back in stretches
+of time, longer ones where there are few jobs, and when its time is up it returns where to continue.
 
     now ──stretch──▶ until ──────longer stretch──────▶ until ─ … ─ time is up: `next_after` is "~until~stretch"
 """

@@ -2,11 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from shiftwork.control.control import Control
 from shiftwork.control.tokens import TokenCheck
 from shiftwork.core.dead_groups import Group, groups_of
+from shiftwork.core.flow_graph import FlowGraph
+from shiftwork.core.model import FlowRecord
 from shiftwork.views.overview import Overview
 from shiftwork.views.shapes.system import WorkerShape, worker_shape
 from shiftwork.web.access import Access, Identify
@@ -20,6 +23,8 @@ MOST_DEAD: Final = 5_000
 """How many dead jobs are read in order to group them, the newest first."""
 DEAD_SECONDS: Final = 5.0
 """How long the groups are kept, unless jobs are changed here."""
+MOST_FLOWS: Final = 20
+"""How many flows that people look at are kept for a moment."""
 READY_SECONDS: Final = 2.0
 """How long the store may take to reply while we count as ready."""
 
@@ -42,6 +47,7 @@ class Site:
         self.overview = SharedAnswer(control.system.overview, control.now)
         self.workers = DerivedAnswer(_shapes)
         self.dead = SharedAnswer(self._newest_dead, control.now, seconds=DEAD_SECONDS)
+        self._flows: dict[str, SharedAnswer[tuple[FlowRecord, FlowGraph]]] = {}
         self.doctor = SharedAnswer(control.doctor.examine, control.now, seconds=LONGEST_SECONDS)
         self.history = ChartHistory(control.store.open, control.now, step=step_seconds)
         self.what_if = WhatIf(control.history.read)
@@ -73,6 +79,14 @@ class Site:
             await asyncio.wait([self._sampler])
         await self.live.close()
 
+    async def flow(self, flow_id: str) -> tuple[FlowRecord, FlowGraph]:
+        """Return a flow as it is drawn, shared by all who look at it."""
+        if flow_id not in self._flows:
+            if len(self._flows) >= MOST_FLOWS:
+                del self._flows[next(iter(self._flows))]
+            self._flows[flow_id] = SharedAnswer(partial(self.control.flows.picture, flow_id), self.control.now)
+        return await self._flows[flow_id].get()
+
     def changed(self) -> None:
         """Forget cached answers, because something was changed here."""
         self.overview.forget()
@@ -81,6 +95,7 @@ class Site:
     def jobs_changed(self) -> None:
         """Forget cached answers, those about dead jobs too, because jobs were changed here."""
         self.dead.forget()
+        self._flows.clear()
         self.changed()
 
     def tokens_changed(self) -> None:

@@ -20,6 +20,7 @@ const PACE_MS: Record<string, number> = {
   workers: 2_000,
   graph: 15_000,
   jobs: 1_000,
+  flows: 2_000,
   dead: 3_000,
   nodes: 2_000,
   events: 1_000,
@@ -27,7 +28,7 @@ const PACE_MS: Record<string, number> = {
 
 /** The queries that each topic of the server affects; an unknown topic affects all. */
 const CONCERNS: Record<string, string[]> = {
-  jobs: ["overview", "pools", "workers", "jobs", "dead"],
+  jobs: ["overview", "pools", "workers", "jobs", "flows", "dead"],
   pools: ["overview", "pools", "nodes"],
   workers: ["overview", "workers", "graph"],
   nodes: ["overview", "nodes", "pools"],

@@ -57,6 +57,14 @@ export const useGraph = () => useAsk<t.Graph>("graph", "graph");
 export const useJob = (id: string) => useAsk<t.WholeJob>("jobs", `jobs/${segment(id)}`);
 export const useWhy = (id: string, enabled: boolean) =>
   useAsk<t.Explanation>("jobs", `jobs/${segment(id)}/explanation`, {}, enabled);
+export function useFlows(after: string | null, limit: number) {
+  return useQuery({
+    queryKey: ["flows", after, limit],
+    queryFn: ({ signal }) => ask<{ flows: t.Flow[]; next_after: string | null }>("flows", { after, limit }, signal),
+    placeholderData: keepPreviousData,
+  });
+}
+export const useFlow = (id: string) => useAsk<t.WholeFlow>("flows", `flows/${segment(id)}`);
 export const useDead = () => useAsk<{ groups: t.DeadGroup[]; total: number; looked_at: number }>("dead", "dead");
 export const useNodes = () => useAsk<{ nodes: t.Node[]; instances: t.Instance[] }>("nodes", "nodes");
 
@@ -66,6 +74,8 @@ export interface JobFilter {
   worker?: string;
   pool?: string;
   key?: string;
+  flow?: string;
+  tag?: string;
   error?: string;
   /** The key of a group of dead jobs. */
   group?: string;

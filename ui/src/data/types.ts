@@ -1,7 +1,16 @@
 /** The API's responses. Instants are ISO 8601 in UTC, durations are seconds. */
 
-export type Status = "scheduled" | "queued" | "processing" | "completed" | "failed" | "dead" | "cancelled";
-export const STATUSES: Status[] = ["queued", "processing", "scheduled", "failed", "completed", "dead", "cancelled"];
+export type Status = "waiting" | "scheduled" | "queued" | "processing" | "completed" | "failed" | "dead" | "cancelled";
+export const STATUSES: Status[] = [
+  "queued",
+  "processing",
+  "waiting",
+  "scheduled",
+  "failed",
+  "completed",
+  "dead",
+  "cancelled",
+];
 
 export interface Me {
   name: string;
@@ -38,6 +47,8 @@ export interface Pool {
   queued: number;
   running: number;
   scheduled: number;
+  /** Jobs that wait for other jobs of their flow. */
+  waiting: number;
   retrying: number;
   dead: number;
   added: number;
@@ -95,6 +106,8 @@ export interface Worker {
   running: number;
   queued: number;
   scheduled: number;
+  /** Jobs that wait for other jobs of their flow. */
+  waiting: number;
   retrying: number;
   dead: number;
   failures: number;
@@ -160,6 +173,10 @@ export interface Job {
   cancelling: boolean;
   unique_key: string | null;
   concurrency_key: string | null;
+  flow: string | null;
+  tags: string[];
+  /** When it is cancelled if it has not started by then. */
+  expires_at: string | null;
   progress: { done: number; total: number | null; message: string | null; at: string } | null;
   payload: unknown;
 }
@@ -196,7 +213,63 @@ export interface WholeJob extends Job {
   attempts: Attempt[];
   fence: number;
   trace_id: string | null;
+  /** What the job has of its own, instead of its worker's. */
+  max_retries: number | null;
+  timeout_seconds: number | null;
   logs: LogLine[];
+  steps: Step[];
+  signals: Signal[];
+  /** The signal that its function waits for now. */
+  waits_for_signal: string | null;
+}
+
+/** A step of a durable function, or a wait of it. */
+export interface Step {
+  number: number;
+  name: string;
+  kind: "step" | "sleep" | "wait" | "signal";
+  started_at: string;
+  ended_at: string;
+  until_at: string | null;
+  result: unknown;
+}
+
+export interface Signal {
+  name: string;
+  at: string;
+  value: unknown;
+}
+
+export interface Flow {
+  id: string;
+  created_at: string;
+  state: "running" | "broken" | "completed" | "cancelled";
+  jobs: number;
+  ended: number;
+  counts: Partial<Record<Status, number>>;
+}
+
+/** The jobs of one worker at one depth of a flow. */
+export interface Box {
+  worker: string;
+  depth: number;
+  jobs: number;
+  counts: Partial<Record<Status, number>>;
+  samples: string[];
+  critical: boolean;
+  /** The places of the boxes that it waits for. */
+  needs: number[];
+}
+
+export interface WholeFlow extends Flow {
+  boxes: Box[];
+  critical_path: {
+    id: string;
+    worker: string;
+    status: Status;
+    started_at: string | null;
+    ended_at: string | null;
+  }[];
 }
 
 export interface Explanation {
@@ -204,6 +277,7 @@ export interface Explanation {
   status: Status;
   text: string;
   waits: { code: string; by: string | null; why: string; since_at: string | null; until_at: string | null }[];
+  expires_at: string | null;
 }
 
 export interface Node {

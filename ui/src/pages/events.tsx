@@ -10,6 +10,7 @@ import { clock, counted, day } from "../words";
 const NAMES = [
   "job.dead",
   "job.lost",
+  "jobs.expired",
   "jobs.amended",
   "job.triggered",
   "job.inspected",
@@ -40,6 +41,7 @@ const NAMES = [
 const TONES: Record<string, Tone> = {
   "job.dead": "bad",
   "job.lost": "warn",
+  "jobs.expired": "warn",
   "worker.disabled": "bad",
   "worker.enabled": "ok",
   "node.lost": "bad",
@@ -145,7 +147,7 @@ function List({ events, only }: { events: Event[]; only: (subject: string) => vo
 function addressOf({ name, subject }: Event): string | null {
   const kind = name.split(".")[0];
   if (kind === "pool") return to(["pools", subject]);
-  if (kind === "worker" || kind === "schedule") return to(["workers", subject]);
+  if (kind === "worker" || kind === "schedule" || name === "jobs.expired") return to(["workers", subject]);
   if (kind === "node" || kind === "leader") return to(["nodes"], { node: subject });
   if (kind === "job") return to(["jobs", subject]);
   return null;

@@ -1,12 +1,13 @@
 import { useNow } from "../data/live";
 import { useJob, useWhy } from "../data/queries";
-import type { Attempt, WholeJob } from "../data/types";
+import type { Attempt, Step, WholeJob } from "../data/types";
 import { Answer, Badge, Facts, Heading, Meter, Panel, StatusBadge, Time } from "../parts/basics";
 import { Copy, Verbatim } from "../parts/copy";
 import { ENDED, JobActions } from "../parts/jobactions";
 import { brief } from "../parts/jobtable";
 import { Json } from "../parts/json";
 import { Log } from "../parts/log";
+import { Steps } from "../parts/steps";
 import { Link, to } from "../router";
 import { counted, duration, moment, span } from "../words";
 
@@ -37,7 +38,7 @@ export function JobPage({ id }: { id: string }) {
               </>
             }
           >
-            <JobActions job={seen} />
+            <JobActions job={seen} waitsFor={seen.waits_for_signal} />
           </Heading>
           <div className="grid gap-3 lg:grid-cols-[minmax(0,2fr)_minmax(0,1fr)]">
             <div className="flex min-w-0 flex-col gap-3">
@@ -46,6 +47,7 @@ export function JobPage({ id }: { id: string }) {
               <Panel title="Timeline">
                 <Timeline job={seen} />
               </Panel>
+              {seen.steps.length + seen.signals.length > 0 && <Steps job={seen} />}
               {seen.attempts.length > 0 && (
                 <Panel title="Failed attempts" flush>
                   <Attempts job={seen} />
@@ -105,6 +107,17 @@ function About({ job }: { job: WholeJob }) {
     ["Created", <Time key="c" at={job.created_at} />],
     ["Due", <Time key="d" at={job.run_at} />],
   ];
+  if (job.expires_at && !ENDED.includes(job.status))
+    items.push([
+      "Expires",
+      <span key="x">
+        <Time at={job.expires_at} />
+        <span className="text-muted"> if it has not started</span>
+      </span>,
+    ]);
+  if (job.max_retries !== null) items.push(["Retries", `${job.max_retries} at most, for this job`]);
+  if (job.timeout_seconds !== null) items.push(["Timeout", `${duration(job.timeout_seconds)}, for this job`]);
+  if (job.tags.length) items.push(["Tags", <Tags key="tags" of={job} />]);
   if (job.instance)
     items.push([
       "Runs on",
@@ -112,11 +125,36 @@ function About({ job }: { job: WholeJob }) {
         {job.instance}
       </span>,
     ]);
+  if (job.flow)
+    items.push([
+      "Flow",
+      <Link key="f" className="font-mono text-xs" href={to(["flows", job.flow])}>
+        {brief(job.flow)}
+      </Link>,
+    ]);
   if (job.unique_key) items.push(["Unique key", job.unique_key]);
   if (job.concurrency_key) items.push(["Concurrency key", job.concurrency_key]);
   items.push(["Fence", job.fence]);
   if (job.trace_id) items.push(["Trace", <Long key="t" text={job.trace_id} what="trace id" />]);
   return <Facts items={items} />;
+}
+
+/** Each tag leads to the other jobs that have it. */
+function Tags({ of: { tags } }: { of: WholeJob }) {
+  return (
+    <span className="flex flex-wrap gap-1">
+      {tags.map((tag) => (
+        <Link
+          key={tag}
+          className="max-w-full truncate rounded-full border border-edge px-2 text-xs leading-5 hover:bg-sunken"
+          href={to(["jobs"], { tag })}
+          title={`All jobs tagged ${tag}`}
+        >
+          {tag}
+        </Link>
+      ))}
+    </span>
+  );
 }
 
 function Why({ job }: { job: WholeJob }) {
@@ -209,6 +247,16 @@ function Timeline({ job }: { job: WholeJob }) {
   );
 }
 
+/** The most steps that are drawn, the newest. */
+const MOST_STEPS = 30;
+
+function stepBar(step: Step, now: number): Bar {
+  const from = Date.parse(step.started_at);
+  const waits = step.kind === "sleep" || step.kind === "wait";
+  const until = waits && step.until_at ? Math.min(Date.parse(step.until_at), now) : Date.parse(step.ended_at);
+  return { label: step.name, from, until, look: waits ? "bg-edge" : "bg-ok-fill" };
+}
+
 function barsOf(job: WholeJob, now: number): Bar[] {
   const bars: Bar[] = [];
   let from = Date.parse(job.created_at);
@@ -236,6 +284,7 @@ function barsOf(job: WholeJob, now: number): Bar[] {
   } else if (!job.ended_at) {
     bars.push({ label: "waiting", from, until: Math.max(now, from), look: "bg-edge" });
   }
+  for (const step of job.steps.slice(-MOST_STEPS)) bars.push(stepBar(step, now));
   return bars.filter((bar) => bar.until >= bar.from);
 }
 

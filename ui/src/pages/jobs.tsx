@@ -22,6 +22,7 @@ const TEXTS: [keyof JobFilter & string, string][] = [
   ["payload", "Payload contains"],
   ["error", "Error contains"],
   ["key", "Key"],
+  ["tag", "Tag"],
 ];
 
 export function JobsPage() {
@@ -127,8 +128,9 @@ function filterOf(params: URLSearchParams): JobFilter {
     "worker",
     "pool",
     "key",
+    "flow",
+    "tag",
     "error",
-
     "payload",
     "created_after",
     "created_before",
@@ -176,7 +178,7 @@ function Filters({
           );
         })}
       </div>
-      <div className="grid grid-cols-2 gap-2 md:grid-cols-3 xl:grid-cols-6">
+      <div className="grid grid-cols-2 gap-2 md:grid-cols-3 xl:grid-cols-7">
         <Typed
           label="Worker"
           value={params.get("worker") ?? ""}
@@ -252,7 +254,7 @@ function Instant({ label, value, take }: { label: string; value: string | null; 
   );
 }
 
-const LIVE = ["queued", "processing", "scheduled", "failed"];
+const LIVE = ["queued", "processing", "waiting", "scheduled", "failed"];
 const STOPPED = ["dead", "cancelled", "failed"];
 
 function Chosen({ ids }: { ids: string[] }) {

@@ -8,11 +8,12 @@ import { go, to } from "../router";
 import { Button, Loading } from "./basics";
 import { Ask } from "./dialog";
 import { PayloadForm } from "./form";
+import { SendButton } from "./send";
 import { StackButton } from "./stack";
 
 export const ENDED = ["completed", "dead", "cancelled"];
 
-export function JobActions({ job }: { job: Job }) {
+export function JobActions({ job, waitsFor = null }: { job: Job; waitsFor?: string | null }) {
   const may = useMay();
   const [asking, setAsking] = useState<"edit" | "discard" | null>(null);
   const act = useAct(`Done: job ${job.id.slice(0, 13)}`);
@@ -23,6 +24,7 @@ export function JobActions({ job }: { job: Job }) {
   return (
     <>
       {job.status === "processing" && <StackButton id={job.id} />}
+      {waitsFor && <SendButton id={job.id} name={waitsFor} />}
       {again && (
         <Button kind="primary" disabled={!may || act.isPending} onClick={() => act.mutate({ path: `${path}/retry` })}>
           Retry

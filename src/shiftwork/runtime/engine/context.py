@@ -1,15 +1,18 @@
 """What a running function may know and report: the `Context`."""
 
+import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast, overload
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from shiftwork.core.durations import Duration, seconds_in
+from shiftwork.core.job_parts import Step
 from shiftwork.core.model import Claimed, LogLine, Outcome, Progress, RunState, WorkerConfig
-from shiftwork.errors import JobCancelledError, nearest
+from shiftwork.errors import ConfigurationError, JobCancelledError, nearest
 from shiftwork.runtime.engine.error_text import one_line
 from shiftwork.runtime.engine.joblog import JobLog, JobLogger
 from shiftwork.runtime.engine.surroundings import Surroundings
@@ -18,6 +21,17 @@ if TYPE_CHECKING:
     import asyncio
 
     from shiftwork.runtime.clock import Clock
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class FlowCall(Protocol):
+    """A call of a worker, as `WORKER.call(…)` returns it."""
+
+    def needed(self) -> Mapping[Any, bool]:
+        """Return all calls that it waits for."""
 
 
 class CurrentRun(Protocol):
@@ -34,8 +48,53 @@ class CurrentRun(Protocol):
     job_log: JobLog | None
     task: "asyncio.Task[Any] | None"
 
+    @property
+    def worker_values(self) -> "WorkerValues":
+        """What its worker does with values that are not arguments."""
+
     def discreet(self, text: str) -> str:
         """Return a text that the function has produced, without the secrets of its payload."""
+
+
+class WorkerValues(Protocol):
+    """What a worker does for a run of it, besides calling its function. `handles.Worker` implements it."""
+
+    def encode_step(self, name: str, value: Any) -> bytes:
+        """Return the result of a step as it is stored. Raises `StepError`."""
+
+    def decode_step(self, name: str, function: Callable[..., Any], result: bytes) -> Any:
+        """Return the result of a step as its function is annotated to return it. Raises `StepError`."""
+
+    async def add_calls(self, job: Claimed, calls: Sequence[Any], before: Sequence[str]) -> list[str]:
+        """Add calls to the flow of a running job, and return the ids of their jobs.
+
+        `before`: the ids of all jobs that this run has added, so that equal calls make different jobs.
+        """
+
+
+class RunSteps(Protocol):
+    """The steps of one run. `runtime.engine.steps` implements it."""
+
+    def wait(self, work: Coroutine[Any, Any, T], instead: str) -> T:
+        """Run a coroutine for a plain function and return its result. Raises `LifecycleError` on an event loop."""
+
+    async def begin(self, name: str) -> Step | None:
+        """Go on to a step. Returns it if it was kept before; otherwise it runs now."""
+
+    def failed(self) -> None:
+        """The step that runs has failed."""
+
+    async def keep(self, name: str, value: Any, started_at: float) -> Step:
+        """Keep what a step that ran has returned."""
+
+    def value(self, function: Callable[..., Any], step: Step) -> Any:
+        """Return a step's result, whether it ran now or before."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Return once this time has passed since the function first came here."""
+
+    async def wait_for(self, name: str, seconds: float | None) -> Any:
+        """Return the value of the next signal with this name."""
 
 
 class ContextServices(Struct, frozen=True):
@@ -45,17 +104,20 @@ class ContextServices(Struct, frozen=True):
     report: Callable[[Claimed, Progress], None]
     transact: Callable[[CurrentRun], AbstractAsyncContextManager[Any]]
     surroundings: Surroundings
+    steps_of: Callable[[CurrentRun], "RunSteps"]
 
 
 class Context:
     """Passed to the function that runs. It also has every field of the worker's configuration: `ctx.name`."""
 
-    __slots__ = ("_run", "_said", "_services")
+    __slots__ = ("_added", "_run", "_said", "_services", "_steps")
 
     def __init__(self, run: CurrentRun, services: ContextServices) -> None:
         self._run = run
         self._services = services
         self._said: Progress | None = None
+        self._steps: RunSteps | None = None
+        self._added: list[str] = []
 
     @property
     def worker(self) -> WorkerConfig:
@@ -171,6 +233,77 @@ class Context:
         """
         return self._services.transact(self._run)
 
+    async def enqueue_flow(self, *calls: FlowCall) -> list[str]:
+        """Add calls, and all that they need, to the flow of this job, in one step; return the ids of these calls' jobs.
+
+        What waits for this job waits for them too. From a job that is in no flow, they are a flow of their own, whose
+        id is the job's. If the function runs again and makes the same calls, these jobs are not added twice.
+        """
+        added = await self._run.worker_values.add_calls(self._run.job, calls, self._added)
+        self._added += added
+        return added
+
+    # ── durable functions ────────────────────────────────────────────────────────────────────────────────────────
+
+    @overload
+    async def step(self, name: str, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+    @overload
+    async def step(self, name: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+    async def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run a part of this function once, and keep its result: a later run of the job gets it back instead.
+
+        The result comes back as the function is annotated to return it. Steps run one after another, and keep their
+        names and their order.
+        """
+        steps = self._durable
+        kept = await steps.begin(name)
+        if kept is None:
+            started_at = self._services.clock.now()
+            try:
+                value = function(*args, **kwargs)
+                if inspect.isawaitable(value):
+                    value = await value
+            except BaseException:
+                steps.failed()
+                raise
+            kept = await steps.keep(name, value, started_at)
+        return steps.value(function, kept)
+
+    async def sleep(
+        self, seconds: Duration = 0.0, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0
+    ) -> None:
+        """Go on after this time. Meanwhile the job is handed back: it holds no slot, no attempt and no process."""
+        given = seconds_in(seconds)
+        if given is None:
+            message = f'ctx.sleep takes a time, such as 30, "5m" or a timedelta, not {seconds!r}'
+            raise ConfigurationError(message)
+        await self._durable.sleep(given + 60.0 * minutes + 3_600.0 * hours + 86_400.0 * days)
+
+    async def wait_for(self, name: str, timeout_seconds: Duration | None = None) -> Any:
+        """Return the value that `app.send(job_id, name, value)` sends. Meanwhile the job is handed back.
+
+        Raises `TimeoutError` if the value does not come in time.
+        """
+        seconds = None if timeout_seconds is None else seconds_in(timeout_seconds)
+        if seconds is None and timeout_seconds is not None:
+            message = f'ctx.wait_for takes a time, such as 30, "5m" or a timedelta, not {timeout_seconds!r}'
+            raise ConfigurationError(message)
+        return await self._durable.wait_for(name, seconds)
+
+    @property
+    def blocking(self) -> "BlockingContext":
+        """The coroutines of this context as plain calls, for a plain function."""
+        return BlockingContext(self, self._durable, self._services.clock.now)
+
+    @property
+    def _durable(self) -> RunSteps:
+        """The steps of this run; for `step` and its like."""
+        if self._steps is None:
+            self._steps = self._services.steps_of(self._run)
+        return self._steps
+
     def __getattr__(self, name: str) -> Any:
         # The pattern passes a function its configuration; we pass a context, which stands for both.
         if name in WorkerConfig.__struct_fields__:
@@ -182,3 +315,43 @@ class Context:
 
     def __repr__(self) -> str:
         return f"<Context of job {self.job_id}, attempt {self.attempt} of worker {self.worker.name}>"
+
+
+class BlockingContext:
+    """The coroutines of a context as plain calls, for a function that runs in a thread."""
+
+    __slots__ = ("_context", "_now", "_steps")
+
+    def __init__(self, context: Context, steps: RunSteps, now: Callable[[], float]) -> None:
+        self._context = context
+        self._steps = steps
+        self._now = now
+
+    def step(self, name: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a part of this function once, in this thread, and keep its result. See `Context.step`."""
+        steps = self._steps
+        kept = self._wait(steps.begin(name), "await ctx.step(…)")
+        if kept is None:
+            started_at = self._now()
+            try:
+                value = function(*args, **kwargs)
+            except BaseException:
+                steps.failed()
+                raise
+            kept = self._wait(steps.keep(name, value, started_at), "await ctx.step(…)")
+        return cast("T", steps.value(function, kept))
+
+    def sleep(self, seconds: Duration = 0.0, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0) -> None:
+        """Go on after this time. See `Context.sleep`."""
+        self._wait(self._context.sleep(seconds, minutes=minutes, hours=hours, days=days), "await ctx.sleep(…)")
+
+    def wait_for(self, name: str, timeout_seconds: Duration | None = None) -> Any:
+        """Return the value that is sent. See `Context.wait_for`."""
+        return self._wait(self._context.wait_for(name, timeout_seconds), "await ctx.wait_for(…)")
+
+    def enqueue_flow(self, *calls: FlowCall) -> list[str]:
+        """Add calls to the flow of this job. See `Context.enqueue_flow`."""
+        return self._wait(self._context.enqueue_flow(*calls), "await ctx.enqueue_flow(…)")
+
+    def _wait(self, work: Coroutine[Any, Any, T], instead: str) -> T:
+        return self._steps.wait(work, instead)

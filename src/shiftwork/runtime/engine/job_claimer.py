@@ -9,10 +9,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from shiftwork.core.claiming_ahead import MOST_AHEAD, to_claim
+from shiftwork.core.expiry import is_expired
 from shiftwork.core.model import Claimed, JobFilter, JobRecord, JobStatus, PoolConfig
+from shiftwork.core.own_options import is_damaged
 from shiftwork.core.retry import End, EndKind
 from shiftwork.core.sealing import is_sealed, key_of
 from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.engine.inputs import MISFIT, with_inputs
 from shiftwork.runtime.engine.outbox import Outbox
 from shiftwork.runtime.engine.pace import Pace
 from shiftwork.runtime.engine.publication import Publication
@@ -29,6 +32,8 @@ from shiftwork.store.protocol import Claims, Store
 logger: Final = logging.getLogger("shiftwork")
 
 MOST_RECONCILED: Final = 10_000
+DAMAGED: Final = "its options cannot be decoded; enqueue it anew"
+"""Why a job is dead whose own options are damaged."""
 BLIND_SECONDS: Final = 60.0
 """How long an instance claims nothing after it got a job that it has no key for. Other instances may have the key."""
 
@@ -132,9 +137,12 @@ class JobClaimer:
             return wanted, Claims([], next_at=self._clock.now())
         if claims.jobs:
             self._publication.fence = max(self._publication.fence, claims.jobs[-1].fence)
+        complete = await with_inputs(self._store, claims.jobs)
         if self._serves_as(instance):
-            for job in claims.jobs:
+            for job in complete.jobs:
                 self._accept(job)
+            for job in complete.misfits:
+                self._settler.end(job, End(EndKind.UNDECODABLE, error=MISFIT), self._clock.now())
         else:  # the lease or the runner went away while the store answered
             for job in claims.jobs:
                 self._settler.hand_back(job, self._clock.now())
@@ -147,6 +155,8 @@ class JobClaimer:
 
         If its payload is still encrypted it is handed back: no attempt is used up, and another instance may have it.
         """
+        if (job.expires_at is not None or job.options is not None) and self._ended_unstarted(job):
+            return
         if not is_sealed(job.payload):
             if self._reserve.jobs or self._room <= 0:
                 self._reserve.put(job)
@@ -168,6 +178,17 @@ class JobClaimer:
         self._blind_until = now + BLIND_SECONDS
         self._settler.hand_back(job, now)
 
+    def _ended_unstarted(self, job: Claimed) -> bool:
+        """End a job that must not start: it has expired, or its options are damaged. False if it may start."""
+        now = self._clock.now()
+        if is_expired(job, now):
+            self._settler.hand_back(job, now)
+        elif is_damaged(job.options):
+            self._settler.end(job, End(EndKind.UNDECODABLE, error=DAMAGED), now)
+        else:
+            return False
+        return True
+
     # ── jobs that wait for a slot ────────────────────────────────────────────────────────────────────────────────
 
     def ended(self, run: Run) -> None:
@@ -182,6 +203,9 @@ class JobClaimer:
             self._start_waiting(self._reserve.take())
 
     def _start_waiting(self, job: Claimed) -> None:
+        if is_expired(job, self._clock.now()):
+            self._settler.hand_back(job, self._clock.now())
+            return
         try:
             self._runs.start(job)
         except Exception as error:  # noqa: BLE001 - out of threads, or the process has just ended: others may run it

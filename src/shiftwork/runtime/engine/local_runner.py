@@ -18,6 +18,7 @@ from shiftwork.runtime.engine.registry import Callee
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import RunnerListener
 from shiftwork.runtime.engine.stacks import Stacks
+from shiftwork.runtime.engine.steps import step_maker
 from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.runtime.engine.threads import Threads
 from shiftwork.runtime.engine.transactions import Transactions
@@ -58,7 +59,9 @@ class LocalRunner:
         self.pid = os.getpid()
         self._callees = callees
         self._clock = clock
-        self._services = ContextServices(clock, report, transactions.begin, surroundings)
+        self._services = ContextServices(
+            clock, report, transactions.begin, surroundings, steps_of=step_maker(transactions.store, clock)
+        )
         self._load = load
         self._gives_up = gives_up
         """Whether it ever gives up on a run. False where the node kills the whole process instead."""

@@ -18,8 +18,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from shiftwork.core.durations import in_words
 from shiftwork.runtime.engine.run import Run
-from shiftwork.runtime.engine.run_log import in_words, write
+from shiftwork.runtime.engine.run_log import write
 
 LOOK_SECONDS: Final = 0.5
 IDLE_LOOKS: Final = 5

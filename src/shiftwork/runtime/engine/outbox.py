@@ -33,6 +33,8 @@ class Settled(Struct, frozen=True):
     started_at: float
     written: bool = False
     """Whether the store has the outcome already: the function wrote it in a transaction."""
+    max_retries: int | None = None
+    """How many retries the job has of its own; None if it has as many as its worker."""
 
 
 class Outbox:

@@ -10,7 +10,7 @@ from shiftwork.core.admission import Gates, Lane
 from shiftwork.core.docs import EDITION, GATES, POOL_CONFIG, SCHEMA, WORKER
 from shiftwork.core.model import Doc, PoolConfig, WorkerConfig, WorkerState
 from shiftwork.core.retry_options import RetryRule
-from shiftwork.runtime.engine.context import Context
+from shiftwork.runtime.engine.context import Context, WorkerValues
 from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.store.protocol import Store
 
@@ -28,7 +28,7 @@ class WorkerDefinition(Protocol):
         """The JSON Schema of its payload; None for a worker without arguments."""
 
 
-class Callee(WorkerDefinition, Protocol):
+class Callee(WorkerDefinition, WorkerValues, Protocol):
     """A worker's function, prepared once so that a run costs little."""
 
     is_async: bool

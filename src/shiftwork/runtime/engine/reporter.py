@@ -5,15 +5,17 @@ The outcome is in the store already. If something fails here, it is logged and a
 
 import asyncio
 import logging
-from collections.abc import Collection, Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 from shiftwork.core.admission import Lane
+from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.model import Claimed, Event, Finished, JobStatus, Outcome, WorkerState
 from shiftwork.core.worker_state import after_run
 from shiftwork.errors import StoreError
 from shiftwork.events import JobListeners
 from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.engine.expiry_notices import ExpiryNotices, expiry_notice
 from shiftwork.runtime.engine.outbox import Settled
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.retrying_jobs import RetryingJobs
@@ -50,6 +52,7 @@ class Reporter:
         self._clock = clock
         self._hooks = hooks
         self._under_way: set[asyncio.Task[None]] = set()
+        self._expiries = ExpiryNotices(clock, self._tell_expired)
 
     def run_begun(self, job: Claimed) -> None:
         """Follow up the beginning of a run."""
@@ -104,6 +107,7 @@ class Reporter:
     async def drain(self) -> None:
         """Wait until all events are recorded and all hooks have run. The log gets what was to be summed up later."""
         self._run_log.close()
+        self._expiries.close()
         await self.recorded()
 
     async def recorded(self) -> None:
@@ -121,15 +125,24 @@ class Reporter:
             state.last_started = max(state.last_started or 0.0, settled.started_at)
             after_run(state, outcome, outcome.status)
         self.retrying.ended(outcome)
-        self._run_log.ended(outcome, settled.started_at)
+        self._run_log.ended(outcome, settled.started_at, settled.max_retries)
         if outcome.status is JobStatus.COMPLETED:
             if "job.completed" in self._hooks.names:
                 self._tell_completed(outcome, settled.started_at)
         elif outcome.status in _FAILED and "job.failed" in self._hooks.names:
             self._tell_failed(outcome)
+        elif outcome.status is JobStatus.CANCELLED and outcome.error == EXPIRED:
+            self.expired({outcome.worker: 1})
         if outcome.status is JobStatus.DEAD:
             message = f"job {outcome.id} of {outcome.worker} is dead: {outcome.error}"
             self.emit_quietly("job.dead", outcome.id, message, worker=outcome.worker, error=outcome.error)
+
+    def expired(self, counts: Mapping[str, int]) -> None:
+        """Report, now or within a minute, that this many jobs of each worker have expired."""
+        self._expiries.add(counts)
+
+    def _tell_expired(self, counts: Mapping[str, int]) -> None:
+        self.emit("jobs.expired", next(iter(counts)), expiry_notice(counts), workers=dict(counts))
 
     # ── to hooks alone ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -194,6 +207,6 @@ def _about(event: Event) -> dict[str, Any]:
 
 _FAILED: Final = frozenset({JobStatus.FAILED, JobStatus.DEAD})
 _LOUD: Final = {
-    *("worker.disabled", "breaker.opened", "schedule.skipped", "health.problem"),
+    *("worker.disabled", "breaker.opened", "schedule.skipped", "health.problem", "jobs.expired"),
     *("pool.failing", "node.lost", "schedule.pulled_back", "store.emptied"),
 }

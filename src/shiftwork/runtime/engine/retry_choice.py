@@ -12,8 +12,10 @@ from shiftwork.core.durations import seconds_in
 from shiftwork.core.retry import End, EndKind, error_names_of, refusal
 from shiftwork.core.retry_options import RetryRule
 from shiftwork.core.retry_requests import GiveUp, RetryAfter, Snooze
+from shiftwork.errors import StepError
 from shiftwork.runtime.engine.error_text import describe, one_line
 from shiftwork.runtime.engine.run import Run
+from shiftwork.runtime.engine.steps import Suspended
 
 
 def chosen(run: Run, end: End, error: BaseException) -> End:
@@ -25,9 +27,11 @@ def chosen(run: Run, end: End, error: BaseException) -> End:
 
 
 def _chosen(run: Run, end: End, error: BaseException) -> End:
+    if isinstance(error, Suspended):
+        return End(EndKind.SNOOZED, again_in=max(0.0, error.until - error.at), wait=error.wait)
     if isinstance(error, Snooze):
         return End(EndKind.SNOOZED, again_in=float(error.seconds))
-    if isinstance(error, GiveUp):
+    if isinstance(error, GiveUp | StepError):
         return replace(end, final=True)
     if isinstance(error, RetryAfter):
         return replace(end, again_in=float(error.seconds))

@@ -3,12 +3,14 @@
 from typing import TYPE_CHECKING, Final, Protocol
 
 from shiftwork.core.model import Claimed, LogLine, Outcome, RunState, WorkerConfig
+from shiftwork.core.own_options import policy
 from shiftwork.core.retry import End, EndKind
 
 if TYPE_CHECKING:
     import asyncio
 
     from shiftwork.runtime.clock import Timer
+    from shiftwork.runtime.engine.context import WorkerValues
     from shiftwork.runtime.engine.joblog import JobLog
     from shiftwork.runtime.engine.registry import Callee
     from shiftwork.telemetry.tracing import RunSpan
@@ -44,7 +46,8 @@ class Run:
         state: RunState = _NEVER_RUN,
     ) -> None:
         self.job = job
-        self.config = config
+        self.config = config if job.options is None else policy(config, job.options)
+        """The worker's policy, with what the job has of its own."""
         self.state = state
         """The worker's state when the run began, as far as this node knew it."""
         self.started_at = started_at
@@ -68,6 +71,12 @@ class Run:
         self.span: RunSpan | None = None
         self.task: asyncio.Task[End] | None = None
         self.thread: int | None = None
+
+    @property
+    def worker_values(self) -> "WorkerValues":
+        """What its worker does with values that are not arguments. Only where the function runs in this process."""
+        assert self.callee is not None  # noqa: S101 - a local runner sets it
+        return self.callee
 
     def discreet(self, text: str) -> str:
         """A text that the function has produced, without the secrets of its payload."""

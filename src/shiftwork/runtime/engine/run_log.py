@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from shiftwork.core.durations import in_words
 from shiftwork.core.model import Claimed, JobStatus, Outcome, WorkerExecutionMode
 from shiftwork.core.plurals import counted
 from shiftwork.core.printable import printable
@@ -61,8 +62,6 @@ SUMS: Final[Mapping[Kind, str]] = {
 SAME_SECONDS: Final = 600.0
 """For how long a traceback is not repeated."""
 LONGEST_LINE: Final = 400
-FEW_SECONDS: Final = 10.0
-MANY_SECONDS: Final = 120.0
 
 
 class _Window(Struct):
@@ -94,13 +93,13 @@ class RunLog:
             text = f"{job.worker}: attempt {job.attempt} starts"
             self._write(self._routine, "started", text, job=job.id, worker=job.worker)
 
-    def ended(self, outcome: Outcome, started_at: float) -> None:
-        """A run has ended, and the store has its outcome."""
+    def ended(self, outcome: Outcome, started_at: float, max_retries: int | None = None) -> None:
+        """A run has ended, and the store has its outcome. `max_retries`: what the job has of its own."""
         match outcome.status:
             case JobStatus.FAILED:
-                self._failed(outcome)
+                self._failed(outcome, max_retries)
             case JobStatus.DEAD:
-                self._dead(outcome)
+                self._dead(outcome, max_retries)
             case JobStatus.COMPLETED:
                 self._completed(outcome, started_at)
             case JobStatus.CANCELLED if logger.isEnabledFor(self._routine):
@@ -119,10 +118,10 @@ class RunLog:
 
     # ── lines ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _failed(self, outcome: Outcome) -> None:
+    def _failed(self, outcome: Outcome, max_retries: int | None) -> None:
         report, again = outcome.report, in_words(max(0.0, outcome.run_at - outcome.ended_at))
         crashed = report is not None and report.kind == EndKind.CRASHED
-        what = f"crash {outcome.crashes}" if crashed else f"{self._attempt(outcome)} failed"
+        what = f"crash {outcome.crashes}" if crashed else f"{self._attempt(outcome, max_retries)} failed"
         trace = report.traceback if report else None
         if trace is not None and self._is_repeated(outcome.worker, trace):
             trace = None
@@ -130,10 +129,10 @@ class RunLog:
         self._failing[outcome.worker] = self._failing.get(outcome.worker, 0) + 1
         self._write(LEVELS["failed"], "failed", text, job=outcome.id, worker=outcome.worker, trace=trace)
 
-    def _dead(self, outcome: Outcome) -> None:
+    def _dead(self, outcome: Outcome, max_retries: int | None) -> None:
         report = outcome.report
         tried = report is not None and report.kind in {EndKind.RAISED, EndKind.TIMED_OUT}
-        what = f"{self._attempt(outcome)} failed, " if tried else ""
+        what = f"{self._attempt(outcome, max_retries)} failed, " if tried else ""
         self._failing[outcome.worker] = self._failing.get(outcome.worker, 0) + 1
         text = f"{outcome.worker}: {what}job {outcome.id} is dead: {outcome.error}"
         trace = report.traceback if report else None
@@ -158,10 +157,11 @@ class RunLog:
         text = f"{outcome.worker}: {kind} after {took}"
         self._write(self._routine, kind, text, job=outcome.id, worker=outcome.worker)
 
-    def _attempt(self, outcome: Outcome) -> str:
+    def _attempt(self, outcome: Outcome, max_retries: int | None) -> str:
         number = outcome.report.number if outcome.report else outcome.attempt
-        worker = self._workers.get(outcome.worker)
-        return f"attempt {number}" + (f" of {max(worker.config.max_retries + 1, number)}" if worker else "")
+        if max_retries is None and outcome.worker in self._workers:
+            max_retries = self._workers[outcome.worker].config.max_retries
+        return f"attempt {number}" + ("" if max_retries is None else f" of {max(max_retries + 1, number)}")
 
     def _is_repeated(self, worker: str, trace: str) -> bool:
         now = self._clock.monotonic()
@@ -208,13 +208,6 @@ def write(level: int, text: str, trace: str | None, **about: Any) -> None:
     record = logger.makeRecord(logger.name, level, __file__, 0, "%s", (_one_line(text),), None, extra=extra)
     record.exc_text = trace.rstrip() if trace else None
     logger.handle(record)
-
-
-def in_words(seconds: float) -> str:
-    """Return a duration as a person would say it: `0.3 s`, `5 s`, `40 s`, `3 min`."""
-    if seconds >= MANY_SECONDS:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds:.1f}".removesuffix(".0") + " s" if seconds < FEW_SECONDS else f"{seconds:.0f} s"
 
 
 def _one_line(text: str) -> str:

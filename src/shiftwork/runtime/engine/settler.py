@@ -6,7 +6,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from shiftwork.core.expiry import is_expired
 from shiftwork.core.model import Claimed, JobStatus, Outcome
+from shiftwork.core.own_options import unpack
 from shiftwork.core.retry import End, EndKind, settle
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Outbox, Settled
@@ -40,8 +42,9 @@ class Settler:
             self._settled_itself(run, run.outcome, end)
 
     def hand_back(self, job: Claimed, started_at: float) -> None:
-        """Return a job that was claimed and has not begun."""
-        self.end(job, End(EndKind.DRAINED), started_at)
+        """Return a job that was claimed and has not begun. One that has expired meanwhile is cancelled."""
+        expired = is_expired(job, self._clock.now())
+        self.end(job, End(EndKind.EXPIRED if expired else EndKind.DRAINED), started_at)
 
     def end(self, job: Claimed, end: End, started_at: float) -> None:
         """Put the outcome of a job into the outbox."""
@@ -60,7 +63,8 @@ class Settler:
             self.completed += 1
         elif outcome.report is not None:
             self.failed += 1
-        self._outbox.put(Settled(outcome, started_at))
+        own = None if job.options is None else unpack(job.options).max_retries
+        self._outbox.put(Settled(outcome, started_at, max_retries=own))
 
     def _settled_itself(self, run: Run, outcome: Outcome, end: End) -> None:
         """Count a job that its function ended in a transaction; what the function did afterwards does not count."""

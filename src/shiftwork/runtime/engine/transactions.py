@@ -15,13 +15,14 @@ class Transactions:
     """Begins transactions that complete a job when they commit."""
 
     def __init__(self, store: Callable[[], Awaitable[Store]], clock: Clock) -> None:
-        self._store = store
+        self.store = store
+        """Opens the store."""
         self._clock = clock
 
     @asynccontextmanager
     async def begin(self, run: CurrentRun) -> AsyncIterator[Any]:
         """Begin a transaction for this run."""
-        store = transactional(await self._store(), "ctx.transaction()")
+        store = transactional(await self.store(), "ctx.transaction()")
         if run.ended or run.outcome is not None:
             message = f"job {run.job.id} has ended already: nothing can be written together with its end"
             raise JobStateError(message)

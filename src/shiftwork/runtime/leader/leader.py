@@ -36,6 +36,7 @@ class Leader:
         ttl: float,
     ) -> None:
         self._store = store
+        self._reporter = reporter
         self._clock = clock
         self._ttl = ttl
         self._prune_at = 0.0
@@ -83,6 +84,8 @@ class Leader:
         """Queue what is due; return when more will be. A visiting process does this too, in case no node leads."""
         now = self._clock.now()
         promoted = await self._store.promote(BATCH, now)
+        if promoted.expired:
+            self._reporter.expired(promoted.expired)
         return now if promoted.moved == BATCH else promoted.next_at
 
     async def recover(self) -> int:

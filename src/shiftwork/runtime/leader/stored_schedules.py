@@ -167,7 +167,7 @@ class StoredSchedules:
         config = None if worker is None else worker.config
         pool = None if config is None else self._registry.pools.get(config.pool)
         times = zip(one.fire.ids, one.fire.times, strict=True)
-        return [job_of(one.schedule, id, min(at, now), config=config, pool=pool) for id, at in times]
+        return [job_of(one.schedule, id, at, now=now, config=config, pool=pool) for id, at in times]
 
     async def _move(
         self, docs: Mapping[str, Doc], places: Mapping[str, dict[str, Place]], moved: Mapping[str, dict[str, Place]]

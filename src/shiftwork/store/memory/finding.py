@@ -8,18 +8,18 @@ from msgspec.structs import replace
 
 from shiftwork.core.model import DeadJob, JobFilter, JobRecord, JobStatus
 
-EXACT: Final = ("worker", "pool", "key", "unique_key", "instance")
+EXACT: Final = ("worker", "pool", "key", "unique_key", "instance", "flow")
 
 
 def find(jobs: Mapping[str, JobRecord], wanted: JobFilter) -> list[JobRecord]:
-    """The newest jobs that match, without their attempts. Paging after a deleted id returns nothing."""
+    """The newest jobs that match, without what only whole jobs have. Paging after a deleted id returns nothing."""
     if wanted.after is not None and wanted.after not in jobs:
         return []
     last = jobs[wanted.after] if wanted.after is not None else None
     matching: Iterable[JobRecord] = (job for job in jobs.values() if _matches(job, wanted))
     if last is not None:
         matching = (job for job in matching if _age(job) < _age(last))
-    return [replace(job, attempts=()) for job in nlargest(wanted.limit, matching, key=_age)]
+    return [replace(job, attempts=(), steps=(), signals=()) for job in nlargest(wanted.limit, matching, key=_age)]
 
 
 def dead(jobs: Mapping[str, JobRecord], behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
@@ -38,6 +38,7 @@ def _matches(job: JobRecord, wanted: JobFilter) -> bool:
         all(getattr(wanted, name) in (None, getattr(job, name)) for name in EXACT)
         and (wanted.ids is None or job.id in wanted.ids)
         and (wanted.status is None or job.status in wanted.status)
+        and (wanted.tag is None or wanted.tag in job.tags)
         and (wanted.error is None or wanted.error in (job.error or ""))
         and (wanted.created_after is None or job.created_at > wanted.created_after)
         and (wanted.created_before is None or job.created_at < wanted.created_before)

@@ -12,10 +12,12 @@ from itertools import takewhile
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from shiftwork.core.expiry import expiry
 from shiftwork.core.model import LIVE, JobRecord, JobStatus
 from shiftwork.core.parking import free
+from shiftwork.store.memory.flows import Flows
 
-QUEUED, PROCESSING = JobStatus.QUEUED, JobStatus.PROCESSING
+QUEUED, PROCESSING, WAITING = JobStatus.QUEUED, JobStatus.PROCESSING, JobStatus.WAITING
 
 
 class OrderedIds:
@@ -78,6 +80,9 @@ class JobTable:
         """The scheduled and failed jobs, by `run_at`."""
         self.disposable = OrderedIds()
         """The ended jobs that may be pruned, by `keep_until`."""
+        self.expiring = OrderedIds()
+        """The jobs that wait to start and may expire, by `expires_at`."""
+        self.flows = Flows()
         self.unique: dict[tuple[str, str], str] = {}
         """By worker and `unique_key`: the live job that has it."""
         self.by_pool: defaultdict[str, Counter[JobStatus]] = defaultdict(Counter)
@@ -97,7 +102,13 @@ class JobTable:
         job = self.by_id.get(id)
         self._take_out(id)
         if job is not None:
+            self.flows.forget(job)
             self._repark(job)
+
+    def whole(self, id: str) -> JobRecord | None:
+        """The job with its unmet needs."""
+        job = self.by_id.get(id)
+        return job and replace(job, unmet=self.flows.unmet_of(id))
 
     def clashes(self, job: JobRecord) -> bool:
         """Whether another live job has its unique key."""
@@ -122,12 +133,19 @@ class JobTable:
         self.by_id[job.id] = job
         self.by_pool[job.pool][job.status] += 1
         self.by_worker[job.worker][job.status] += 1
+        self.flows.note(job)
+        if (expires_at := expiry(job)) is not None:
+            self.expiring.add(expires_at, job.id)
+            if self.expiring.head == (expires_at, job.id):
+                self.topics.add("leader")
         if job.status in LIVE and job.unique_key is not None:
             self.unique[job.worker, job.unique_key] = job.id
         if job.status is QUEUED:
             self._put_in_queue(job)
         elif job.status is PROCESSING:
             self._put_in_run(job)
+        elif job.status is WAITING:
+            pass  # the end of another job releases it
         elif job.status in LIVE:
             self.due.add(job.run_at, job.id)
             if self.due.head == (job.run_at, job.id):
@@ -164,12 +182,16 @@ class JobTable:
             return
         _subtract(self.by_pool, job.pool, job.status)
         _subtract(self.by_worker, job.worker, job.status)
+        if (expires_at := expiry(job)) is not None:
+            self.expiring.discard(expires_at, id)
         if job.status in LIVE and job.unique_key is not None:
             del self.unique[job.worker, job.unique_key]
         if job.status is QUEUED:
             self._take_out_of_queue(job)
         elif job.status is PROCESSING:
             self._take_out_of_run(job)
+        elif job.status is WAITING:
+            pass
         elif job.status in LIVE:
             self.due.discard(job.run_at, id)
         elif job.keep_until is not None:

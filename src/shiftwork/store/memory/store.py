@@ -5,6 +5,7 @@ directly: `core.admission`, `core.landing`, `core.amending`, `core.worker_state`
 `shiftwork.store.memory.jobs`, which keeps the indices.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
@@ -15,18 +16,23 @@ from shiftwork.core.admission import Choice, Facts, choose, neighbours
 from shiftwork.core.amending import amended
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import READ_BY_CLAIMS
+from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.health import Finding, integrity
+from shiftwork.core.job_parts import Need, Signal, Step
 from shiftwork.core.landing import accepts, landed
 from shiftwork.core.model import (
     Added,
     Amended,
     Beat,
+    Cancel,
     Change,
     Claimed,
     DeadJob,
+    Discard,
     Doc,
     Event,
     Finished,
+    FlowRecord,
     InstanceRecord,
     JobFilter,
     JobRecord,
@@ -42,7 +48,9 @@ from shiftwork.core.model import (
     Stats,
     WorkerState,
 )
+from shiftwork.core.releasing import POSTPONED, meets, released
 from shiftwork.core.rewriting import is_written, rewritten
+from shiftwork.core.signals import signalled
 from shiftwork.core.statuses import allows
 from shiftwork.core.worker_state import after_end, after_run
 from shiftwork.store.bells import Bells
@@ -99,7 +107,24 @@ class MemoryStore:
 
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
         with self._change() as table:
-            return [self._add(table, job, now) for job in jobs]
+            added = [self._add(table, job, now) for job in jobs]
+            for job, answer in zip(jobs, added, strict=True):
+                if answer.created and (job.needs or job.parent):
+                    self._tie(table, job, now)
+            return added
+
+    def _tie(self, table: JobTable, job: NewJob, now: float) -> None:
+        """Let a new job wait for what it needs, and let what waits for its parent wait for it."""
+        unmet = [need for need in job.needs if not meets(self._status(need.id), need)]
+        table.flows.need(job.id, unmet)
+        if job.needs and not unmet:
+            table.write(released(table.by_id[job.id], now))
+        for waiter, need in table.flows.waiters_of(job.parent or ""):
+            table.flows.need(waiter, [Need(job.id, need.whatever)])
+
+    def _status(self, id: str) -> JobStatus | None:
+        job = self._jobs.by_id.get(id)
+        return None if job is None else job.status
 
     def _add(self, table: JobTable, job: NewJob, now: float) -> Added:
         if job.id in table.by_id:
@@ -107,7 +132,8 @@ class MemoryStore:
         twin = table.unique.get((job.worker, job.unique_key)) if job.unique_key is not None else None
         if twin is not None:
             return Added(twin, created=False)
-        table.write(JobRecord.of(job, now))
+        record = JobRecord.of(job, now)
+        table.write(replace(record, status=JobStatus.WAITING) if job.needs else record)
         self._totals.added(job.pool)
         return Added(job.id, created=True)
 
@@ -145,8 +171,9 @@ class MemoryStore:
             started_at=now,
             ended_at=None,
             progress=None,
+            wait=None,
         )
-        table.write(job)
+        table.write(replace(job, expires_at=None))
         return job.claimed()
 
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
@@ -166,6 +193,7 @@ class MemoryStore:
         """Write an accepted outcome. True if that disabled the worker."""
         settled = landed(job, outcome, now)
         table.write(settled)
+        self._meet(table, settled, now)
         self._totals.finished(job, outcome)
         self._stir(table, job.worker)
         disabled = after_run(self._states.of(job.worker), outcome, settled.status)
@@ -191,6 +219,32 @@ class MemoryStore:
                 if job is not None and job.status is JobStatus.PROCESSING and job.fence == note.fence:
                     table.write(replace(job, progress=note.progress))
 
+    # ── flows and durable functions ──────────────────────────────────────────────────────────────────────────────
+
+    async def results(self, ids: Sequence[str]) -> list[bytes | None]:
+        with self._change() as table:
+            return [job.result if (job := table.by_id.get(id)) else None for id in ids]
+
+    async def keep_step(self, id: str, fence: int, step: Step) -> bool:
+        with self._change() as table:
+            job = table.by_id.get(id)
+            if job is None or job.status is not JobStatus.PROCESSING or job.fence != fence:
+                return False
+            if step.number == len(job.steps) + 1:
+                table.write(replace(job, steps=(*job.steps, step)))
+            return True
+
+    async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
+        with self._change() as table:
+            job = table.by_id.get(id)
+            if job is not None and job.status.live:
+                table.write(signalled(job, signal, now))
+            return None if job is None else job.status
+
+    async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
+        with self._change() as table:
+            return table.flows.records(table.by_id, behind, limit)
+
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def promote(self, n: int, now: float) -> Promoted:
@@ -198,7 +252,12 @@ class MemoryStore:
             ids = table.due.until(now, n)
             for id in ids:
                 table.write(replace(table.by_id[id], status=JobStatus.QUEUED))
-            return Promoted(len(ids), table.due.head[0] if table.due.head else None)
+            expired = table.expiring.until(now, n)
+            for id in expired:
+                self._amend(table, id, Cancel(EXPIRED), now)
+            heads = [head[0] for head in (table.due.head, table.expiring.head) if head]
+            by_worker = Counter(table.by_id[id].worker for id in expired)
+            return Promoted(len(ids) + len(expired), min(heads, default=None), dict(by_worker))
 
     async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
         with self._change() as table:
@@ -222,7 +281,11 @@ class MemoryStore:
         with self._change() as table:
             ids = table.disposable.until(now, n)
             for id in ids:
-                table.delete(id)
+                job = table.by_id[id]
+                if table.flows.needs(job, table.by_id):
+                    table.write(replace(job, keep_until=now + POSTPONED))
+                else:
+                    table.delete(id)
             return len(ids) + self._events.prune(n)
 
     async def leave(self, instances: Sequence[str], now: float) -> None:  # noqa: ARG002 - others note the time
@@ -273,7 +336,8 @@ class MemoryStore:
                 table.delete(job.id)
             for job in jobs:
                 if not (job.status.live and table.clashes(job)):
-                    table.write(job)
+                    table.write(replace(job, unmet=()))
+                    table.flows.need(job.id, job.unmet)
                     self._totals.know(job.pool)
                     self._stir(table, job.worker)
 
@@ -295,7 +359,7 @@ class MemoryStore:
 
     async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
         with self._change() as table:
-            return [table.by_id.get(id) for id in ids]
+            return [table.whole(id) for id in ids]
 
     async def find(self, wanted: JobFilter) -> list[JobRecord]:
         with self._change() as table:
@@ -310,10 +374,11 @@ class MemoryStore:
             return [self._amend(table, id, change, now) for id in ids]
 
     def _amend(self, table: JobTable, id: str, change: Change, now: float) -> Amended:
-        job = table.by_id.get(id)
+        job = table.whole(id)
         if job is None:
             return Amended(id, ok=False, status=None)
         ok = allows(job.status, change) and not (isinstance(change, Requeue) and table.clashes(job))
+        ok = ok and not (isinstance(change, Discard) and table.flows.waiters_of(id))
         if ok:
             self._change_job(table, job, change, now)
         return Amended(id, ok=ok, status=job.status)
@@ -323,7 +388,8 @@ class MemoryStore:
         if changed is None:
             table.delete(job.id)
             return
-        table.write(changed)
+        table.write(replace(changed, unmet=()))
+        self._meet(table, changed, now)
         if changed.cancelling:
             table.topics.add("orders")
             return
@@ -371,6 +437,15 @@ class MemoryStore:
             }
 
     # ── what the calls share; the lock is held ───────────────────────────────────────────────────────────────────
+
+    def _meet(self, table: JobTable, job: JobRecord, now: float) -> None:
+        """Meet the needs that this job's end meets, and release the jobs that need nothing else."""
+        for waiter, need in table.flows.waiters_of(job.id):
+            if not meets(job.status, need):
+                continue
+            last = table.flows.meet(waiter, job.id)
+            if last and table.by_id[waiter].status is JobStatus.WAITING:
+                table.write(released(table.by_id[waiter], now))
 
     def _next_fence(self) -> int:
         self._fence += 1

@@ -73,6 +73,7 @@ def _counts(counter: Counter[JobStatus]) -> dict[str, int]:
     """The counts under the names that `PoolStats` and `WorkerStats` give them."""
     return {
         "queued": counter[JobStatus.QUEUED],
+        "waiting": counter[JobStatus.WAITING],
         "scheduled": counter[JobStatus.SCHEDULED],
         "retrying": counter[JobStatus.FAILED],
         "processing": counter[JobStatus.PROCESSING],

@@ -61,3 +61,8 @@ def blobs(values: Sequence[bytes | None]) -> str | None:
     if all(value is None for value in values):
         return None
     return "{" + ",".join("NULL" if value is None else f'"\\\\x{value.hex()}"' for value in values) + "}"
+
+
+def booleans(values: Sequence[bool]) -> str | None:
+    """Return a boolean[] literal; None if no element is true."""
+    return "{" + ",".join("t" if value else "f" for value in values) + "}" if any(values) else None

@@ -106,10 +106,12 @@ class Connections:
 
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
         """Write outcomes after the calls of this event loop, but not after its claims."""
+        return await self.call_beside_claims(lambda session: jobs.finish(session, outcomes, now), items=len(outcomes))
+
+    async def call_beside_claims(self, operation: Operation[T], *, items: int = 1) -> T:
+        """Run an operation about running jobs after the calls of this event loop, but not after its claims."""
         return await self.of_this_loop().calls.call(
-            lambda conn: self._run_and_ring(conn, lambda session: jobs.finish(session, outcomes, now)),
-            CALL_SECONDS + ITEM_SECONDS * len(outcomes),
-            passable=True,
+            lambda conn: self._run_and_ring(conn, operation), CALL_SECONDS + ITEM_SECONDS * items, passable=True
         )
 
     async def call_beside(self, operation: Operation[T], *, items: int = 1) -> T:

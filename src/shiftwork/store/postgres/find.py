@@ -5,9 +5,10 @@ from heapq import nlargest
 from math import inf
 from typing import Any, Final
 
-from shiftwork.core.model import DeadJob, JobFilter, JobRecord
-from shiftwork.core.statuses import COMPLETED, NUMBERS, PROCESSING, QUEUED
-from shiftwork.store.columns import COLUMNS
+from msgspec import json
+
+from shiftwork.core.model import DeadJob, FlowRecord, JobFilter, JobRecord
+from shiftwork.core.statuses import COMPLETED, NUMBERS, PROCESSING, QUEUED, STATUSES
 from shiftwork.store.postgres import rows
 from shiftwork.store.postgres.session import PostgresSession
 
@@ -17,6 +18,8 @@ CONDITIONS: Final = (
     ("key", "j.key = %(key)s"),
     ("unique_key", "j.unique_key = %(unique_key)s"),
     ("instance", "j.instance = %(instance)s"),
+    ("tag", "%(tag)s = ANY (j.tags)"),
+    ("flow", "j.flow = %(flow)s"),
     ("error", "position(%(error)s in j.error) > 0"),
     ("created_after", "j.created_at > %(created_after)s"),
     ("created_before", "j.created_at < %(created_before)s"),
@@ -27,12 +30,11 @@ FEW: Final = 10_000
 """With no more queued jobs than this, they are read and sorted instead of searched for among all jobs."""
 EVERYTHING: Final = (inf, "")
 """The position before all jobs."""
-_ID, _CREATED_AT = COLUMNS.index("id"), COLUMNS.index("created_at")
-_COLUMNS: Final = ", ".join(f"j.{name}" for name in COLUMNS)
+_ID, _CREATED_AT = rows.COLUMNS.index("id"), rows.COLUMNS.index("created_at")
 
 
 async def find(session: PostgresSession, wanted: JobFilter) -> list[JobRecord]:
-    """Return the jobs that match, newest first, without their attempts."""
+    """Return the jobs that match, newest first, without what only whole jobs have."""
     statuses = None if wanted.status is None else sorted({NUMBERS[status] for status in wanted.status})
     if wanted.limit <= 0 or statuses == [] or wanted.ids == ():
         return []
@@ -55,12 +57,28 @@ async def dead(session: PostgresSession, behind: tuple[float, str] | None, limit
     return [DeadJob(*row) for row in found]
 
 
+async def flows(session: PostgresSession, behind: tuple[float, str] | None, limit: int) -> list[FlowRecord]:
+    """Return the newest flows after a position."""
+    created_at, id = behind or EVERYTHING
+    args = {"namespace": session.namespace, "created_at": created_at, "id": id, "limit": max(0, limit)}
+    return [FlowRecord(id, at, _counts(counts)) for id, at, counts in await session.rows("flows", args)]
+
+
+def _counts(encoded: str | None) -> dict[str, int]:
+    numbers = json.decode(encoded, type=dict[int, int]) if encoded else {}
+    return {STATUSES[number].value: n for number, n in numbers.items()}
+
+
 async def _searches(
     session: PostgresSession, wanted: JobFilter, statuses: Sequence[int] | None
 ) -> list[tuple[str, dict[str, Any]]]:
     """Return the statements to run, each of which reads one index, and their arguments."""
     if wanted.ids is not None:
         return [("find_ids", {"ids": list(wanted.ids)})]
+    if wanted.flow is not None:
+        return [("find_by_flow", {})]
+    if wanted.tag is not None:
+        return [("find_by_tag", {})]
     lanes = await _lanes(session, wanted)
     workers = sorted({worker for worker, _, _ in lanes})
     if statuses is None:
@@ -92,5 +110,5 @@ async def _lanes(session: PostgresSession, wanted: JobFilter) -> list[tuple[str,
 
 async def _search(session: PostgresSession, statement: str, args: dict[str, Any]) -> list[tuple[Any, ...]]:
     conditions = [sql for name, sql in CONDITIONS if args.get(name) is not None]
-    text = session.sql[statement].replace("{columns}", _COLUMNS).replace("{wanted}", " AND ".join(conditions) or "true")
+    text = session.sql[statement].replace("{wanted}", " AND ".join(conditions) or "true")
     return await session.query(text, args)

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import msgpack
 
+from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import (
     Added,
     Amended,
@@ -13,6 +14,7 @@ from shiftwork.core.model import (
     Discard,
     Finished,
     JobRecord,
+    JobStatus,
     NewJob,
     Outcome,
     ProgressNote,
@@ -33,19 +35,35 @@ async def add(session: PostgresSession, jobs: Sequence[Timed]) -> list[Added]:
     if len(parts) == 1:
         return await _add(session, parts[0])
     async with session.conn.transaction():
-        return [one for part in parts for one in await _add(session, part)]
+        added = [one for part in parts for one in await _add(session, part, apart=True)]
+        await _tie(session, [timed for timed, one in zip(jobs, added, strict=True) if one.created])
+        return added
 
 
-async def _add(session: PostgresSession, jobs: Sequence[Timed]) -> list[Added]:
+async def _add(session: PostgresSession, jobs: Sequence[Timed], *, apart: bool = False) -> list[Added]:
     new = [job for job, _ in jobs]
-    if len(new) == 1 and new[0].key is None and new[0].unique_key is None:
+    plain = all(rows.is_plain(job) for job in new)
+    if plain and len(new) == 1 and new[0].key is None and new[0].unique_key is None:
         twins, topics = await session.row("add_one", (session.namespace, *rows.new_row(*jobs[0])))
         session.ring(topics)
         return added(new, twins)
-    columns = rows.new_columns(new, [now for _, now in jobs])
-    twins, topics = await session.row("add", (session.namespace, *columns, None))
+    args = (session.namespace, *rows.new_columns(new, [now for _, now in jobs]), None)
+    if plain:
+        twins, topics = await session.row("add", args)
+    else:
+        twins, topics = await session.row("add_any", (*args, *rows.part_columns(new), apart))
     session.ring(topics)
     return added(new, twins)
+
+
+async def _tie(session: PostgresSession, created: Sequence[Timed]) -> None:
+    """Tie jobs that were added in several parts to what they need, and to what waits for their parents."""
+    tied = [job for job, _ in created if job.needs or job.parent]
+    if tied:
+        needs = [(job.id, need.id) for job in tied for need in rows.needs_of(job)]
+        waiters, neededs = arrays.texts([id for id, _ in needs]), arrays.texts([id for _, id in needs])
+        family = arrays.texts([job.id for job in tied]), arrays.texts([job.parent for job in tied])
+        session.ring(await session.value("tie_jobs", (session.namespace, created[0][1], waiters, neededs, *family)))
 
 
 def split_by_id(jobs: Sequence[Timed]) -> list[list[Timed]]:
@@ -90,10 +108,31 @@ async def note(session: PostgresSession, notes: Sequence[ProgressNote]) -> None:
     await session.run("note", (ids, fences, bodies, session.namespace))
 
 
+async def results(session: Statements, ids: Sequence[str]) -> list[bytes | None]:
+    """Return the results of these jobs, in order; None where a job has none."""
+    found = await session.rows("results", (session.namespace, arrays.texts(list(set(ids)))))
+    by_id: dict[str, bytes] = dict(found)
+    return [by_id.get(id) for id in ids]
+
+
+async def keep_step(session: Statements, id: str, fence: int, step: Step) -> bool:
+    """Keep a step of a job that is processing under this fence, if it is the next one."""
+    kept: bool = await session.value("keep_step", (session.namespace, id, fence, step.number, msgpack.encode(step)))
+    return kept
+
+
+async def send(session: Statements, id: str, signal: Signal, now: float) -> JobStatus | None:
+    """Append a signal to a live job, and return its status before."""
+    args = (session.namespace, id, rows.storable(signal.name), msgpack.encode(signal), now)
+    had, topics = await session.row("send", args)
+    session.ring(topics)
+    return None if had is None else STATUSES[had]
+
+
 async def get(session: Statements, ids: Sequence[str]) -> list[JobRecord | None]:
-    """Return these jobs with their attempts, in order; None for an unknown id."""
+    """Return these jobs, whole, in order; None for an unknown id."""
     found = await session.rows("get", (session.namespace, arrays.texts(list(set(ids)))))
-    records = [rows.record(columns, attempts) for *columns, attempts in found]
+    records = [rows.record(row) for row in found]
     by_id = {record.id: record for record in records}
     return [by_id.get(id) for id in ids]
 

@@ -1,5 +1,6 @@
 """Calls of the leader, and leases: promoting, reaping, pruning, beats, and names held until a time."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -7,7 +8,9 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.docs import BEAT
+from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.model import EVENTS_KEPT, SECONDS_A_DAY, Beat, InstanceRecord, JobRecord, Orders
+from shiftwork.core.releasing import POSTPONED
 from shiftwork.store.postgres import arrays
 from shiftwork.store.postgres.jobs import get
 from shiftwork.store.postgres.session import PostgresSession, Statements
@@ -18,10 +21,10 @@ INSTANCES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
 
 
 async def promote(session: PostgresSession, n: int, now: float) -> Promoted:
-    """Queue up to `n` jobs whose time has come, earliest first."""
-    moved, next_at, topics = await session.row("promote", (session.namespace, n, now))
+    """Queue up to `n` jobs whose time has come, earliest first, and cancel up to `n` that have expired."""
+    moved, next_at, late, topics = await session.row("promote", (session.namespace, n, now, EXPIRED))
     session.ring(topics)
-    return Promoted(moved, next_at)
+    return Promoted(moved, next_at, dict(Counter(late)))
 
 
 async def reap(session: PostgresSession, holder: str, n: int, now: float) -> list[JobRecord]:
@@ -33,8 +36,8 @@ async def reap(session: PostgresSession, holder: str, n: int, now: float) -> lis
 
 
 async def prune(session: PostgresSession, n: int, now: float) -> int:
-    """Delete up to `n` jobs that need not be kept, old events, and instances gone for long."""
-    args = (session.namespace, n, now, EVENTS_KEPT, now - INSTANCES_KEPT_SECONDS)
+    """Delete up to `n` jobs that need not be kept (or put them off), old events, and instances gone for long."""
+    args = (session.namespace, n, now, EVENTS_KEPT, now - INSTANCES_KEPT_SECONDS, now + POSTPONED)
     pruned: int = await session.value("prune", args)
     return pruned
 

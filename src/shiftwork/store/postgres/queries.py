@@ -4,7 +4,7 @@ import re
 from functools import cache
 from typing import Final
 
-from shiftwork.store.postgres import functions
+from shiftwork.store.postgres import functions, rows
 from shiftwork.store.postgres.functions import FunctionSet
 from shiftwork.store.postgres.sql import in_schema, read, without_comments
 
@@ -12,11 +12,12 @@ _NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 
 def statements(schema: str) -> dict[str, str]:
-    """Return the statements by name, without comments."""
+    """Return the statements by name, without comments. Those that find jobs have a place for more conditions."""
     return _statements(schema, functions.current())
 
 
 @cache
 def _statements(schema: str, called: FunctionSet) -> dict[str, str]:
-    parts = _NAME.split(in_schema(called.versioned(read("queries.sql")), schema))
+    text = read("queries.sql").replace("{columns}", rows.SELECTED)
+    parts = _NAME.split(in_schema(called.versioned(text), schema))
     return {name: without_comments(body).removesuffix(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)}

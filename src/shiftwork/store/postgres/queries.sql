@@ -23,6 +23,16 @@ SELECT twins, topics FROM shiftwork.add(
     %s::text[], %s::int[], %s::text[], %s::text[], %s::float8[], %s::bigint
 );
 
+-- name: add_any
+SELECT twins, topics FROM shiftwork.add_any(
+    %s::int, %s::text[], %s::text[], %s::text[], %s::bytea[], %s::float8[], %s::int2[], %s::float8[], %s::text[],
+    %s::text[], %s::int[], %s::text[], %s::text[], %s::float8[], %s::bigint, %s::float8[], %s::bytea[], %s::text[],
+    %s::text[], %s::int[], %s::bool[], %s::text[], %s::text[], %s::text[], %s::bool[], %s::bool[], %s::bool
+);
+
+-- name: tie_jobs
+SELECT shiftwork.tie(%s::int, %s::float8, %s::text[], %s::text[], %s::text[], %s::text[]);
+
 -- name: add_one
 SELECT twins, topics FROM shiftwork.add_one(
     %s::int, %s::text, %s::text, %s::text, %s::bytea, %s::float8, %s::int2, %s::float8, %s::int, %s::text, %s::text,
@@ -30,7 +40,7 @@ SELECT twins, topics FROM shiftwork.add_one(
 );
 
 -- name: claim
-SELECT rank, id, worker, payload, fence, attempt, crashes, run_at, cause, trace
+SELECT rank, id, worker, payload, fence, attempt, crashes, run_at, cause, trace, expires_at, options
 FROM shiftwork.claim(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[], %s::text, %s::text);
 
 -- name: introduce_crew
@@ -41,7 +51,7 @@ SELECT known::text, ahead::text, stale
 FROM shiftwork.consider(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[], %s::text, %s::text);
 
 -- name: start
-SELECT rank, id, worker, payload, fence, attempt, crashes, run_at, cause, trace
+SELECT rank, id, worker, payload, fence, attempt, crashes, run_at, cause, trace, expires_at, options
 FROM shiftwork.start(%s::int, %s::text, %s::text, %s::float8, %s::text[]);
 
 -- name: note_starts
@@ -50,8 +60,8 @@ SELECT shiftwork.note_starts(%s::int, %s::text[], %s::text[], %s::float8[]);
 -- name: finish
 SELECT accepted, disabled, topics FROM shiftwork.finish(
     %s::int, %s::float8, %s::text[], %s::bigint[], %s::int2[], %s::float8[], %s::float8[], %s::int[], %s::int[],
-    %s::int2[], %s::int[], %s::bytea[], %s::text[], %s::bytea[], %s::float8[], %s::text[], %s::text[], %s::float8[],
-    %s::text
+    %s::int2[], %s::int[], %s::bytea[], %s::text[], %s::bytea[], %s::float8[], %s::text[], %s::int[], %s::text[],
+    %s::text[], %s::float8[], %s::text
 );
 
 -- name: beat
@@ -63,18 +73,45 @@ SELECT lost, cancel_ids, cancel_fences, extract(epoch FROM clock_timestamp())::f
 -- serves: jobs_pkey
 UPDATE shiftwork.jobs j SET progress = n.progress
 FROM unnest(%s::text[], %s::bigint[], %s::bytea[]) AS n (id, fence, progress)
-WHERE j.namespace + 0 = %s::int AND j.id = n.id AND j.fence = n.fence AND j.status + 0 = 3;
+WHERE j.namespace + 0 = %s::int AND j.id = n.id AND j.fence = n.fence AND j.status + 0 = 4;
+
+-- ── flows and durable functions ─────────────────────────────────────────────────────────────────────────────────────
+
+-- name: results
+-- serves: jobs_pkey
+SELECT id, result FROM shiftwork.jobs WHERE namespace = %s::int AND id = ANY (%s::text[]) AND result IS NOT NULL;
+
+-- name: keep_step
+SELECT shiftwork.keep_step(%s::int, %s::text, %s::bigint, %s::int, %s::bytea);
+
+-- name: send
+SELECT had, topics FROM shiftwork.send(%s::int, %s::text, %s::text, %s::bytea, %s::float8);
+
+-- name: flows
+-- serves: flows_newest, jobs_of_flow
+SELECT f.id, f.created_at, c.counts FROM (
+    SELECT id, created_at FROM shiftwork.flows
+    WHERE namespace = %(namespace)s::int AND (created_at, id) < (%(created_at)s::float8, %(id)s::text)
+    ORDER BY created_at DESC, id DESC LIMIT %(limit)s
+) AS f
+CROSS JOIN LATERAL (
+    SELECT json_object_agg(s.status, s.n)::text AS counts FROM (
+        SELECT j.status, count(*) AS n FROM shiftwork.jobs j
+        WHERE j.namespace = %(namespace)s::int AND j.flow = f.id GROUP BY j.status
+    ) AS s
+) AS c
+ORDER BY f.created_at DESC, f.id DESC;
 
 -- ── leader ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 -- name: promote
-SELECT moved, next_at, topics FROM shiftwork.promote(%s::int, %s::int, %s::float8);
+SELECT moved, next_at, late, topics FROM shiftwork.promote(%s::int, %s::int, %s::float8, %s::text);
 
 -- name: reap
 SELECT ids, losers, topics FROM shiftwork.reap(%s::int, %s::text, %s::int, %s::float8);
 
 -- name: prune
-SELECT shiftwork.prune(%s::int, %s::int, %s::float8, %s::bigint, %s::float8);
+SELECT shiftwork.prune(%s::int, %s::int, %s::float8, %s::bigint, %s::float8, %s::float8);
 
 -- name: leave
 SELECT shiftwork.leave(%s::int, %s::text[], %s::float8);
@@ -114,7 +151,9 @@ SELECT shiftwork.switch(%s::int, %s::text, %s::bool, %s::text, %s::float8);
 SELECT shiftwork.restore(
     %s::int, %s::text[], %s::text[], %s::text[], %s::int2[], %s::bytea[], %s::int2[], %s::float8[], %s::float8[],
     %s::float8[], %s::text[], %s::int[], %s::int[], %s::bigint[], %s::text[], %s::float8[], %s::float8[], %s::text[],
-    %s::text[], %s::int[], %s::bytea[], %s::text[], %s::bytea[], %s::text[], %s::float8[], %s::int[], %s::bytea[]
+    %s::text[], %s::int[], %s::bytea[], %s::text[], %s::bytea[], %s::text[], %s::float8[], %s::float8[], %s::bytea[],
+    %s::text[], %s::text[], %s::text[], %s::int[], %s::int[], %s::int[], %s::bytea[], %s::int[], %s::text[], %s::bytea[],
+    %s::text[], %s::text[], %s::bool[], %s::text[], %s::int[], %s::bytea[]
 );
 
 -- name: take_state
@@ -139,14 +178,28 @@ SELECT shiftwork.facts(%s::int, %s::float8, %s::text[])::text;
 -- name: get
 -- serves: jobs_pkey
 SELECT
-    id, worker, pool, status, payload, priority, head_start, run_at, created_at, cause, attempt, crashes, fence,
-    instance, started_at, ended_at, unique_key, key, key_limit, parked, cancelling, result, error, progress, trace,
-    keep_until, attempts
-FROM shiftwork.jobs WHERE namespace = %s::int AND id = ANY (%s::text[]);
+    {columns}, j.attempts, j.signals,
+    CASE WHEN j.unmet IS NOT NULL THEN (
+        SELECT json_agg(json_build_array(n.needed, n.whatever) ORDER BY n.needed)::text FROM shiftwork.needs n
+        WHERE n.namespace = j.namespace AND n.id = j.id
+    ) END,
+    CASE WHEN j.durable IS NOT NULL THEN (
+        SELECT array_agg(s.body ORDER BY s.number) FROM shiftwork.steps s WHERE s.namespace = j.namespace AND s.id = j.id
+    ) END
+FROM shiftwork.jobs j WHERE j.namespace = %s::int AND j.id = ANY (%s::text[]);
 
 -- name: rewrite
 -- The original is shiftwork.core.rewriting.
 -- serves: jobs_pkey
+WITH step AS MATERIALIZED (
+    SELECT s.number, s.body, t.old, t.new FROM unnest(%(old_steps)s::bytea[], %(steps)s::bytea[])
+    WITH ORDINALITY AS t (old, new, number)
+    JOIN shiftwork.steps s ON s.namespace = %(namespace)s::int AND s.id = %(id)s::text AND s.number = t.number
+),
+stepped AS (
+    UPDATE shiftwork.steps s SET body = t.new FROM step t
+    WHERE s.namespace = %(namespace)s::int AND s.id = %(id)s::text AND s.number = t.number AND s.body = t.old
+)
 UPDATE shiftwork.jobs SET
     payload = CASE WHEN payload = %(old_payload)s::bytea THEN %(payload)s::bytea ELSE payload END,
     result = CASE WHEN result = %(old_result)s::bytea THEN %(result)s::bytea ELSE result END,
@@ -157,6 +210,12 @@ UPDATE shiftwork.jobs SET
             CASE WHEN body = (%(old_attempts)s::bytea[])[n] THEN (%(attempts)s::bytea[])[n] ELSE body END ORDER BY n
         )
         FROM unnest(attempts) WITH ORDINALITY AS known (body, n)
+    ),
+    signals = (
+        SELECT array_agg(
+            CASE WHEN body = (%(old_signals)s::bytea[])[n] THEN (%(signals)s::bytea[])[n] ELSE body END ORDER BY n
+        )
+        FROM unnest(signals) WITH ORDINALITY AS known (body, n)
     )
 WHERE id = %(id)s::text AND namespace + 0 = %(namespace)s::int
 RETURNING
@@ -164,7 +223,9 @@ RETURNING
     AND result IS NOT DISTINCT FROM %(result)s::bytea
     AND error IS NOT DISTINCT FROM %(error)s::text
     AND progress IS NOT DISTINCT FROM %(progress)s::bytea
-    AND coalesce(attempts[1:cardinality(%(attempts)s::bytea[])], '{}') = %(attempts)s::bytea[];
+    AND coalesce(attempts[1:cardinality(%(attempts)s::bytea[])], '{}') = %(attempts)s::bytea[]
+    AND coalesce(signals[1:cardinality(%(signals)s::bytea[])], '{}') = %(signals)s::bytea[]
+    AND (SELECT count(*) FROM step t WHERE t.body IN (t.old, t.new)) = cardinality(%(steps)s::bytea[]);
 
 -- name: place_of
 -- serves: jobs_pkey
@@ -185,45 +246,61 @@ ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 SELECT {columns} FROM unnest(%(workers)s::text[]) AS w CROSS JOIN LATERAL (
     (
         SELECT * FROM shiftwork.jobs j
-        WHERE j.namespace = %(namespace)s::int AND j.worker = w AND j.status <> 3 AND {wanted}
+        WHERE j.namespace = %(namespace)s::int AND j.worker = w AND j.status <> 4 AND {wanted}
         ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s
     )
     UNION ALL
     SELECT * FROM shiftwork.jobs j
-    WHERE j.namespace = %(namespace)s::int AND j.worker = w AND j.status = 3 AND {wanted}
+    WHERE j.namespace = %(namespace)s::int AND j.worker = w AND j.status = 4 AND {wanted}
 ) AS j ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
+
+-- name: find_by_tag
+-- serves: tags_pkey, jobs_pkey
+SELECT {columns} FROM (
+    SELECT g.created_at, g.id FROM shiftwork.tags g
+    WHERE g.namespace = %(namespace)s::int AND g.tag = %(tag)s::text
+    ORDER BY g.created_at DESC, g.id DESC
+) AS t CROSS JOIN LATERAL (
+    SELECT * FROM shiftwork.jobs j WHERE j.namespace + 0 = %(namespace)s::int AND j.id = t.id AND {wanted} LIMIT 1
+) AS j ORDER BY t.created_at DESC, t.id DESC LIMIT %(limit)s;
+
+-- name: find_by_flow
+-- serves: jobs_of_flow
+SELECT {columns} FROM shiftwork.jobs j
+WHERE j.namespace = %(namespace)s::int AND j.flow = %(flow)s::text AND {wanted}
+ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: find_queued
 -- serves: jobs_ready, jobs_by_key
 SELECT {columns} FROM unnest(%(pools)s::text[], %(workers)s::text[]) AS lane (pool, worker) CROSS JOIN LATERAL (
     SELECT * FROM shiftwork.jobs j
     WHERE j.namespace = %(namespace)s::int AND j.pool = lane.pool AND j.worker = lane.worker
-        AND j.status = 2 AND NOT j.parked AND {wanted}
+        AND j.status = 3 AND NOT j.parked AND {wanted}
     UNION ALL
     SELECT * FROM shiftwork.jobs j
     WHERE j.namespace = %(namespace)s::int AND j.pool = lane.pool AND j.worker = lane.worker AND j.key IS NOT NULL
-        AND j.status >= 2 AND j.status <= 3 AND j.status = 2 AND j.parked AND {wanted}
+        AND j.status >= 3 AND j.status <= 4 AND j.status = 3 AND j.parked AND {wanted}
 ) AS j ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: find_unusual
 -- serves: jobs_unusual
 SELECT {columns} FROM unnest(%(statuses)s::int2[]) AS s CROSS JOIN LATERAL (
     SELECT * FROM shiftwork.jobs j
-    WHERE j.namespace = %(namespace)s::int AND j.status = s AND (j.status <= 1 OR j.status >= 5) AND {wanted}
+    WHERE j.namespace = %(namespace)s::int AND j.status = s AND (j.status <= 2 OR j.status >= 6) AND {wanted}
     ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s
 ) AS j ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: dead
 -- serves: jobs_unusual
 SELECT j.id, j.worker, j.error, j.created_at, j.ended_at FROM shiftwork.jobs j
-WHERE j.namespace = %s AND j.status = 5 AND (j.status <= 1 OR j.status >= 5)
+WHERE j.namespace = %s AND j.status = 6 AND (j.status <= 2 OR j.status >= 6)
     AND (j.created_at, j.id) < (%s::float8, %s::text)
 ORDER BY j.created_at DESC, j.id DESC LIMIT %s;
 
 -- name: find_running
 -- serves: jobs_running
 SELECT {columns} FROM shiftwork.jobs j
-WHERE j.namespace = %(namespace)s::int AND j.worker = ANY (%(workers)s::text[]) AND j.status = 3 AND {wanted}
+WHERE j.namespace = %(namespace)s::int AND j.worker = ANY (%(workers)s::text[]) AND j.status = 4 AND {wanted}
 ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: cancel
@@ -241,12 +318,12 @@ SELECT done, had, '{}'::text[] FROM shiftwork.discard(%s::int, %s::text[]);
 -- serves: lanes_pkey, jobs_ready, marks_pkey
 -- The marks of a pool are in the row of its first worker.
 SELECT
-    l.pool, l.worker, l.scheduled, l.retrying, l.queued, l.processing, l.completed, l.dead, l.cancelled, l.added,
+    l.pool, l.worker, l.scheduled, l.retrying, l.waiting, l.queued, l.processing, l.completed, l.dead, l.cancelled, l.added,
     l.succeeded, l.failed, l.died, l.run_seconds, h.rank, h.id, h.run_at, m.marks
 FROM (
     SELECT
         pool, worker, sum(scheduled)::bigint AS scheduled, sum(retrying)::bigint AS retrying,
-        sum(queued)::bigint AS queued, sum(processing)::bigint AS processing, sum(completed)::bigint AS completed,
+        sum(waiting)::bigint AS waiting, sum(queued)::bigint AS queued, sum(processing)::bigint AS processing, sum(completed)::bigint AS completed,
         sum(dead)::bigint AS dead, sum(cancelled)::bigint AS cancelled, sum(added)::bigint AS added,
         sum(succeeded)::bigint AS succeeded, sum(failed)::bigint AS failed, sum(died)::bigint AS died,
         sum(run_seconds) AS run_seconds,
@@ -256,7 +333,7 @@ FROM (
 LEFT JOIN LATERAL (
     SELECT j.rank, j.id, j.run_at FROM shiftwork.jobs j
     WHERE l.queued > 0 AND j.namespace = %(namespace)s::int AND j.pool = l.pool AND j.worker = l.worker
-        AND j.status = 2 AND NOT j.parked
+        AND j.status = 3 AND NOT j.parked
     ORDER BY j.rank, j.id LIMIT 1
 ) AS h ON true
 LEFT JOIN LATERAL (
@@ -294,6 +371,22 @@ FROM (
     CROSS JOIN LATERAL shiftwork.add(
         n.no, %s::text::text[], %s::text::text[], %s::text::text[], %s::text::bytea[], %s::text::float8[],
         %s::text::int2[], %s::text::float8[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::text[],
-        %s::text::text[], %s::text::float8[], pg_current_xact_id()::text::bigint + 16
+        %s::text::text[], %s::text::float8[], pg_current_xact_id()::text::bigint + 24
+    ) AS a
+) AS added;
+
+-- name: add_any_in_transaction
+SELECT added.twins, CASE WHEN added.topics <> '{}' THEN pg_notify(
+    added.channel, CASE WHEN length(added.payload) < 3000 THEN added.payload ELSE '[]' END
+)::text END
+FROM (
+    SELECT a.twins, a.topics, n.channel, array_to_json(ARRAY[''] || a.topics)::text AS payload
+    FROM (SELECT %s::text AS channel, %s::int AS no) AS n
+    CROSS JOIN LATERAL shiftwork.add_any(
+        n.no, %s::text::text[], %s::text::text[], %s::text::text[], %s::text::bytea[], %s::text::float8[],
+        %s::text::int2[], %s::text::float8[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::text[],
+        %s::text::text[], %s::text::float8[], pg_current_xact_id()::text::bigint + 24, %s::text::float8[],
+        %s::text::bytea[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::bool[], %s::text::text[],
+        %s::text::text[], %s::text::text[], %s::text::bool[], %s::text::bool[], false
     ) AS a
 ) AS added;

@@ -29,6 +29,7 @@ class LaneStatsRow(NamedTuple):
     worker: str
     scheduled: int
     retrying: int
+    waiting: int
     queued: int
     processing: int
     completed: int
@@ -169,6 +170,7 @@ async def stats(session: Statements) -> Stats:
 def _count(numbers: PoolStats | WorkerStats, lane: LaneStatsRow) -> None:
     numbers.scheduled += lane.scheduled
     numbers.retrying += lane.retrying
+    numbers.waiting += lane.waiting
     numbers.queued += lane.queued
     numbers.processing += lane.processing
     numbers.dead += lane.dead

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import MsgspecError, json, msgpack
 
 from shiftwork.core.docs import read_attempt
+from shiftwork.core.job_parts import Need, Signal, Step, Wait
 from shiftwork.core.landing import COUNTED
 from shiftwork.core.model import (
     Claimed,
@@ -18,13 +19,19 @@ from shiftwork.core.model import (
 )
 from shiftwork.core.statuses import NUMBERS, STATUSES
 from shiftwork.errors import StoreError
-from shiftwork.store.columns import COLUMNS
 from shiftwork.store.postgres import arrays
 
 WAITED: Final = ""
 """The name under which the table `marks` has the seconds that runs had waited."""
 FAILURE: Final = -1
 VERDICTS: Final = {"success": 1, "neutral": 0, "failure": FAILURE}
+WHOLE: Final = ("attempts", "signals", "unmet", "steps")
+"""What only whole jobs have, in the order in which `get` reads it."""
+COLUMNS: Final = tuple(name for name in JobRecord.__struct_fields__ if name not in (*WHOLE, "wait"))
+"""What every statement that reads jobs begins with; `wait` follows, in two columns."""
+_MASKED: Final = {"expires_at": "CASE WHEN j.expires_at > 0 THEN j.expires_at END"}
+SELECTED: Final = ", ".join([*(_MASKED.get(name, f"j.{name}") for name in COLUMNS), "j.wait_name", "j.wait_nth"])
+"""The same as SQL."""
 
 Row = Sequence[Any]
 
@@ -42,6 +49,13 @@ class StartedRow(NamedTuple):
     run_at: float
     cause: str
     trace: str | None
+    expires_at: float | None
+    options: bytes | None
+
+
+def is_plain(job: NewJob) -> bool:
+    """Return whether the functions `add_one` and `add` know everything that the job has."""
+    return not (job.flow or job.needs or job.parent or job.tags or job.options) and job.expires_at is None
 
 
 def new_columns(jobs: Sequence[NewJob], times: Sequence[float]) -> tuple[Any, ...]:
@@ -67,6 +81,31 @@ def new_columns(jobs: Sequence[NewJob], times: Sequence[float]) -> tuple[Any, ..
     )
 
 
+def part_columns(jobs: Sequence[NewJob]) -> tuple[Any, ...]:
+    """Return what the function `add_any` takes beyond the arguments of `add`."""
+    ids = {job.id for job in jobs}
+    needs = [(job.id, need) for job in jobs for need in needs_of(job)]
+    needed = {need.id for _, need in needs}
+    return (
+        arrays.optional_numbers([job.expires_at for job in jobs]),
+        arrays.blobs([job.options for job in jobs]),
+        arrays.texts([arrays.texts(job.tags) if job.tags else None for job in jobs]),
+        arrays.texts([job.flow for job in jobs]),
+        arrays.numbers([len(needs_of(job)) for job in jobs]),
+        arrays.booleans([job.id in needed or job.parent is not None for job in jobs]),
+        arrays.texts([job.parent for job in jobs]),
+        arrays.texts([id for id, _ in needs]) if needs else None,
+        arrays.texts([need.id for _, need in needs]) if needs else None,
+        arrays.booleans([need.whatever for _, need in needs]),
+        arrays.booleans([need.id not in ids for _, need in needs]),
+    )
+
+
+def needs_of(job: NewJob) -> list[Need]:
+    """Return the needs of a job, one for each needed job: the last one given counts."""
+    return list({need.id: need for need in job.needs}.values())
+
+
 def new_row(job: NewJob, now: float) -> tuple[Any, ...]:
     """Return one new job without keys as arguments of the function `add_one`."""
     _refuse_nul(job)
@@ -88,6 +127,8 @@ def new_row(job: NewJob, now: float) -> tuple[Any, ...]:
 def _refuse_nul(job: NewJob) -> None:
     if "\x00" in f"{job.id}{job.worker}{job.pool}{job.unique_key}{job.key}{job.cause}{job.trace}":
         raise _nul_error(job)
+    if not is_plain(job) and "\x00" in f"{job.flow}{job.parent}{''.join(job.tags)}{job.needs}":
+        raise _nul_error(job)
 
 
 def _nul_error(job: NewJob | JobRecord) -> StoreError:
@@ -97,12 +138,14 @@ def _nul_error(job: NewJob | JobRecord) -> StoreError:
 def outcome_columns(outcomes: Sequence[Outcome]) -> tuple[Any, ...]:
     """Return outcomes as arguments of the function `finish`."""
     verdicts = [VERDICTS[one.verdict] for one in outcomes]
+    run_ats = [one.run_at for one in outcomes]
+    waits = any(one.wait for one in outcomes)
     return (
         arrays.texts([one.id for one in outcomes]),
         arrays.numbers([one.fence for one in outcomes]),
         arrays.numbers(arrays.collapsed([NUMBERS[one.status] for one in outcomes])),
         arrays.numbers([one.ended_at for one in outcomes]),
-        arrays.numbers(arrays.collapsed([one.run_at for one in outcomes])),
+        arrays.numbers(run_ats if waits else arrays.collapsed(run_ats)),
         arrays.numbers(arrays.collapsed([one.attempt for one in outcomes])),
         arrays.numbers(arrays.collapsed([one.crashes for one in outcomes])),
         arrays.numbers(arrays.collapsed(verdicts)),
@@ -111,7 +154,15 @@ def outcome_columns(outcomes: Sequence[Outcome]) -> tuple[Any, ...]:
         arrays.texts([storable(one.error) for one in outcomes]),
         arrays.blobs([msgpack.encode(one.report) if one.report else None for one in outcomes]),
         arrays.optional_numbers([one.keep_until for one in outcomes]),
+        *(_wait_columns([one.wait for one in outcomes]) if waits else (None, None)),
         *_outcome_marks(outcomes),
+    )
+
+
+def _wait_columns(waits: Sequence[Wait | None]) -> tuple[Any, ...]:
+    return (
+        arrays.texts([None if wait is None else wait.name for wait in waits]),
+        arrays.optional_numbers([None if wait is None else wait.nth for wait in waits]),
     )
 
 
@@ -134,9 +185,11 @@ def _outcome_marks(outcomes: Sequence[Outcome]) -> tuple[Any, ...]:
 
 
 def record_columns(jobs: Sequence[JobRecord]) -> tuple[Any, ...]:
-    """Return whole jobs as arguments of the function `restore`; the last two are positions of jobs and attempts."""
+    """Return whole jobs as arguments of the function `restore`."""
     for job in jobs:
         if "\x00" in f"{job.id}{job.worker}{job.pool}{job.unique_key}{job.key}{job.cause}{job.trace}{job.instance}":
+            raise _nul_error(job)
+        if "\x00" in f"{job.flow}{''.join(job.tags)}{job.unmet}{job.wait}":
             raise _nul_error(job)
     attempts = [(position, one) for position, job in enumerate(jobs, 1) for one in job.attempts]
     return (
@@ -164,8 +217,33 @@ def record_columns(jobs: Sequence[JobRecord]) -> tuple[Any, ...]:
         arrays.blobs([msgpack.encode(job.progress) if job.progress else None for job in jobs]),
         arrays.texts([job.trace for job in jobs]),
         arrays.optional_numbers([job.keep_until for job in jobs]),
+        arrays.optional_numbers([job.expires_at for job in jobs]),
+        arrays.blobs([job.options for job in jobs]),
+        arrays.texts([arrays.texts(job.tags) if job.tags else None for job in jobs]),
+        arrays.texts([job.flow for job in jobs]),
+        *_wait_columns([job.wait for job in jobs]),
+        arrays.numbers([len(job.unmet) for job in jobs]),
         arrays.numbers([position for position, _ in attempts]),
         arrays.blobs([msgpack.encode(one) for _, one in attempts]) if attempts else None,
+        *_records_beside(jobs),
+    )
+
+
+def _records_beside(jobs: Sequence[JobRecord]) -> tuple[Any, ...]:
+    """Return signals, unmet needs and steps of whole jobs, one by one, as arguments of the function `restore`."""
+    signals = [(position, one) for position, job in enumerate(jobs, 1) for one in job.signals]
+    needs = [(job.id, one) for job in jobs for one in job.unmet]
+    steps = [(job.id, one) for job in jobs for one in job.steps]
+    return (
+        arrays.numbers([position for position, _ in signals]),
+        arrays.texts([storable(one.name) for _, one in signals]),
+        arrays.blobs([msgpack.encode(one) for _, one in signals]) if signals else None,
+        arrays.texts([id for id, _ in needs]),
+        arrays.texts([one.id for _, one in needs]),
+        arrays.booleans([one.whatever for _, one in needs]),
+        arrays.texts([id for id, _ in steps]),
+        arrays.numbers([one.number for _, one in steps]),
+        arrays.blobs([msgpack.encode(one) for _, one in steps]) if steps else None,
     )
 
 
@@ -177,6 +255,8 @@ def carried(job: JobRecord) -> dict[str, Any]:
         "error": storable(job.error),
         "progress": None if job.progress is None else msgpack.encode(job.progress),
         "attempts": [msgpack.encode(attempt) for attempt in job.attempts],
+        "steps": [msgpack.encode(step) for step in job.steps],
+        "signals": [msgpack.encode(signal) for signal in job.signals],
     }
 
 
@@ -187,20 +267,49 @@ def storable(text: str | None) -> str | None:
 
 def claimed(row: StartedRow, pool: str) -> Claimed:
     """Return a claimed job from its row."""
-    _, id, worker, payload, fence, attempt, crashes, run_at, cause, trace = row
-    return Claimed(id or "", worker, pool, payload, fence, attempt, crashes, run_at, cause, trace)
+    _, id, worker, payload, fence, attempt, crashes, run_at, cause, trace, expires_at, options = row
+    return Claimed(id or "", worker, pool, payload, fence, attempt, crashes, run_at, cause, trace, expires_at, options)
 
 
-def record(row: Row, attempts: Sequence[bytes] | None = None) -> JobRecord:
-    """Return a job from the values of `COLUMNS`."""
-    fields: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
+def record(row: Row) -> JobRecord:
+    """Return a job from the values of `COLUMNS`, its wait, and `WHOLE` if these follow."""
+    fields: dict[str, Any] = dict(zip(COLUMNS, row, strict=False))
+    wait_name, wait_nth, *whole = row[len(COLUMNS) :]
     fields["status"] = STATUSES[fields["status"]]
     fields["priority"] = JobPriority(fields["priority"])
+    fields["tags"] = tuple(fields["tags"] or ())
     if fields["progress"] is not None:
         fields["progress"] = _progress(fields["progress"])
-    if attempts:
-        fields["attempts"] = tuple(read_attempt(body) for body in attempts)
+    if wait_nth is not None:
+        fields["wait"] = Wait(wait_name, wait_nth)
+    if whole:
+        fields |= _whole(*whole)
     return JobRecord(**fields)
+
+
+def _whole(
+    attempts: Sequence[bytes] | None, signals: Sequence[bytes] | None, unmet: str | None, steps: Sequence[bytes] | None
+) -> dict[str, Any]:
+    return {
+        "attempts": tuple(read_attempt(body) for body in attempts or ()),
+        "signals": tuple(_signal(body) for body in signals or ()),
+        "unmet": json.decode(unmet, type=tuple[Need, ...]) if unmet else (),
+        "steps": tuple(_step(body) for body in steps or ()),
+    }
+
+
+def _step(body: bytes) -> Step:
+    try:
+        return msgpack.decode(body, type=Step)
+    except (MsgspecError, UnicodeDecodeError) as error:
+        return Step(0, f"a step that cannot be read: {error}", b"", 0.0, 0.0)
+
+
+def _signal(body: bytes) -> Signal:
+    try:
+        return msgpack.decode(body, type=Signal)
+    except (MsgspecError, UnicodeDecodeError) as error:
+        return Signal(f"a signal that cannot be read: {error}", b"", 0.0)
 
 
 def _progress(body: bytes) -> Progress | None:

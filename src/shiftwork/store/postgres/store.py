@@ -16,6 +16,7 @@ from psycopg import AsyncConnection
 from shiftwork.core.admission import Facts
 from shiftwork.core.docs import GATES
 from shiftwork.core.health import Finding
+from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import (
     Added,
     Amended,
@@ -25,9 +26,11 @@ from shiftwork.core.model import (
     Doc,
     Event,
     Finished,
+    FlowRecord,
     InstanceRecord,
     JobFilter,
     JobRecord,
+    JobStatus,
     NewJob,
     Orders,
     Outcome,
@@ -63,9 +66,19 @@ class PostgresTransaction:
 
     async def finish(self, outcome: Outcome, now: float) -> bool:
         """Write the outcome of a job; False if its run is stale: then the transaction must not commit."""
+        async with self._call():
+            return (await jobs.finish(self._session, [outcome], now)).accepted[0]
+
+    async def keep_step(self, id: str, fence: int, step: Step) -> bool:
+        """Keep a step of a job; False if its run is stale: then the transaction must not commit."""
+        async with self._call():
+            return await jobs.keep_step(self._session, id, fence, step)
+
+    @asynccontextmanager
+    async def _call(self) -> AsyncIterator[None]:
         try:
             async with answered(self.connection, self._place, within=CALL_SECONDS):
-                return (await jobs.finish(self._session, [outcome], now)).accepted[0]
+                yield
         except psycopg.Error as error:
             raise translate(error, self._place) from error
 
@@ -140,6 +153,20 @@ class PostgresStore:
     async def note(self, notes: Sequence[ProgressNote]) -> None:
         if notes:
             await self._call(jobs.note, notes)
+
+    # ── flows and durable functions ──────────────────────────────────────────────────────────────────────────────
+
+    async def results(self, ids: Sequence[str]) -> list[bytes | None]:
+        return await self._ask(jobs.results, ids) if ids else []
+
+    async def keep_step(self, id: str, fence: int, step: Step) -> bool:
+        return await self._connections.call_beside_claims(lambda session: jobs.keep_step(session, id, fence, step))
+
+    async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
+        return await self._call(jobs.send, id, signal, now)
+
+    async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
+        return await self._connections.read(lambda session: find.flows(session, behind, limit))
 
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -260,12 +287,11 @@ class PostgresStore:
     async def add_with(self, connection: Any, jobs: Sequence[NewJob], now: float) -> list[Added]:
         """Add these jobs within the transaction of the user's asynchronous connection: they exist once it commits."""
         await self.open()
-        return await user_transaction.add(connection, self._sql["add_in_transaction"], jobs, now=now, place=self._place)
+        return await user_transaction.add(connection, self._sql, jobs, now=now, place=self._place)
 
     def add_with_blocking(self, connection: Any, jobs: Sequence[NewJob], now: float) -> list[Added]:
         """Add these jobs within the transaction of the user's blocking connection. The store must be open."""
-        statement = self._sql["add_in_transaction"]
-        return user_transaction.add_blocking(connection, statement, jobs, now=now, place=self._place)
+        return user_transaction.add_blocking(connection, self._sql, jobs, now=now, place=self._place)
 
     @property
     def _place(self) -> user_transaction.Place:

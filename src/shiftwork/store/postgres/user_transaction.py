@@ -5,12 +5,13 @@ A connection is recognised by its methods; the libraries it may come from are no
     async     psycopg's AsyncConnection, asyncpg's Connection, SQLAlchemy's AsyncConnection and AsyncSession
     blocking  psycopg's (and psycopg2's) connection, SQLAlchemy's Connection and Session, Django's connection
 
+What new jobs need is compared with other jobs by the leader, after the commit: the transaction holds no lock on these.
 Claimers are woken by a NOTIFY inside the transaction, which PostgreSQL delivers at the commit.
 """
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 
@@ -22,32 +23,42 @@ ASYNC: Final = "psycopg's AsyncConnection, asyncpg's Connection, SQLAlchemy's As
 BLOCKING: Final = "psycopg's Connection, SQLAlchemy's Connection or Session, Django's connection"
 Place = tuple[int, str]
 """The number of the namespace, and the channel of its notifications."""
+Sql = Mapping[str, str]
+"""The statements by name."""
 
 
-async def add(connection: Any, statement: str, new: Sequence[NewJob], *, now: float, place: Place) -> list[Added]:
+async def add(connection: Any, sql: Sql, new: Sequence[NewJob], *, now: float, place: Place) -> list[Added]:
     """Add these jobs on an asynchronous connection."""
     run = await _async_runner(connection)
     added: list[Added] = []
-    for part, args in _parts(new, now, place):
-        twins, _ = await run(statement, args)
+    for part, statement, args in _parts(new, now, place):
+        twins, _ = await run(sql[statement], args)
         added += jobs.added(part, twins)
     return added
 
 
-def add_blocking(connection: Any, statement: str, new: Sequence[NewJob], *, now: float, place: Place) -> list[Added]:
+def add_blocking(connection: Any, sql: Sql, new: Sequence[NewJob], *, now: float, place: Place) -> list[Added]:
     """Add these jobs on a blocking connection."""
     run = _blocking_runner(connection)
     added: list[Added] = []
-    for part, args in _parts(new, now, place):
-        twins, _ = run(statement, args)
+    for part, statement, args in _parts(new, now, place):
+        twins, _ = run(sql[statement], args)
         added += jobs.added(part, twins)
     return added
 
 
-def _parts(new: Sequence[NewJob], now: float, place: Place) -> list[tuple[list[NewJob], tuple[Any, ...]]]:
+def _parts(new: Sequence[NewJob], now: float, place: Place) -> list[tuple[list[NewJob], str, tuple[Any, ...]]]:
+    """Return parts in which no id occurs twice, each with its statement and arguments."""
     namespace, channel = place
     parts = [[job for job, _ in part] for part in jobs.split_by_id([(job, now) for job in new])]
-    return [(part, (channel, namespace, *rows.new_columns(part, [now] * len(part)))) for part in parts]
+    statements: list[tuple[list[NewJob], str, tuple[Any, ...]]] = []
+    for part in parts:
+        args = (channel, namespace, *rows.new_columns(part, [now] * len(part)))
+        if all(rows.is_plain(job) for job in part):
+            statements.append((part, "add_in_transaction", args))
+        else:
+            statements.append((part, "add_any_in_transaction", (*args, *rows.part_columns(part))))
+    return statements
 
 
 # ── asynchronous ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,13 +1,14 @@
 -- add: the number of jobs, and the columns id, worker, pool, run_at, head_start, unique_key, key, key_limit,
--- created_at (the time of the call that adds the job), position of i in ARGV; followed by the payload of each job, and
--- then by every i, once. Returns the topics, and an empty list if all jobs are new; otherwise for each job 1 (created),
+-- created_at (the time of the call that adds the job), positions of i and of what few jobs have in ARGV; followed by the
+-- payload of each job, and then by every i and what few jobs have, once: msgpack of flow, tags, needs as {id, whatever},
+-- parent, expires_at. Returns the topics, and an empty list if all jobs are new; otherwise for each job 1 (created),
 -- 0 (the id exists) or the id of the live job with its unique key.
 
 local many, columns = A[1], {}
-for n = 1, 10 do
+for n = 1, 11 do
   columns[n] = spread(A[2][n], many)
 end
-local ids, workers, pools, run_ats, head_starts, uniques, keys, limits, nows, infos = unpack(columns)
+local ids, workers, pools, run_ats, head_starts, uniques, keys, limits, nows, infos, extras = unpack(columns, 1, 11)
 local answers, all_new, mentioned = {}, true, {}
 local states, known, payloads = { n = 0 }, { n = 0 }, { n = 0 } -- of new jobs
 
@@ -25,7 +26,7 @@ local function plain_state(run_at, head_start)
   return packed
 end
 
--- Most jobs have neither key nor unique key, and are due.
+-- Most jobs have nothing that few jobs have, and are due.
 local function keep_plain(n)
   local id, run_at, head_start = ids[n], run_ats[n], head_starts[n]
   local at = lane(pools[n], workers[n])
@@ -40,10 +41,10 @@ local others -- what few calls need
 
 for n = 1, many do
   local id, unique = ids[n], uniques[n]
-  local plain = not unique and not keys[n] and run_ats[n] <= nows[n]
+  local plain = not unique and not keys[n] and run_ats[n] <= nows[n] and not extras[n] and not there[n]
   others = others or not plain and load_others()
   local twin = unique and others.twin_of(workers[n], unique)
-  if there[n] or created[id] then
+  if created[id] or (there[n] and there[n] ~= others.AWAITED) then
     answers[n], all_new = 0, false
   elseif twin then
     answers[n], all_new = twin, false
@@ -66,9 +67,13 @@ end
 in_slices('HSET', STATE, states)
 in_slices('HSET', INFO, known)
 in_slices('HSET', PAYLOAD, payloads)
+if others then
+  others.tie()
+end
 flush()
 if others then
   others.flush_groups()
+  others.flush_flows()
   for worker in pairs(mentioned) do
     others.know(worker)
   end

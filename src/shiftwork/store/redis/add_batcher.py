@@ -8,6 +8,7 @@ This module owns the size of a batch, and which caller gets which part of the re
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
 from shiftwork.core.model import NewJob
@@ -165,3 +166,21 @@ def in_parts(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
         size += len(job.payload)
     if begin < len(jobs):
         yield jobs[begin:]
+
+
+def needed_first(jobs: Sequence[NewJob]) -> list[int]:
+    """Return the places of the jobs in an order in which no job precedes one that it needs, or one with the same id.
+
+    A need of a job that does not exist counts as met, so a later part must not contain what an earlier one needs.
+    """
+    places: dict[str, int] = {}
+    before = [[at] if (at := places.setdefault(job.id, place)) != place else [] for place, job in enumerate(jobs)]
+    for place, job in enumerate(jobs):
+        before[place] += [places[need.id] for need in job.needs if need.id in places]
+    depths: dict[int, int] = {}
+    try:
+        for place in TopologicalSorter(dict(enumerate(before))).static_order():
+            depths[place] = 1 + max((depths[earlier] for earlier in before[place]), default=0)
+    except CycleError:
+        return list(range(len(jobs)))
+    return sorted(range(len(jobs)), key=depths.__getitem__)

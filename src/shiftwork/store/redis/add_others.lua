@@ -1,4 +1,18 @@
--- add, continued: jobs that have a key or a unique key, or are not due yet. Few calls have any.
+-- add, continued: jobs that have a key, a unique key, a flow, tags, needs or an expiry, or are not due yet. Few calls have
+-- any.
+
+local flow_fields, tag_fields = { n = 0 }, { n = 0 }
+local tying = {} -- new jobs that need others or have a parent
+local unpacked = {} -- position -> what few jobs have
+
+local function extra_of(n)
+  local at = extras[n]
+  if not at then
+    return {}
+  end
+  unpacked[at] = unpacked[at] or cmsgpack.unpack(ARGV[at])
+  return unpacked[at]
+end
 
 local function twin_of(worker, unique)
   local id = call('HGET', P .. 'unique', unique_field(worker, unique))
@@ -6,14 +20,38 @@ local function twin_of(worker, unique)
   return twin and twin.status < COMPLETED and id
 end
 
+local function flags_of(n, flow, tags, expires)
+  return (uniques[n] and UNIQUE or 0) + (keys[n] and KEYED or 0) + (flow and IN_FLOW or 0) + (tags[1] and TAGGED or 0)
+    + (expires and EXPIRES or 0) + (there[n] and NEEDED or 0)
+end
+
+local function keep_listed(id, flow, tags, now)
+  enlist(id, flow, tags, now)
+  if flow then
+    append_pair(flow_fields, id, flow)
+  end
+  if tags[1] then
+    append_pair(tag_fields, id, cmsgpack.pack(tags))
+  end
+end
+
 local function keep(n)
   local id, worker, pool, run_at, now = ids[n], workers[n], pools[n], run_ats[n], nows[n]
+  local flow, tags, needs, parent, expires = unpack(extra_of(n), 1, 5)
+  tags, needs = tags or {}, needs or {}
   local job = {
     id = id, worker = worker, pool = pool, run_at = run_at, head_start = head_starts[n], unique = uniques[n],
     key = keys[n], limit = limits[n], created = now, status = run_at <= now and QUEUED or SCHEDULED, reports = 0,
-    attempt = 0, crashes = 0, fence = 0, started = NONE, ended = NONE, instance = '',
-    flags = (uniques[n] and UNIQUE or 0) + (keys[n] and KEYED or 0),
+    attempt = 0, crashes = 0, fence = 0, started = NONE, ended = NONE, instance = '', flow = flow or false,
+    expires = expires or false, flags = flags_of(n, flow, tags, expires),
   }
+  if needs[1] then
+    job.status = WAITING
+  end
+  keep_listed(id, flow, tags, now)
+  if needs[1] or parent then
+    tying[#tying + 1], jobs[id] = { job = job, needs = needs, parent = parent, now = now }, job
+  end
   put_in(job)
   local at = lane(pool, worker)
   at.added, mentioned[worker] = at.added + 1, true
@@ -24,4 +62,63 @@ local function keep(n)
   settle(job)
 end
 
-return { twin_of = twin_of, keep = keep, know = know, flush_groups = flush_groups }
+-- ── needs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+local statuses = {} -- by id, false for a job that does not exist
+
+local function read_statuses()
+  local needed = {}
+  for _, one in ipairs(tying) do
+    for _, need in ipairs(one.needs) do
+      if statuses[need[1]] == nil then
+        statuses[need[1]], needed[#needed + 1] = false, need[1]
+      end
+    end
+  end
+  for n, state in ipairs(read_all(STATE, needed)) do
+    state = saved[needed[n]] or state
+    statuses[needed[n]] = state and state ~= AWAITED and string.byte(state)
+  end
+end
+
+local function tie_needs(one)
+  local job, unmet = one.job, false
+  for _, need in ipairs(one.needs) do
+    if not meets(statuses[need[1]], need[2]) then
+      tie_to(need[1], job.id, need[2] and '1' or '0')
+      unmet = true
+    end
+  end
+  if unmet then
+    set(job, NEEDS, true)
+    save(job)
+  elseif one.needs[1] then
+    release(job, one.now)
+  end
+end
+
+local function tie_children(one) -- what waits for its parent waits for the new job, too
+  for _, waiters in ipairs({ call('HGETALL', NEED .. one.parent), tied.needed[one.parent] or {} }) do
+    for at = 1, #waiters, 2 do
+      tie_to(one.job.id, waiters[at], waiters[at + 1])
+    end
+  end
+end
+
+local function tie() -- when the states of all new jobs are known
+  in_slices('HSET', FLOW, flow_fields)
+  in_slices('HSET', TAGS, tag_fields)
+  read_statuses()
+  for _, one in ipairs(tying) do
+    tie_needs(one)
+    if one.parent then
+      tie_children(one)
+    end
+  end
+  flush_ties()
+end
+
+return {
+  twin_of = twin_of, keep = keep, tie = tie, know = know, flush_groups = flush_groups, flush_flows = flush_flows,
+  AWAITED = AWAITED,
+}

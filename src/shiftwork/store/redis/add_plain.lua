@@ -1,10 +1,10 @@
--- add, if all jobs are new, due and of one worker in one pool, and have neither key nor unique key: as most calls are.
+-- add, if all jobs are new, due and of one worker in one pool, and have nothing that few jobs have: as most calls are.
 -- It makes few functions and tables, because the server makes them anew in each call. If it returns nothing, it has
 -- written nothing.
 
 local function add_plain(many, columns)
   local worker, pool = columns[2], columns[3]
-  if type(worker) ~= 'string' or type(pool) ~= 'string' or columns[6] or columns[7] then
+  if type(worker) ~= 'string' or type(pool) ~= 'string' or columns[6] or columns[7] or columns[11] then
     return nil
   end
   local ids, run_ats, head_starts = spread(columns[1], many), spread(columns[4], many), spread(columns[5], many)
@@ -39,7 +39,8 @@ local function add_plain(many, columns)
   local before, was = head_in(queue, worker)
   in_slices('ZADD', queue, into)
   move_head(pool, worker, before, was, head_in(queue, worker))
-  change_numbers({ ['p' .. QUEUED .. pool] = many, ['w' .. QUEUED .. worker] = many, ['a' .. pool] = many })
+  local changes = { ['p' .. QUEUED .. pool] = many, ['w' .. QUEUED .. worker] = many, ['a' .. pool] = many }
+  change_numbers(changes, P .. 'numbers')
   return { notify('pool:' .. pool), {} }
 end
 

@@ -3,16 +3,10 @@
 -- unknown id) and whether it was changed. The originals are `shiftwork.core.statuses` (which status allows which
 -- change) and `shiftwork.core.amending` (how the change alters a job).
 
-local A_DAY = 86400
 local now, change, ids = A[1], A[2], A[3]
 local changed = {}
 
-local function write_error(job, text)
-  call('HSET', J .. job.id, 'e', text)
-  set(job, HAS_ERROR, true)
-end
-
-local function cancel(job)
+local function stop(job)
   if job.status == PROCESSING then
     set(job, CANCELLING, true)
     save(job)
@@ -22,12 +16,7 @@ local function cancel(job)
   elseif job.status >= COMPLETED then
     return false
   end
-  take_out(job)
-  job.status, job.ended = CANCELLED, now
-  put_in(job, now + A_DAY)
-  write_error(job, A[4])
-  settle(job)
-  after_end(job.worker, now)
+  cancel(job, A[4], now)
   return true
 end
 
@@ -36,13 +25,14 @@ local function clashes(job) -- whether another live job has the same unique key
   return twin and twin ~= job.id
 end
 
-local KEY_FIELD, FIELDS = 8, 10 -- of i, see jobs.lua
+local KEY_FIELD, FEWEST, MOST = 8, 10, 12 -- fields of i, see states.lua
 
 local function with_key(info, key) -- packed field by field: cmsgpack would pack a table with holes as a map
   local known = cmsgpack.unpack(info)
   known[KEY_FIELD] = key
-  local packed = { string.char(0x90 + FIELDS) }
-  for n = 1, FIELDS do
+  local fields = (known[MOST - 1] ~= nil or known[MOST] ~= nil) and MOST or FEWEST
+  local packed = { string.char(0x90 + fields) }
+  for n = 1, fields do
     packed[n + 1] = cmsgpack.pack(known[n])
   end
   return table.concat(packed)
@@ -50,7 +40,7 @@ end
 
 local function requeue(job)
   local status, run_at, payload = job.status, A[4], ARGV[3]
-  if status == QUEUED or status == PROCESSING or status == COMPLETED or clashes(job) then
+  if status == WAITING or status == QUEUED or status == PROCESSING or status == COMPLETED or clashes(job) then
     return false
   end
   take_out(job)
@@ -58,7 +48,10 @@ local function requeue(job)
   call('HDEL', J .. job.id, 'g')
   set(job, HAS_RESULT, false)
   set(job, HAS_PROGRESS, false)
-  job.status, job.run_at = run_at <= now and QUEUED or SCHEDULED, run_at
+  stop_waiting(job)
+  set(job, EXPIRES, false)
+  local waits = is(job, NEEDS) and call('EXISTS', UNMET .. job.id) == 1
+  job.status, job.run_at = waits and WAITING or run_at <= now and QUEUED or SCHEDULED, run_at
   job.attempt, job.crashes, job.ended = 0, 0, NONE
   if payload then
     call('HSET', PAYLOAD, job.id, payload)
@@ -71,16 +64,17 @@ local function requeue(job)
 end
 
 local function discard(job)
-  if job.status < COMPLETED then
+  if job.status < COMPLETED or is_needed(job) then
     return false
   end
   take_out(job)
+  delist(job)
   place(P .. 'all:' .. job.worker, job.id, false)
   erase(job.id)
   return true
 end
 
-local apply = ({ cancel = cancel, requeue = requeue, discard = discard })[change]
+local apply = ({ cancel = stop, requeue = requeue, discard = discard })[change]
 local answer = {}
 for n, id in ipairs(ids) do
   local job, there = fetch(id)
@@ -101,6 +95,7 @@ for n, id in ipairs(ids) do
 end
 flush()
 flush_groups()
+flush_flows()
 flush_states()
 for worker in pairs(changed) do
   wake_tied(worker)

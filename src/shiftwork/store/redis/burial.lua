@@ -2,6 +2,7 @@
 -- contain it are searched, because what the record says about itself may be wrong.
 
 local DAMAGED = 'unreadable: its record in the store is damaged'
+local meet_needs -- see releasing.lua
 
 local function worker_of(id)
   for _, worker in ipairs(call('SMEMBERS', P .. 'known')) do
@@ -23,7 +24,7 @@ local function status_by_index(id, worker) -- returns its status, and its pool i
   elseif call('HEXISTS', P .. 'keyed', id) == 1 then
     return QUEUED -- parked
   end
-  for _, status in ipairs({ SCHEDULED, FAILED, DEAD, CANCELLED }) do
+  for _, status in ipairs({ SCHEDULED, FAILED, WAITING, DEAD, CANCELLED }) do
     if call('ZSCORE', P .. 'st:' .. status, id) then
       return status
     end
@@ -34,6 +35,16 @@ end
 local function note_end(worker, now) -- otherwise a schedule would wait for the end of its job for ever
   local ended = tonumber(call('HGET', P .. 'w:' .. worker, 'ended')) or 0
   call('HSET', P .. 'w:' .. worker, 'ended', exact(now > 0 and math.max(ended, now) or ended + 1))
+end
+
+local function keep_listed(id, status) -- returns the flags of what does not depend on its record
+  local flow = call('HGET', FLOW, id)
+  if flow then
+    count_in_flow(flow, status, -1)
+    count_in_flow(flow, DEAD, 1)
+  end
+  return (flow and IN_FLOW or 0) + TAGGED * call('HEXISTS', TAGS, id) + NEEDS * call('EXISTS', UNMET .. id)
+    + NEEDED * call('EXISTS', NEED .. id)
 end
 
 local function bury(id, pool, why, now) -- an unknown pool is "", an unknown time is 0
@@ -48,7 +59,7 @@ local function bury(id, pool, why, now) -- an unknown pool is "", an unknown tim
     holding[job.instance] = (holding[job.instance] or 0) - 1
   end
   append(at.over, id)
-  for _, key in ipairs({ P .. 'due', P .. 'end', P .. 'done', P .. 'st:' .. status }) do
+  for _, key in ipairs({ P .. 'due', P .. 'end', P .. 'done', P .. 'expiring', P .. 'st:' .. status }) do
     place(key, id, false)
   end
   line_up(at, id, false)
@@ -62,7 +73,8 @@ local function bury(id, pool, why, now) -- an unknown pool is "", an unknown tim
   call('HSETNX', PAYLOAD, id, '')
   call('HSET', INFO, id, cmsgpack.pack({ worker, pool, 1, 0, created, 'enqueued', false, false, 1, false }))
   call('HSET', J .. id, 'e', why)
-  saved[id] = struct.pack(LAYOUT, DEAD, HAS_ERROR, 0, 0, 0, job.fence, now, 0, NONE, now)
+  local flags = HAS_ERROR + keep_listed(id, status)
+  saved[id] = struct.pack(LAYOUT, DEAD, flags, 0, 0, 0, job.fence, now, 0, NONE, now)
   jobs[id] = nil
   if status < COMPLETED then
     note_end(worker, now)
@@ -71,4 +83,5 @@ local function bury(id, pool, why, now) -- an unknown pool is "", an unknown tim
   ring('ended')
   ring('leader')
   topics[at.topic] = true
+  meet_needs({ { id, DEAD } }, now)
 end

@@ -42,6 +42,8 @@ local function rung() -- notifies the others, and returns the topics that the ca
   return notify(table.concat(names, '\n'))
 end
 
+local FLOW, FLOW_NUMBERS = P .. 'flow', P .. 'flow numbers'
+
 -- ── gathered changes ───────────────────────────────────────────────────────────────────────────────────────────────
 
 -- A lane is one worker's jobs in one pool: their keys, and changes of counters and queues. Most jobs have no
@@ -54,6 +56,7 @@ local places = {} -- zset -> member -> score, or false to remove it
 local holding = {} -- instance -> how many more jobs it holds
 local saved = {} -- id -> its new state
 local numbers = {} -- field -> change
+local flow_numbers = {} -- field -> change
 
 local function lane(pool, worker)
   local of_pool = lanes[pool]
@@ -110,6 +113,11 @@ local function add_up(field, change)
   if change ~= 0 then
     numbers[field] = (numbers[field] or 0) + change
   end
+end
+
+local function count_in_flow(flow, status, n)
+  local field = status .. flow
+  flow_numbers[field] = (flow_numbers[field] or 0) + n
 end
 
 local function flush_saved()
@@ -173,7 +181,8 @@ local function flush()
       sum_up(at)
     end
   end
-  change_numbers(numbers)
+  change_numbers(numbers, P .. 'numbers')
+  change_numbers(flow_numbers, FLOW_NUMBERS)
   for key, members in pairs(places) do
     flush_places(key, members)
   end
@@ -182,5 +191,5 @@ local function flush()
       call('HDEL', P .. 'holding', instance)
     end
   end
-  lanes, places, holding, saved, numbers = {}, {}, {}, {}, {}
+  lanes, places, holding, saved, numbers, flow_numbers = {}, {}, {}, {}, {}, {}
 end

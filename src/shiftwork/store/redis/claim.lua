@@ -1,5 +1,6 @@
 -- claim: now, instance, pool, n, workers, edition (or false). Returns the topics, when to ask again ("stale" if the
--- store has another edition), and id, s, i and payload of each job in one flat list. The workers are a list, or where
+-- store has another edition), and id, s, i and payload of each job in one flat list; EXPIRES is set in s if the job
+-- could expire until now. The workers are a list, or where
 -- they are many, their digest; if the server does not know it ("unknown"), the caller sends it once with the names.
 
 local now, instance, pool, limit, wanted, edition = A[1], A[2], A[3], A[4], A[5], A[6]
@@ -79,7 +80,7 @@ local function only_ids(worker) -- the jobs to start, and the lane of each: rank
   return ids, of
 end
 
-local UNUSUAL = PARKED + CANCELLING + KEYED + HAS_PROGRESS
+local in_flow = {} -- jobs of flows that start
 
 local function start_plain(at, id, fence, state, info, payload)
   if not state or not info or #state < LENGTH or string.byte(state) ~= QUEUED then
@@ -93,6 +94,9 @@ local function start_plain(at, id, fence, state, info, payload)
     WITH_INSTANCE, PROCESSING, flags, reports, attempt + 1, crashes, fence, run_at, head_start, now, NONE, instance
   )
   saved[id] = state
+  if band(flags, IN_FLOW) ~= 0 then
+    in_flow[#in_flow + 1] = id
+  end
   append(at.out, id)
   append(at.begun, id)
   answer_with(id, state, info, payload)
@@ -119,6 +123,7 @@ local function claim_first(workers)
       others.start(of[n], ids[n], fence + n - 1, states[n], infos[n], payloads[n])
     end
   end
+  move_in_flows(in_flow, QUEUED, PROCESSING)
   for _, at in pairs(lanes[pool] or {}) do
     local n = at.out.n
     if n > 0 then

@@ -82,11 +82,20 @@ local function start(job, fence)
     call('HDEL', J .. job.id, 'g')
     set(job, HAS_PROGRESS, false)
   end
+  if is(job, WAITS) then
+    call('HDEL', J .. job.id, 'wait')
+    set(job, WAITS, false)
+  end
+  local expired = is(job, EXPIRES)
+  set(job, EXPIRES, false)
   job.status, job.instance, job.fence, job.attempt = PROCESSING, instance, fence, job.attempt + 1
   job.started, job.ended = now, NONE
   put_in(job)
   settle(job)
-  return saved[job.id]
+  set(job, EXPIRES, expired)
+  local state = state_of(job)
+  set(job, EXPIRES, false)
+  return state
 end
 
 local function start_other(at, id, fence, state, info, payload) -- a job that is not plain

@@ -2,8 +2,6 @@
 -- It makes few functions and tables, because the server makes them anew in each call. If it returns nothing, it has
 -- written nothing.
 
-local UNUSUAL = PARKED + CANCELLING + KEYED + HAS_PROGRESS -- flags of a job that `claim_plain` does not start
-
 local function claim_plain(now, instance, pool, limit, wanted, edition)
   if limit <= 0 or (edition and call('GET', P .. 'edition') ~= edition) then
     return nil
@@ -35,15 +33,17 @@ local function claim_plain(now, instance, pool, limit, wanted, edition)
     return nil
   end
   local states, infos, payloads = read_all(STATE, ids), read_all(INFO, ids), read_all(PAYLOAD, ids)
+  local in_flow = false
   for n = 1, many do
     local state = states[n]
     if not state or not infos[n] or #state < LENGTH then
       return nil
     end
-    local status, flags = string.byte(state, 1, 2)
+    local status, flags = struct.unpack('<BH', state)
     if status ~= QUEUED or band(flags, UNUSUAL) ~= 0 then
       return nil
     end
+    in_flow = in_flow or band(flags, IN_FLOW) ~= 0
   end
   local fence, answer, saved = next_fences(many) - 1, {}, {}
   for n = 1, many do
@@ -64,7 +64,10 @@ local function claim_plain(now, instance, pool, limit, wanted, edition)
   change_numbers({
     ['p' .. QUEUED .. pool] = -many, ['w' .. QUEUED .. worker] = -many, ['p' .. PROCESSING .. pool] = many,
     ['w' .. PROCESSING .. worker] = many,
-  })
+  }, P .. 'numbers')
+  if in_flow then
+    move_in_flows(ids, QUEUED, PROCESSING)
+  end
   return { '', '', answer }
 end
 

@@ -1,10 +1,10 @@
 -- find: ids or false, statuses as a set or false, worker, pool, key, unique_key, instance, error, created_after,
 -- created_before (each false for any), the position after which to begin (an id, or {created_at, id}, or false), the
--- limit, how many jobs to look at. Returns {id, fields} of the jobs that match, newest first, and the position
+-- limit, how many jobs to look at, tag, flow (each false for any). Returns {id, fields} of the jobs that match, newest first, and the position
 -- {created_at, id} from which to continue, or nothing.
 
 local ids, statuses, worker, pool, key, unique, instance, text = A[1], A[2], A[3], A[4], A[5], A[6], A[7], A[8]
-local after, before, behind, limit, look_at = A[9], A[10], A[11], A[12], A[13]
+local after, before, behind, limit, look_at, tag, flow = A[9], A[10], A[11], A[12], A[13], A[14], A[15]
 local FEW = 5000 -- with no more queued jobs than this, they are sorted instead of searched for among all jobs
 
 local function newer(one, other)
@@ -81,11 +81,13 @@ end
 -- ── matching ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 local function may_match(state) -- decided by the first bytes, where possible: most jobs need not be read further
-  local status, flags = string.byte(state, 1, 2)
+  local status, flags = struct.unpack('<BH', state)
   return (not statuses or statuses[tostring(status)])
     and (not key or band(flags, KEYED) ~= 0)
     and (not unique or band(flags, UNIQUE) ~= 0)
     and (not text or band(flags, HAS_ERROR) ~= 0)
+    and (not tag or band(flags, TAGGED) ~= 0)
+    and (not flow or band(flags, IN_FLOW) ~= 0)
     and (not instance or string.sub(state, LENGTH + 1) == instance)
 end
 
@@ -96,14 +98,17 @@ local function matches(job)
     and (not unique or job.unique == unique)
     and (not after or job.created > after)
     and (not before or job.created < before)
+    and (not tag or call('ZSCORE', P .. 'tag:' .. tag, job.id))
+    and (not flow or call('ZSCORE', P .. 'flow:' .. flow, job.id))
     and (not text or string.find(read_field(job.id, 'e') or '', text, 1, true))
 end
 
--- The fields that lists show: all except the reports of attempts, which are long.
-local function brief(id)
-  local fields = {}
-  for name in string.gmatch('sipreg', '.') do
-    local value = read_field(id, name)
+-- The fields that lists show: all except reports of attempts, steps, signals and unmet needs, which are long or many.
+local function brief(job)
+  local id, fields = job.id, {}
+  local wanted = { 's', 'i', 'p', 'r', 'e', 'g', is(job, IN_FLOW) and 'f', is(job, TAGGED) and 't', is(job, WAITS) and 'wait' }
+  for _, name in ipairs(wanted) do
+    local value = name and read_field(id, name)
     if value then
       fields[#fields + 1], fields[#fields + 2] = name, value
     end
@@ -198,6 +203,9 @@ if ids then
   for _, id in ipairs(ids) do
     list(id)
   end
+elseif flow or tag then
+  merge({ flow and P .. 'flow:' .. flow or P .. 'tag:' .. tag })
+  next_one = from_indices
 elseif only(PROCESSING) then
   for _, name in ipairs(each_worker()) do
     for _, id in ipairs(call('SMEMBERS', P .. 'run:' .. name)) do
@@ -239,7 +247,7 @@ while entry and #answer < limit and looked < look_at and not (after and entry.cr
   if not whole or may_match(state) then
     local job, there = fetch(entry.id)
     if job and matches(job) then
-      answer[#answer + 1] = { job.id, brief(job.id) }
+      answer[#answer + 1] = { job.id, brief(job) }
     elseif there and not job and not statuses then
       answer[#answer + 1] = { entry.id, { 's', '' } }
     end

@@ -5,18 +5,18 @@ from typing import Any, Final
 
 from shiftwork.core.model import JobFilter, JobRecord
 from shiftwork.core.statuses import NUMBERS
-from shiftwork.store.redis import jobs
+from shiftwork.store.redis.records import Fields, UnreadableError, record, remains
 
 LOOKED_AT: Final = 2_000
 """How many jobs one script looks at, at most, so that other scripts run between the parts of a long search."""
-NARROWING: Final = ("ids", "status", "pool", "key", "unique_key", "instance", "error")
+NARROWING: Final = ("ids", "status", "pool", "key", "unique_key", "instance", "tag", "flow", "error")
 """Criteria by which a search skips jobs. Without any of them, the next jobs all match."""
 
 
-class FoundJobs(list[tuple[str, jobs.Fields]]):
+class FoundJobs(list[tuple[str, Fields]]):
     """Ids of jobs with their fields; and the ids of unreadable ones, with the reason."""
 
-    def __init__(self, pairs: Iterable[tuple[str, jobs.Fields]] = ()) -> None:
+    def __init__(self, pairs: Iterable[tuple[str, Fields]] = ()) -> None:
         super().__init__(pairs)
         self.broken: dict[str, str] = {}
 
@@ -26,10 +26,10 @@ def decoded(found: FoundJobs, *, whole: bool) -> list[JobRecord]:
     records = []
     for id, fields in found:
         try:
-            records.append(jobs.record(id, fields, whole=whole))
-        except jobs.UnreadableError as error:
+            records.append(record(id, fields, whole=whole))
+        except UnreadableError as error:
             found.broken[id] = str(error)
-            records.append(jobs.remains(id, fields, str(error)))
+            records.append(remains(id, fields, str(error)))
     return records
 
 
@@ -51,4 +51,6 @@ def criteria(wanted: JobFilter, behind: Any, limit: int) -> tuple[Any, ...]:
         behind,
         limit,
         max(limit, LOOKED_AT) if narrowed else limit,
+        wanted.tag,
+        wanted.flow,
     )

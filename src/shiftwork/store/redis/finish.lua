@@ -1,10 +1,10 @@
 -- finish: now, the number of outcomes, whether completed jobs are counted, and the columns of COLUMNS, where result
--- and report are positions in ARGV. Returns the topics, 1 or 0 for each outcome (accepted or rejected), and the
+-- and report are positions in ARGV, and wait is "NTH NAME" of a signal. Returns the topics, 1 or 0 for each outcome (accepted or rejected), and the
 -- workers that were disabled.
 
 local COLUMNS = {
   'id', 'fence', 'worker', 'pool', 'status', 'ended_at', 'run_at', 'attempt', 'crashes', 'verdict', 'disable_after',
-  'result', 'error', 'keep_until', 'cause', 'report', 'waited', 'marks',
+  'result', 'error', 'keep_until', 'cause', 'report', 'waited', 'marks', 'wait',
 }
 
 local now, many, counted = A[1], A[2], A[3]
@@ -13,6 +13,7 @@ for at, name in ipairs(COLUMNS) do
   column[name] = spread(A[4][at], many)
 end
 local accepted, disabled, workers, kept, done, results = {}, {}, {}, { n = 0 }, { n = 0 }, { n = 0 }
+local in_flow, ended = {}, {} -- completed jobs of flows, and pairs of a needed job and its status
 local marks = {} -- pool -> all marks of an outcome, as one text -> how many outcomes have the same
 
 local function mark(pool, text)
@@ -37,13 +38,19 @@ end
 -- OTHERS
 
 -- Most jobs complete, have neither key nor unique key, and were not cancelled.
-local function complete(n, id, run_by, reports, head_start, started_at)
+local function complete(n, id, run_by, flags, reports, head_start, started_at)
   local at, ended_at, result = lane(column.pool[n], column.worker[n]), column.ended_at[n], column.result[n]
   local keep_until = column.keep_until[n]
   saved[id] = struct.pack(
-    WITH_INSTANCE, COMPLETED, result and HAS_RESULT or 0, reports, column.attempt[n], column.crashes[n],
+    WITH_INSTANCE, COMPLETED, result and flags + HAS_RESULT or flags, reports, column.attempt[n], column.crashes[n],
     column.fence[n], column.run_at[n], head_start, started_at, ended_at, run_by
   )
+  if band(flags, IN_FLOW) ~= 0 then
+    in_flow[#in_flow + 1] = id
+  end
+  if band(flags, NEEDED) ~= 0 then
+    ended[#ended + 1] = { id, COMPLETED }
+  end
   if result then
     append_pair(results, id, ARGV[result])
   end
@@ -76,7 +83,7 @@ local states = read_all(STATE, column.id)
 local function finish(n) -- whether it was accepted
   local id = column.id[n]
   local state = saved[id] or states[n]
-  if not state and call('HEXISTS', INFO, id) == 0 then
+  if (not state or #state < LENGTH) and call('HEXISTS', INFO, id) == 0 then
     return 0
   elseif not state or #state < LENGTH or string.byte(state) > CANCELLED then
     other().bury(n, id)
@@ -89,9 +96,9 @@ local function finish(n) -- whether it was accepted
     return 0
   end
   mark(column.pool[n], column.marks[n])
-  local plain = flags == 0 and column.status[n] == 'completed' and column.verdict[n] ~= 'failure'
+  local plain = band(flags, bnot(STAYING)) == 0 and column.status[n] == 'completed' and column.verdict[n] ~= 'failure'
   if plain and not column.error[n] and not column.report[n] then
-    complete(n, id, string.sub(state, LENGTH + 1), reports, head_start, started_at)
+    complete(n, id, string.sub(state, LENGTH + 1), flags, reports, head_start, started_at)
   else
     other().settle(n, id, state)
   end
@@ -111,6 +118,10 @@ in_slices('HSET', RESULT, results)
 in_slices('ZADD', P .. 'end', kept)
 in_slices('ZADD', P .. 'done', done)
 sum_up_marks()
+move_in_flows(in_flow, PROCESSING, COMPLETED)
+if #ended > 0 then
+  other().meet_needs(ended, now)
+end
 flush()
 if others then
   others.flush_groups()

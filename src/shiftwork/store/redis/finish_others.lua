@@ -44,6 +44,10 @@ local function write(job, outcome)
     job.reports = job.reports + 1
     call('HSET', J .. job.id, 'a' .. job.reports, ARGV[outcome.report])
   end
+  if outcome.wait and job.status < COMPLETED then
+    call('HSET', J .. job.id, 'wait', outcome.wait)
+    set(job, WAITS, true)
+  end
   if outcome.result then
     append_pair(results, job.id, ARGV[outcome.result])
   elseif is(job, HAS_RESULT) then
@@ -56,7 +60,8 @@ end
 
 local function settle_outcome(job, outcome)
   local said = NUMBERS[outcome.status]
-  local lands = landing(job, said, outcome.run_at)
+  local run_at = outcome.wait and arrived(job.id, outcome.wait) and math.min(outcome.run_at, now) or outcome.run_at
+  local lands = landing(job, said, run_at)
   job.worker, job.pool, job.cause = outcome.worker, outcome.pool, outcome.cause
   if lands ~= COMPLETED or is(job, KEYED) or is(job, UNIQUE) then
     -- The indices depend on more than the outcome has. A record that cannot be read has neither key nor age.
@@ -74,7 +79,7 @@ local function settle_outcome(job, outcome)
     call('SREM', P .. 'cancels', job.id)
     set(job, CANCELLING, false)
   end
-  job.status, job.ended, job.run_at = lands, outcome.ended_at, outcome.run_at
+  job.status, job.ended, job.run_at = lands, outcome.ended_at, run_at
   job.attempt, job.crashes = outcome.attempt, outcome.crashes
   local keep_until = outcome.keep_until
   if lands ~= said then
@@ -86,9 +91,12 @@ local function settle_outcome(job, outcome)
   end
   write(job, outcome)
   workers[job.worker] = true
-  local ended = lands >= COMPLETED
+  local has_ended = lands >= COMPLETED
+  if has_ended and is(job, NEEDED) then
+    ended[#ended + 1] = { job.id, lands }
+  end
   local failure, most, retried = outcome.error, outcome.disable_after, said == FAILED
-  if after_run(job.worker, ended, outcome.ended_at, outcome.verdict, failure, most, retried) then
+  if after_run(job.worker, has_ended, outcome.ended_at, outcome.verdict, failure, most, retried) then
     disabled[#disabled + 1] = job.worker
     ring('state')
     ring('leader')
@@ -111,4 +119,6 @@ local function bury_damaged(n, id)
   bury(id, column.pool[n], DAMAGED, now)
 end
 
-return { settle = settle_other, bury = bury_damaged, flush_groups = flush_groups, wake_tied = wake_tied }
+return {
+  settle = settle_other, bury = bury_damaged, meet_needs = meet_needs, flush_groups = flush_groups, wake_tied = wake_tied,
+}

@@ -1,6 +1,8 @@
--- finish, if all outcomes are accepted completions of one worker's jobs in one pool, without gates, keys or unique keys:
--- as most calls are. It makes few functions and tables, because the server makes them anew in each call. If it returns
+-- finish, if all outcomes are accepted completions of one worker's jobs in one pool, without gates, keys or unique keys,
+-- for which no other job waits: as most calls are. It makes few functions and tables, because the server makes them anew in each call. If it returns
 -- nothing, it has written nothing.
+
+local QUIET = STAYING - NEEDED -- flags that change nothing about an end
 
 local function all_plain(columns, many, states, fences, ids) -- whether each is the completion of a plain job
   local worker, pool, status, verdict, failure, report =
@@ -17,7 +19,7 @@ local function all_plain(columns, many, states, fences, ids) -- whether each is 
       return false
     end
     local status_now, flags, _, _, _, fence = struct.unpack(LAYOUT, state)
-    if status_now ~= PROCESSING or flags ~= 0 or fence ~= fences[n] then
+    if status_now ~= PROCESSING or fence ~= fences[n] or (flags ~= 0 and band(flags, bnot(QUIET)) ~= 0) then
       return false
     end
     seen[id] = true
@@ -49,14 +51,16 @@ local function finish_plain(many, counted, columns)
   local causes, waits, marks = spread(columns[15], many), spread(columns[17], many), spread(columns[18], many)
   local saved, results, kept, done, accepted, held = {}, {}, {}, {}, {}, {}
   local ran, waited, last_ended, of_keep, score, marked, topics = 0, 0, 0, nil, nil, {}, 'ended'
+  local in_flow = false
   for n = 1, many do
-    local _, _, reports, _, _, _, _, head_start, started_at = struct.unpack(LAYOUT, states[n])
+    local _, flags, reports, _, _, _, _, head_start, started_at = struct.unpack(LAYOUT, states[n])
     local id, ended_at, result, keep_until = ids[n], ended_ats[n], results_at[n], keep_untils[n]
     local run_by = string.sub(states[n], LENGTH + 1)
     saved[2 * n - 1], saved[2 * n] = id, struct.pack(
-      WITH_INSTANCE, COMPLETED, result and HAS_RESULT or 0, reports, attempts[n], crashes[n], fences[n], run_ats[n],
-      head_start, started_at, ended_at, run_by
+      WITH_INSTANCE, COMPLETED, result and flags + HAS_RESULT or flags, reports, attempts[n], crashes[n], fences[n],
+      run_ats[n], head_start, started_at, ended_at, run_by
     )
+    in_flow = in_flow or (flags ~= 0 and band(flags, IN_FLOW) ~= 0)
     if result then
       results[#results + 1], results[#results + 2] = id, ARGV[result]
     end
@@ -103,7 +107,10 @@ local function finish_plain(many, counted, columns)
       changes[field] = (changes[field] or 0) + n
     end
   end
-  change_numbers(changes)
+  change_numbers(changes, P .. 'numbers')
+  if in_flow then
+    move_in_flows(ids, PROCESSING, COMPLETED)
+  end
   return { notify(topics), accepted, {} }
 end
 

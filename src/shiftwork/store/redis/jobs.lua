@@ -3,7 +3,12 @@
 
 local jobs = {} -- by id: job tables in use, so that no job has two of them
 local due_head
-local HASHES = { s = STATE, i = INFO, p = PAYLOAD, r = RESULT } -- fields that have a hash of their own
+local expiring_head
+local TAGS = P .. 'tags'
+local PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_PROGRESS = 1, 2, 4, 8, 16, 64
+local EXPIRES, WAITS, TAGGED, DURABLE, NEEDS = 128, 256, 1024, 2048, 4096
+local HASHES = { s = STATE, i = INFO, p = PAYLOAD, r = RESULT, f = FLOW, t = TAGS } -- fields with a hash of their own
+local AWAITED = 'awaited' -- the state of a job that does not exist, though another one waits for it
 
 local function state_of(job)
   return struct.pack(
@@ -31,7 +36,7 @@ local function parse(id, state)
     id = id, status = status, flags = flags, reports = reports, attempt = attempt, crashes = crashes, fence = fence,
     run_at = run_at, head_start = head_start, started = started, ended = ended,
     instance = string.sub(state, LENGTH + 1), worker = false, pool = false, created = false, cause = false,
-    unique = false, key = false, limit = 1,
+    unique = false, key = false, limit = 1, expires = false, flow = false,
   }
 end
 
@@ -40,12 +45,13 @@ local function informed(job, info) -- adds what never changes to the job; nil if
   if not fine or type(known) ~= 'table' then
     return nil
   end
-  local worker, pool, _, _, created, cause, unique, key, limit = unpack(known, 1, 9)
+  local worker, pool, _, _, created, cause, unique, key, limit, _, _, expires = unpack(known, 1, 12)
   if type(worker) ~= 'string' or type(pool) ~= 'string' then
     return nil
   end
   job.worker, job.pool, job.created, job.cause = worker, pool, tonumber(created) or 0, cause
   job.unique, job.key, job.limit = unique or false, key or false, tonumber(limit) or 1
+  job.expires = tonumber(expires) or false
   return job
 end
 
@@ -55,7 +61,7 @@ local function fetch(id) -- returns the job; or nil, and whether there is a reco
     return job
   end
   local state, info = state_at(id), call('HGET', INFO, id)
-  if not state and not info then
+  if not info and (not state or state == AWAITED) then
     return nil, false
   end
   job = parse(id, state)
@@ -191,9 +197,30 @@ local function due_at(id, run_at)
   place(P .. 'due', id, run_at)
 end
 
+local function expires_at(id, time)
+  if not expiring_head then
+    expiring_head = tonumber(call('ZRANGE', P .. 'expiring', 0, 0, 'WITHSCORES')[2]) or math.huge
+  end
+  if time <= expiring_head then
+    ring('leader')
+  end
+  place(P .. 'expiring', id, time)
+end
+
+local function flow_of(job) -- of a job in a flow; '' if that field is lost
+  job.flow = job.flow or call('HGET', FLOW, job.id) or ''
+  return job.flow
+end
+
 local function take_out(job)
   local id, status, at = job.id, job.status, lane(job.pool, job.worker)
   count(at, status, -1)
+  if is(job, IN_FLOW) then
+    count_in_flow(flow_of(job), status, -1)
+  end
+  if is(job, EXPIRES) and status < PROCESSING then
+    place(P .. 'expiring', id, false)
+  end
   if job.unique and status < COMPLETED then
     call('HDEL', P .. 'unique', unique_field(job.worker, job.unique))
   end
@@ -214,6 +241,8 @@ local function take_out(job)
       local group = group_of(job)
       group.running = group.running - 1
     end
+  elseif status == WAITING then
+    place(P .. 'st:' .. WAITING, id, false)
   else
     place(P .. (status < COMPLETED and 'due' or 'end'), id, false)
     place(P .. (status == COMPLETED and 'done' or 'st:' .. status), id, false)
@@ -224,6 +253,12 @@ end
 local function put_in(job, keep_until)
   local id, status, at = job.id, job.status, lane(job.pool, job.worker)
   count(at, status, 1)
+  if is(job, IN_FLOW) then
+    count_in_flow(flow_of(job), status, 1)
+  end
+  if is(job, EXPIRES) and status < PROCESSING then
+    expires_at(id, job.expires)
+  end
   if job.unique and status < COMPLETED then
     call('HSET', P .. 'unique', unique_field(job.worker, job.unique), id)
   end
@@ -252,7 +287,9 @@ local function put_in(job, keep_until)
   if status ~= COMPLETED then
     place(P .. 'st:' .. status, id, job.created)
   end
-  if status < COMPLETED then
+  if status == WAITING then
+    return
+  elseif status < COMPLETED then
     due_at(id, job.run_at)
     return
   end
@@ -270,7 +307,8 @@ local function settle(job)
   end
 end
 
--- All fields of a job, and k: the time from which it may be pruned, if there is one.
+-- All fields of a job, k: the time from which it may be pruned, if there is one, and unmet: unmet needs, if it may have
+-- any.
 local function all_fields(id)
   local fields = redis.pcall('HGETALL', J .. id)
   if fields.err then
@@ -278,9 +316,13 @@ local function all_fields(id)
   end
   for name, hash in pairs(HASHES) do
     local value = call('HGET', hash, id)
-    if value then
+    if value and value ~= AWAITED then
       fields[#fields + 1], fields[#fields + 2] = name, value
     end
+  end
+  local job = parse(id, state_at(id))
+  if job and is(job, NEEDS) then
+    fields[#fields + 1], fields[#fields + 2] = 'unmet', call('HGETALL', P .. 'unmet:' .. id)
   end
   local keep_until = #fields > 0 and call('ZSCORE', P .. 'end', id)
   if keep_until then

@@ -1,33 +1,29 @@
-"""Jobs as bytes for the scripts, and back. It owns the layout of a job's state and of what never changes about a job.
+"""Jobs as bytes for the scripts of the hot path, and back: new jobs, claimed jobs, outcomes.
 
-`jobs.lua` describes the layout, and reads and writes the same bytes.
+This module owns the layout of a job's state and of what never changes about a job. `states.lua` describes the layout,
+and the scripts read and write the same bytes.
 """
 
-import math
 import struct
 from collections.abc import Awaitable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
-from msgspec import MsgspecError, convert, msgpack
+from msgspec import MsgspecError, msgpack
+from msgspec.structs import replace
 
-from shiftwork.core.docs import read_attempt
+from shiftwork.core.job_parts import Wait
 from shiftwork.core.model import (
     Added,
     Claimed,
-    DeadJob,
-    JobPriority,
     JobRecord,
-    JobStatus,
     NewJob,
     Outcome,
-    Progress,
-    Rewrite,
 )
-from shiftwork.core.statuses import NUMBERS, STATUSES
 
-STATE: Final = struct.Struct("<BBHIIddddd")
+STATE: Final = struct.Struct("<BHHIIddddd")
 PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_RESULT, HAS_PROGRESS = 1, 2, 4, 8, 16, 32, 64
+EXPIRES, WAITS, IN_FLOW, TAGGED, DURABLE, NEEDS = 128, 256, 512, 1024, 2048, 4096
 
 _encode: Final = msgpack.Encoder().encode
 _decode: Final = msgpack.Decoder().decode
@@ -51,15 +47,10 @@ _outcome_fields: Final = attrgetter(
     "report",
     "waited",
     "marks",
+    "wait",
 )
 OWN_ARGUMENTS: Final = 2
 """How many elements of ARGV come before the bytes that follow the arguments."""
-
-Fields = dict[bytes, Any]
-
-
-class UnreadableError(Exception):
-    """A job's record cannot be read; the message gives the reason."""
 
 
 def new_jobs(jobs: Sequence[NewJob], now: float) -> tuple[list[tuple[Any, ...]], list[bytes]]:
@@ -67,7 +58,7 @@ def new_jobs(jobs: Sequence[NewJob], now: float) -> tuple[list[tuple[Any, ...]],
     rows, payloads = [], []
     for job in jobs:
         job.id.encode()  # an id that cannot be sent fails here, not for all jobs of the batch
-        rows.append((*_new(job), now, _never_changes(job, now)))
+        rows.append((*_new(job), now, never_changes_of(job, now), _extra(job)))
         payloads.append(job.payload)
     return rows, payloads
 
@@ -76,11 +67,17 @@ def added_together(rows: Sequence[tuple[Any, ...]], payloads: Sequence[bytes]) -
     """Return the rows of a batch as arguments of `add.lua`, and the bytes that follow them."""
     first = OWN_ARGUMENTS + len(payloads) + 1
     if len(rows) == 1:
-        [(*row, info)] = rows
-        return _encode((1, (*row, first))), [*payloads, info]
-    *given, infos = zip(*rows, strict=True)
+        [(*row, info, extra)] = rows
+        if extra is None:
+            return _encode((1, (*row, first))), [*payloads, info]
+        return _encode((1, (*row, first, first + 1))), [*payloads, info, extra]
+    *given, infos, extras = zip(*rows, strict=True)
     at = {info: first + n for n, info in enumerate(dict.fromkeys(infos))}
     given.append(tuple(map(at.__getitem__, infos)))
+    if extras.count(None) < len(extras):
+        for extra in dict.fromkeys(filter(None, extras)):
+            at[extra] = first + len(at)
+        given.append(tuple(map(at.get, extras)))
     return _encode((len(rows), [_brief(column) for column in given])), [*payloads, *at]
 
 
@@ -105,7 +102,8 @@ def _brief(column: tuple[Any, ...]) -> Any:
     return column[0] if column.count(column[0]) == len(column) else column
 
 
-def _never_changes(job: NewJob | JobRecord, now: float) -> bytes:
+def never_changes_of(job: NewJob | JobRecord, now: float) -> bytes:
+    """Return i of a job, which was created at this time."""
     never_changes = (
         job.worker,
         job.pool,
@@ -118,7 +116,18 @@ def _never_changes(job: NewJob | JobRecord, now: float) -> bytes:
         job.key_limit,
         job.trace,
     )
-    return _encode(never_changes)
+    if job.options is None and job.expires_at is None:
+        return _encode(never_changes)
+    # The server's MessagePack knows texts, but no bytes.
+    options = None if job.options is None else job.options.decode("latin-1")
+    return _encode((*never_changes, options, job.expires_at))
+
+
+def _extra(job: NewJob) -> bytes | None:
+    """Return what few new jobs have, as `add.lua` describes it; None if this one has nothing of it."""
+    if job.flow is None and not job.tags and not job.needs and job.parent is None and job.expires_at is None:
+        return None
+    return _encode((job.flow, job.tags, job.needs, job.parent, job.expires_at))
 
 
 def outcomes(given: Sequence[Outcome]) -> tuple[list[Any], list[bytes]]:
@@ -128,7 +137,7 @@ def outcomes(given: Sequence[Outcome]) -> tuple[list[Any], list[bytes]]:
 
 
 def _outcome(one: Outcome, behind: list[bytes]) -> tuple[Any, ...]:
-    if one.result is None and one.report is None:
+    if one.result is None and one.report is None and one.wait is None:
         return _outcome_fields(one)
     result = report = None
     if one.result is not None:
@@ -137,175 +146,37 @@ def _outcome(one: Outcome, behind: list[bytes]) -> tuple[Any, ...]:
     if one.report is not None:
         behind.append(_encode(one.report))
         report = OWN_ARGUMENTS + len(behind)
-    *before, _, error, keep_until, cause, _, waited, marks = _outcome_fields(one)
-    return (*before, result, error, keep_until, cause, report, waited, marks)
+    *before, _, error, keep_until, cause, _, waited, marks, wait = _outcome_fields(one)
+    return (*before, result, error, keep_until, cause, report, waited, marks, wait_text(wait))
 
 
-def whole_jobs(records: Sequence[JobRecord]) -> tuple[list[Any], list[bytes]]:
-    """Return whole jobs as arguments of `restore.lua`, and the bytes that follow them."""
-    jobs: list[Any] = []
-    behind: list[bytes] = []
-    for one in records:
-        kept = _fields(one)
-        jobs.append((one.id, False if one.keep_until is None else one.keep_until, len(kept)))
-        for pair in kept.items():
-            behind += pair
-    return jobs, behind
-
-
-def _fields(one: JobRecord) -> Fields:
-    """Return the fields of a job as they are stored, not parked; `restore.lua` decides about that."""
-    optional: dict[bytes, tuple[int, bytes | None]] = {
-        b"r": (HAS_RESULT, one.result),
-        b"e": (HAS_ERROR, None if one.error is None else one.error.encode()),
-        b"g": (HAS_PROGRESS, None if one.progress is None else _encode(one.progress)),
-    }
-    flags = KEYED * (one.key is not None) + UNIQUE * (one.unique_key is not None)
-    state = STATE.pack(
-        NUMBERS[one.status],
-        flags + sum(flag for flag, value in optional.values() if value is not None),
-        len(one.attempts),
-        one.attempt,
-        one.crashes,
-        one.fence,
-        one.run_at,
-        one.head_start,
-        math.nan if one.started_at is None else one.started_at,
-        math.nan if one.ended_at is None else one.ended_at,
-    )
-    return {
-        b"s": state + (one.instance or "").encode(),
-        b"i": _never_changes(one, one.created_at),
-        b"p": one.payload,
-        **{name: value for name, (_, value) in optional.items() if value is not None},
-        **{b"a%d" % n: _encode(attempt) for n, attempt in enumerate(one.attempts, 1)},
-    }
-
-
-def rewrites(given: Sequence[Rewrite]) -> tuple[list[Any], list[bytes]]:
-    """Return rewrites as arguments of `rewrite.lua`, and the bytes that follow them."""
-    jobs: list[Any] = []
-    behind: list[bytes] = []
-    for one in given:
-        old, new = _carried(one.before), _carried(one.after)
-        jobs.append((one.before.id, len(new)))
-        for name, value in new.items():
-            behind += (name, old.get(name, b""), value)
-    return jobs, behind
-
-
-def _carried(one: JobRecord) -> Fields:
-    """Return the fields of a job that hold what it carries."""
-    return {name: value for name, value in _fields(one).items() if name not in (b"s", b"i")}
+def wait_text(wait: Wait | None) -> str | None:
+    """Return the signal that a job waits for as the scripts have it."""
+    return None if wait is None else f"{wait.nth} {wait.name}"
 
 
 def claimed(flat: Sequence[Any], broken: dict[str, str]) -> list[Claimed]:
     """Return the jobs of a reply of `claim.lua`. Unreadable ones are added to `broken`, with the reason."""
     jobs: list[Claimed] = []
     for id, state, never_changes, payload in zip(flat[::4], flat[1::4], flat[2::4], flat[3::4], strict=True):
-        _, _, _, attempt, crashes, fence, run_at, _, _, _ = STATE.unpack_from(state)
+        _, flags, _, attempt, crashes, fence, run_at, _, _, _ = STATE.unpack_from(state)
         try:
-            worker, pool, _, _, _, cause, _, _, _, trace = _decode(never_changes)
+            worker, pool, _, _, _, cause, _, _, _, trace, *own = _decode(never_changes)
         except (MsgspecError, UnicodeDecodeError, TypeError, ValueError) as error:
             broken[id.decode()] = f"unreadable: {error}"
             continue
         name = id.decode()
-        jobs.append(Claimed(name, worker, pool, payload, int(fence), attempt, crashes, run_at, cause, trace or None))
+        job = Claimed(name, worker, pool, payload, int(fence), attempt, crashes, run_at, cause, trace or None)
+        jobs.append(job if not own else replace(job, **own_values(own, flags)))
     return jobs
 
 
-def fields(flat: Sequence[Any]) -> Fields:
-    """Return the fields of an HGETALL reply by name."""
-    return dict(zip(flat[::2], flat[1::2], strict=True))
-
-
-def record(id: str, found: Fields, *, whole: bool) -> JobRecord:
-    """Return a job from its fields, with its attempts if `whole`. Raises `UnreadableError`."""
-    try:
-        return _record(id, found, whole=whole)
-    except (MsgspecError, struct.error, UnicodeDecodeError, KeyError, IndexError, TypeError, ValueError) as error:
-        raise UnreadableError(f"unreadable: {error}") from error
-
-
-def _record(id: str, found: Fields, *, whole: bool) -> JobRecord:
-    state = found[b"s"]
-    status, flags, reports, attempt, crashes, fence, run_at, head_start, started, ended = STATE.unpack_from(state)
-    worker, pool, priority, _, created_at, cause, unique_key, key, key_limit, trace = (
-        None if value is False else value for value in msgpack.decode(found[b"i"])
-    )
-    values: dict[str, Any] = {
-        "id": id,
-        "worker": worker,
-        "pool": pool,
-        "status": STATUSES[status],
-        "payload": found[b"p"],
-        "priority": JobPriority(priority or 0),
-        "head_start": head_start,
-        "run_at": run_at,
-        "created_at": created_at,
-        "cause": cause,
-        "attempt": attempt,
-        "crashes": crashes,
-        "fence": int(fence),
-        "instance": state[STATE.size :].decode() or None,
-        "started_at": _instant(started),
-        "ended_at": _instant(ended),
-        "keep_until": float(found[b"k"]) if b"k" in found else None,
-        "unique_key": unique_key,
-        "key": key,
-        "key_limit": key_limit,
-        "parked": bool(flags & PARKED),
-        "cancelling": bool(flags & CANCELLING),
-        "result": found.get(b"r"),
-        "error": found[b"e"].decode() if b"e" in found else None,
-        "progress": msgpack.decode(found[b"g"], type=Progress) if b"g" in found else None,
-        "attempts": tuple(read_attempt(found.get(b"a%d" % n) or b"") for n in range(1, reports + 1)) if whole else (),
-        "trace": trace,
+def own_values(own: Sequence[Any], flags: int) -> dict[str, Any]:
+    """Return what few jobs have in i: their options, and their expiry as long as it holds."""
+    if not own:
+        return {}
+    options, expires_at = own
+    return {
+        "options": options.encode("latin-1") if options else None,
+        "expires_at": expires_at if flags & EXPIRES and expires_at else None,
     }
-    return convert(values, JobRecord)
-
-
-def dead(flat: Sequence[bytes]) -> list[DeadJob]:
-    """Return the dead jobs of a reply of `dead.lua`."""
-    rows = zip(flat[::5], flat[1::5], flat[2::5], flat[3::5], flat[4::5], strict=True)
-    return [
-        DeadJob(
-            id.decode(),
-            _worker_and_pool({b"i": never_changes})[0],
-            error.decode(errors="replace") or None,
-            float(created_at),
-            _instant(STATE.unpack_from(state)[-1]) if len(state) >= STATE.size else None,
-        )
-        for id, created_at, state, never_changes, error in rows
-    ]
-
-
-def _instant(number: float) -> float | None:
-    return None if math.isnan(number) else number
-
-
-def remains(id: str, found: Fields, why: str) -> JobRecord:
-    """Return a dead job with what is left of a record that cannot be read."""
-    worker, pool = _worker_and_pool(found)
-    payload = found.get(b"p")
-    return JobRecord(
-        id=id,
-        worker=worker,
-        pool=pool,
-        status=JobStatus.DEAD,
-        payload=payload if isinstance(payload, bytes) else b"",
-        priority=JobPriority.NORMAL,
-        head_start=0.0,
-        run_at=0.0,
-        created_at=0.0,
-        error=why,
-    )
-
-
-def _worker_and_pool(found: Fields) -> tuple[str, str]:
-    """Return worker and pool as far as a damaged record has them; empty otherwise."""
-    try:
-        worker, pool, *_ = _decode(found.get(b"i") or b"")
-    except (MsgspecError, UnicodeDecodeError, TypeError, ValueError):
-        return "", ""
-    return (worker if isinstance(worker, str) else ""), (pool if isinstance(pool, str) else "")

@@ -6,7 +6,10 @@
 --
 --   state          hash    id -> s, the state of a job (see jobs.lua)   info    hash  id -> i, what never changes about it
 --   payload        hash    id -> p, its payload                         result  hash  id -> r, its result, if it has one
---   j:ID           hash    what few jobs have: e error, g progress, a1 a2 … reports of attempts
+--   flow           hash    id -> f, its flow, if it has one             tags    hash  id -> t, its tags, if it has any
+--   j:ID           hash    what few jobs have: e error, g progress, a1 a2 … reports of attempts, step1 step2 … steps,
+--                          signal1 signal2 … signals, "signals" their number, "signals NAME" the number of those with
+--                          this name, wait "NTH NAME" of the signal that it waits for
 --   q:LANE         zset    queued and not parked, by rank
 --   heads:POOL     zset    "ID\0WORKER" of the first job of each such lane, by rank
 --   pools:WORKER   set     the pools in which a worker has such a lane
@@ -16,7 +19,13 @@
 --   end            zset    ended, by keep_until
 --   done           zset    completed, by ended_at; only those finished by a store that keeps a limited number of them
 --   all:WORKER     zset    every job, by created_at
---   st:STATUS      zset    scheduled, failed, dead and cancelled jobs, by created_at
+--   st:STATUS      zset    scheduled, failed, waiting, dead and cancelled jobs, by created_at
+--   expiring       zset    live jobs that are not processing and may expire, by expires_at
+--   tag:TAG        zset    the jobs with a tag, by created_at           flow:FLOW zset the jobs of a flow, by created_at
+--   flows          zset    the flows that have jobs, by the created_at of their first job
+--   flow numbers   hash    STATUS FLOW (without the space) -> how many of its jobs have this status
+--   unmet:ID       hash    the jobs that a job still waits for -> "1" if any end will do, otherwise "0"
+--   need:ID        hash    the jobs that still wait for a job -> the same
 --   unique         hash    worker and unique_key -> id of the live job that has it
 --   k:GROUP        zset    queued jobs of a concurrency key, parked or not, by rank
 --   groups         hash    GROUP -> "processing free": how many jobs run, and how many queued ones are not parked
@@ -46,7 +55,7 @@ local P = KEYS[1]
 local call = redis.call
 local A = cmsgpack.unpack(ARGV[1])
 -- The original is `shiftwork.core.statuses`.
-local SCHEDULED, FAILED, QUEUED, PROCESSING, COMPLETED, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5, 6
+local SCHEDULED, FAILED, WAITING, QUEUED, PROCESSING, COMPLETED, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5, 6, 7
 local SLICE = 1000 -- arguments of one call
 -- One field of all jobs is one hash: a script reads and writes it for many jobs in one call, and calls are what costs.
 local STATE, INFO, PAYLOAD, RESULT, J = P .. 'state', P .. 'info', P .. 'payload', P .. 'result', P .. 'j:'
@@ -133,7 +142,7 @@ local function move_head(pool, worker, before, was, after, score) -- the head of
 end
 
 -- Read once and written once: a call for each number would cost more than the rest of a small batch.
-local function change_numbers(changes) -- field -> what to add to it
+local function change_numbers(changes, hash) -- field -> what to add to it
   local fields, sums, n = {}, {}, 0
   for field, change in pairs(changes) do
     if change ~= 0 then
@@ -141,8 +150,8 @@ local function change_numbers(changes) -- field -> what to add to it
       fields[n] = field
     end
   end
-  for at, before in ipairs(read_all(P .. 'numbers', fields)) do
+  for at, before in ipairs(read_all(hash, fields)) do
     sums[2 * at - 1], sums[2 * at] = fields[at], exact((tonumber(before) or 0) + changes[fields[at]])
   end
-  in_slices('HSET', P .. 'numbers', sums)
+  in_slices('HSET', hash, sums)
 end

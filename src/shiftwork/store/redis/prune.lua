@@ -1,10 +1,25 @@
 -- prune: now, n, how many completed jobs to keep (false for all), how many events of each kind to keep, the time
--- before which losses of instances are forgotten. Returns how many jobs and events were deleted.
+-- before which losses of instances are forgotten, for how long to put off jobs that their flow still needs. Returns how
+-- many jobs and events were deleted or put off. `shiftwork.core.releasing` says which jobs a flow needs.
 
-local now, n, keep, events_kept, forget_before = A[1], A[2], A[3], A[4], A[5]
+local now, n, keep, events_kept, forget_before, postponed = A[1], A[2], A[3], A[4], A[5], A[6]
 local ids = n > 0 and call('ZRANGE', P .. 'end', '-inf', now, 'BYSCORE', 'LIMIT', 0, n) or {}
 
 local gone, extras = {}, {} -- ids, and keys of what few jobs have
+local others -- what few jobs need
+local needed = {} -- flow -> whether one of its jobs may still need a result
+
+-- OTHERS
+
+local function is_kept(flow)
+  if needed[flow] == nil then
+    needed[flow] = false
+    for _, status in ipairs({ SCHEDULED, FAILED, WAITING, QUEUED, PROCESSING, DEAD }) do
+      needed[flow] = needed[flow] or (tonumber(call('HGET', FLOW_NUMBERS, status .. flow)) or 0) > 0
+    end
+  end
+  return needed[flow]
+end
 
 local function forget(job)
   local at, id = lane(job.pool, job.worker), job.id
@@ -14,21 +29,37 @@ local function forget(job)
   if job.status ~= COMPLETED then
     place(P .. 'st:' .. job.status, id, false)
   end
-  if job.reports > 0 or is(job, HAS_ERROR) or is(job, HAS_PROGRESS) then
+  if is(job, IN_FLOW) then
+    count_in_flow(flow_of(job), job.status, -1)
+  end
+  if band(job.flags, STAYING) ~= 0 then
+    others = others or load_others()
+    others.delist(job)
+  end
+  if job.reports > 0 or is(job, HAS_ERROR) or is(job, HAS_PROGRESS) or is(job, DURABLE) then
     extras[#extras + 1] = J .. id
   end
 end
 
 local function prune(of) -- all that is stored of these jobs, if they have ended
   local states, infos = read_all(STATE, of), read_all(INFO, of)
+  local put_off, flows = {}, nil
   for at, id in ipairs(of) do
     local job = parse(id, states[at])
     if job and job.status >= COMPLETED and informed(job, infos[at]) then
-      forget(job)
+      flows = flows or (is(job, IN_FLOW) and read_all(FLOW, of))
+      job.flow = flows and flows[at]
+      if job.flow and is_kept(job.flow) then
+        put_off[#put_off + 1], put_off[#put_off + 2] = score_of(now + postponed), id
+      else
+        forget(job)
+      end
     end
   end
   for _, hash in pairs(HASHES) do
-    in_slices('HDEL', hash, gone)
+    if others or (hash ~= FLOW and hash ~= TAGS) then
+      in_slices('HDEL', hash, gone)
+    end
   end
   for _, key in ipairs(extras) do
     call('UNLINK', key)
@@ -36,7 +67,11 @@ local function prune(of) -- all that is stored of these jobs, if they have ended
   gone, extras = {}, {}
   in_slices('ZREM', P .. 'end', of)
   in_slices('ZREM', P .. 'done', of)
+  in_slices('ZADD', P .. 'end', put_off)
   flush()
+  if others then
+    others.flush_flows()
+  end
 end
 
 prune(ids)

@@ -6,13 +6,23 @@ from typing import Any, Final
 
 from shiftwork.core.admission import Facts, Head, Lane, Running
 from shiftwork.core.docs import BEAT, read_event
-from shiftwork.core.model import Event, InstanceRecord, JobStatus, PoolStats, Stats, WorkerState, WorkerStats
+from shiftwork.core.model import (
+    Event,
+    FlowRecord,
+    InstanceRecord,
+    JobStatus,
+    PoolStats,
+    Stats,
+    WorkerState,
+    WorkerStats,
+)
 from shiftwork.core.statuses import STATUSES
 from shiftwork.store.redis.docs import readable, stored
 
 COUNTED: Final = {
     JobStatus.SCHEDULED: "scheduled",
     JobStatus.FAILED: "retrying",
+    JobStatus.WAITING: "waiting",
     JobStatus.QUEUED: "queued",
     JobStatus.PROCESSING: "processing",
     JobStatus.DEAD: "dead",
@@ -143,6 +153,17 @@ def _count(numbers: PoolStats | WorkerStats, name: str, n: int) -> None:
     status = COUNTED.get(STATUSES[int(name[0])])
     if status is not None:
         setattr(numbers, status, n)
+
+
+def flows(flat: Sequence[bytes]) -> list[FlowRecord]:
+    """Return the flows of a reply of `list_flows.lua`."""
+    width = 2 + len(STATUSES)
+    return [_flow(*flat[at : at + width]) for at in range(0, len(flat), width)]
+
+
+def _flow(id: bytes, created_at: bytes, *counts: bytes) -> FlowRecord:
+    by_status = zip(STATUSES, map(int, counts), strict=True)
+    return FlowRecord(id.decode(), float(created_at), {status.value: n for status, n in by_status if n})
 
 
 def instances(flat: Sequence[bytes]) -> list[InstanceRecord]:

@@ -1,5 +1,5 @@
--- restore: jobs as {id, keep_until (false for none), number of fields}; followed by names and values of the fields of
--- each, the first two of which are s and i. Returns the topics.
+-- restore: jobs as {id, keep_until (false for none), number of fields, flow, tags, unmet needs as {id, whatever}};
+-- followed by names and values of the fields of each, the first two of which are s and i. Returns the topics.
 
 local given = A[1]
 
@@ -8,6 +8,7 @@ for _, one in ipairs(given) do -- remove existing jobs with the same ids
   local job = fetch(id)
   if job then
     take_out(job)
+    delist(job)
     if job.key then
       call('HDEL', P .. 'keyed', job.id)
       repark(group_of(job))
@@ -18,21 +19,36 @@ for _, one in ipairs(given) do -- remove existing jobs with the same ids
   erase(id)
 end
 flush()
+flush_flows()
 
 local function is_taken(job) -- whether another live job has the same unique key
   local field = job.unique and job.status < COMPLETED and unique_field(job.worker, job.unique)
   return field and call('HEXISTS', P .. 'unique', field) == 1
 end
 
+local function is_free(id)
+  local state = state_at(id)
+  return not state or state == AWAITED
+end
+
+local function list(job, flow, tags, unmet)
+  enlist(job.id, flow, tags, job.created)
+  for _, need in ipairs(unmet) do
+    tie_to(need[1], job.id, need[2] and '1' or '0')
+  end
+  set(job, NEEDED, call('EXISTS', NEED .. job.id) == 1)
+end
+
 local workers, at = {}, 3
 for _, one in ipairs(given) do
   local id, keep_until, size = one[1], one[2], 2 * one[3]
   local job = informed(parse(id, ARGV[at + 1]), ARGV[at + 3])
-  if not is_taken(job) and call('HEXISTS', STATE, id) == 0 and not saved[id] then
+  if not is_taken(job) and is_free(id) then
     for n = at, at + size - 1, 2 do
       write_field(id, ARGV[n], ARGV[n + 1])
     end
-    jobs[id] = job
+    jobs[id], job.flow = job, one[4]
+    list(job, one[4], one[5], one[6])
     put_in(job, keep_until)
     local here = lane(job.pool, job.worker)
     append_pair(here.fresh, score_of(job.created), id)
@@ -41,8 +57,10 @@ for _, one in ipairs(given) do
   end
   at = at + size
 end
+flush_ties()
 flush()
 flush_groups()
+flush_flows()
 for worker in pairs(workers) do
   know(worker)
   wake_tied(worker)

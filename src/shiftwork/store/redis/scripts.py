@@ -15,41 +15,46 @@ from msgspec import Struct
 _ALL: Final = ("keys", "states", "changes")
 _JOBS: Final = (*_ALL, "jobs")
 _GATES: Final = ("gates", "waking")
+_ENDS: Final = (*_JOBS, "flows", "burial", "releasing")
 PARTS: Final[dict[str, tuple[str, ...]]] = {
     "add": ("keys", "states", "add_plain", "changes"),
     "claim": ("keys", "states", "claim_plain", "changes", "gates"),
     "finish": ("keys", "states", "finish_plain", "changes", "worker_state", "gates"),
     "beat": _JOBS,
     "note": _JOBS,
-    "promote": (*_JOBS, "burial"),
-    "reap": (*_JOBS, "burial", *_GATES),
+    "keep_step": _JOBS,
+    "send": (*_ENDS, "signals"),
+    "list_flows": (*_ALL, "paging"),
+    "promote": (*_ENDS, "worker_state", *_GATES, "cancelling"),
+    "reap": (*_ENDS, *_GATES),
     "prune": _JOBS,
     "leave": (*_ALL, *_GATES),
     "hold": ("keys",),
     "drop": ("keys",),
     "put": (*_ALL, *_GATES),
     "switch": (*_ALL, "worker_state", *_GATES),
-    "restore": (*_JOBS, "worker_state", *_GATES),
+    "restore": (*_JOBS, "flows", "worker_state", *_GATES),
     "take_over": (*_JOBS, "worker_state", *_GATES),
     "survey": (*_JOBS, "worker_state", *_GATES, "admission"),
     "get": _JOBS,
     "find": (*_JOBS, "paging"),
     "dead": (*_ALL, "paging"),
-    "amend": (*_JOBS, "burial", "worker_state", *_GATES),
+    "amend": (*_ENDS, "worker_state", *_GATES, "cancelling"),
     "rewrite": _JOBS,
-    "bury": (*_JOBS, "burial"),
+    "bury": _ENDS,
     "stats": _JOBS,
     "record": ("keys",),
 }
 OTHERS: Final[dict[str, tuple[str, ...]]] = {
-    "add": ("jobs", "worker_state", "add_others"),
-    "claim": ("jobs", "burial", "waking", "admission", "claim_others"),
-    "finish": ("jobs", "burial", "waking", "finish_others"),
+    "add": ("jobs", "flows", "worker_state", "add_others"),
+    "claim": ("jobs", "flows", "burial", "releasing", "waking", "admission", "claim_others"),
+    "prune": ("flows", "prune_others"),
+    "finish": ("jobs", "flows", "burial", "releasing", "waking", "signals", "finish_others"),
 }
 """Parts that many calls do not need, and that are made only when they are: the server makes every function of a script
 anew in each call, which costs more than running a small one. They are the function `load_others` of the script, at the
 line `-- OTHERS`, and the last of them returns what the script needs."""
-READERS: Final = ("survey", "get", "find", "dead", "stats")
+READERS: Final = ("survey", "get", "find", "dead", "list_flows", "stats")
 REFUSED_WHEN_FULL: Final = ("add", "record", "restore", "take_over")
 """Scripts that would fill a full server further. All others still run, so that queued jobs can be completed: also those
 that write docs, which are few and small, and without which no pool scales and no breaker opens."""

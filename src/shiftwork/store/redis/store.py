@@ -7,7 +7,9 @@ name; nothing is decided here.
 import asyncio
 import secrets
 import weakref
+from collections import Counter
 from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -15,7 +17,9 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.admission import Facts
+from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.health import Finding
+from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import (
     EVENTS_KEPT,
     SECONDS_A_DAY,
@@ -28,9 +32,11 @@ from shiftwork.core.model import (
     Doc,
     Event,
     Finished,
+    FlowRecord,
     InstanceRecord,
     JobFilter,
     JobRecord,
+    JobStatus,
     NewJob,
     Orders,
     Outcome,
@@ -41,19 +47,20 @@ from shiftwork.core.model import (
     Stats,
     WorkerState,
 )
+from shiftwork.core.releasing import POSTPONED
 from shiftwork.core.statuses import STATUSES
 from shiftwork.errors import SchemaVersionError
 from shiftwork.store import crews
 from shiftwork.store.bells import Bells
 from shiftwork.store.protocol import Bell, Claims, Promoted
-from shiftwork.store.redis import doctor, jobs, replies
-from shiftwork.store.redis.add_batcher import AddBatcher, BatchReply, Rows, in_parts
+from shiftwork.store.redis import doctor, jobs, records, replies
+from shiftwork.store.redis.add_batcher import AddBatcher, BatchReply, Rows, in_parts, needed_first
 from shiftwork.store.redis.address import RedisAddress
 from shiftwork.store.redis.bell_listener import BellListener
 from shiftwork.store.redis.client import RedisClient, RedisConnection, SentCommand
 from shiftwork.store.redis.docs import claim_view, stored
 from shiftwork.store.redis.find import FoundJobs, criteria, decoded
-from shiftwork.store.redis.jobs import whole_jobs
+from shiftwork.store.redis.records import fields, whole_jobs
 
 VERSION: Final = b"1"
 """The version of the key dictionary in `keys.lua`."""
@@ -127,11 +134,14 @@ class RedisStore:
     # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
-        # All parts are sent, in this order, before the first reply is awaited.
-        parts = [self._add(part, now) for part in in_parts(jobs)]
+        parts = list(in_parts(jobs))
         if len(parts) == 1:
-            return await parts[0]
-        return [added for part in await asyncio.gather(*parts) for added in part]
+            return await self._add(jobs, now)
+        # All parts are sent, in this order, before the first reply is awaited.
+        order = needed_first(jobs)
+        sent = [self._add(part, now) for part in in_parts([jobs[at] for at in order])]
+        answers = [added for part in await asyncio.gather(*sent) for added in part]
+        return [added for _, added in sorted(zip(order, answers, strict=True), key=itemgetter(0))]
 
     def _add(self, new: Sequence[NewJob], now: float) -> Awaitable[list[Added]]:
         connection = self._client.connection()
@@ -177,22 +187,39 @@ class RedisStore:
         behind = (msgpack.encode(note.progress) for note in notes)
         await self._run("note", [(note.id, note.fence) for note in notes], behind=behind)
 
+    # ── flows and durable functions ──────────────────────────────────────────────────────────────────────────────
+
+    async def results(self, ids: Sequence[str]) -> list[bytes | None]:
+        found: list[bytes | None] = await self._client.ask("HMGET", self._prefix + b"result", *ids) if ids else []
+        return found
+
+    async def keep_step(self, id: str, fence: int, step: Step) -> bool:
+        return bool(await self._run("keep_step", id, fence, step.number, behind=(msgpack.encode(step),)))
+
+    async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
+        [status] = await self._write("send", now, id, signal.name, behind=(msgpack.encode(signal),))
+        return STATUSES[status] if status >= 0 else None
+
+    async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
+        return replies.flows(await self._run("list_flows", behind, limit))
+
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def promote(self, n: int, now: float) -> Promoted:
-        moved, next_at = await self._write("promote", now, n)
-        return Promoted(moved, _optional(next_at))
+        moved, late, *next_at = await self._write("promote", now, n, EXPIRED)
+        expired = dict(Counter(worker.decode() for worker in late))
+        return Promoted(moved, min((float(at) for at in next_at if at), default=None), expired)
 
     async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
         [taken] = await self._write("reap", now, holder, n)
-        found = FoundJobs((id.decode(), jobs.fields(flat)) for _, id, flat in taken)
+        found = FoundJobs((id.decode(), fields(flat)) for _, id, flat in taken)
         records = decoded(found, whole=True)
         await self._bury(found, now)
         lost_by = {id.decode(): name.decode() for name, id, _ in taken}
         return [replace(record, instance=lost_by[record.id]) for record in records if record.id not in found.broken]
 
     async def prune(self, n: int, now: float) -> int:
-        pruned: int = await self._run("prune", now, n, self._keep, EVENTS_KEPT, now - LOSSES_KEPT_SECONDS)
+        pruned: int = await self._run("prune", now, n, self._keep, EVENTS_KEPT, now - LOSSES_KEPT_SECONDS, POSTPONED)
         return pruned
 
     async def leave(self, instances: Sequence[str], now: float) -> None:  # noqa: ARG002 - other stores need the time
@@ -248,7 +275,7 @@ class RedisStore:
 
     async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
         answer = await self._run("get", ids)
-        found = FoundJobs((id, jobs.fields(flat)) for id, flat in zip(ids, answer, strict=True) if flat)
+        found = FoundJobs((id, fields(flat)) for id, flat in zip(ids, answer, strict=True) if flat)
         records = {record.id: record for record in decoded(found, whole=True)}
         await self._bury(found, 0.0)
         return [records.get(id) for id in ids]
@@ -258,7 +285,7 @@ class RedisStore:
         behind: Any = wanted.after
         while len(records) < wanted.limit:
             answer, behind = await self._run("find", *criteria(wanted, behind, wanted.limit - len(records)))
-            found = FoundJobs((id.decode(), jobs.fields(flat)) for id, flat in answer)
+            found = FoundJobs((id.decode(), fields(flat)) for id, flat in answer)
             records += decoded(found, whole=False)
             await self._bury(found, 0.0)
             if not behind:
@@ -267,7 +294,7 @@ class RedisStore:
         return records
 
     async def dead(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[DeadJob]:
-        return jobs.dead(await self._run("dead", behind, limit))
+        return records.dead(await self._run("dead", behind, limit))
 
     async def _bury(self, found: FoundJobs, now: float, pool: str = "") -> None:
         """Move unreadable jobs to the dead-letter queue."""
@@ -290,7 +317,7 @@ class RedisStore:
         ]
 
     async def rewrite(self, rewrites: Sequence[Rewrite]) -> list[bool]:
-        given, behind = jobs.rewrites(rewrites)
+        given, behind = records.rewrites(rewrites)
         return [one == 1 for one in await self._run("rewrite", given, behind=behind)]
 
     async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters do not depend on it

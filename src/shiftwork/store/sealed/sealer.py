@@ -1,6 +1,7 @@
 """What of each record is encrypted, and what it is bound to. It knows no store.
 
     payload, result     bytes                            the job's id
+    step, signal        bytes: its result, its value     the job's id
     progress            message and log lines, as one    the job's id
     attempt             error, traceback, log lines      the job's id
     error               text; workers keep it as well    the worker's name
@@ -18,6 +19,7 @@ from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.docs import SCHEDULE_PART, STORED_SCHEDULE
+from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import (
     Attempt,
     Claimed,
@@ -80,16 +82,20 @@ class Sealer:
             error=self.seal_error(job.worker, job.error),
             progress=None if job.progress is None else self.seal_progress(job.id, job.progress),
             attempts=tuple(self._seal_attempt(job.id, attempt) for attempt in job.attempts),
+            steps=tuple(self.seal_step(job.id, step) for step in job.steps),
+            signals=tuple(self.seal_signal(job.id, signal) for signal in job.signals),
         )
 
     def open_record(self, job: JobRecord) -> JobRecord:
         return replace(
             job,
             payload=self._open(job.payload, "payload", job.id),
-            result=None if job.result is None else self._open(job.result, "result", job.id),
+            result=self.open_result(job.id, job.result),
             error=self.open_error(job.worker, job.error),
             progress=None if job.progress is None else self._open_progress(job.id, job.progress),
             attempts=tuple(self._open_attempt(job.id, attempt) for attempt in job.attempts),
+            steps=tuple(replace(one, result=self._open(one.result, "step", job.id)) for one in job.steps),
+            signals=tuple(replace(one, value=self._open(one.value, "signal", job.id)) for one in job.signals),
         )
 
     def open_dead(self, job: DeadJob) -> DeadJob:
@@ -122,6 +128,15 @@ class Sealer:
 
     def _seal_result(self, id: str, result: bytes | None) -> bytes | None:
         return None if result is None else self._seal(result, "result", id)
+
+    def open_result(self, id: str, result: bytes | None) -> bytes | None:
+        return None if result is None else self._open(result, "result", id)
+
+    def seal_step(self, id: str, step: Step) -> Step:
+        return replace(step, result=self._seal(step.result, "step", id))
+
+    def seal_signal(self, id: str, signal: Signal) -> Signal:
+        return replace(signal, value=self._seal(signal.value, "signal", id))
 
     # ── texts of workers, and events ─────────────────────────────────────────────────────────────────────────────
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.admission import Facts
 from shiftwork.core.health import Finding
+from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import (
     Added,
     Amended,
@@ -23,9 +24,11 @@ from shiftwork.core.model import (
     Doc,
     Event,
     Finished,
+    FlowRecord,
     InstanceRecord,
     JobFilter,
     JobRecord,
+    JobStatus,
     NewJob,
     Orders,
     Outcome,
@@ -100,6 +103,21 @@ class SealedStore:
     async def note(self, notes: Sequence[ProgressNote]) -> None:
         seal = self.sealer.seal_progress
         await self.inner.note([ProgressNote(note.id, note.fence, seal(note.id, note.progress)) for note in notes])
+
+    # ── flows and durable functions ──────────────────────────────────────────────────────────────────────────────
+
+    async def results(self, ids: Sequence[str]) -> list[bytes | None]:
+        stored = await self.inner.results(ids)
+        return [self.sealer.open_result(id, result) for id, result in zip(ids, stored, strict=True)]
+
+    async def keep_step(self, id: str, fence: int, step: Step) -> bool:
+        return await self.inner.keep_step(id, fence, self.sealer.seal_step(id, step))
+
+    async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
+        return await self.inner.send(id, self.sealer.seal_signal(id, signal), now)
+
+    async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
+        return await self.inner.flows(behind, limit)
 
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -210,7 +228,7 @@ class SealedStore:
 
 
 class SealedTransaction:
-    """A transaction in which the end of a job is encrypted."""
+    """A transaction in which the steps and the end of a job are encrypted."""
 
     def __init__(self, inner: Transaction, sealer: Sealer) -> None:
         self.connection = inner.connection
@@ -219,6 +237,9 @@ class SealedTransaction:
 
     async def finish(self, outcome: Outcome, now: float) -> bool:
         return await self._inner.finish(self._sealer.seal_outcome(outcome), now)
+
+    async def keep_step(self, id: str, fence: int, step: Step) -> bool:
+        return await self._inner.keep_step(id, fence, self._sealer.seal_step(id, step))
 
 
 class SealedDatabase(SealedStore):

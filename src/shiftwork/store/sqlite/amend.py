@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from shiftwork.core.model import SECONDS_A_DAY, Amended, Cancel, Change, Discard, JobStatus, Requeue
-from shiftwork.core.statuses import CANCELLED, NUMBERS, PROCESSING, QUEUED, SCHEDULED, STATUSES, allows
+from shiftwork.core.statuses import CANCELLED, NUMBERS, PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING, allows
 from shiftwork.core.worker_state import after_end
-from shiftwork.store.sqlite import jobs, keys
+from shiftwork.store.sqlite import flows, jobs, keys
 from shiftwork.store.sqlite.claim import stir
+from shiftwork.store.sqlite.due import due_before, ring_if_sooner
 from shiftwork.store.sqlite.session import SqliteSession, as_list
 from shiftwork.store.sqlite.sql import SQL
 
@@ -29,6 +30,7 @@ class AmendableJob(NamedTuple):
     unique_key: str | None
     head_start: float
     cause: str
+    flow: int | None
 
     @property
     def status(self) -> JobStatus:
@@ -47,6 +49,7 @@ def _amend(session: SqliteSession, id: str, change: Change, now: float) -> Amend
         return Amended(id, ok=False, status=None)
     [job] = found
     ok = allows(job.status, change) and not (isinstance(change, Requeue) and _clashes(session, job))
+    ok = ok and not (isinstance(change, Discard) and session.value("is_needed", (session.namespace, id)))
     if ok:
         _apply(session, job, change, now)
     return Amended(id, ok=ok, status=job.status)
@@ -59,7 +62,7 @@ def _apply(session: SqliteSession, job: AmendableJob, change: Change, now: float
         case Requeue():
             _requeue(session, job, change, now)
         case Discard():
-            jobs.delete(session, [(job.seq, job.pool, job.worker, job.number)])
+            jobs.delete(session, [(job.seq, job.pool, job.worker, job.number, job.flow)])
 
 
 def _cancel(session: SqliteSession, job: AmendableJob, change: Cancel, now: float) -> None:
@@ -77,13 +80,15 @@ def _cancel(session: SqliteSession, job: AmendableJob, change: Cancel, now: floa
         session.ring("leader")
     if job.key is not None and job.number == QUEUED:
         keys.repark(session, [(job.worker, job.key)])
+    flows.meet(session, {job.id: JobStatus.CANCELLED}, now)
     stir(session, session.workers.name(job.worker))
 
 
 def _requeue(session: SqliteSession, job: AmendableJob, change: Requeue, now: float) -> None:
     key = job.key if change.payload is None else change.key
-    landing = NUMBERS[JobStatus.waiting(change.run_at, now)]
-    due = jobs.due_before(session, [landing])
+    unmet = session.value("has_needs", (job.seq,))
+    landing = WAITING if unmet else NUMBERS[JobStatus.by_time(change.run_at, now)]
+    due = due_before(session, [landing])
     parked = key is not None and landing == QUEUED
     session.run("requeue_job", (landing, parked, change.run_at, change.run_at - job.head_start, key, job.seq))
     session.run("drop_result", (job.seq,))
@@ -94,13 +99,12 @@ def _requeue(session: SqliteSession, job: AmendableJob, change: Requeue, now: fl
         keys.repark(session, [(job.worker, key)])
     elif landing == QUEUED:
         session.ring_pool(job.pool)
-    jobs.ring_if_sooner(session, [change.run_at] if landing == SCHEDULED else [], due)
+    ring_if_sooner(session, [change.run_at] if landing == SCHEDULED else [], due)
     stir(session, session.workers.name(job.worker))
 
 
 def _move(session: SqliteSession, job: AmendableJob, *, into: int) -> None:
-    session.count(job.pool, job.worker, job.number, -1)
-    session.count(job.pool, job.worker, into)
+    session.move(job.pool, job.worker, job.flow, out_of=job.number, into=into)
 
 
 def _clashes(session: SqliteSession, job: AmendableJob) -> bool:

@@ -10,15 +10,21 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from enum import Enum, auto
 from functools import cache
+from itertools import count, repeat
 from typing import Any, Final, NamedTuple
+
+from msgspec import ValidationError, convert
 
 from shiftwork.core.admission import Choice, Head, choose, neighbours
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.model import Claimed, PoolDoc
 from shiftwork.core.statuses import PROCESSING, QUEUED
 from shiftwork.store.protocol import Claims
-from shiftwork.store.sqlite import jobs, keys
+from shiftwork.store.sqlite import keys
+from shiftwork.store.sqlite.burial import bury
+from shiftwork.store.sqlite.driver import Damaged
 from shiftwork.store.sqlite.facts import facts
+from shiftwork.store.sqlite.records import Unreadable
 from shiftwork.store.sqlite.session import SqliteSession, as_list
 from shiftwork.store.sqlite.sql import SQL
 
@@ -26,12 +32,6 @@ MOST_AHEAD: Final = 1_000
 """How far a claim looks past the jobs at the front of a pool that are held."""
 MOST_BRANCHES: Final = 100
 """How many lanes one statement merges; SQLite allows 500."""
-_TEXT_OR_NONE: Final = frozenset({str, type(None)})
-TYPES: Final = tuple(
-    kind if isinstance(kind, frozenset) else frozenset({kind})
-    for kind in (int, str, bytes, int, int, float, str, _TEXT_OR_NONE, int, float, _TEXT_OR_NONE)
-)
-"""The types in an undamaged row of `ready_jobs`. SQLite columns take any type, so a damaged row may hold anything."""
 
 
 class ReadyJob(NamedTuple):
@@ -39,16 +39,42 @@ class ReadyJob(NamedTuple):
 
     seq: int
     id: str
-    payload: Any
+    payload: bytes | None
     """None if it lies in the table `payloads`."""
     attempt: int
     crashes: int
     run_at: float
     cause: str
     trace: str | None
+    expires_at: float | None
+    options: bytes | None
     worker: int
     rank: float
     key: str | None
+    flow: int | None
+
+
+class WholeJobs(list[ReadyJob]):
+    """Rows of which none is damaged."""
+
+
+class ReadyColumns(NamedTuple):
+    """Rows of `ReadyJob` by column: most of what a claim does, it does with one value of each job."""
+
+    seq: tuple[int, ...]
+    id: tuple[str, ...]
+    payload: tuple[bytes, ...]
+    attempt: tuple[int, ...]
+    crashes: tuple[int, ...]
+    run_at: tuple[float, ...]
+    cause: tuple[str, ...]
+    trace: tuple[str | None, ...]
+    expires_at: tuple[float | None, ...]
+    options: tuple[bytes | None, ...]
+    worker: tuple[int, ...]
+    rank: tuple[float, ...]
+    key: tuple[str | None, ...]
+    flow: tuple[int | None, ...]
 
 
 def claim(
@@ -137,12 +163,12 @@ def _claim_next(
     claimed: list[Claimed] = []
     while len(claimed) < n:
         wanted = n - len(claimed)
-        rows = session.rows(ReadyJob, SQL["next_jobs"], (pool, wanted))
+        rows = _read(session, SQL["next_jobs"], (pool, wanted))
         if any(standing[worker] is not Standing.FREE for worker in {job.worker for job in rows}):
             seqs = _free_ahead(session, pool, standing, wanted)
             if seqs is None:
                 return claimed or None
-            rows = session.rows(ReadyJob, SQL["chosen_jobs"], (as_list(seqs),))
+            rows = _read(session, SQL["chosen_jobs"], (as_list(seqs),))
         if not rows:
             break
         claimed += _start(session, pool, holder, rows=rows, now=now)
@@ -187,7 +213,7 @@ def _first(session: SqliteSession, pool: int, lanes: Sequence[int], n: int) -> l
     for at in range(0, len(lanes), MOST_BRANCHES):
         branch = lanes[at : at + MOST_BRANCHES]
         args = [arg for worker in branch for arg in (pool, worker)]
-        rows += session.rows(ReadyJob, _merged(len(branch)), (*args, n))
+        rows += _read(session, _merged(len(branch)), (*args, n))
     if len(lanes) > MOST_BRANCHES:
         rows = sorted(rows, key=lambda job: (job.rank, job.id))[:n]
     return rows
@@ -211,7 +237,7 @@ def _claim_chosen(
     choice = choose(candidates, known, limit=n, now=now)
     if not choice.ids:
         return Claims([], choice.next_at)
-    rows = session.rows(ReadyJob, SQL["chosen_jobs"], (as_list(seqs[id] for id in choice.ids),))
+    rows = _read(session, SQL["chosen_jobs"], (as_list(seqs[id] for id in choice.ids),))
     started = _start(session, pool, holder, rows=rows, now=now)
     for name in choice.started:
         _note_start(session, name, choice)
@@ -257,43 +283,69 @@ def _start(session: SqliteSession, pool: int, holder: int, *, rows: Sequence[Rea
     rows = _readable(session, rows, now)
     if not rows:
         return []
-    fence = session.next_fences(len(rows))
-    session.run("start_jobs", (fence, holder, now, as_list(job.seq for job in rows)))
-    started = Counter(job.worker for job in rows)
-    for worker, n in started.items():
-        session.move(pool, worker, out_of=QUEUED, into=PROCESSING, n=n)
+    n = len(rows)
+    ready = ReadyColumns(*zip(*rows, strict=True))
+    fence = session.next_fences(n)
+    session.run("start_jobs", (fence, holder, now, as_list(ready.seq)))
+    started = Counter(ready.worker)
+    for worker, jobs in started.items():
+        _count_started(session.lane(pool, worker), jobs)
         session.state(worker).last_started = now
         session.state_changed(worker)
-    keyed = {(job.worker, job.key) for job in rows if job.key is not None}
-    if keyed:  # limits may differ: a queued job that was free beside it may not be free while it runs
-        keys.repark(session, keyed)
-    pool_name = session.pools.name(pool)
+    if ready.flow.count(None) < n:
+        for flow, jobs in Counter(flow for flow in ready.flow if flow is not None).items():
+            _count_started(session.flow(flow), jobs)
+    if ready.key.count(None) < n:
+        # Limits may differ: a queued job that was free beside a started one may not be free while that runs.
+        keys.repark(session, {(job.worker, job.key) for job in rows if job.key is not None})
     names = {worker: session.workers.name(worker) for worker in started}
-    return [
-        Claimed(id, names[worker], pool_name, payload, fence + place, attempt + 1, crashes, run_at, cause, trace)
-        for place, (_, id, payload, attempt, crashes, run_at, cause, trace, worker, _, _) in enumerate(rows)
-    ]
+    return list(
+        map(
+            Claimed,
+            ready.id,
+            map(names.__getitem__, ready.worker),
+            repeat(session.pools.name(pool)),
+            ready.payload,
+            count(fence),
+            [attempt + 1 for attempt in ready.attempt],
+            *(ready.crashes, ready.run_at, ready.cause, ready.trace, ready.expires_at, ready.options),
+        )
+    )
+
+
+def _count_started(counts: list[Any], n: int) -> None:
+    counts[QUEUED] -= n
+    counts[PROCESSING] += n
+
+
+def _read(session: SqliteSession, sql: str, args: Sequence[Any]) -> list[ReadyJob]:
+    """The rows of a statement. SQLite columns take any type, so a damaged row may hold anything."""
+    rows = session.db.execute(sql, args).fetchall()
+    return _whole(session, rows) or list(map(ReadyJob._make, rows))
+
+
+def _whole(session: SqliteSession, rows: Sequence[tuple[Any, ...]]) -> WholeJobs | None:
+    """These rows, if none of them is damaged."""
+    if any(Damaged in map(type, row) for row in rows if session.db.text_factory is not str):
+        return None
+    try:
+        return WholeJobs(convert(rows, list[ReadyJob], builtin_types=(bytes,)))
+    except ValidationError:
+        return None
 
 
 def _readable(session: SqliteSession, rows: Sequence[ReadyJob], now: float) -> Sequence[ReadyJob]:
     """The readable rows, with their payloads; the others are buried."""
-    if _are_whole(rows):
+    if isinstance(rows, WholeJobs) and all(job.payload is not None for job in rows):
         return rows
-    broken = jobs.Unreadable()
+    broken = Unreadable()
     readable: list[ReadyJob] = []
     for job in rows:
         payload = session.value("read_payload", (job.seq,)) if job.payload is None else job.payload
-        whole = job._replace(payload=payload)
-        if _are_whole([whole]):
-            readable.append(whole)
+        whole = _whole(session, [tuple(job._replace(payload=payload))])
+        if whole and payload is not None:
+            readable += whole
         else:
             broken[job.seq] = "unreadable: its row in the store is damaged"
-    jobs.bury(session, broken, now)
+    bury(session, broken, now)
     return readable
-
-
-def _are_whole(rows: Sequence[ReadyJob]) -> bool:
-    """Whether no row is damaged. By columns, which takes a quarter of the time."""
-    return all(
-        types.issuperset(map(type, column)) for types, column in zip(TYPES, zip(*rows, strict=True), strict=False)
-    )

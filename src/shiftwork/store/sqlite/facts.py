@@ -51,7 +51,7 @@ def _lane(session: SqliteSession, name: str) -> Lane:
         newest_started_at=session.value("newest_running", (worker,)) if running else None,
         head=_head(min(heads)) if heads else None,
         retrying=any(lane.retrying for lane in lanes),
-        live=any(lane.scheduled or lane.retrying or lane.queued or lane.processing for lane in lanes),
+        live=any(lane.live for lane in lanes),
     )
 
 

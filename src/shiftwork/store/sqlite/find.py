@@ -1,8 +1,9 @@
 """Finding jobs for people, newest first. It only reads.
 
-Each search walks an index in the order of the result and stops when it has enough: the worker's own index for most, the
-index of unusual statuses for scheduled, failed, dead and cancelled jobs, and the hot path's for queued and running
-ones. Workers are searched one after the other, each only as far back as the oldest job found so far.
+Each search walks an index in the order of the result and stops when it has enough: that of a flow or a tag if one is
+given, the worker's own index for most others, the index of unusual statuses for scheduled, failed, waiting, dead and
+cancelled jobs, and the hot path's for queued and running ones. Workers are searched one after the other, each only as
+far back as the oldest job found so far.
 """
 
 from collections.abc import Sequence
@@ -11,8 +12,8 @@ from math import inf
 from typing import Any, Final
 
 from shiftwork.core.model import DeadJob, JobFilter, JobRecord
-from shiftwork.core.statuses import COMPLETED, FAILED, NUMBERS, PROCESSING, QUEUED
-from shiftwork.store.sqlite.jobs import Unreadable, number, read_rows, records
+from shiftwork.core.statuses import COMPLETED, NUMBERS, PROCESSING, QUEUED, WAITING
+from shiftwork.store.sqlite.records import Unreadable, number, read_rows, records
 from shiftwork.store.sqlite.session import SqliteSession, as_list
 from shiftwork.store.sqlite.sql import SQL
 
@@ -28,11 +29,14 @@ CONDITIONS: Final = (
     ("unique_key", "jobs.unique_key = :unique_key"),
     ("holder", "jobs.holder = :holder"),
     ("error", "instr(jobs.error, :error) > 0"),
-    ("created_after", "jobs.created_at > :created_after"),
-    ("created_before", "jobs.created_at < :created_before"),
-    ("before_at", "(jobs.created_at, jobs.id) < (:before_at, :before_id)"),
-    ("not_before", "jobs.created_at >= :not_before"),
+    ("flow", "jobs.flow = :flow"),
+    ("tag", "EXISTS (SELECT 1 FROM tags AS own WHERE own.job = jobs.seq AND own.tag = :tag)"),
+    ("created_after", "{place}.created_at > :created_after"),
+    ("created_before", "{place}.created_at < :created_before"),
+    ("before_at", "({place}.created_at, {place}.id) < (:before_at, :before_id)"),
+    ("not_before", "{place}.created_at >= :not_before"),
 )
+"""By argument: the condition that it stands for. The place of a job in the result is in `jobs`, or in `tags`."""
 
 Found = tuple[float, str, int]
 """The job's creation time, its id and its number."""
@@ -43,7 +47,7 @@ class Nothing(Exception):  # noqa: N818 - it ends a search, it is not an error
 
 
 def find(session: SqliteSession, wanted: JobFilter, broken: Unreadable) -> list[JobRecord]:
-    """The jobs that match, without their attempts."""
+    """The jobs that match, without their attempts, steps, signals and unmet needs."""
     try:
         search = _Search(session, wanted)
     except Nothing:
@@ -76,10 +80,12 @@ class _Search:
             "key": wanted.key,
             "unique_key": wanted.unique_key,
             "error": wanted.error,
+            "tag": wanted.tag,
             "created_after": wanted.created_after,
             "created_before": wanted.created_before,
             "pool": _number(session.pools.find, wanted.pool),
             "only_worker": _number(session.workers.find, wanted.worker),
+            "flow": None if wanted.flow is None else self._flow(wanted.flow),
             "holder": _number(session.instances.find, wanted.instance),
         }
         if wanted.after is not None:
@@ -87,9 +93,11 @@ class _Search:
 
     def best(self) -> list[Found]:
         if self._wanted.ids is not None:
-            statuses = [None] if self._wanted.status is None else [NUMBERS[status] for status in self._wanted.status]
-            for status in statuses:
-                self._take("find_ids", status=status, ids=as_list(set(self._wanted.ids)))
+            self._take_all("find_ids", ids=as_list(set(self._wanted.ids)))
+        elif self._wanted.flow is not None:
+            self._take_all("find_by_flow")
+        elif self._wanted.tag is not None:
+            self._take_all("find_by_tag")
         elif self._wanted.status is None:
             for worker in self._workers():
                 self._take("find_by_worker", worker=worker)
@@ -98,8 +106,14 @@ class _Search:
                 self._search(status)
         return self._found
 
+    def _take_all(self, statement: str, **args: Any) -> None:
+        """Search an index that has jobs of every status."""
+        statuses = [None] if self._wanted.status is None else [NUMBERS[status] for status in self._wanted.status]
+        for status in statuses:
+            self._take(statement, status=status, **args)
+
     def _search(self, status: int) -> None:
-        if status <= FAILED or status > COMPLETED:
+        if status <= WAITING or status > COMPLETED:
             self._take("find_unusual", status=status)
             return
         workers = self._workers()
@@ -123,8 +137,10 @@ class _Search:
         args |= self._args
         if len(self._found) >= limit > 0:  # given two bounds, SQLite may walk along the farther one
             args |= {"not_before": self._found[-1][0], "created_after": None}
-        conditions = [sql for name, sql in CONDITIONS if args.get(name) is not None]
-        sql = SQL[statement].replace("{wanted}", " AND ".join(conditions) or "1")
+        by_tag = statement == "find_by_tag"
+        conditions = [sql for name, sql in CONDITIONS if args.get(name) is not None and not (by_tag and name == "tag")]
+        wanted = " AND ".join(conditions).format(place="tags" if by_tag else "jobs")
+        sql = SQL[statement].replace("{wanted}", wanted or "1")
         rows: list[Found] = self._session.db.execute(sql, args).fetchall()
         self._found = nlargest(limit, [*self._found, *rows])
 
@@ -135,6 +151,12 @@ class _Search:
         if self._args["pool"] is not None:
             return self._session.values("lanes_of_pool", (self._args["pool"],))
         return self._session.values("worker_numbers", (self._session.namespace,))
+
+    def _flow(self, name: str) -> int:
+        number: int | None = self._session.value("find_flow", (self._session.namespace, name))
+        if number is None:
+            raise Nothing
+        return number
 
     def _queued(self, worker: int) -> int:
         return sum(lane.queued for lane in self._session.lanes_of(worker))

@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from msgspec import msgpack
+from msgspec.structs import replace
 
-from shiftwork.core.landing import COUNTED, keep_until, landing, run_seconds
+from shiftwork.core.landing import COUNTED, due, keep_until, landing, run_seconds
 from shiftwork.core.model import Finished, JobStatus, Outcome, ProgressNote
 from shiftwork.core.statuses import COMPLETED, FAILED, NUMBERS, PROCESSING, QUEUED
 from shiftwork.core.worker_state import after_run
-from shiftwork.store.sqlite import keys
+from shiftwork.store.sqlite import flows, keys
 from shiftwork.store.sqlite.claim import stir
-from shiftwork.store.sqlite.jobs import INLINE_BYTES, due_before, ring_if_sooner
+from shiftwork.store.sqlite.due import due_before, ring_if_sooner
+from shiftwork.store.sqlite.durable import has_arrived
+from shiftwork.store.sqlite.jobs import INLINE_BYTES
 from shiftwork.store.sqlite.session import DIED, FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, SqliteSession, as_list
 from shiftwork.store.sqlite.sql import SQL
 
@@ -30,6 +33,7 @@ class HeldJob(NamedTuple):
     started_at: float | None
     cancelling: int
     key: str | None
+    flow: int | None
 
 
 Landed = tuple[Outcome, HeldJob, JobStatus, int]
@@ -50,6 +54,8 @@ def finish(session: SqliteSession, outcomes: Sequence[Outcome], now: float) -> F
     keyed = {(job.worker, job.key) for _, job, _, _ in landed if job.key is not None}
     if keyed:
         keys.repark(session, keyed)
+    if flows.anything_waits(session):
+        flows.meet(session, {outcome.id: status for outcome, _, status, _ in ended}, now)
     accepted = {job.place for _, job, _, _ in landed}
     return Finished([place in accepted for place in range(len(outcomes))], _judge(session, landed))
 
@@ -64,9 +70,17 @@ def _accepted(session: SqliteSession, outcomes: Sequence[Outcome], now: float) -
         if job.fence != outcome.fence or job.seq in seen:
             continue
         seen.add(job.seq)
+        if outcome.wait is not None:
+            outcome = _with_signal(session, outcome, job, now)
         status = landing(outcome, now, cancelling=bool(job.cancelling))
         landed.append((outcome, job, status, NUMBERS[status]))
     return landed
+
+
+def _with_signal(session: SqliteSession, outcome: Outcome, job: HeldJob, now: float) -> Outcome:
+    """The outcome of a job that is handed back to wait for a signal, which may have been sent already."""
+    signalled = has_arrived(session, job.seq, outcome.wait)
+    return replace(outcome, run_at=due(outcome, now, signalled=signalled))
 
 
 def _has_ended(landed: Landed) -> bool:
@@ -93,9 +107,9 @@ def _end_row(landed: Landed, now: float) -> tuple[Any, ...]:
 
 def _return(session: SqliteSession, returned: Sequence[Landed]) -> None:
     """Write the jobs that will run again."""
-    due = due_before(session, (number for _, _, _, number in returned))
+    due_at = due_before(session, (number for _, _, _, number in returned))
     session.run_many("return_job", [_return_row(each) for each in returned])
-    ring_if_sooner(session, (outcome.run_at for outcome, _, _, number in returned if number <= FAILED), due)
+    ring_if_sooner(session, (outcome.run_at for outcome, _, _, number in returned if number <= FAILED), due_at)
     for _, job, _, number in returned:
         if number == QUEUED and job.key is None:
             session.ring_pool(job.pool)
@@ -112,6 +126,7 @@ def _return_row(landed: Landed) -> tuple[Any, ...]:
         outcome.result,
         outcome.error,
         int(number == QUEUED and job.key is not None),
+        None if outcome.wait is None else msgpack.encode(outcome.wait),
         job.seq,
     )
 
@@ -133,17 +148,27 @@ def _keep_extras(session: SqliteSession, landed: Sequence[Landed]) -> None:
 
 
 def _count(session: SqliteSession, landed: Sequence[Landed]) -> None:
+    marks: dict[tuple[int, str], int] = {}
+    lanes: dict[tuple[int, int], list[float]] = {}
     for outcome, job, _, number in landed:
-        counts = session.lane(job.pool, job.worker)
+        lane = (job.pool, job.worker)
+        counts = lanes.get(lane) or lanes.setdefault(lane, session.lane(*lane))
         counts[PROCESSING] -= 1
         counts[number] += 1
+        if job.flow is not None:
+            counted = session.flow(job.flow)
+            counted[PROCESSING] -= 1
+            counted[number] += 1
         if outcome.marks:
-            session.mark(job.pool, outcome.marks)
+            mark = (job.pool, outcome.marks)
+            marks[mark] = marks.get(mark, 0) + 1
         if outcome.status in COUNTED:
             counts[SUCCEEDED if outcome.status is JobStatus.COMPLETED else FAILURES] += 1
             counts[DIED] += outcome.status is JobStatus.DEAD
             counts[RUN_SECONDS] += run_seconds(outcome, job.started_at)
             counts[WAIT_SECONDS] += outcome.waited
+    for (pool, names), n in marks.items():
+        session.mark(pool, names, n)
 
 
 def _ring(session: SqliteSession, landed: Sequence[Landed]) -> None:

@@ -1,13 +1,19 @@
 """What the leader does: promote due jobs, take back lost ones, delete what need not be kept."""
 
+from collections import Counter
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from shiftwork.core.model import EVENTS_KEPT, SECONDS_A_DAY, JobRecord
+from shiftwork.core.expiry import EXPIRED
+from shiftwork.core.model import EVENTS_KEPT, SECONDS_A_DAY, Cancel, JobRecord
 from shiftwork.core.statuses import QUEUED
 from shiftwork.store.protocol import Promoted
-from shiftwork.store.sqlite import jobs, keys
+from shiftwork.store.sqlite import flows, jobs, keys
+from shiftwork.store.sqlite.amend import amend
+from shiftwork.store.sqlite.burial import bury
+from shiftwork.store.sqlite.due import next_due
 from shiftwork.store.sqlite.instances import stir_everybody
+from shiftwork.store.sqlite.records import Unreadable, read_rows, records
 from shiftwork.store.sqlite.session import SqliteSession, as_list
 
 INSTANCES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
@@ -15,15 +21,24 @@ INSTANCES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
 
 
 def promote(session: SqliteSession, n: int, now: float) -> Promoted:
-    """Queue up to `n` jobs that are due, earliest first."""
+    """Queue up to `n` jobs that are due, earliest first, and cancel up to `n` that have expired."""
+    moved = _queue_due(session, n, now)
+    expired = session.run("expired_jobs", (session.namespace, now, n)).fetchall()
+    amend(session, [id for id, _ in expired], Cancel(EXPIRED), now)
+    by_worker = Counter(worker for _, worker in expired)
+    counts = {session.workers.name(worker): number for worker, number in by_worker.items()}
+    return Promoted(moved + len(expired), next_due(session), counts)
+
+
+def _queue_due(session: SqliteSession, n: int, now: float) -> int:
     rows = session.run("due_jobs", (session.namespace, now, n)).fetchall()
-    session.run_many("queue_job", [(int(key is not None), seq) for seq, _, _, _, key in rows])
-    for _, status, pool, worker, key in rows:
-        session.move(pool, worker, out_of=status, into=QUEUED)
+    session.run_many("queue_job", [(int(key is not None), seq) for seq, _, _, _, key, _ in rows])
+    for _, status, pool, worker, key, flow in rows:
+        session.move(pool, worker, flow, out_of=status, into=QUEUED)
         if key is None:
             session.ring_pool(pool)
-    keys.repark(session, {(worker, key) for _, _, _, worker, key in rows if key is not None})
-    return Promoted(len(rows), session.value("next_due", (session.namespace,)))
+    keys.repark(session, {(worker, key) for _, _, _, worker, key, _ in rows if key is not None})
+    return len(rows)
 
 
 def reap(
@@ -52,11 +67,11 @@ def _take(session: SqliteSession, taker: int, orphans: list[tuple[int, int]], no
     fence = session.next_fences(len(orphans))
     session.run_many("renew_fence", [(fence + place, seq) for place, (seq, _) in enumerate(orphans)])
     seqs = [seq for seq, _ in orphans]
-    rows = jobs.read_rows(session, "records_of_seqs", (as_list(seqs),))
+    rows = read_rows(session, "records_of_seqs", (as_list(seqs),))
     session.run_many("hand_over", [(taker, seq) for seq in seqs])
-    broken = jobs.Unreadable()
-    taken = jobs.records(session, rows, broken, whole=True)
-    jobs.bury(session, broken, now)
+    broken = Unreadable()
+    taken = records(session, rows, broken, whole=True)
+    bury(session, broken, now)
     return [record for record, seq in zip(taken, rows, strict=True) if seq not in broken]
 
 
@@ -71,9 +86,11 @@ def _forget_idle(session: SqliteSession, taker: int, now: float) -> None:
 
 def prune(session: SqliteSession, n: int, now: float) -> int:
     """Delete up to `n` jobs that need not be kept, old events, and instances gone for long."""
-    doomed: list[Any] = session.run("disposable_jobs", (session.namespace, now, n)).fetchall()
+    disposable: list[jobs.DoomedJob] = session.run("disposable_jobs", (session.namespace, now, n)).fetchall()
+    needed = flows.put_off(session, [(seq, flow) for seq, _, _, _, flow in disposable], now)
+    doomed = [job for job in disposable if job[0] not in needed] if needed else disposable
     if doomed:
         jobs.delete(session, doomed)
     old = [session.run("delete_events", (session.namespace, kind, EVENTS_KEPT, n)).rowcount for kind in (True, False)]
     session.run("drop_instances", (session.namespace, now - INSTANCES_KEPT_SECONDS))
-    return len(doomed) + sum(old)
+    return len(disposable) + sum(old)

@@ -8,7 +8,7 @@ from msgspec import msgpack
 
 from shiftwork.core.docs import read_event
 from shiftwork.core.model import Event, PoolStats, Stats, WorkerStats
-from shiftwork.core.statuses import DEAD, FAILED, PROCESSING, QUEUED, SCHEDULED
+from shiftwork.core.statuses import DEAD, FAILED, PROCESSING, QUEUED, SCHEDULED, WAITING
 from shiftwork.store.sqlite.session import ADDED, DIED, FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, SqliteSession
 
 LAST: Final = 2**63 - 1
@@ -39,6 +39,7 @@ def stats(session: SqliteSession) -> Stats:
 def _add(numbers: PoolStats | WorkerStats, counts: Sequence[int]) -> None:
     numbers.scheduled += counts[SCHEDULED]
     numbers.retrying += counts[FAILED]
+    numbers.waiting += counts[WAITING]
     numbers.queued += counts[QUEUED]
     numbers.processing += counts[PROCESSING]
     numbers.dead += counts[DEAD]

@@ -5,9 +5,9 @@
 -- that runs once for every row opens every index each time. In there, nullif(?, 0) takes a text or a blob and
 -- nullif(?, '') a number, so that 0 and '' stand for NULL: the drivers take twenty times as long to bind a None.
 --
--- The rules are in shiftwork.core (statuses, landing, parking, amending). The numbers of the statuses, and the columns
--- that a cancel or a requeue sets, are repeated here; shiftwork.testing.checks.originals compares them with the
--- originals.
+-- The rules are in shiftwork.core (statuses, landing, parking, amending, releasing, signals). The numbers of the
+-- statuses, and the columns that a cancel, a requeue or a release sets, are repeated here; shiftwork.testing.checks
+-- compares them with the originals.
 
 -- ── the store itself ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -112,13 +112,14 @@ WHERE no = ?;
 -- name: move_lane
 -- serves: lanes (pool, worker)
 INSERT INTO lanes (
-    pool, worker, scheduled, retrying, queued, processing, completed, dead, cancelled, added, succeeded, failed, died,
-    run_seconds, wait_seconds
+    pool, worker, scheduled, retrying, waiting, queued, processing, completed, dead, cancelled, added, succeeded,
+    failed, died, run_seconds, wait_seconds
 )
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (pool, worker) DO UPDATE SET
     scheduled = scheduled + excluded.scheduled,
     retrying = retrying + excluded.retrying,
+    waiting = waiting + excluded.waiting,
     queued = queued + excluded.queued,
     processing = processing + excluded.processing,
     completed = completed + excluded.completed,
@@ -142,7 +143,7 @@ SELECT name, n FROM marks WHERE pool = ? AND n <> 0;
 -- name: read_lanes
 -- serves: pools (namespace, name), lanes (pool, worker)
 SELECT
-    pools.no, pools.name, workers.name, lanes.scheduled, lanes.retrying, lanes.queued, lanes.processing,
+    pools.no, pools.name, workers.name, lanes.scheduled, lanes.retrying, lanes.waiting, lanes.queued, lanes.processing,
     lanes.completed, lanes.dead, lanes.cancelled, lanes.added, lanes.succeeded, lanes.failed, lanes.died,
     lanes.run_seconds, lanes.wait_seconds
 FROM pools CROSS JOIN lanes CROSS JOIN workers
@@ -151,7 +152,41 @@ ORDER BY pools.name;
 
 -- name: lanes_of_worker
 -- serves: lanes_by_worker
-SELECT pool, scheduled, retrying, queued, processing FROM lanes WHERE worker = ?;
+SELECT pool, scheduled, retrying, waiting, queued, processing FROM lanes WHERE worker = ?;
+
+-- name: find_flow
+-- serves: flows (namespace, name)
+SELECT no FROM flows WHERE namespace = ? AND name = ?;
+
+-- name: add_flow
+INSERT INTO flows (namespace, name) VALUES (?, ?);
+
+-- name: move_flow
+-- serves: flows (rowid)
+UPDATE flows SET
+    scheduled = scheduled + ?, retrying = retrying + ?, waiting = waiting + ?, queued = queued + ?,
+    processing = processing + ?, completed = completed + ?, dead = dead + ?, cancelled = cancelled + ?
+WHERE no = ?;
+
+-- name: begin_flow
+-- serves: flows (rowid)
+UPDATE flows SET created_at = ?1 WHERE no = ?2 AND created_at > ?1;
+
+-- name: drop_empty_flow
+-- serves: flows (rowid)
+DELETE FROM flows
+WHERE no = ? AND scheduled + retrying + waiting + queued + processing + completed + dead + cancelled = 0;
+
+-- name: counts_of_flows
+-- serves: flows (rowid)
+SELECT no, scheduled, retrying, waiting, queued, processing, completed, dead, cancelled
+FROM json_each(?) AS wanted CROSS JOIN flows WHERE flows.no = wanted.value;
+
+-- name: newest_flows
+-- serves: flows_newest
+SELECT name, created_at, scheduled, retrying, waiting, queued, processing, completed, dead, cancelled
+FROM flows INDEXED BY flows_newest
+WHERE namespace = ?1 AND (created_at, name) < (?2, ?3) ORDER BY created_at DESC, name DESC LIMIT ?4;
 
 -- name: lanes_of_pool
 -- serves: lanes (pool, worker)
@@ -172,6 +207,22 @@ VALUES
 {(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0))}
 ON CONFLICT DO NOTHING;
 
+-- name: add_own_job
+-- A job that has something of its own, which a plain one has not.
+INSERT INTO jobs (
+    seq, namespace, id, pool, worker, status, parked, rank, run_at, head_start, created_at, priority, key_limit, cause,
+    unique_key, key, trace, payload, expires_at, flow, options, tags
+)
+VALUES
+{(
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, ''),
+    nullif(?, 0), nullif(?, 0), nullif(?, 0)
+)}
+ON CONFLICT DO NOTHING;
+
+-- name: add_tag
+INSERT INTO tags (namespace, tag, created_at, id, job) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING;
+
 -- name: add_payload
 INSERT OR REPLACE INTO payloads (job, body) VALUES (?, ?);
 
@@ -181,28 +232,33 @@ SELECT jobs.id, jobs.seq FROM json_each(?2) AS ids CROSS JOIN jobs WHERE jobs.na
 
 -- name: live_twin
 -- serves: jobs_unique
-SELECT id, seq FROM jobs INDEXED BY jobs_unique WHERE worker = ? AND unique_key = ? AND status <= 3;
+SELECT id, seq FROM jobs INDEXED BY jobs_unique WHERE worker = ? AND unique_key = ? AND status <= 4;
 
 -- name: next_due
 -- serves: jobs_due
 SELECT run_at FROM jobs INDEXED BY jobs_due WHERE namespace = ? AND status <= 1 ORDER BY run_at, id LIMIT 1;
+
+-- name: next_expiry
+-- serves: jobs_expiring
+SELECT expires_at FROM jobs INDEXED BY jobs_expiring
+WHERE namespace = ? AND expires_at IS NOT NULL AND status <= 3 ORDER BY expires_at, id LIMIT 1;
 
 -- ── concurrency keys ────────────────────────────────────────────────────────────────────────────────────────────────
 
 -- name: count_key_running
 -- serves: jobs_by_key
 SELECT count(*) FROM jobs INDEXED BY jobs_by_key
-WHERE worker = ? AND key = ? AND status = 3;
+WHERE worker = ? AND key = ? AND status = 4;
 
 -- name: key_free
 -- serves: jobs_by_key
 SELECT rank, id, seq, key_limit, pool FROM jobs INDEXED BY jobs_by_key
-WHERE worker = ? AND key = ? AND status = 2 AND parked = 0 ORDER BY rank, id;
+WHERE worker = ? AND key = ? AND status = 3 AND parked = 0 ORDER BY rank, id;
 
 -- name: key_parked
 -- serves: jobs_by_key
 SELECT rank, id, seq, key_limit, pool FROM jobs INDEXED BY jobs_by_key
-WHERE worker = ? AND key = ? AND status = 2 AND parked = 1 ORDER BY rank, id;
+WHERE worker = ? AND key = ? AND status = 3 AND parked = 1 ORDER BY rank, id;
 
 -- name: set_parked
 -- serves: jobs (rowid)
@@ -212,28 +268,29 @@ UPDATE jobs SET parked = ? WHERE seq = ?;
 
 -- name: next_jobs
 -- serves: jobs_next
-SELECT seq, id, payload, attempt, crashes, run_at, cause, trace, worker, rank, key FROM jobs INDEXED BY jobs_next
-WHERE pool = ? AND status = 2 AND parked = 0 ORDER BY rank, id LIMIT ?;
+SELECT seq, id, payload, attempt, crashes, run_at, cause, trace, expires_at, options, worker, rank, key, flow
+FROM jobs INDEXED BY jobs_next
+WHERE pool = ? AND status = 3 AND parked = 0 ORDER BY rank, id LIMIT ?;
 
 -- name: oldest_ready
 -- When the job at the head of a pool's queue became due.
 -- serves: jobs_next
 SELECT run_at FROM jobs INDEXED BY jobs_next
-WHERE pool = ? AND status = 2 AND parked = 0 ORDER BY rank, id LIMIT 1;
+WHERE pool = ? AND status = 3 AND parked = 0 ORDER BY rank, id LIMIT 1;
 
 -- name: next_workers
 -- serves: jobs_next
 SELECT seq, worker FROM jobs INDEXED BY jobs_next
-WHERE pool = ? AND status = 2 AND parked = 0 ORDER BY rank, id LIMIT ?;
+WHERE pool = ? AND status = 3 AND parked = 0 ORDER BY rank, id LIMIT ?;
 
 -- name: ready_lanes
 -- A loose index scan: one step for each worker that has ready jobs in the pool, however many jobs there are.
 -- serves: jobs_ready
 WITH RECURSIVE lane (worker) AS (
-    SELECT min(worker) FROM jobs INDEXED BY jobs_ready WHERE pool = ?1 AND status = 2 AND parked = 0
+    SELECT min(worker) FROM jobs INDEXED BY jobs_ready WHERE pool = ?1 AND status = 3 AND parked = 0
     UNION ALL
     SELECT (SELECT min(jobs.worker) FROM jobs INDEXED BY jobs_ready
-            WHERE jobs.pool = ?1 AND jobs.worker > lane.worker AND jobs.status = 2 AND jobs.parked = 0)
+            WHERE jobs.pool = ?1 AND jobs.worker > lane.worker AND jobs.status = 3 AND jobs.parked = 0)
     FROM lane WHERE lane.worker IS NOT NULL
 )
 SELECT worker FROM lane WHERE worker IS NOT NULL;
@@ -241,26 +298,27 @@ SELECT worker FROM lane WHERE worker IS NOT NULL;
 -- name: ready_jobs
 -- For one lane. For several lanes, claim.py repeats it with UNION ALL: SQLite merges ordered branches lazily.
 -- serves: jobs_ready
-SELECT seq, id, payload, attempt, crashes, run_at, cause, trace, worker, rank, key FROM jobs INDEXED BY jobs_ready
-WHERE pool = ? AND worker = ? AND status = 2 AND parked = 0;
+SELECT seq, id, payload, attempt, crashes, run_at, cause, trace, expires_at, options, worker, rank, key, flow
+FROM jobs INDEXED BY jobs_ready
+WHERE pool = ? AND worker = ? AND status = 3 AND parked = 0;
 
 -- name: heads_of_lane
 -- serves: jobs_ready
 SELECT rank, id, run_at, seq FROM jobs INDEXED BY jobs_ready
-WHERE pool = ? AND worker = ? AND status = 2 AND parked = 0 ORDER BY rank, id LIMIT ?;
+WHERE pool = ? AND worker = ? AND status = 3 AND parked = 0 ORDER BY rank, id LIMIT ?;
 
 -- name: chosen_jobs
 -- serves: jobs (rowid)
 SELECT
-    jobs.seq, jobs.id, jobs.payload, jobs.attempt, jobs.crashes, jobs.run_at, jobs.cause, jobs.trace, jobs.worker,
-    jobs.rank, jobs.key
+    jobs.seq, jobs.id, jobs.payload, jobs.attempt, jobs.crashes, jobs.run_at, jobs.cause, jobs.trace, jobs.expires_at,
+    jobs.options, jobs.worker, jobs.rank, jobs.key, jobs.flow
 FROM json_each(?) AS chosen CROSS JOIN jobs WHERE jobs.seq = chosen.value ORDER BY chosen.key;
 
 -- name: start_jobs
 -- serves: jobs (rowid)
 UPDATE jobs SET
-    status = 3, fence = ?1 + started.key, holder = ?2, started_at = ?3, attempt = attempt + 1, ended_at = NULL,
-    progress = NULL
+    status = 4, fence = ?1 + started.key, holder = ?2, started_at = ?3, attempt = attempt + 1, ended_at = NULL,
+    progress = NULL, expires_at = NULL, wait = NULL
 FROM json_each(?4) AS started WHERE jobs.seq = started.value;
 
 -- name: read_payload
@@ -270,11 +328,11 @@ SELECT body FROM payloads WHERE job = ?;
 -- name: eldest_running
 -- serves: jobs_running
 SELECT id, holder, started_at FROM jobs INDEXED BY jobs_running
-WHERE worker = ? AND status = 3 ORDER BY started_at, id LIMIT 1;
+WHERE worker = ? AND status = 4 ORDER BY started_at, id LIMIT 1;
 
 -- name: newest_running
 -- serves: jobs_running
-SELECT started_at FROM jobs INDEXED BY jobs_running WHERE worker = ? AND status = 3 ORDER BY started_at DESC LIMIT 1;
+SELECT started_at FROM jobs INDEXED BY jobs_running WHERE worker = ? AND status = 4 ORDER BY started_at DESC LIMIT 1;
 
 -- name: served_pools
 -- serves: instances (namespace, name)
@@ -289,9 +347,9 @@ SELECT lost FROM instances WHERE no = ?;
 -- name: held_jobs
 -- The running jobs among these ids, each with its place in the list.
 -- serves: jobs_by_id
-SELECT ids.key, jobs.seq, jobs.fence, jobs.pool, jobs.worker, jobs.started_at, jobs.cancelling, jobs.key
+SELECT ids.key, jobs.seq, jobs.fence, jobs.pool, jobs.worker, jobs.started_at, jobs.cancelling, jobs.key, jobs.flow
 FROM json_each(?2) AS ids CROSS JOIN jobs
-WHERE jobs.namespace = ?1 AND jobs.id = ids.value AND jobs.status = 3;
+WHERE jobs.namespace = ?1 AND jobs.id = ids.value AND jobs.status = 4;
 
 -- name: end_jobs
 -- serves: jobs (rowid)
@@ -307,8 +365,8 @@ FROM ended WHERE jobs.seq = ended.seq;
 -- serves: jobs (rowid)
 UPDATE jobs SET
     status = ?1, cancelling = 0, run_at = ?2, rank = ?2 - head_start, attempt = ?3, crashes = ?4, ended_at = ?5,
-    keep_until = NULL, result = ?6, error = ?7, parked = ?8
-WHERE seq = ?9;
+    keep_until = NULL, result = ?6, error = ?7, parked = ?8, wait = ?9
+WHERE seq = ?10;
 
 -- name: add_result
 INSERT OR REPLACE INTO results (job, body) VALUES (?, ?);
@@ -322,24 +380,99 @@ INSERT INTO attempts (job, body) VALUES (?, ?);
 
 -- name: note_progress
 -- serves: jobs_by_id
-UPDATE jobs SET progress = ? WHERE namespace = ? AND id = ? AND fence = ? AND status = 3;
+UPDATE jobs SET progress = ? WHERE namespace = ? AND id = ? AND fence = ? AND status = 4;
+
+-- ── flows and durable functions ─────────────────────────────────────────────────────────────────────────────────────
+
+-- name: any_needs
+-- serves: needs (all: only whether there is one)
+SELECT EXISTS (SELECT 1 FROM needs);
+
+-- name: add_need
+INSERT OR REPLACE INTO needs (job, needed, namespace, whatever) VALUES {(?, ?, ?, ?)};
+
+-- name: needs_of_ids
+-- The jobs that wait for these, each with its need.
+-- serves: needs_of_id
+SELECT needs.needed, needs.job, needs.whatever FROM json_each(?2) AS ids CROSS JOIN needs INDEXED BY needs_of_id
+WHERE needs.namespace = ?1 AND needs.needed = ids.value;
+
+-- name: is_needed
+-- serves: needs_of_id
+SELECT 1 FROM needs INDEXED BY needs_of_id WHERE namespace = ? AND needed = ? LIMIT 1;
+
+-- name: has_needs
+-- serves: needs (job, needed)
+SELECT 1 FROM needs WHERE job = ? LIMIT 1;
+
+-- name: meet_need
+-- serves: needs (job, needed)
+DELETE FROM needs WHERE job = ? AND needed = ?;
+
+-- name: jobs_to_release
+-- Those of the jobs that wait and need nothing else.
+-- serves: jobs (rowid), needs (job, needed)
+SELECT jobs.seq, jobs.pool, jobs.worker, jobs.key, CAST(jobs.run_at AS REAL), jobs.flow
+FROM json_each(?) AS met CROSS JOIN jobs
+WHERE jobs.seq = met.value AND jobs.status = 2 AND NOT EXISTS (SELECT 1 FROM needs WHERE needs.job = jobs.seq);
+
+-- name: release_job
+-- serves: jobs (rowid)
+UPDATE jobs SET status = ?1, run_at = ?2, rank = ?2 - head_start, parked = ?3 WHERE seq = ?4;
+
+-- name: statuses_of_ids
+-- serves: jobs_by_id
+SELECT jobs.id, jobs.status FROM json_each(?2) AS ids CROSS JOIN jobs
+WHERE jobs.namespace = ?1 AND jobs.id = ids.value;
+
+-- name: results_of_ids
+-- serves: jobs_by_id, results (rowid)
+SELECT jobs.id, CAST(coalesce(jobs.result, results.body) AS BLOB)
+FROM json_each(?2) AS ids CROSS JOIN jobs LEFT JOIN results ON results.job = jobs.seq
+WHERE jobs.namespace = ?1 AND jobs.id = ids.value;
+
+-- name: held_job
+-- A running job, and how many steps it has.
+-- serves: jobs_by_id, steps_by_job
+SELECT seq, (SELECT coalesce(max(number), 0) FROM steps WHERE job = seq)
+FROM jobs WHERE namespace = ? AND id = ? AND fence = ? AND status = 4;
+
+-- name: add_step
+INSERT INTO steps (job, number, body) VALUES (?, ?, ?);
+
+-- name: job_to_signal
+-- serves: jobs_by_id, signals_by_job
+SELECT seq, status, pool, worker, key, flow, wait, (SELECT coalesce(max(number), 0) FROM signals WHERE job = seq)
+FROM jobs WHERE namespace = ? AND id = ?;
+
+-- name: add_signal
+INSERT INTO signals (job, number, name, body) VALUES (?, ?, ?, ?);
+
+-- name: signal_names
+-- serves: signals_by_job
+SELECT name FROM signals WHERE job = ?;
 
 -- ── leader ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 -- name: due_jobs
 -- serves: jobs_due
-SELECT seq, status, pool, worker, key FROM jobs INDEXED BY jobs_due
+SELECT seq, status, pool, worker, key, flow FROM jobs INDEXED BY jobs_due
 WHERE namespace = ? AND status <= 1 AND run_at <= ? ORDER BY run_at, id LIMIT ?;
 
 -- name: queue_job
 -- serves: jobs (rowid)
-UPDATE jobs SET status = 2, parked = ? WHERE seq = ?;
+UPDATE jobs SET status = 3, parked = ? WHERE seq = ?;
+
+-- name: expired_jobs
+-- serves: jobs_expiring
+SELECT id, worker FROM jobs INDEXED BY jobs_expiring
+WHERE namespace = ? AND expires_at IS NOT NULL AND status <= 3 AND expires_at <= ? ORDER BY expires_at, id LIMIT ?;
 
 -- name: orphans
 -- Jobs whose holder has no lease now. An instance that claimed without ever beating has none.
 -- serves: jobs_running, whole: as many as run at this moment
 SELECT seq, holder FROM jobs INDEXED BY jobs_running
-WHERE status = 3 AND holder IN (
+WHERE status = 4 AND holder IN (
     SELECT no FROM instances WHERE namespace = ? AND (beat IS NULL OR expires_at <= ?) AND no <> ?
 )
 ORDER BY started_at, id LIMIT ?;
@@ -366,7 +499,7 @@ UPDATE instances SET beat = NULL, expires_at = NULL, seen_at = ? WHERE no = ?;
 
 -- name: holds_any
 -- serves: jobs_running, whole
-SELECT 1 FROM jobs INDEXED BY jobs_running WHERE status = 3 AND holder = ? LIMIT 1;
+SELECT 1 FROM jobs INDEXED BY jobs_running WHERE status = 4 AND holder = ? LIMIT 1;
 
 -- name: drop_instances
 -- serves: instances (namespace, name)
@@ -374,8 +507,12 @@ DELETE FROM instances WHERE namespace = ? AND beat IS NULL AND seen_at < ?;
 
 -- name: disposable_jobs
 -- serves: jobs_disposable
-SELECT seq, pool, worker, status FROM jobs INDEXED BY jobs_disposable
-WHERE namespace = ? AND status >= 4 AND keep_until IS NOT NULL AND keep_until <= ? ORDER BY keep_until LIMIT ?;
+SELECT seq, pool, worker, status, flow FROM jobs INDEXED BY jobs_disposable
+WHERE namespace = ? AND status >= 5 AND keep_until IS NOT NULL AND keep_until <= ? ORDER BY keep_until LIMIT ?;
+
+-- name: put_off
+-- serves: jobs (rowid)
+UPDATE jobs SET keep_until = ? WHERE seq = ?;
 
 -- name: delete_jobs
 -- serves: jobs (rowid)
@@ -392,6 +529,30 @@ DELETE FROM results WHERE job IN (SELECT value FROM json_each(?));
 -- name: delete_attempts
 -- serves: attempts_by_job
 DELETE FROM attempts WHERE job IN (SELECT value FROM json_each(?));
+
+-- name: delete_needs
+-- serves: needs (job, needed)
+DELETE FROM needs WHERE job IN (SELECT value FROM json_each(?));
+
+-- name: delete_tags
+-- serves: tags_by_job
+DELETE FROM tags WHERE job IN (SELECT value FROM json_each(?));
+
+-- name: delete_steps
+-- serves: steps_by_job
+DELETE FROM steps WHERE job IN (SELECT value FROM json_each(?));
+
+-- name: delete_signals
+-- serves: signals_by_job
+DELETE FROM signals WHERE job IN (SELECT value FROM json_each(?));
+
+-- name: parts_in_use
+-- Which tables have rows at all.
+-- serves: payloads (all: only whether there is one)
+SELECT
+    EXISTS (SELECT 1 FROM payloads), EXISTS (SELECT 1 FROM results), EXISTS (SELECT 1 FROM attempts),
+    EXISTS (SELECT 1 FROM needs), EXISTS (SELECT 1 FROM tags), EXISTS (SELECT 1 FROM steps),
+    EXISTS (SELECT 1 FROM signals);
 
 -- name: delete_events
 -- serves: events (namespace, seq), events_kind
@@ -412,7 +573,7 @@ UPDATE instances SET pool = ?, beat = ?, expires_at = ?, last_beat_at = ?, seen_
 -- name: cancel_orders
 -- serves: cancels (all of them: few), jobs (rowid)
 SELECT jobs.id, jobs.fence, jobs.holder FROM cancels CROSS JOIN jobs
-WHERE jobs.seq = cancels.job AND jobs.status = 3 ORDER BY jobs.id;
+WHERE jobs.seq = cancels.job AND jobs.status = 4 ORDER BY jobs.id;
 
 -- name: all_instances
 -- serves: instances (namespace, name)
@@ -454,16 +615,16 @@ UPDATE docs SET version = version + 1, body = ? WHERE namespace = ? AND kind = ?
 
 -- name: jobs_to_replace
 -- serves: jobs_by_id
-SELECT jobs.seq, jobs.pool, jobs.worker, jobs.status, jobs.key
+SELECT jobs.seq, jobs.pool, jobs.worker, jobs.status, jobs.flow, jobs.key
 FROM json_each(?2) AS ids CROSS JOIN jobs WHERE jobs.namespace = ?1 AND jobs.id = ids.value;
 
 -- name: restore_job
 INSERT INTO jobs (
     seq, namespace, id, pool, worker, status, parked, rank, run_at, head_start, created_at, priority, key_limit,
     attempt, crashes, fence, holder, started_at, ended_at, keep_until, cause, unique_key, key, trace, payload, result,
-    error, progress
+    error, progress, expires_at, flow, wait, options, tags
 )
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING;
 
 -- name: forget_silent
@@ -486,6 +647,19 @@ SELECT records.* FROM json_each(?) AS seqs CROSS JOIN records WHERE records.seq 
 -- serves: attempts_by_job
 SELECT job, body FROM json_each(?) AS seqs CROSS JOIN attempts WHERE attempts.job = seqs.value ORDER BY attempts.no;
 
+-- name: needs_of_jobs
+-- serves: needs (job, needed)
+SELECT job, needed, whatever FROM json_each(?) AS seqs CROSS JOIN needs WHERE needs.job = seqs.value
+ORDER BY needs.needed;
+
+-- name: steps_of_jobs
+-- serves: steps_by_job
+SELECT job, body FROM json_each(?) AS seqs CROSS JOIN steps WHERE steps.job = seqs.value ORDER BY steps.number;
+
+-- name: signals_of_jobs
+-- serves: signals_by_job
+SELECT job, body FROM json_each(?) AS seqs CROSS JOIN signals WHERE signals.job = seqs.value ORDER BY signals.number;
+
 -- name: place_of_id
 -- serves: jobs_by_id
 SELECT created_at, id FROM jobs WHERE namespace = ? AND id = ?;
@@ -495,35 +669,46 @@ SELECT created_at, id FROM jobs WHERE namespace = ? AND id = ?;
 SELECT created_at, id, seq FROM jobs INDEXED BY jobs_newest
 WHERE worker = :worker AND {wanted} ORDER BY created_at DESC, id DESC LIMIT :limit;
 
+-- name: find_by_flow
+-- serves: jobs_of_flow
+SELECT created_at, id, seq FROM jobs INDEXED BY jobs_of_flow
+WHERE flow = :flow AND flow IS NOT NULL AND {wanted} ORDER BY created_at DESC, id DESC LIMIT :limit;
+
+-- name: find_by_tag
+-- serves: tags (namespace, tag, created_at, id), jobs (rowid)
+SELECT tags.created_at, tags.id, tags.job FROM tags CROSS JOIN jobs
+WHERE tags.namespace = :namespace AND tags.tag = :tag AND jobs.seq = tags.job AND {wanted}
+ORDER BY tags.created_at DESC, tags.id DESC LIMIT :limit;
+
 -- name: find_unusual
 -- serves: jobs_unusual
 SELECT created_at, id, seq FROM jobs INDEXED BY jobs_unusual
-WHERE namespace = :namespace AND status = :status AND (status <= 1 OR status >= 5) AND {wanted}
+WHERE namespace = :namespace AND status = :status AND (status <= 2 OR status >= 6) AND {wanted}
 ORDER BY created_at DESC, id DESC LIMIT :limit;
 
 -- name: newest_dead
 -- serves: jobs_unusual
 SELECT jobs.id, workers.name, jobs.error, jobs.created_at, jobs.ended_at
 FROM jobs INDEXED BY jobs_unusual LEFT JOIN workers ON workers.no = jobs.worker
-WHERE jobs.namespace = ?1 AND jobs.status = 5 AND (jobs.status <= 1 OR jobs.status >= 5)
+WHERE jobs.namespace = ?1 AND jobs.status = 6 AND (jobs.status <= 2 OR jobs.status >= 6)
     AND (jobs.created_at, jobs.id) < (?2, ?3)
 ORDER BY jobs.created_at DESC, jobs.id DESC LIMIT ?4;
 
 -- name: find_running
 -- serves: jobs_running
 SELECT created_at, id, seq FROM jobs INDEXED BY jobs_running
-WHERE worker = :worker AND status = 3 AND {wanted} ORDER BY created_at DESC, id DESC LIMIT :limit;
+WHERE worker = :worker AND status = 4 AND {wanted} ORDER BY created_at DESC, id DESC LIMIT :limit;
 
 -- name: find_ready
 -- serves: jobs_ready
 SELECT created_at, id, seq FROM jobs INDEXED BY jobs_ready
-WHERE pool = :lane_pool AND worker = :worker AND status = 2 AND parked = 0 AND {wanted}
+WHERE pool = :lane_pool AND worker = :worker AND status = 3 AND parked = 0 AND {wanted}
 ORDER BY created_at DESC, id DESC LIMIT :limit;
 
 -- name: find_parked
 -- serves: jobs_by_key
 SELECT created_at, id, seq FROM jobs INDEXED BY jobs_by_key
-WHERE worker = :worker AND key IS NOT NULL AND status = 2 AND parked = 1 AND {wanted}
+WHERE worker = :worker AND key IS NOT NULL AND status = 3 AND parked = 1 AND {wanted}
 ORDER BY created_at DESC, id DESC LIMIT :limit;
 
 -- name: find_ids
@@ -534,7 +719,9 @@ ORDER BY created_at DESC, jobs.id DESC LIMIT :limit;
 
 -- name: jobs_to_amend
 -- serves: jobs_by_id
-SELECT jobs.id, jobs.seq, jobs.status, jobs.pool, jobs.worker, jobs.key, jobs.unique_key, jobs.head_start, jobs.cause
+SELECT
+    jobs.id, jobs.seq, jobs.status, jobs.pool, jobs.worker, jobs.key, jobs.unique_key, jobs.head_start, jobs.cause,
+    jobs.flow
 FROM json_each(?2) AS ids CROSS JOIN jobs WHERE jobs.namespace = ?1 AND jobs.id = ids.value;
 
 -- name: ask_cancel
@@ -550,13 +737,13 @@ DELETE FROM cancels WHERE job = ?;
 
 -- name: cancel_job
 -- serves: jobs (rowid)
-UPDATE jobs SET status = 6, parked = 0, ended_at = ?, error = ?, keep_until = ? WHERE seq = ?;
+UPDATE jobs SET status = 7, parked = 0, ended_at = ?, error = ?, keep_until = ?, wait = NULL WHERE seq = ?;
 
 -- name: requeue_job
 -- serves: jobs (rowid)
 UPDATE jobs SET
     status = ?, parked = ?, run_at = ?, rank = ?, key = ?, attempt = 0, crashes = 0, ended_at = NULL,
-    keep_until = NULL, result = NULL, progress = NULL
+    keep_until = NULL, result = NULL, progress = NULL, expires_at = NULL, wait = NULL
 WHERE seq = ?;
 
 -- name: change_payload
@@ -575,6 +762,14 @@ UPDATE jobs SET error = ?, progress = ? WHERE seq = ?;
 -- serves: attempts_by_job
 UPDATE attempts SET body = ? WHERE job = ? AND body = ?;
 
+-- name: change_step
+-- serves: steps_by_job
+UPDATE steps SET body = ? WHERE job = ? AND number = ?;
+
+-- name: change_signal
+-- serves: signals_by_job
+UPDATE signals SET body = ? WHERE job = ? AND number = ?;
+
 -- name: drop_payload
 -- serves: payloads (rowid)
 DELETE FROM payloads WHERE job = ?;
@@ -583,7 +778,7 @@ DELETE FROM payloads WHERE job = ?;
 -- Makes the job dead, and gives every column a type that can be read again.
 -- serves: jobs (rowid)
 UPDATE jobs SET
-    status = 5, parked = 0, cancelling = 0, error = ?, ended_at = ?, keep_until = NULL, progress = NULL,
+    status = 6, parked = 0, cancelling = 0, error = ?, ended_at = ?, keep_until = NULL, progress = NULL,
     rank = CAST(rank AS REAL), run_at = CAST(run_at AS REAL), head_start = CAST(head_start AS REAL),
     created_at = CAST(created_at AS REAL), started_at = CAST(started_at AS REAL),
     priority = CASE WHEN priority IN (0, 1, 2, 3) THEN priority ELSE 1 END,
@@ -591,12 +786,14 @@ UPDATE jobs SET
     fence = CAST(fence AS INTEGER), holder = CAST(holder AS INTEGER), cause = CAST(cause AS TEXT),
     unique_key = CAST(unique_key AS TEXT), key = CAST(key AS TEXT), trace = CAST(trace AS TEXT),
     payload = coalesce(CAST(payload AS BLOB), CASE WHEN seq NOT IN (SELECT job FROM payloads) THEN x'' END),
-    result = CAST(result AS BLOB)
+    result = CAST(result AS BLOB), expires_at = CAST(expires_at AS REAL), wait = NULL,
+    options = CAST(options AS BLOB), flow = (SELECT no FROM flows WHERE no = jobs.flow),
+    tags = CASE WHEN tags IS NOT NULL THEN (SELECT json_group_array(tag) FROM tags WHERE tags.job = jobs.seq) END
 WHERE seq = ?;
 
 -- name: job_to_bury
 -- serves: jobs (rowid)
-SELECT status, pool, worker, key FROM jobs WHERE seq = ?;
+SELECT id, status, pool, worker, flow, key FROM jobs WHERE seq = ?;
 
 -- name: last_event
 -- serves: events (namespace, seq)
@@ -622,7 +819,7 @@ WHERE namespace = ? AND (
     OR EXISTS (
         SELECT 1 FROM lanes
         WHERE lanes.worker = workers.no
-            AND scheduled + retrying + queued + processing + lanes.completed + dead + cancelled > 0
+            AND scheduled + retrying + waiting + queued + processing + lanes.completed + dead + cancelled > 0
     )
 );
 

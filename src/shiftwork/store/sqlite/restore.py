@@ -6,11 +6,13 @@ from typing import Any
 from msgspec import msgpack
 
 from shiftwork.core.admission import neighbours
+from shiftwork.core.expiry import expiry
 from shiftwork.core.model import JobRecord, PoolStats, WorkerState
-from shiftwork.core.statuses import COMPLETED, NUMBERS, QUEUED
-from shiftwork.store.sqlite import jobs as table
-from shiftwork.store.sqlite import keys
+from shiftwork.core.statuses import COMPLETED, FAILED, NUMBERS, QUEUED
+from shiftwork.store.sqlite import flows, keys
 from shiftwork.store.sqlite.claim import stir, stir_all
+from shiftwork.store.sqlite.due import due_before, ring_if_sooner
+from shiftwork.store.sqlite.jobs import INLINE_BYTES, delete
 from shiftwork.store.sqlite.people import stats
 from shiftwork.store.sqlite.session import ADDED, FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, SqliteSession, as_list
 
@@ -18,11 +20,13 @@ from shiftwork.store.sqlite.session import ADDED, FAILURES, RUN_SECONDS, SUCCEED
 def restore(session: SqliteSession, jobs: Sequence[JobRecord], now: float) -> None:
     """Keep these jobs as they are, in place of any with their ids."""
     groups = _make_room(session, jobs)
-    due = table.due_before(session, (NUMBERS[job.status] for job in jobs))
+    expiring = any(expiry(job) is not None for job in jobs)
+    due = due_before(session, [NUMBERS[job.status] for job in jobs], expiring=expiring)
     kept = [job for job in jobs if _write(session, job, now)]
     groups |= {(session.workers.number(job.worker), job.key) for job in kept if job.key is not None}
     keys.repark(session, groups)
-    table.ring_if_sooner(session, (job.run_at for job in kept if NUMBERS[job.status] < QUEUED), due)
+    ring_if_sooner(session, [job.run_at for job in kept if NUMBERS[job.status] <= FAILED], due)
+    ring_if_sooner(session, [at for job in kept if (at := expiry(job)) is not None], due)
     _ring(session, kept)
 
 
@@ -31,27 +35,39 @@ def _make_room(session: SqliteSession, jobs: Sequence[JobRecord]) -> set[tuple[i
     ids = as_list({job.id for job in jobs})
     rows = session.run("jobs_to_replace", (session.namespace, ids)).fetchall()
     if rows:
-        table.delete(session, ((seq, pool, worker, status) for seq, pool, worker, status, _ in rows))
-        session.run_many("drop_cancel", [(seq,) for seq, _, _, _, _ in rows])
-    return {(worker, key) for _, _, worker, _, key in rows if key is not None}
+        delete(session, [(seq, pool, worker, status, flow) for seq, pool, worker, status, flow, _ in rows])
+        session.run_many("drop_cancel", [(seq,) for seq, *_ in rows])
+    return {(worker, key) for _, _, worker, _, _, key in rows if key is not None}
 
 
 def _write(session: SqliteSession, job: JobRecord, now: float) -> bool:
     """Write a job. False if another live job has its unique key."""
     seq = session.next_seqs(1)
-    if not session.run("restore_job", _row(session, seq, job, now)).rowcount:
+    flow = flows.numbers_of(session, [job.flow]).get(job.flow)
+    if not session.run("restore_job", _row(session, seq, job, flow, now)).rowcount:
         return False
-    if len(job.payload) > table.INLINE_BYTES:
+    if len(job.payload) > INLINE_BYTES:
         session.run("add_payload", (seq, job.payload))
-    if job.result is not None and len(job.result) > table.INLINE_BYTES:
+    if job.result is not None and len(job.result) > INLINE_BYTES:
         session.run("add_result", (seq, job.result))
-    session.run_many("add_attempt", [(seq, msgpack.encode(attempt)) for attempt in job.attempts])
+    _write_parts(session, seq, job)
+    if flow is not None:
+        flows.begin(session, flow, job.created_at)
     pool, worker = session.pools.number(job.pool), session.workers.number(job.worker)
-    session.count(pool, worker, NUMBERS[job.status])
+    session.count(pool, worker, flow, NUMBERS[job.status])
     return True
 
 
-def _row(session: SqliteSession, seq: int, job: JobRecord, now: float) -> tuple[Any, ...]:
+def _write_parts(session: SqliteSession, seq: int, job: JobRecord) -> None:
+    session.run_many("add_attempt", [(seq, msgpack.encode(attempt)) for attempt in job.attempts])
+    session.run_many("add_step", [(seq, step.number, msgpack.encode(step)) for step in job.steps])
+    signals = enumerate(job.signals, 1)
+    session.run_many("add_signal", [(seq, number, signal.name, msgpack.encode(signal)) for number, signal in signals])
+    session.run_many("add_tag", [(session.namespace, tag, job.created_at, job.id, seq) for tag in job.tags])
+    flows.need_all(session, {(seq, need.id): need.whatever for need in job.unmet})
+
+
+def _row(session: SqliteSession, seq: int, job: JobRecord, flow: int | None, now: float) -> tuple[Any, ...]:
     status = NUMBERS[job.status]
     return (
         seq,
@@ -78,10 +94,15 @@ def _row(session: SqliteSession, seq: int, job: JobRecord, now: float) -> tuple[
         job.unique_key,
         job.key,
         job.trace,
-        job.payload if len(job.payload) <= table.INLINE_BYTES else None,
-        job.result if job.result is not None and len(job.result) <= table.INLINE_BYTES else None,
+        job.payload if len(job.payload) <= INLINE_BYTES else None,
+        job.result if job.result is not None and len(job.result) <= INLINE_BYTES else None,
         job.error,
         None if job.progress is None else msgpack.encode(job.progress),
+        job.expires_at,
+        flow,
+        None if job.wait is None else msgpack.encode(job.wait),
+        job.options,
+        as_list(job.tags) if job.tags else None,
     )
 
 

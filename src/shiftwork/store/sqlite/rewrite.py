@@ -6,7 +6,8 @@ from msgspec import msgpack
 
 from shiftwork.core.model import JobRecord, Rewrite
 from shiftwork.core.rewriting import is_written, rewritten
-from shiftwork.store.sqlite.jobs import INLINE_BYTES, Unreadable, read_rows, records, replace_payload
+from shiftwork.store.sqlite.jobs import replace_payload, replace_result
+from shiftwork.store.sqlite.records import Unreadable, read_rows, records
 from shiftwork.store.sqlite.session import SqliteSession, as_list
 
 
@@ -31,13 +32,15 @@ def _write(session: SqliteSession, seq: int, before: JobRecord, after: JobRecord
     if after.payload != before.payload:
         replace_payload(session, seq, after.payload)
     if after.result is not None and after.result != before.result:
-        small = len(after.result) <= INLINE_BYTES
-        session.run("change_result", (after.result if small else None, seq))
-        session.run("drop_result", (seq,))
-        if not small:
-            session.run("add_result", (seq, after.result))
+        replace_result(session, seq, after.result)
     progress = None if after.progress is None else msgpack.encode(after.progress)
     session.run("change_texts", (after.error, progress, seq))
     for was, attempt in zip(before.attempts, after.attempts, strict=True):
         if attempt != was:
             session.run("change_attempt", (msgpack.encode(attempt), seq, msgpack.encode(was)))
+    for step, other in zip(before.steps, after.steps, strict=True):
+        if other != step:
+            session.run("change_step", (msgpack.encode(other), seq, step.number))
+    for number, (signal, said) in enumerate(zip(before.signals, after.signals, strict=True), 1):
+        if said != signal:
+            session.run("change_signal", (msgpack.encode(said), seq, number))

@@ -7,20 +7,25 @@
 --   namespaces ─┬─▶ pools ────┐
 --               ├─▶ workers ──┼─▶ lanes   per pool and worker: how many jobs, by status, and what only grows. Updated
 --               │   (state)   │           with every change, in the same transaction, so no statement counts jobs
---               │             └─▶ jobs ─┬─▶ payloads   only those above 1 KiB: claim and finish rewrite the job's row
---               │                       ├─▶ results    only those above 1 KiB
+--               ├─▶ flows ────┴─▶ jobs ─┬─▶ payloads   only those above 1 KiB: claim and finish rewrite the job's row
+--               │   (counts)            ├─▶ results    only those above 1 KiB
 --               │                       ├─▶ attempts   those that did not succeed
---               │                       └─▶ cancels    running jobs that a person cancelled
+--               │                       ├─▶ cancels    running jobs that a person cancelled
+--               │                       ├─▶ needs      unmet ones, by the id of the needed job, which may not exist yet
+--               │                       ├─▶ tags       to find jobs by; jobs.tags has them in order
+--               │                       └─▶ steps, signals   of durable functions
 --               ├─▶ instances   leases; jobs.holder refers to them. Lost ones stay, so that they stay lost
 --               ├─▶ places      names held until a time
 --               ├─▶ docs        small records by compare-and-set
 --               └─▶ events
 --
--- jobs.status is a number of shiftwork.core.statuses. Its order lets a plain comparison say "live" (<= 3), "waits for
--- its time" (<= 1) and "ended" (>= 4). An IN (…) in an index condition would cost a temporary table for each row
+-- A plain job has no row in needs, tags, steps, signals and flows, and NULL in the columns that belong to them.
+--
+-- jobs.status is a number of shiftwork.core.statuses. Its order lets a plain comparison say "live" (<= 4), "waits for
+-- its time" (<= 1) and "ended" (>= 5). An IN (…) in an index condition would cost a temporary table for each row
 -- written.
 --
---   0 scheduled   1 failed   2 queued   3 processing   4 completed   5 dead   6 cancelled
+--   0 scheduled   1 failed   2 waiting   3 queued   4 processing   5 completed   6 dead   7 cancelled
 
 CREATE TABLE store (
     one     INTEGER PRIMARY KEY CHECK (one = 1),
@@ -78,6 +83,7 @@ CREATE TABLE lanes (
     worker      INTEGER NOT NULL,
     scheduled   INTEGER NOT NULL,
     retrying    INTEGER NOT NULL,
+    waiting     INTEGER NOT NULL,
     queued      INTEGER NOT NULL,
     processing  INTEGER NOT NULL,
     completed   INTEGER NOT NULL,
@@ -100,6 +106,25 @@ CREATE TABLE marks (   -- counts of ended runs, which only grow
 ) WITHOUT ROWID;
 
 CREATE INDEX lanes_by_worker ON lanes (worker);
+
+CREATE TABLE flows (
+    no         INTEGER PRIMARY KEY,
+    namespace  INTEGER NOT NULL,
+    name       TEXT NOT NULL,
+    created_at REAL NOT NULL DEFAULT 9e99,   -- not yet
+    scheduled  INTEGER NOT NULL DEFAULT 0,
+    retrying   INTEGER NOT NULL DEFAULT 0,
+    waiting    INTEGER NOT NULL DEFAULT 0,
+    queued     INTEGER NOT NULL DEFAULT 0,
+    processing INTEGER NOT NULL DEFAULT 0,
+    completed  INTEGER NOT NULL DEFAULT 0,
+    dead       INTEGER NOT NULL DEFAULT 0,
+    cancelled  INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (namespace, name)
+);
+
+-- The newest flows, for people.
+CREATE INDEX flows_newest ON flows (namespace, created_at, name);
 
 CREATE TABLE jobs (
     seq        INTEGER PRIMARY KEY,
@@ -130,39 +155,50 @@ CREATE TABLE jobs (
     payload    BLOB,
     result     BLOB,
     error      TEXT,
-    progress   BLOB
+    progress   BLOB,
+    expires_at REAL,
+    flow       INTEGER,
+    wait       BLOB,
+    options    BLOB,
+    tags       TEXT      -- a JSON array
 );
 
 -- The job with an id.
 CREATE UNIQUE INDEX jobs_by_id ON jobs (namespace, id);
 
 -- The jobs that could start now. Parked, scheduled, running and ended jobs are not in it, however many there are.
-CREATE INDEX jobs_ready ON jobs (pool, worker, rank, id) WHERE status = 2 AND parked = 0;
+CREATE INDEX jobs_ready ON jobs (pool, worker, rank, id) WHERE status = 3 AND parked = 0;
 
 -- The same jobs in the order of their pool, whatever the number of workers. Claims read it as far as nothing holds its
 -- jobs back.
-CREATE INDEX jobs_next ON jobs (pool, rank, id, worker) WHERE status = 2 AND parked = 0;
+CREATE INDEX jobs_next ON jobs (pool, rank, id, worker) WHERE status = 3 AND parked = 0;
 
 -- The running jobs, by start, with their holders.
-CREATE INDEX jobs_running ON jobs (worker, started_at, holder) WHERE status = 3;
+CREATE INDEX jobs_running ON jobs (worker, started_at, holder) WHERE status = 4;
 
 -- The jobs that wait for their time.
 CREATE INDEX jobs_due ON jobs (namespace, run_at, id) WHERE status <= 1;
 
+-- The jobs that will be cancelled if nothing starts them in time.
+CREATE INDEX jobs_expiring ON jobs (namespace, expires_at, id) WHERE expires_at IS NOT NULL AND status <= 3;
+
 -- The live job with a unique key. It also prevents a second one.
-CREATE UNIQUE INDEX jobs_unique ON jobs (worker, unique_key) WHERE unique_key IS NOT NULL AND status <= 3;
+CREATE UNIQUE INDEX jobs_unique ON jobs (worker, unique_key) WHERE unique_key IS NOT NULL AND status <= 4;
 
 -- The jobs that share a concurrency key: free ones (parked = 0) before parked ones, each by rank.
 CREATE INDEX jobs_by_key ON jobs (worker, status, key, parked, rank, id) WHERE key IS NOT NULL;
 
 -- The jobs that may be deleted.
-CREATE INDEX jobs_disposable ON jobs (namespace, keep_until) WHERE status >= 4 AND keep_until IS NOT NULL;
+CREATE INDEX jobs_disposable ON jobs (namespace, keep_until) WHERE status >= 5 AND keep_until IS NOT NULL;
 
 -- The newest jobs of a worker, for people.
 CREATE INDEX jobs_newest ON jobs (worker, created_at, id);
 
 -- The newest jobs of a status that few jobs are in, for people. The statuses of the hot path are not in it.
-CREATE INDEX jobs_unusual ON jobs (namespace, status, created_at, id) WHERE status <= 1 OR status >= 5;
+CREATE INDEX jobs_unusual ON jobs (namespace, status, created_at, id) WHERE status <= 2 OR status >= 6;
+
+-- The jobs of a flow, for people.
+CREATE INDEX jobs_of_flow ON jobs (flow, created_at, id) WHERE flow IS NOT NULL;
 
 CREATE TABLE payloads (
     job  INTEGER PRIMARY KEY,
@@ -185,6 +221,48 @@ CREATE INDEX attempts_by_job ON attempts (job, no);
 CREATE TABLE cancels (
     job INTEGER PRIMARY KEY
 );
+
+CREATE TABLE needs (
+    job       INTEGER NOT NULL,
+    needed    TEXT NOT NULL,
+    namespace INTEGER NOT NULL,
+    whatever  INTEGER NOT NULL,
+    PRIMARY KEY (job, needed)
+) WITHOUT ROWID;
+
+-- The jobs that wait for a job.
+CREATE INDEX needs_of_id ON needs (namespace, needed, job, whatever);
+
+CREATE TABLE tags (
+    namespace  INTEGER NOT NULL,
+    tag        TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    id         TEXT NOT NULL,
+    job        INTEGER NOT NULL,
+    PRIMARY KEY (namespace, tag, created_at, id)
+) WITHOUT ROWID;
+
+CREATE INDEX tags_by_job ON tags (job);
+
+CREATE TABLE steps (
+    no     INTEGER PRIMARY KEY,
+    job    INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    body   BLOB NOT NULL
+);
+
+CREATE UNIQUE INDEX steps_by_job ON steps (job, number);
+
+CREATE TABLE signals (
+    no     INTEGER PRIMARY KEY,
+    job    INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    name   TEXT NOT NULL,
+    body   BLOB NOT NULL
+);
+
+-- The name is in it, because whether a job waits on is decided by the names alone.
+CREATE UNIQUE INDEX signals_by_job ON signals (job, number, name);
 
 CREATE TABLE instances (
     no           INTEGER PRIMARY KEY,
@@ -260,10 +338,16 @@ SELECT
     jobs.error,
     jobs.progress,
     jobs.trace,
-    jobs.keep_until
+    jobs.keep_until,
+    jobs.expires_at,
+    jobs.tags,
+    CASE WHEN jobs.flow IS NOT NULL THEN coalesce(flows.name, 0) END AS flow,   -- 0 is no text: a broken number
+    jobs.wait,
+    jobs.options
 FROM jobs
 LEFT JOIN workers ON workers.no = jobs.worker
 LEFT JOIN pools ON pools.no = jobs.pool
 LEFT JOIN instances ON instances.no = jobs.holder
 LEFT JOIN payloads ON payloads.job = jobs.seq
-LEFT JOIN results ON results.job = jobs.seq;
+LEFT JOIN results ON results.job = jobs.seq
+LEFT JOIN flows ON flows.no = jobs.flow;

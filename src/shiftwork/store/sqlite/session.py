@@ -122,8 +122,14 @@ class LaneCounts(NamedTuple):
     pool: int
     scheduled: int
     retrying: int
+    waiting: int
     queued: int
     processing: int
+
+    @property
+    def live(self) -> bool:
+        """Whether it has any live job."""
+        return bool(self.scheduled or self.retrying or self.waiting or self.queued or self.processing)
 
 
 class SqliteSession:
@@ -155,6 +161,9 @@ class SqliteSession:
         self._changed_states: set[int] = set()
         self._lanes: dict[tuple[int, int], list[float]] = {}
         self._marks: Counter[tuple[int, str]] = Counter()
+        self._flows: dict[int, list[int]] = {}
+        self.any_needs: bool | None = None
+        """Whether any job waits for another one; None if that has to be looked up."""
         self.lost: dict[int, bool] = {}
         """By instance: whether it is lost."""
 
@@ -216,6 +225,8 @@ class SqliteSession:
             for lane, counts in self._lanes.items():
                 self.cursor.execute(_MOVE_LANE, (*lane, *counts))
             self._lanes.clear()
+        if self._flows:
+            self._flush_flows()
         if self._marks:
             rows = [(pool, mark, by) for (pool, marks), by in self._marks.items() for mark in marks.split()]
             self.run_many("count_mark", rows)
@@ -223,6 +234,13 @@ class SqliteSession:
         if self._changed_states:
             self.run_many("write_state", [_state_row(number, self._states[number]) for number in self._changed_states])
             self._changed_states.clear()
+
+    def _flush_flows(self) -> None:
+        self.run_many("move_flow", [(*counts, flow) for flow, counts in self._flows.items()])
+        shrunk = [(flow,) for flow, counts in self._flows.items() if sum(counts) < 0 or not any(counts)]
+        if shrunk:
+            self.run_many("drop_empty_flow", shrunk)
+        self._flows.clear()
 
     def forget(self) -> None:
         """Forget everything, because the transaction was rolled back."""
@@ -316,23 +334,31 @@ class SqliteSession:
         """What to add to the counters of a lane: by the number of the status, then what only grows."""
         counts = self._lanes.get((pool, worker))
         if counts is None:
-            counts = self._lanes[pool, worker] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0]
+            counts = self._lanes[pool, worker] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0]
+        return counts
+
+    def flow(self, flow: int) -> list[int]:
+        """What to add to the counters of a flow, by the number of the status. A flow without jobs is deleted."""
+        counts = self._flows.get(flow)
+        if counts is None:
+            counts = self._flows[flow] = [0] * len(STATUSES)
         return counts
 
     def mark(self, pool: int, marks: str, by: int = 1) -> None:
         """Count these marks for a pool `by` times."""
         self._marks[pool, marks] += by
 
-    def count(self, pool: int, worker: int, status: Any, by: int = 1) -> None:
-        """Count `by` more jobs of this lane in this status. A status that does not exist is not counted."""
+    def count(self, pool: int, worker: int, flow: int | None, status: Any, by: int = 1) -> None:
+        """Count `by` more jobs of this lane and flow in this status. A status that does not exist is not counted."""
         if status in range(len(STATUSES)):
             self.lane(pool, worker)[status] += by
+            if flow is not None:
+                self.flow(flow)[status] += by
 
-    def move(self, pool: int, worker: int, *, out_of: int, into: int, n: int = 1) -> None:
-        """Count `n` jobs of this lane that went from one status to another."""
-        counts = self.lane(pool, worker)
-        counts[out_of] -= n
-        counts[into] += n
+    def move(self, pool: int, worker: int, flow: int | None, *, out_of: Any, into: int) -> None:
+        """Count a job of this lane and flow that went from one status to another."""
+        self.count(pool, worker, flow, out_of, -1)
+        self.count(pool, worker, flow, into)
 
     # ── topics ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.admission import Facts
 from shiftwork.core.health import Finding
+from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import (
     Added,
     Amended,
@@ -25,9 +26,11 @@ from shiftwork.core.model import (
     Doc,
     Event,
     Finished,
+    FlowRecord,
     InstanceRecord,
     JobFilter,
     JobRecord,
+    JobStatus,
     NewJob,
     Orders,
     Outcome,
@@ -40,18 +43,22 @@ from shiftwork.core.model import (
 from shiftwork.errors import CorruptStoreError, UnknownStoreError, nearest
 from shiftwork.store.protocol import Bell, Claims, Promoted
 from shiftwork.store.sqlite import doctor
+from shiftwork.store.sqlite.adding import add
 from shiftwork.store.sqlite.amend import amend
+from shiftwork.store.sqlite.burial import bury_unreadable
 from shiftwork.store.sqlite.claim import claim
 from shiftwork.store.sqlite.clock import FileClock
 from shiftwork.store.sqlite.docs import drop, hold, put, stored_docs, switch
+from shiftwork.store.sqlite.durable import keep_step, send
 from shiftwork.store.sqlite.facts import survey
 from shiftwork.store.sqlite.find import dead, find
 from shiftwork.store.sqlite.finish import finish, note
+from shiftwork.store.sqlite.flows import flows, results
 from shiftwork.store.sqlite.instances import beat, instances, leave
-from shiftwork.store.sqlite.jobs import Unreadable, add, bury_unreadable, get
 from shiftwork.store.sqlite.leader import promote, prune, reap
 from shiftwork.store.sqlite.open_file import OutdatedReaderError, replaced
 from shiftwork.store.sqlite.people import events, record, stats
+from shiftwork.store.sqlite.records import Unreadable, get
 from shiftwork.store.sqlite.restore import restore, take_over
 from shiftwork.store.sqlite.rewrite import rewrite
 from shiftwork.store.sqlite.session import SqliteSession
@@ -136,6 +143,20 @@ class SqliteStore:
 
     async def note(self, notes: Sequence[ProgressNote]) -> None:
         await self._write(partial(note, notes=notes))
+
+    # ── flows and durable functions ──────────────────────────────────────────────────────────────────────────────
+
+    async def results(self, ids: Sequence[str]) -> list[bytes | None]:
+        return await self._read(partial(results, ids=ids))
+
+    async def keep_step(self, id: str, fence: int, step: Step) -> bool:
+        return await self._write(partial(keep_step, id=id, fence=fence, step=step), quick=True)
+
+    async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
+        return await self._write(partial(send, id=id, signal=signal, now=now), quick=True)
+
+    async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
+        return await self._read(partial(flows, behind=behind, limit=limit))
 
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 

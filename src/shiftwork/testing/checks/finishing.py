@@ -116,7 +116,8 @@ async def check_a_stale_outcome_is_refused_and_changes_nothing(lab: Lab) -> None
 
 async def check_an_outcome_of_a_job_that_is_not_processing_is_refused(lab: Lab) -> None:
     store = lab.store
-    for status in JobStatus:
+    reached: list[JobStatus] = [status for status in JobStatus if status is not JobStatus.WAITING]
+    for status in reached:
         await add(store, job(f"{status}", "v"))
     for claimed in await claim(store, workers=["v"]):
         if claimed.id == "processing":
@@ -125,7 +126,7 @@ async def check_an_outcome_of_a_job_that_is_not_processing_is_refused(lab: Lab) 
         run_at = NOW if claimed.id == "queued" else LATER
         await finish(store, outcome(claimed, status, run_at=run_at))
         await _changes_nothing(store, failed(claimed, disable_after=1))
-    equal(await statuses(store, *JobStatus), [*JobStatus], "the statuses")
+    equal(await statuses(store, *reached), reached, "the statuses")
 
 
 async def check_an_outcome_of_no_job_is_refused(lab: Lab) -> None:

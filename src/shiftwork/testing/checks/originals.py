@@ -12,6 +12,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from shiftwork.core.amending import amended
+from shiftwork.core.job_parts import Need
 from shiftwork.core.landing import landed
 from shiftwork.core.model import (
     Amended,
@@ -173,15 +174,17 @@ CHANGES: Final[dict[str, Change]] = {
 async def _one_of_each(store: Store, about: str) -> dict[str, JobStatus]:
     """A job in every status, with a key and a unique key of its own. Those that have run have all that a run leaves."""
     ids = {f"{about}: {status}": status for status in STATUSES}
-    waiting = {JobStatus.SCHEDULED: LATER, JobStatus.QUEUED: NOW}
-    run = {id: status for id, status in ids.items() if status not in waiting}
+    unclaimed = {JobStatus.SCHEDULED: LATER, JobStatus.WAITING: NOW, JobStatus.QUEUED: NOW}
+    run = {id: status for id, status in ids.items() if status not in unclaimed}
     await add(store, *(_own(id) for id in run))
     for claimed in await claim(store, MANY):
         await store.note([ProgressNote(claimed.id, claimed.fence, Progress(1))])
         if run[claimed.id] is not JobStatus.PROCESSING:
             said = _end(claimed, run[claimed.id], run_at=LATER, result=b"r", keep_until=NOW + 500)
             await finish(store, said)
-    await add(store, *(_own(id, run_at=waiting[status]) for id, status in ids.items() if status in waiting))
+    needs = {JobStatus.WAITING: (Need(f"{about}: {JobStatus.PROCESSING}"),)}
+    rest = ((id, status) for id, status in ids.items() if status in unclaimed)
+    await add(store, *(_own(id, run_at=unclaimed[status], needs=needs.get(status, ())) for id, status in rest))
     equal([one.status for one in (await _records(store, list(ids))).values()], list(STATUSES), "one of each")
     return ids
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from shiftwork.core.job_parts import Need
 from shiftwork.core.model import (
     SECONDS_A_DAY,
     Amended,
@@ -42,19 +43,19 @@ from shiftwork.testing.lab import Lab
 
 LATER = NOW + 60
 ENDED = (JobStatus.COMPLETED, JobStatus.DEAD, JobStatus.CANCELLED)
-LIVE = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.PROCESSING, JobStatus.FAILED)
+LIVE = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.WAITING, JobStatus.PROCESSING, JobStatus.FAILED)
 
 
 async def one_of_each(store: Store) -> None:
     """A job in every status, named after it. Those that have run have crashed once and have a report."""
-    for status in ENDED + LIVE[2:]:
+    for status in ENDED + LIVE[3:]:
         await add(store, job(f"{status}", unique_key=f"u {status}"))
         claimed = await claim_one(store, f"{status}")
         await store.note([ProgressNote(claimed.id, claimed.fence, Progress(1))])
         if status is not JobStatus.PROCESSING:
             ended = outcome(claimed, status, run_at=LATER, crashes=1, error="e", result=b"r", report=report(claimed))
             await finish(store, ended)
-    await add(store, job("scheduled", run_at=LATER), job("queued"))
+    await add(store, job("scheduled", run_at=LATER), job("queued"), job("waiting", needs=(Need("processing"),)))
     equal(await statuses(store, *JobStatus), [*JobStatus], "one of each")
 
 
@@ -175,7 +176,7 @@ async def check_cancel(lab: Lab) -> None:
         [one.ok for one in await store.amend(["processing", "queued"], Cancel(), NOW)], [True, False], "cancelled again"
     )
     equal(await store.prune(10, NOW + 5 + SECONDS_A_DAY - 1), 0, "pruned within a day")
-    equal(await store.prune(10, NOW + 5 + SECONDS_A_DAY), 3, "pruned after a day")
+    equal(await store.prune(10, NOW + 5 + SECONDS_A_DAY), 4, "pruned after a day")
 
 
 async def check_requeue(lab: Lab) -> None:
@@ -258,11 +259,12 @@ async def check_stats_count_what_is_there(lab: Lab) -> None:
     await one_of_each(store)
     await add(store, job("k1", "v", key="k"), job("k2", "v", key="k"), job("q", "v", pool="q", run_at=NOW - 7))
     numbers = await (await lab.restart()).stats(NOW)
-    wanted = PoolStats(queued=3, scheduled=1, retrying=1, processing=1, dead=1, oldest_run_at=NOW)
-    grown = {"added": 9, "completed": 1, "failed": 2}
+    wanted = PoolStats(queued=3, waiting=1, scheduled=1, retrying=1, processing=1, dead=1, oldest_run_at=NOW)
+    grown = {"added": 10, "completed": 1, "failed": 2}
     equal(numbers.pools["p"], replace(wanted, **grown), "pool p")
     equal(numbers.pools["q"], PoolStats(queued=1, added=1, oldest_run_at=NOW - 7), "pool q")
-    here = WorkerStats(queued=1, scheduled=1, retrying=1, processing=1, dead=1, completed=1, failed=2, died=1)
+    now = WorkerStats(queued=1, waiting=1, scheduled=1, retrying=1, processing=1, dead=1)
+    here = replace(now, completed=1, failed=2, died=1)
     equal(numbers.workers["w"], here, "worker w")
     equal(numbers.workers["v"], WorkerStats(queued=3), "worker v")
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from shiftwork.core.breaker import BreakerState
+from shiftwork.core.job_parts import Need, Signal, Step, Wait
 from shiftwork.core.model import (
     Attempt,
     Doc,
@@ -52,6 +53,7 @@ def record(id: str, status: JobStatus = JobStatus.QUEUED, worker: str = "w", **m
         head_start=0.0,
         run_at=NOW - 60.0,
         created_at=NOW - 90.0,
+        unmet=(Need("needed"),) if status is JobStatus.WAITING else (),
     )
     return replace(plain, **more)
 
@@ -79,6 +81,14 @@ def run_before(id: str, status: JobStatus, **more: Any) -> JobRecord:
         "trace": "00-1-2-01",
         "unique_key": f"unique {id}",
         "key_limit": 4,
+        "tags": ("customer 7", "☃"),
+        "flow": f"flow of {id}",
+        "steps": (
+            Step(1, "charge", b"s" * LARGE, NOW - 39.5, NOW - 39.0),
+            Step(2, "mail ☃", b"", NOW - 38.0, NOW - 37.5),
+        ),
+        "signals": (Signal("approval", b"v" * LARGE, NOW - 36.5),),
+        "options": b"o" * 30,
     }
     return record(id, status, **(left | more))
 
@@ -92,7 +102,10 @@ def one_of_each() -> list[JobRecord]:
     full = [
         run_before(status, status, run_at=later.get(status, NOW), keep_until=kept.get(status)) for status in waiting
     ]
-    return bare + full
+    slept = run_before("slept", JobStatus.SCHEDULED, run_at=NOW + 99.5, wait=Wait("approval", 2))
+    fresh = record("fresh", JobStatus.SCHEDULED, run_at=NOW + 98.5, expires_at=NOW + 97.5)
+    held = run_before("held", JobStatus.CANCELLED, unmet=(Need("a"), Need("b", whatever=True)))
+    return [*bare, *full, slept, fresh, held]
 
 
 async def check_restored_jobs_are_as_they_were(lab: Lab) -> None:
@@ -110,7 +123,7 @@ async def check_restored_jobs_are_counted_once_and_not_as_added(lab: Lab) -> Non
     await lab.store.restore(one_of_each(), NOW)
     await lab.store.restore(one_of_each(), NOW)
     numbers = await lab.store.stats(NOW)
-    wanted = PoolStats(queued=2, scheduled=2, retrying=2, dead=2, oldest_run_at=NOW)
+    wanted = PoolStats(queued=2, waiting=2, scheduled=4, retrying=2, dead=2, oldest_run_at=NOW)
     equal(numbers.pools, {"p": wanted}, "the pools")
     equal((numbers.workers["w"].queued, numbers.workers["w"].dead), (2, 2), "the worker's queued and dead jobs")
 

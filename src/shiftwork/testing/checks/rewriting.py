@@ -22,6 +22,8 @@ def other_bytes(one: JobRecord) -> JobRecord:
         error=None if one.error is None else "another ☃",
         progress=None if one.progress is None else Progress(1.0, 3.0, "again", NOW, (line,)),
         attempts=tuple(replace(attempt, error=f"{attempt.number} again", log=(line,)) for attempt in one.attempts),
+        steps=tuple(replace(step, result=b"t" * 3) for step in one.steps),
+        signals=tuple(replace(signal, value=b"w" * 3) for signal in one.signals),
     )
 
 
@@ -36,6 +38,9 @@ def stale(one: JobRecord) -> dict[str, JobRecord]:
         "progress": {"progress": Progress(0.0, 3.0, "older", NOW - 36.0)},
         "first attempt": {"attempts": (replace(first, error="older"), second)},
         "one attempt": {"attempts": (first,)},
+        "first step": {"steps": (replace(one.steps[0], result=b"older"), one.steps[1])},
+        "one step": {"steps": one.steps[:1]},
+        "signal": {"signals": (replace(one.signals[0], value=b"older"),)},
     }
     return {name: replace(one, **change) for name, change in changes.items()}
 

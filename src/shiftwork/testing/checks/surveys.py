@@ -1,6 +1,6 @@
 """`survey`: the reasons for waiting that people read are the ones that claims act on."""
 
-from shiftwork.core.admission import Facts, Gates, RateLimit, Running, Wait, explain, may_start
+from shiftwork.core.admission import Facts, Gates, Obstacle, RateLimit, Running, explain, may_start
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.model import JobStatus, PoolDoc
 from shiftwork.store.protocol import Store
@@ -127,6 +127,6 @@ def _may(facts: Facts, worker: str, now: float) -> bool:
     return head is not None and may_start(worker, head, facts, now) is None
 
 
-def _waits(facts: Facts, worker: str, now: float) -> list[Wait]:
+def _waits(facts: Facts, worker: str, now: float) -> list[Obstacle]:
     head = facts.lanes[worker].head
     return explain(worker, head, facts, now) if head is not None else []

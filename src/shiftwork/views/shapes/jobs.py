@@ -1,18 +1,33 @@
 """Jobs as programs see them, by `--json` and over HTTP."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from shiftwork.core.job_parts import Step
 from shiftwork.core.model import Attempt, JobStatus, LogLine
+from shiftwork.core.own_options import unpack
 from shiftwork.core.sealing import is_sealed
+from shiftwork.core.waits import in_words
 from shiftwork.handles.codec import plain
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation
+from shiftwork.views.flow_waits import FOR_EVER
 from shiftwork.views.instants import iso
 from shiftwork.views.shapes.values import json_safe, unshowable
 from shiftwork.views.stack import JobStack
+
+MOST_STEPS: Final = 1_000
+"""How many steps and signals of a job are shown, the newest."""
+MOST_STEP_BYTES: Final = 10_000
+"""How large a step's result may be that is shown."""
+_KINDS: Final[Mapping[str, Literal["step", "sleep", "wait", "signal"]]] = {
+    ":sleep": "sleep",
+    ":wait": "wait",
+    ":got": "signal",
+}
 
 
 class ProgressShape(Struct, frozen=True, kw_only=True):
@@ -44,6 +59,10 @@ class JobShape(Struct, frozen=True, kw_only=True):
     cancelling: bool
     unique_key: str | None
     concurrency_key: str | None
+    flow: str | None
+    """The flow that it belongs to."""
+    tags: list[str]
+    expires_at: str | None
     progress: ProgressShape | None
     payload: Any
 
@@ -69,14 +88,46 @@ class LogShape(Struct, frozen=True, kw_only=True):
     attempt: int
 
 
+class StepShape(Struct, frozen=True, kw_only=True):
+    """A step of a durable function that has been run, or a wait of it."""
+
+    number: int
+    name: str
+    kind: Literal["step", "sleep", "wait", "signal"]
+    """`sleep` and `wait`: the function began to wait; `signal`: a wait for a signal ended, in time or not."""
+    started_at: str | None
+    ended_at: str | None
+    until_at: str | None
+    """Until when the function sleeps, or waits at most."""
+    result: Any
+    """What a step returned; the value of a signal, null if it did not come in time."""
+
+
+class SignalShape(Struct, frozen=True, kw_only=True):
+    """A value that was sent to a job."""
+
+    name: str
+    at: str | None
+    value: Any
+
+
 class WholeJobShape(JobShape, frozen=True, kw_only=True):
     """A whole job."""
 
     fence: int
     trace_id: str | None
+    max_retries: int | None
+    """How many retries it has of its own; null if as many as its worker."""
+    timeout_seconds: float | None
+    """How long a run may take, if that differs from its worker; otherwise null."""
     result: Any
     why: str
     attempts: list[AttemptShape]
+    steps: list[StepShape]
+    """The steps of a durable function that are kept, the newest 1,000."""
+    signals: list[SignalShape]
+    waits_for_signal: str | None
+    """The signal that its function waits for now."""
     logs: list[LogShape]
 
 
@@ -97,6 +148,8 @@ class ExplanationShape(Struct, frozen=True, kw_only=True):
     status: JobStatus
     text: str
     waits: list[WaitShape]
+    expires_at: str | None
+    """When the job is cancelled if it has not started by then; null is never."""
 
 
 class StackShape(Struct, frozen=True, kw_only=True):
@@ -116,16 +169,49 @@ def job_shape(job: Job[Any]) -> JobShape:
 
 def whole_job_shape(job: Job[Any], why: Explanation) -> WholeJobShape:
     """Return a whole job."""
-    attempts = [_attempt(attempt) for attempt in job.history]
+    attempts, own = [_attempt(attempt) for attempt in job.history], unpack(job.record.options)
     return WholeJobShape(
         **_job(job),
         fence=job.record.fence,
         trace_id=trace_id(job.record.trace),
+        max_retries=own.max_retries,
+        timeout_seconds=own.timeout_seconds,
         result=result_shape(job),
         why=why.text,
         attempts=attempts,
+        steps=[_step(step) for step in job.record.steps[-MOST_STEPS:]],
+        signals=[
+            SignalShape(name=signal.name, at=iso(signal.at), value=_small(signal.value))
+            for signal in job.record.signals[-MOST_STEPS:]
+        ],
+        waits_for_signal=job.record.wait.name if job.record.wait and job.status is JobStatus.SCHEDULED else None,
         logs=[log_shape(line) for line in job.logs],
     )
+
+
+def _step(step: Step) -> StepShape:
+    kind = _KINDS.get(step.name.split(" ")[0], "step")
+    result = _small(step.result)
+    until = result if kind in {"sleep", "wait"} and isinstance(result, float) else None
+    if kind == "signal" and isinstance(result, list):
+        result = result[1]
+    return StepShape(
+        number=step.number,
+        name=in_words(step.name),
+        kind=kind,
+        started_at=iso(step.started_at),
+        ended_at=iso(step.ended_at),
+        until_at=iso(until) if until is not None and until < step.ended_at + FOR_EVER else None,
+        result=None if kind in {"sleep", "wait"} else result,
+    )
+
+
+def _small(value: bytes) -> Any:
+    """Return a value of which a job may have thousands: one that is not small is only described."""
+    if len(value) > MOST_STEP_BYTES:
+        return {"not shown": f"it has {len(value):,} bytes"}
+    shown = plain(value)
+    return unshowable(shown) or json_safe(shown)
 
 
 def log_shape(line: LogLine) -> LogShape:
@@ -153,6 +239,9 @@ def _job(job: Job[Any]) -> dict[str, Any]:
         "cancelling": record.cancelling,
         "unique_key": record.unique_key,
         "concurrency_key": record.key,
+        "flow": record.flow,
+        "tags": list(record.tags),
+        "expires_at": iso(record.expires_at),
         "progress": _progress(job.progress),
         "payload": payload_shape(job),
     }
@@ -182,7 +271,9 @@ def explanation_shape(why: Explanation) -> ExplanationShape:
         WaitShape(code=wait.code, by=wait.by, why=wait.why, since_at=iso(wait.since), until_at=iso(wait.until))
         for wait in why.waits
     ]
-    return ExplanationShape(id=why.job_id, status=why.status, text=why.text, waits=waits)
+    return ExplanationShape(
+        id=why.job_id, status=why.status, text=why.text, waits=waits, expires_at=iso(why.expires_at)
+    )
 
 
 def stack_shape(seen: JobStack) -> StackShape:

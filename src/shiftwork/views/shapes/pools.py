@@ -38,6 +38,8 @@ class PoolShape(Struct, frozen=True, kw_only=True):
     queued: int
     running: int
     scheduled: int
+    waiting: int
+    """How many jobs wait for other jobs of their flow."""
     retrying: int
     dead: int
     added: int
@@ -131,6 +133,7 @@ def pool_shape(pool: PoolView, *, wait_p95: float | None = None) -> PoolShape:
         queued=stats.queued,
         running=stats.processing,
         scheduled=stats.scheduled,
+        waiting=stats.waiting,
         retrying=stats.retrying,
         dead=stats.dead,
         added=stats.added,

@@ -45,6 +45,8 @@ class WorkerShape(Struct, frozen=True, kw_only=True):
     running: int
     queued: int
     scheduled: int
+    waiting: int
+    """How many jobs wait for other jobs of their flow."""
     retrying: int
     dead: int
     failures: int
@@ -143,6 +145,7 @@ def worker_shape(worker: WorkerView) -> WorkerShape:
         running=worker.stats.processing,
         queued=worker.stats.queued,
         scheduled=worker.stats.scheduled,
+        waiting=worker.stats.waiting,
         retrying=worker.stats.retrying,
         dead=worker.stats.dead,
         failures=state.failures,

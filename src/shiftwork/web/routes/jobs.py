@@ -10,8 +10,9 @@ from msgspec import Meta, Struct, field, structs
 from shiftwork.control.bulk import RATE_PATTERN, Action, check_rate
 from shiftwork.core.dead_groups import Group
 from shiftwork.core.model import JobPriority, JobStatus
+from shiftwork.core.tags import LONGEST_TAG, MOST_TAGS, TAG_PATTERN
 from shiftwork.handles.job import Job
-from shiftwork.handles.options import Options
+from shiftwork.handles.options import JobOptions, Options, changed
 from shiftwork.telemetry.tracing import continuing
 from shiftwork.views.instants import iso
 from shiftwork.views.shapes.jobs import (
@@ -27,9 +28,11 @@ from shiftwork.web.routing import Body, Name, Query, Text, get, post
 from shiftwork.web.site import Site
 
 MOST_CHANGED: Final = 100_000
-_WAITING: Final = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
+_WAITING: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
 
 Instant = Annotated[datetime, Meta(tz=True)]
+Seconds = Annotated[float, Meta(gt=0, le=315_360_000)]
+Tag = Annotated[str, Meta(min_length=1, max_length=LONGEST_TAG, pattern=TAG_PATTERN)]
 GroupKey = Annotated[str, Meta(pattern="^[0-9a-f]{24}$")]
 Rate = Annotated[str, Meta(max_length=30, extra_json_schema={"pattern": RATE_PATTERN})] | None
 NoRate = Annotated[str | None, Meta(extra_json_schema={"type": "null"})]
@@ -45,6 +48,8 @@ class JobsQuery(Query, frozen=True, kw_only=True):
     key: Name | None = None
     unique_key: Name | None = None
     instance: Name | None = None
+    flow: Name | None = None
+    tag: Tag | None = None
     error: Text | None = None
     payload: Text | None = None
     created_after: Instant | None = None
@@ -69,6 +74,13 @@ class EnqueueBody(Body, frozen=True, kw_only=True):
     delay_seconds: Annotated[float, Meta(ge=0, le=315_360_000)] | None = None
     unique_key: Name | None = None
     job_id: Name | None = None
+    max_retries: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
+    """Retries, instead of the worker's."""
+    timeout_seconds: Seconds | None = None
+    """How long a run may take, instead of the worker's."""
+    expires_seconds: Seconds | None = None
+    """The job is cancelled if it has not started this long after it is due."""
+    tags: Annotated[list[Tag], Meta(max_length=MOST_TAGS)] = field(default_factory=list)
 
 
 class Enqueued(Struct, frozen=True):
@@ -98,6 +110,7 @@ class BulkFilter(Body, frozen=True, kw_only=True):
     worker: Name | None = None
     pool: Name | None = None
     key: Name | None = None
+    tag: Tag | None = None
     error: Text | None = None
     created_after: Instant | None = None
     created_before: Instant | None = None
@@ -219,12 +232,17 @@ async def enqueue(
 
     The job continues the trace that the header traceparent names.
     """
-    options = Options(
+    given = JobOptions(
         priority=JobPriority[body.priority.upper()] if body.priority else None,
         delay_seconds=body.delay_seconds,
         unique_key=body.unique_key,
         job_id=body.job_id or (idempotency_key and _id_of(body.worker, idempotency_key)),
+        max_retries=body.max_retries,
+        timeout_seconds=body.timeout_seconds,
+        expires_seconds=body.expires_seconds,
+        tags=body.tags,
     )
+    options = changed(Options(), body.worker, given)
     with continuing(traceparent, tracestate):
         added, created = await site.control.jobs.enqueue(body.worker, body.payload, options)
     site.changed()

@@ -1,7 +1,7 @@
 -- Adding jobs in a batch.
 --
 -- Tables and indices: migrations/0001_tables.sql.
--- Indices: jobs_pkey, jobs_unique, lanes_pkey.
+-- Indices: jobs_pkey, jobs_unique, lanes_pkey, needs_pkey.
 
 -- Add these jobs; no id occurs twice. Returns, for each job that was not created, the id of the job that exists in
 -- its place, and NULL for the others; NULL altogether if all were created.
@@ -12,6 +12,40 @@ CREATE OR REPLACE FUNCTION shiftwork.add(
     ns integer, ids text[], workers text[], pools text[], payloads bytea[], run_ats double precision[],
     priorities smallint[], head_starts double precision[], unique_keys text[], keys text[], key_limits integer[],
     causes text[], traces text[], ats double precision[], own_slot bigint,
+    OUT twins text[], OUT topics text[]
+)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+BEGIN
+    IF keys IS NULL AND unique_keys IS NULL THEN
+        BEGIN
+            topics := shiftwork.add_new(
+                ns, ids, workers, pools, payloads, run_ats, priorities, head_starts, key_limits, causes, traces, ats,
+                coalesce(own_slot, pg_backend_pid() % 8)
+            );
+            RETURN;
+        EXCEPTION WHEN unique_violation THEN
+            NULL;  -- one of them exists
+        END;
+    END IF;
+    SELECT a.twins, a.topics INTO twins, topics FROM shiftwork.add_any(
+        ns, ids, workers, pools, payloads, run_ats, priorities, head_starts, unique_keys, keys, key_limits, causes,
+        traces, ats, own_slot, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, false
+    ) AS a;
+END $$;
+
+-- As `add`, for jobs that may also have a time to expire, options, tags (the text of an array), a flow, needs and a
+-- parent. `unmets` counts the needs of each job, and `neededs` says which jobs another one may wait for; the needs follow
+-- one by one: which job needs which, whether any end will do, and whether the needed job is not among these. If
+-- `apart`, the caller ties the jobs itself, because more of them follow.
+CREATE OR REPLACE FUNCTION shiftwork.add_any(
+    ns integer, ids text[], workers text[], pools text[], payloads bytea[], run_ats double precision[],
+    priorities smallint[], head_starts double precision[], unique_keys text[], keys text[], key_limits integer[],
+    causes text[], traces text[], ats double precision[], own_slot bigint, expiries double precision[],
+    own_options bytea[], marked text[], in_flows text[], unmets integer[], neededs boolean[], parents text[],
+    need_jobs text[], need_ids text[], need_whatevers boolean[], need_outsides boolean[], apart boolean,
     OUT twins text[], OUT topics text[]
 )
 LANGUAGE plpgsql
@@ -30,47 +64,48 @@ DECLARE
     left_over integer[];
     rounds integer := 0;
 BEGIN
-    IF keys IS NULL AND unique_keys IS NULL THEN
-        BEGIN
-            topics := shiftwork.add_new(
-                ns, ids, workers, pools, payloads, run_ats, priorities, head_starts, key_limits, causes, traces, ats,
-                coalesce(own_slot, pg_backend_pid() % 8)
-            );
-            RETURN;
-        EXCEPTION WHEN unique_violation THEN
-            NULL;  -- one of them exists
-        END;
-    END IF;
     topics := '{}';
+    IF NOT borrowed AND (parents IS NOT NULL OR true = ANY (need_outsides)) THEN
+        PERFORM 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = ANY (parents || ARRAY(
+            SELECT p.needed FROM unnest(need_ids, need_outsides) AS p (needed, outside) WHERE p.outside
+        )) ORDER BY j.id FOR NO KEY UPDATE;  -- before any counter
+    END IF;
     IF parks THEN
         PERFORM shiftwork.lock_keys(ns, workers, keys);
     END IF;
     LOOP
         WITH given AS (
             SELECT
-                t.id, t.payload, t.unique_key, t.key, t.trace, t.ord, coalesce(t.worker, workers[1]) AS worker,
+                t.id, t.payload, t.unique_key, t.key, t.trace, t.ord, t.expires_at, t.options, t.tags, t.flow,
+                nullif(t.unmet, 0) AS unmet, t.needed, coalesce(t.worker, workers[1]) AS worker,
                 coalesce(t.pool, pools[1]) AS pool, coalesce(t.run_at, run_ats[1]) AS run_at,
                 coalesce(t.priority, priorities[1]) AS priority, coalesce(t.head_start, head_starts[1]) AS head_start,
                 coalesce(t.key_limit, key_limits[1]) AS key_limit, coalesce(t.cause, causes[1]) AS cause,
                 coalesce(t.at, ats[1]) AS at
             FROM unnest(
                 ids, workers, pools, payloads, run_ats, priorities, head_starts, unique_keys, keys, key_limits, causes,
-                traces, ats
+                traces, ats, expiries, own_options, marked, in_flows, unmets, neededs
             ) WITH ORDINALITY AS t (
-                id, worker, pool, payload, run_at, priority, head_start, unique_key, key, key_limit, cause, trace, at, ord
+                id, worker, pool, payload, run_at, priority, head_start, unique_key, key, key_limit, cause, trace, at,
+                expires_at, options, tags, flow, unmet, needed, ord
             )
         ),
         inserted AS (
             INSERT INTO shiftwork.jobs AS j (
                 namespace, id, worker, pool, status, parked, rank, run_at, head_start, created_at, priority, key_limit,
-                cause, unique_key, key, trace, payload
+                cause, unique_key, key, trace, payload, expires_at, options, tags, flow, unmet, needed
             )
             SELECT
                 ns, t.id, t.worker, t.pool,
-                CASE WHEN t.run_at <= t.at AND NOT (borrowed AND t.key IS NOT NULL) THEN 2 ELSE 0 END,
-                t.key IS NOT NULL AND t.run_at <= t.at AND NOT borrowed,
+                CASE
+                    WHEN t.unmet IS NOT NULL THEN 2
+                    WHEN t.run_at <= t.at AND NOT (borrowed AND t.key IS NOT NULL) THEN 3
+                    ELSE 0
+                END,
+                t.key IS NOT NULL AND t.run_at <= t.at AND NOT borrowed AND t.unmet IS NULL,
                 t.run_at - t.head_start, t.run_at, t.head_start, t.at, t.priority, t.key_limit, t.cause, t.unique_key,
-                t.key, t.trace, t.payload
+                t.key, t.trace, t.payload, t.expires_at, t.options, t.tags::text[], t.flow, t.unmet,
+                CASE WHEN t.needed THEN true ELSE (SELECT true FROM shiftwork.needs n WHERE n.namespace = ns AND n.needed = t.id LIMIT 1) END
             FROM given t
             WHERE left_over IS NULL OR t.ord = ANY (left_over)
             ORDER BY t.ord
@@ -78,19 +113,20 @@ BEGIN
             RETURNING j.id, j.worker, j.pool, j.key, j.status
         ),
         counted AS (  -- skipped where jobs may have to be parked: counters come last
-            INSERT INTO shiftwork.lanes AS l (namespace, worker, pool, slot, scheduled, queued, added)
+            INSERT INTO shiftwork.lanes AS l (namespace, worker, pool, slot, scheduled, waiting, queued, added)
             SELECT
                 ns, i.worker, i.pool, coalesce(own_slot, pg_backend_pid() % 8), count(*) FILTER (WHERE i.status = 0),
-                count(*) FILTER (WHERE i.status = 2), count(*)
+                count(*) FILTER (WHERE i.status = 2), count(*) FILTER (WHERE i.status = 3), count(*)
             FROM inserted i WHERE NOT parks GROUP BY i.worker, i.pool ORDER BY i.worker, i.pool
             ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
                 scheduled = l.scheduled + excluded.scheduled,
+                waiting = l.waiting + excluded.waiting,
                 queued = l.queued + excluded.queued,
                 added = l.added + excluded.added
         )
         SELECT
             array_cat(made, array_agg(i.id)), later OR coalesce(bool_or(i.status = 0), false),
-            topics || ARRAY(SELECT DISTINCT 'pool:' || q.pool FROM inserted q WHERE q.status = 2 AND q.key IS NULL),
+            topics || ARRAY(SELECT DISTINCT 'pool:' || q.pool FROM inserted q WHERE q.status = 3 AND q.key IS NULL),
             array_cat(made_workers, array_agg(i.worker) FILTER (WHERE parks)),
             array_cat(made_pools, array_agg(i.pool) FILTER (WHERE parks)),
             array_cat(made_keys, array_agg(i.key) FILTER (WHERE parks)),
@@ -116,7 +152,7 @@ BEGIN
         LEFT JOIN LATERAL (
             SELECT j.id FROM shiftwork.jobs j
             WHERE j.namespace = ns AND j.worker = coalesce(t.worker, workers[1]) AND j.unique_key = t.unique_key
-                AND j.status <= 3
+                AND j.status <= 4
         ) AS twin ON true;
         rounds := rounds + 1;
         EXIT WHEN left_over IS NULL OR rounds > 100;
@@ -125,13 +161,56 @@ BEGIN
         topics := topics || ARRAY(
             SELECT 'pool:' || p FROM unnest(shiftwork.repark(
                 ns,
-                ARRAY(SELECT m.worker FROM unnest(made_workers, made_statuses) AS m (worker, status) WHERE m.status = 2),
-                ARRAY(SELECT m.key FROM unnest(made_keys, made_statuses) AS m (key, status) WHERE m.status = 2)
+                ARRAY(SELECT m.worker FROM unnest(made_workers, made_statuses) AS m (worker, status) WHERE m.status = 3),
+                ARRAY(SELECT m.key FROM unnest(made_keys, made_statuses) AS m (key, status) WHERE m.status = 3)
             )) AS p
         );
         PERFORM shiftwork.tally(ns, made_workers, made_pools, NULL, made_statuses);
     END IF;
-    IF later AND shiftwork.due_first(ns, made) THEN
+    IF later AND shiftwork.due_first(ns, made) OR expiries IS NOT NULL AND shiftwork.expires_first(ns, made) THEN
         topics := topics || 'leader'::text;
     END IF;
+    IF made IS NOT NULL AND (in_flows IS NOT NULL OR marked IS NOT NULL OR need_jobs IS NOT NULL OR parents IS NOT NULL) THEN
+        IF cardinality(made) < cardinality(ids) THEN  -- what the others would have does not count
+            SELECT
+                array_agg(t.id ORDER BY t.ord), array_agg(t.flow ORDER BY t.ord), array_agg(t.tags ORDER BY t.ord),
+                array_agg(coalesce(t.at, ats[1]) ORDER BY t.ord), array_agg(t.parent ORDER BY t.ord)
+            INTO ids, in_flows, marked, ats, parents
+            FROM unnest(ids, in_flows, marked, ats, parents) WITH ORDINALITY AS t (id, flow, tags, at, parent, ord)
+            WHERE t.id = ANY (made);
+            SELECT array_agg(p.id), array_agg(p.needed), array_agg(p.whatever), array_agg(true)
+            INTO need_jobs, need_ids, need_whatevers, need_outsides
+            FROM unnest(need_jobs, need_ids, need_whatevers) AS p (id, needed, whatever) WHERE p.id = ANY (made);
+        END IF;
+        PERFORM shiftwork.enlist(ns, ids, in_flows, marked, ats);
+        INSERT INTO shiftwork.needs (namespace, needed, id, whatever)
+        SELECT ns, p.needed, p.id, coalesce(p.whatever, false)
+        FROM unnest(need_jobs, need_ids, need_whatevers) AS p (id, needed, whatever);
+        IF NOT apart AND (parents IS NOT NULL OR true = ANY (need_outsides)) THEN
+            topics := topics || shiftwork.tie_new(ns, ats, borrowed, ids, parents, need_jobs, need_ids, need_outsides);
+        END IF;
+    END IF;
+END $$;
+
+-- Tie new jobs to others, now or, within a user's transaction, when the leader gets to it. Returns the topics to ring.
+CREATE OR REPLACE FUNCTION shiftwork.tie_new(
+    ns integer, ats double precision[], borrowed boolean, ids text[], parents text[], need_jobs text[], need_ids text[],
+    need_outsides boolean[]
+) RETURNS text[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    waiters text[];
+    neededs text[];
+BEGIN
+    SELECT array_agg(p.id), array_agg(p.needed) INTO waiters, neededs
+    FROM unnest(need_jobs, need_ids, need_outsides) AS p (id, needed, outside) WHERE p.outside;
+    IF NOT borrowed THEN
+        RETURN shiftwork.tie(ns, ats[1], waiters, neededs, ids, parents);
+    END IF;
+    INSERT INTO shiftwork.loose AS o (namespace, id, parent)
+    SELECT ns, c.id, c.parent FROM unnest(ids, parents) AS c (id, parent) WHERE c.parent IS NOT NULL
+    UNION ALL
+    SELECT DISTINCT ns, w, NULL FROM unnest(waiters) AS w
+    ON CONFLICT (namespace, id) DO NOTHING;
+    RETURN ARRAY['leader'];
 END $$;

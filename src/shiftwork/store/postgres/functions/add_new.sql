@@ -1,7 +1,7 @@
 -- Adding jobs in a batch, none of which exists.
 --
 -- Tables and indices: migrations/0001_tables.sql.
--- Indices: lanes_pkey.
+-- Indices: lanes_pkey, needs_pkey.
 
 -- As `add`, for jobs without unique and concurrency keys. Raises unique_violation if one of the ids exists: not asking
 -- first saves a fifth of the time.
@@ -18,14 +18,17 @@ DECLARE
 BEGIN
     INSERT INTO shiftwork.jobs (
         namespace, id, worker, pool, status, rank, run_at, head_start, created_at, priority, key_limit, cause, trace,
-        payload
+        payload, needed
     )
     SELECT
         ns, t.id, coalesce(t.worker, workers[1]), coalesce(t.pool, pools[1]),
-        CASE WHEN coalesce(t.run_at, run_ats[1]) <= coalesce(t.at, ats[1]) THEN 2 ELSE 0 END,
+        CASE WHEN coalesce(t.run_at, run_ats[1]) <= coalesce(t.at, ats[1]) THEN 3 ELSE 0 END,
         coalesce(t.run_at, run_ats[1]) - coalesce(t.head_start, head_starts[1]), coalesce(t.run_at, run_ats[1]),
         coalesce(t.head_start, head_starts[1]), coalesce(t.at, ats[1]), coalesce(t.priority, priorities[1]),
-        coalesce(t.key_limit, key_limits[1]), coalesce(t.cause, causes[1]), t.trace, t.payload
+        coalesce(t.key_limit, key_limits[1]), coalesce(t.cause, causes[1]), t.trace, t.payload,
+        CASE WHEN (SELECT EXISTS (SELECT 1 FROM shiftwork.needs n WHERE n.namespace = ns)) THEN
+            (SELECT true FROM shiftwork.needs n WHERE n.namespace = ns AND n.needed = t.id LIMIT 1)
+        END
     FROM unnest(
         ids, workers, pools, payloads, run_ats, priorities, head_starts, key_limits, causes, traces, ats
     ) AS t (id, worker, pool, payload, run_at, priority, head_start, key_limit, cause, trace, at);

@@ -3,7 +3,8 @@
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, lanes_pkey.
 
--- As `add`, for one job that has neither a unique key nor a concurrency key.
+-- As `add`, for one job that has neither a unique key nor a concurrency key. It does not look whether a job still waits
+-- for this id, as `add` does: that costs an eighth more, and a job that another one of its flow waits for is not pruned.
 CREATE OR REPLACE FUNCTION shiftwork.add_one(
     ns integer, new_id text, for_worker text, in_pool text, bytes bytea, due double precision, urgency smallint,
     ahead double precision, most integer, why text, trail text, at double precision,
@@ -14,7 +15,7 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-    landing smallint := CASE WHEN due <= at THEN 2 ELSE 0 END;
+    landing smallint := CASE WHEN due <= at THEN 3 ELSE 0 END;
 BEGIN
     topics := '{}';
     INSERT INTO shiftwork.jobs (
@@ -27,12 +28,12 @@ BEGIN
         RETURN;
     END IF;
     UPDATE shiftwork.lanes l SET
-        scheduled = l.scheduled + (landing = 0)::integer, queued = l.queued + (landing = 2)::integer, added = l.added + 1
+        scheduled = l.scheduled + (landing = 0)::integer, queued = l.queued + (landing = 3)::integer, added = l.added + 1
     WHERE l.namespace = ns AND l.worker = for_worker AND l.pool = in_pool AND l.slot = pg_backend_pid() % 8;
     IF NOT FOUND THEN
         PERFORM shiftwork.tally(ns, ARRAY[for_worker], ARRAY[in_pool], NULL, ARRAY[landing]);
     END IF;
-    IF landing = 2 THEN
+    IF landing = 3 THEN
         topics := ARRAY['pool:' || in_pool];
     ELSIF shiftwork.due_first(ns, ARRAY[new_id]) THEN
         topics := ARRAY['leader'];

@@ -1,7 +1,7 @@
 -- Cancelling jobs. The originals of these rules are `shiftwork.core.statuses` and `shiftwork.core.amending`.
 --
 -- Tables and indices: migrations/0001_tables.sql.
--- Indices: jobs_pkey, lanes_pkey.
+-- Indices: jobs_pkey, lanes_pkey, needs_pkey.
 
 -- Cancel jobs that wait, and ask running ones to stop. Returns, position by position, whether it was done and the
 -- previous status.
@@ -23,30 +23,35 @@ BEGIN
     PERFORM shiftwork.lock_keys_of(ns, ids);
     PERFORM 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = ANY (ids) ORDER BY j.id FOR UPDATE;
     FOREACH wanted IN ARRAY ids LOOP
-        SELECT j.status, j.worker, j.pool, j.key, j.cause INTO job
+        SELECT j.status, j.worker, j.pool, j.key, j.cause, j.needed INTO job
         FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = wanted;
-        done := done || coalesce(job.status <= 3, false);
+        done := done || coalesce(job.status <= 4, false);
         had := had || job.status;
-        CONTINUE WHEN job.status IS NULL OR job.status > 3;
-        IF job.status = 3 THEN
+        CONTINUE WHEN job.status IS NULL OR job.status > 4;
+        IF job.status = 4 THEN
             UPDATE shiftwork.jobs j SET cancelling = true WHERE j.namespace = ns AND j.id = wanted;
             topics := topics || 'orders'::text;
             CONTINUE;
         END IF;
-        UPDATE shiftwork.jobs j SET status = 6, parked = false, ended_at = at, error = because, keep_until = at + 86400
+        UPDATE shiftwork.jobs j SET
+            status = 7, parked = false, ended_at = at, error = because, keep_until = at + 86400, wait_name = NULL,
+            wait_nth = NULL
         WHERE j.namespace = ns AND j.id = wanted;
         topics := topics || 'ended'::text;
         IF job.cause <> 'enqueued' THEN
             topics := topics || 'leader'::text;
         END IF;
-        IF job.key IS NOT NULL AND job.status = 2 THEN
+        IF job.key IS NOT NULL AND job.status = 3 THEN
             topics := topics || ARRAY(
                 SELECT 'pool:' || p FROM unnest(shiftwork.repark(ns, ARRAY[job.worker], ARRAY[job.key])) AS p
             );
         END IF;
-        PERFORM shiftwork.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[job.status], ARRAY[6::smallint]);
+        PERFORM shiftwork.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[job.status], ARRAY[7::smallint]);
         UPDATE shiftwork.lanes l SET last_ended = greatest(l.last_ended, at)
         WHERE l.namespace = ns AND l.worker = job.worker AND l.pool = job.pool AND l.slot = pg_backend_pid() % 8;
         topics := topics || shiftwork.wake_tied(ns, ARRAY[job.worker]);
+        IF job.needed THEN
+            topics := topics || shiftwork.release(ns, at, ARRAY[wanted]);
+        END IF;
     END LOOP;
 END $$;

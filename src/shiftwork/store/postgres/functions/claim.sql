@@ -44,7 +44,7 @@ BEGIN
         SELECT w FROM unnest(names) AS w
         CROSS JOIN LATERAL (  -- LIMIT keeps the planner from turning this into a join that reads all jobs
             SELECT 1 FROM shiftwork.jobs j
-            WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = w AND j.status = 2 AND NOT j.parked
+            WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = w AND j.status = 3 AND NOT j.parked
             ORDER BY j.rank, j.id LIMIT 1
         ) AS first
         WHERE NOT EXISTS (
@@ -61,7 +61,7 @@ CREATE OR REPLACE FUNCTION shiftwork.claim(
 )
 RETURNS TABLE (
     rank double precision, id text, worker text, payload bytea, fence bigint, attempt integer, crashes integer,
-    run_at double precision, cause text, trace text
+    run_at double precision, cause text, trace text, expires_at double precision, options bytea
 )
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -83,7 +83,7 @@ BEGIN
     ) THEN
         RETURN QUERY SELECT
             NULL::double precision, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::integer,
-            NULL::double precision, 'unknown', NULL;
+            NULL::double precision, 'unknown', NULL, NULL::double precision, NULL::bytea;
         RETURN;
     END IF;
     lanes := shiftwork.open_lanes(ns, who, from_pool, names, edition, crew);
@@ -96,14 +96,15 @@ BEGIN
     ) THEN
         RETURN QUERY SELECT
             NULL::double precision, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::integer,
-            NULL::double precision, CASE WHEN lanes IS NULL THEN 'stale' END, NULL;
+            NULL::double precision, CASE WHEN lanes IS NULL THEN 'stale' END, NULL, NULL::double precision,
+            NULL::bytea;
         RETURN;
     END IF;
     IF cardinality(lanes) = 1 THEN
         lane := lanes[1];
         places := ARRAY(
             SELECT j.ctid FROM shiftwork.jobs j
-            WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = lane AND j.status = 2 AND NOT j.parked
+            WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = lane AND j.status = 3 AND NOT j.parked
             ORDER BY j.rank, j.id LIMIT n FOR UPDATE SKIP LOCKED
         );
         IF places <> '{}' THEN
@@ -118,12 +119,12 @@ BEGIN
             SELECT j.ctid AS place, j.worker FROM (
                 SELECT b.rank, b.id, b.place FROM unnest(lanes) AS w CROSS JOIN LATERAL (
                     SELECT r.rank, r.id, r.ctid AS place FROM shiftwork.jobs r
-                    WHERE r.namespace = ns AND r.pool = from_pool AND r.worker = w AND r.status = 2 AND NOT r.parked
+                    WHERE r.namespace = ns AND r.pool = from_pool AND r.worker = w AND r.status = 3 AND NOT r.parked
                     ORDER BY r.rank, r.id LIMIT reach
                 ) AS b ORDER BY b.rank, b.id
             ) AS best
             JOIN shiftwork.jobs j ON j.ctid = best.place
-            WHERE j.status + 0 = 2 AND NOT j.parked
+            WHERE j.status + 0 = 3 AND NOT j.parked
             ORDER BY best.rank, best.id LIMIT n - cardinality(started) FOR UPDATE OF j SKIP LOCKED
         ) AS t;
         IF places IS NOT NULL THEN
@@ -134,7 +135,7 @@ BEGIN
         SELECT max(ahead.n) INTO seen FROM unnest(lanes) AS w CROSS JOIN LATERAL (
             SELECT count(*) AS n FROM (
                 SELECT 1 FROM shiftwork.jobs r
-                WHERE r.namespace = ns AND r.pool = from_pool AND r.worker = w AND r.status = 2 AND NOT r.parked
+                WHERE r.namespace = ns AND r.pool = from_pool AND r.worker = w AND r.status = 3 AND NOT r.parked
                 ORDER BY r.rank, r.id LIMIT reach
             ) AS few
         ) AS ahead;

@@ -43,7 +43,7 @@ BEGIN
         SELECT json_object_agg(w, (
             SELECT coalesce(json_agg(json_build_array(h.rank, h.id, h.run_at) ORDER BY h.rank, h.id), '[]') FROM (
                 SELECT j.rank, j.id, j.run_at FROM shiftwork.jobs j
-                WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = w AND j.status = 2 AND NOT j.parked
+                WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = w AND j.status = 3 AND NOT j.parked
                 ORDER BY j.rank, j.id LIMIT n
             ) AS h
         )) FROM unnest(lanes) AS w

@@ -1,20 +1,21 @@
--- Counters per lane (worker and pool), in eight slots, and another eight for claims (start.sql), so that connections
--- rarely wait for each other.
+-- Counters per lane (worker and pool), in eight slots, so that connections rarely wait for each other. There are another
+-- eight for claims (start.sql), and eight for released jobs (flows.sql), which are counted after everything else.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: lanes_pkey.
 
 -- Move these jobs from one status to another in the counters. NULL as the old status counts a job as added; 9, as old
 -- or new status, means "not here".
-CREATE OR REPLACE FUNCTION shiftwork.tally(ns integer, workers text[], pools text[], olds smallint[], news smallint[])
-RETURNS void
+CREATE OR REPLACE FUNCTION shiftwork.tally(
+    ns integer, workers text[], pools text[], olds smallint[], news smallint[], first_slot integer DEFAULT 0
+) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO shiftwork.lanes AS l (
-        namespace, worker, pool, slot, scheduled, retrying, queued, processing, completed, dead, cancelled, added
+        namespace, worker, pool, slot, scheduled, retrying, waiting, queued, processing, completed, dead, cancelled, added
     )
     SELECT
-        ns, m.worker, m.pool, pg_backend_pid() % 8,
+        ns, m.worker, m.pool, pg_backend_pid() % 8 + first_slot,
         count(*) FILTER (WHERE m.new = 0) - count(*) FILTER (WHERE m.old = 0),
         count(*) FILTER (WHERE m.new = 1) - count(*) FILTER (WHERE m.old = 1),
         count(*) FILTER (WHERE m.new = 2) - count(*) FILTER (WHERE m.old = 2),
@@ -22,6 +23,7 @@ BEGIN
         count(*) FILTER (WHERE m.new = 4) - count(*) FILTER (WHERE m.old = 4),
         count(*) FILTER (WHERE m.new = 5) - count(*) FILTER (WHERE m.old = 5),
         count(*) FILTER (WHERE m.new = 6) - count(*) FILTER (WHERE m.old = 6),
+        count(*) FILTER (WHERE m.new = 7) - count(*) FILTER (WHERE m.old = 7),
         count(*) FILTER (WHERE m.old IS NULL)
     FROM unnest(workers, pools, olds, news) AS m (worker, pool, old, new)
     GROUP BY m.worker, m.pool
@@ -29,6 +31,7 @@ BEGIN
     ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
         scheduled = l.scheduled + excluded.scheduled,
         retrying = l.retrying + excluded.retrying,
+        waiting = l.waiting + excluded.waiting,
         queued = l.queued + excluded.queued,
         processing = l.processing + excluded.processing,
         completed = l.completed + excluded.completed,
@@ -42,19 +45,21 @@ CREATE OR REPLACE FUNCTION shiftwork.fold(ns integer, n integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     WITH loose AS MATERIALIZED (
-        SELECT l.worker, l.pool, l.slot FROM shiftwork.lanes l WHERE l.namespace = ns AND l.slot >= 16
+        SELECT l.worker, l.pool, l.slot FROM shiftwork.lanes l WHERE l.namespace = ns AND l.slot >= 24
         LIMIT n FOR UPDATE SKIP LOCKED
     ),
     taken AS (
         DELETE FROM shiftwork.lanes l USING loose o
         WHERE l.namespace = ns AND l.worker = o.worker AND l.pool = o.pool AND l.slot = o.slot
-        RETURNING l.worker, l.pool, l.scheduled, l.queued, l.added
+        RETURNING l.worker, l.pool, l.scheduled, l.waiting, l.queued, l.added
     )
-    INSERT INTO shiftwork.lanes AS l (namespace, worker, pool, slot, scheduled, queued, added)
-    SELECT ns, t.worker, t.pool, pg_backend_pid() % 8, sum(t.scheduled), sum(t.queued), sum(t.added)
+    INSERT INTO shiftwork.lanes AS l (namespace, worker, pool, slot, scheduled, waiting, queued, added)
+    SELECT
+        ns, t.worker, t.pool, pg_backend_pid() % 8, sum(t.scheduled), sum(t.waiting), sum(t.queued), sum(t.added)
     FROM taken t GROUP BY t.worker, t.pool ORDER BY t.worker, t.pool
     ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
         scheduled = l.scheduled + excluded.scheduled,
+        waiting = l.waiting + excluded.waiting,
         queued = l.queued + excluded.queued,
         added = l.added + excluded.added;
 END $$;

@@ -27,7 +27,7 @@ DECLARE
 BEGIN
     LOOP
         SELECT j.worker INTO w FROM shiftwork.jobs j
-        WHERE j.namespace = ns AND j.pool = from_pool AND j.worker > w AND j.status = 2 AND NOT j.parked
+        WHERE j.namespace = ns AND j.pool = from_pool AND j.worker > w AND j.status = 3 AND NOT j.parked
         ORDER BY j.worker, j.rank, j.id LIMIT 1;
         EXIT WHEN w IS NULL;
         IF EXISTS (

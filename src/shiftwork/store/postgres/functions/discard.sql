@@ -1,9 +1,9 @@
--- Discarding ended jobs. The original of this rule is `shiftwork.core.statuses`.
+-- Discarding ended jobs. The originals of these rules are `shiftwork.core.statuses` and `shiftwork.core.releasing`.
 --
 -- Tables and indices: migrations/0001_tables.sql.
--- Indices: jobs_pkey, lanes_pkey.
+-- Indices: jobs_pkey, lanes_pkey, needs_pkey.
 
--- Delete ended jobs. Returns, position by position, whether it was done and the previous status.
+-- Delete ended jobs that no other job waits for. Returns, position by position, whether it was done and the previous status.
 CREATE OR REPLACE FUNCTION shiftwork.discard(ns integer, ids text[], OUT done boolean[], OUT had smallint[])
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -12,16 +12,23 @@ AS $$
 DECLARE
     wanted text;
     job record;
+    allowed boolean;
 BEGIN
     done := '{}';
     had := '{}';
     PERFORM 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = ANY (ids) ORDER BY j.id FOR UPDATE;
     FOREACH wanted IN ARRAY ids LOOP
-        SELECT j.status, j.worker, j.pool INTO job FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = wanted;
+        SELECT j.status, j.worker, j.pool, j.flow, j.tags::text AS tags, j.created_at, j.needed INTO job
+        FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = wanted;
         had := had || job.status;
-        done := done || coalesce(job.status >= 4, false);
-        CONTINUE WHEN job.status IS NULL OR job.status < 4;
+        allowed := coalesce(job.status >= 5, false) AND NOT (
+            job.needed IS NOT NULL
+            AND EXISTS (SELECT 1 FROM shiftwork.needs n WHERE n.namespace = ns AND n.needed = wanted)
+        );
+        done := done || allowed;
+        CONTINUE WHEN NOT allowed;
         DELETE FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = wanted;
+        PERFORM shiftwork.forget(ns, ARRAY[wanted], ARRAY[job.flow], ARRAY[job.tags], ARRAY[job.created_at]);
         PERFORM shiftwork.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[job.status], ARRAY[9::smallint]);
     END LOOP;
 END $$;

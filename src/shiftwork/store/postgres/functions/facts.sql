@@ -36,31 +36,31 @@ BEGIN
                     'running', coalesce(l.processing, 0),
                     'eldest', CASE WHEN l.processing > 0 THEN (
                         SELECT json_build_array(j.id, coalesce(j.instance, ''), j.started_at) FROM shiftwork.jobs j
-                        WHERE j.namespace = ns AND j.worker = w.name AND j.status = 3
+                        WHERE j.namespace = ns AND j.worker = w.name AND j.status = 4
                         ORDER BY j.started_at, j.id LIMIT 1
                     ) END,
                     'newest_started_at', CASE WHEN l.processing > 0 THEN (
                         SELECT j.started_at FROM shiftwork.jobs j
-                        WHERE j.namespace = ns AND j.worker = w.name AND j.status = 3
+                        WHERE j.namespace = ns AND j.worker = w.name AND j.status = 4
                         ORDER BY j.started_at DESC, j.id DESC LIMIT 1
                     ) END,
                     'head', CASE WHEN l.queued > 0 THEN (
                         SELECT json_build_array(h.rank, h.id, h.run_at)
                         FROM unnest(l.pools) AS p CROSS JOIN LATERAL (
                             SELECT j.rank, j.id, j.run_at FROM shiftwork.jobs j
-                            WHERE j.namespace = ns AND j.pool = p AND j.worker = w.name AND j.status = 2 AND NOT j.parked
+                            WHERE j.namespace = ns AND j.pool = p AND j.worker = w.name AND j.status = 3 AND NOT j.parked
                             ORDER BY j.rank, j.id LIMIT 1
                         ) AS h ORDER BY h.rank, h.id LIMIT 1
                     ) END,
                     'retrying', coalesce(l.retrying > 0, false),
-                    'live', coalesce(l.scheduled + l.retrying + l.queued + l.processing > 0, false)
+                    'live', coalesce(l.scheduled + l.retrying + l.waiting + l.queued + l.processing > 0, false)
                 ))
                 FROM wanted w
                 LEFT JOIN shiftwork.workers s ON s.namespace = ns AND s.name = w.name
                 LEFT JOIN LATERAL (
                     SELECT
-                        sum(l.scheduled) AS scheduled, sum(l.retrying) AS retrying, sum(l.queued) AS queued,
-                        sum(l.processing)::bigint AS processing, max(l.last_started) AS last_started,
+                        sum(l.scheduled) AS scheduled, sum(l.retrying) AS retrying, sum(l.waiting) AS waiting,
+                        sum(l.queued) AS queued, sum(l.processing)::bigint AS processing, max(l.last_started) AS last_started,
                         max(l.last_ended) AS last_ended, max(l.last_success) AS last_success,
                         array_agg(DISTINCT l.pool) AS pools
                     FROM shiftwork.lanes l WHERE l.namespace = ns AND l.worker = w.name

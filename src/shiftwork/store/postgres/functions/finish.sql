@@ -1,18 +1,19 @@
 -- Writing the outcomes of runs. The original of where a job lands is `shiftwork.core.landing`.
 --
 -- Tables and indices: migrations/0001_tables.sql.
--- Indices: jobs_pkey, lanes_pkey, marks_pkey.
+-- Indices: jobs_pkey, lanes_pkey, marks_pkey, needs_pkey.
 
 -- Write the outcomes of claimed jobs. Returns the positions of the accepted outcomes, and of those that disabled
 -- their worker. What the outcomes add to the marks of their pools arrives summed up, and outcome by outcome in
 -- `one_by_one`, which is read only if one is rejected: summing up here would cost three times as much. Statuses, times
--- to run at, numbers of attempts and crashes, and verdicts may have one element if all are equal. Limits are given if a
--- run has failed.
+-- to run at, numbers of attempts and crashes, and verdicts may have one element if all are equal; if signals that jobs
+-- wait for are given, times to run at have all elements. Limits are given if a run has failed.
 CREATE OR REPLACE FUNCTION shiftwork.finish(
     ns integer, at double precision, ids text[], fences bigint[], statuses smallint[], ends double precision[],
     run_ats double precision[], tries integer[], falls integer[], verdicts smallint[], limits integer[],
     results bytea[], errors text[], reports bytea[], keeps double precision[],
-    mark_pools text[], mark_names text[], mark_numbers double precision[], one_by_one text,
+    wait_names text[], wait_nths integer[], mark_pools text[], mark_names text[], mark_numbers double precision[],
+    one_by_one text,
     OUT accepted integer[], OUT disabled integer[], OUT topics text[]
 )
 LANGUAGE plpgsql
@@ -24,36 +25,42 @@ DECLARE
     workers text[];
     keys text[];
     keyed text[];
-    waiting text[];
+    scheduled text[];
+    needed text[];
 BEGIN
     topics := '{}';
     disabled := '{}';
     IF limits IS NOT NULL AND shiftwork.may_disable(ns, ids, verdicts, limits) THEN
         PERFORM pg_advisory_xact_lock(shiftwork.lock_number(ns, 'gates', ''));
     END IF;
+    IF wait_names IS NOT NULL THEN
+        run_ats := shiftwork.due_by_signals(ns, at, ids, run_ats, wait_names, wait_nths);
+    END IF;
     WITH given AS MATERIALIZED (
         SELECT DISTINCT ON (t.id, t.fence)
             t.id, t.fence, coalesce(t.status, statuses[1]) AS status, t.ended_at,
             coalesce(t.run_at, run_ats[1]) AS run_at, coalesce(t.attempt, tries[1]) AS attempt,
             coalesce(t.crashes, falls[1]) AS crashes, coalesce(t.verdict, verdicts[1]) AS verdict, t.result, t.error,
-            t.report, t.keep_until, t.ord
+            t.report, t.keep_until, t.wait_name, t.wait_nth, t.ord
         FROM unnest(
-            ids, fences, statuses, ends, run_ats, tries, falls, verdicts, results, errors, reports, keeps
+            ids, fences, statuses, ends, run_ats, tries, falls, verdicts, results, errors, reports, keeps, wait_names,
+            wait_nths
         ) WITH ORDINALITY AS t (
-            id, fence, status, ended_at, run_at, attempt, crashes, verdict, result, error, report, keep_until, ord
+            id, fence, status, ended_at, run_at, attempt, crashes, verdict, result, error, report, keep_until, wait_name,
+            wait_nth, ord
         )
         ORDER BY t.id, t.fence, t.ord
     ),
     written AS (
         UPDATE shiftwork.jobs j SET
             status = CASE
-                WHEN t.status >= 4 THEN t.status
-                WHEN j.cancelling THEN 6
+                WHEN t.status >= 5 THEN t.status
+                WHEN j.cancelling THEN 7
                 WHEN t.status = 1 AND t.run_at > at THEN 1
-                WHEN t.run_at <= at THEN 2
+                WHEN t.run_at <= at THEN 3
                 ELSE 0
             END,
-            parked = j.key IS NOT NULL AND t.status < 4 AND NOT j.cancelling AND t.run_at <= at,
+            parked = j.key IS NOT NULL AND t.status < 5 AND NOT j.cancelling AND t.run_at <= at,
             rank = t.run_at - j.head_start,
             run_at = t.run_at,
             attempt = t.attempt,
@@ -63,14 +70,16 @@ BEGIN
             ended_at = t.ended_at,
             attempts = CASE WHEN t.report IS NULL THEN j.attempts ELSE j.attempts || t.report END,
             keep_until = CASE
-                WHEN t.status >= 4 THEN t.keep_until
+                WHEN t.status >= 5 THEN t.keep_until
                 WHEN j.cancelling THEN at + 86400
             END,
+            wait_name = CASE WHEN t.status < 5 AND NOT j.cancelling THEN t.wait_name END,
+            wait_nth = CASE WHEN t.status < 5 AND NOT j.cancelling THEN t.wait_nth END,
             cancelling = false
         FROM given t
-        WHERE j.namespace + 0 = ns AND j.id = t.id AND j.status + 0 = 3 AND j.fence = t.fence
+        WHERE j.namespace + 0 = ns AND j.id = t.id AND j.status + 0 = 4 AND j.fence = t.fence
         RETURNING t.ord, j.id, j.worker, j.pool, j.key, j.cause, j.status, j.started_at, t.ended_at, t.verdict,
-            t.status AS said
+            t.status AS said, j.needed
     ),
     counted AS (
         INSERT INTO shiftwork.lanes AS l (
@@ -81,15 +90,15 @@ BEGIN
             ns, w.worker, w.pool, pg_backend_pid() % 8, -count(*),
             count(*) FILTER (WHERE w.status = 0),
             count(*) FILTER (WHERE w.status = 1),
-            count(*) FILTER (WHERE w.status = 2),
-            count(*) FILTER (WHERE w.status = 4),
+            count(*) FILTER (WHERE w.status = 3),
             count(*) FILTER (WHERE w.status = 5),
             count(*) FILTER (WHERE w.status = 6),
-            count(*) FILTER (WHERE w.said = 4),
-            count(*) FILTER (WHERE w.said IN (1, 5)),
+            count(*) FILTER (WHERE w.status = 7),
             count(*) FILTER (WHERE w.said = 5),
-            coalesce(sum(greatest(0, w.ended_at - w.started_at)) FILTER (WHERE w.said IN (1, 4, 5)), 0),
-            max(w.ended_at) FILTER (WHERE w.status >= 4),
+            count(*) FILTER (WHERE w.said IN (1, 6)),
+            count(*) FILTER (WHERE w.said = 6),
+            coalesce(sum(greatest(0, w.ended_at - w.started_at)) FILTER (WHERE w.said IN (1, 5, 6)), 0),
+            max(w.ended_at) FILTER (WHERE w.status >= 5),
             max(w.ended_at) FILTER (WHERE w.verdict = 1)
         FROM written w GROUP BY w.worker, w.pool ORDER BY w.worker, w.pool
         ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
@@ -110,10 +119,11 @@ BEGIN
     SELECT
         array_agg(w.ord), array_agg(w.worker), array_agg(w.key) FILTER (WHERE w.key IS NOT NULL),
         array_agg(w.worker) FILTER (WHERE w.key IS NOT NULL), array_agg(w.id) FILTER (WHERE w.status <= 1),
-        ARRAY(SELECT DISTINCT 'pool:' || q.pool FROM written q WHERE q.status = 2 AND q.key IS NULL)
-            || CASE WHEN bool_or(w.status >= 4) THEN ARRAY['ended'] ELSE '{}' END
-            || CASE WHEN bool_or(w.status >= 4 AND w.cause <> 'enqueued') THEN ARRAY['leader'] ELSE '{}' END
-    INTO accepted, workers, keys, keyed, waiting, topics
+        array_agg(w.id) FILTER (WHERE w.needed AND w.status >= 5),
+        ARRAY(SELECT DISTINCT 'pool:' || q.pool FROM written q WHERE q.status = 3 AND q.key IS NULL)
+            || CASE WHEN bool_or(w.status >= 5) THEN ARRAY['ended'] ELSE '{}' END
+            || CASE WHEN bool_or(w.status >= 5 AND w.cause <> 'enqueued') THEN ARRAY['leader'] ELSE '{}' END
+    INTO accepted, workers, keys, keyed, scheduled, needed, topics
     FROM written w;
     IF accepted IS NULL THEN
         accepted := '{}';
@@ -138,10 +148,13 @@ BEGIN
     IF disabled <> '{}' THEN
         topics := topics || ARRAY['state', 'leader'];
     END IF;
-    IF waiting IS NOT NULL AND shiftwork.due_first(ns, waiting) THEN
+    IF scheduled IS NOT NULL AND shiftwork.due_first(ns, scheduled) THEN
         topics := topics || 'leader'::text;
     END IF;
     topics := topics || shiftwork.wake_tied(ns, workers);
+    IF needed IS NOT NULL THEN
+        topics := topics || shiftwork.release(ns, at, needed);
+    END IF;
     IF cardinality(accepted) < cardinality(ids) THEN
         SELECT a.pools, a.names, a.numbers INTO mark_pools, mark_names, mark_numbers
         FROM shiftwork.marks_of(one_by_one::json, accepted) AS a;

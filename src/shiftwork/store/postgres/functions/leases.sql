@@ -30,7 +30,7 @@ BEGIN
                   WHERE b.name <> ALL (coalesce(alive, '{}')) ORDER BY b.ord);
     SELECT array_agg(j.id ORDER BY j.id), array_agg(j.fence ORDER BY j.id) INTO cancel_ids, cancel_fences
     FROM shiftwork.jobs j
-    WHERE j.namespace = ns AND j.cancelling AND j.status = 3 AND j.instance = ANY (coalesce(alive, '{}'));
+    WHERE j.namespace = ns AND j.cancelling AND j.status = 4 AND j.instance = ANY (coalesce(alive, '{}'));
 END $$;
 
 -- End the leases of these instances, so that their jobs can be reaped at once. Returns the topics to ring.

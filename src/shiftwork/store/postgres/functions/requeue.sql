@@ -3,7 +3,8 @@
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, jobs_unique, lanes_pkey.
 
--- Queue dead, cancelled, failed and scheduled jobs again, with attempts and crashes reset. Returns, position by
+-- Queue dead, cancelled, failed and scheduled jobs again, with attempts and crashes reset; one that still needs others
+-- waits for them. Returns, position by
 -- position, whether it was done and the previous status.
 CREATE OR REPLACE FUNCTION shiftwork.requeue(
     ns integer, ids text[], due double precision, bytes bytea, new_key text, at double precision,
@@ -16,7 +17,7 @@ AS $$
 DECLARE
     wanted text;
     job record;
-    landing smallint := CASE WHEN due <= at THEN 2 ELSE 0 END;
+    landing smallint;
 BEGIN
     done := '{}';
     had := '{}';
@@ -29,31 +30,32 @@ BEGIN
     END IF;
     PERFORM 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = ANY (ids) ORDER BY j.id FOR UPDATE;
     FOREACH wanted IN ARRAY ids LOOP
-        SELECT j.status, j.worker, j.pool, CASE WHEN bytes IS NULL THEN j.key ELSE new_key END AS key INTO job
+        SELECT j.status, j.worker, j.pool, CASE WHEN bytes IS NULL THEN j.key ELSE new_key END AS key, j.unmet INTO job
         FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = wanted;
         had := had || job.status;
-        IF job.status IS NULL OR job.status NOT IN (0, 1, 5, 6) THEN
+        IF job.status IS NULL OR job.status NOT IN (0, 1, 6, 7) THEN
             done := done || false;
             CONTINUE;
         END IF;
+        landing := CASE WHEN job.unmet IS NOT NULL THEN 2 WHEN due <= at THEN 3 ELSE 0 END;
         BEGIN
             UPDATE shiftwork.jobs j SET
-                status = landing, parked = job.key IS NOT NULL AND landing = 2, run_at = due, rank = due - j.head_start,
+                status = landing, parked = job.key IS NOT NULL AND landing = 3, run_at = due, rank = due - j.head_start,
                 key = job.key, payload = coalesce(bytes, j.payload), attempt = 0, crashes = 0, ended_at = NULL, result = NULL,
-                progress = NULL, keep_until = NULL
+                progress = NULL, keep_until = NULL, expires_at = NULL, wait_name = NULL, wait_nth = NULL
             WHERE j.namespace = ns AND j.id = wanted;
         EXCEPTION WHEN unique_violation THEN  -- another live job has the same unique key
             done := done || false;
             CONTINUE;
         END;
         done := done || true;
-        IF landing = 2 AND job.key IS NOT NULL THEN
+        IF landing = 3 AND job.key IS NOT NULL THEN
             topics := topics || ARRAY(
                 SELECT 'pool:' || p FROM unnest(shiftwork.repark(ns, ARRAY[job.worker], ARRAY[job.key])) AS p
             );
-        ELSIF landing = 2 THEN
+        ELSIF landing = 3 THEN
             topics := topics || ('pool:' || job.pool);
-        ELSIF shiftwork.due_first(ns, ARRAY[wanted]) THEN
+        ELSIF landing = 0 AND shiftwork.due_first(ns, ARRAY[wanted]) THEN
             topics := topics || 'leader'::text;
         END IF;
         PERFORM shiftwork.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[job.status], ARRAY[landing]);

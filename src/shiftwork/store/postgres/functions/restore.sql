@@ -1,16 +1,20 @@
 -- Jobs that move in from another store.
 --
 -- Tables and indices: migrations/0001_tables.sql.
--- Indices: jobs_pkey, jobs_unique, lanes_pkey.
+-- Indices: jobs_pkey, jobs_unique, lanes_pkey, needs_pkey, needs_of_job, steps_pkey, tags_pkey, flows_pkey.
 
 -- Write these jobs as they are, replacing any under the same ids. A live job is skipped if another live job has its
--- unique key. The last two columns are the attempts, each with the position of its job. Returns the topics to ring.
+-- unique key. Attempts and signals follow one by one, each with the position of its job; so do needs and steps, each
+-- with the id of its job. Returns the topics to ring.
 CREATE OR REPLACE FUNCTION shiftwork.restore(
     ns integer, ids text[], workers text[], pools text[], statuses smallint[], payloads bytea[], priorities smallint[],
     head_starts double precision[], run_ats double precision[], created_ats double precision[], causes text[],
     tries integer[], falls integer[], fences bigint[], whos text[], starts double precision[], ends double precision[],
     unique_keys text[], keys text[], key_limits integer[], results bytea[], errors text[], progresses bytea[],
-    traces text[], keeps double precision[], places integer[], reports bytea[]
+    traces text[], keeps double precision[], expiries double precision[], own_options bytea[], marked text[],
+    in_flows text[], wait_names text[], wait_nths integer[], unmets integer[], places integer[], reports bytea[],
+    signal_places integer[], signal_names text[], signal_bodies bytea[], need_jobs text[], need_ids text[],
+    need_whatevers boolean[], step_jobs text[], step_numbers integer[], step_bodies bytea[]
 ) RETURNS text[]
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -21,7 +25,11 @@ DECLARE
     old_workers text[];
     old_pools text[];
     old_keys text[];
+    old_flows text[];
+    old_tags text[];
+    old_ats double precision[];
     olds smallint[];
+    gone text[];
     made text[];
     made_workers text[];
     made_pools text[];
@@ -35,47 +43,64 @@ BEGIN
     );
     WITH gone AS (
         DELETE FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = ANY (ids)
-        RETURNING j.worker, j.pool, j.key, j.status
+        RETURNING j.id, j.worker, j.pool, j.key, j.status, j.flow, j.tags, j.created_at
     )
-    SELECT array_agg(g.worker), array_agg(g.pool), array_agg(g.key), array_agg(g.status)
-    INTO old_workers, old_pools, old_keys, olds FROM gone g;
+    SELECT
+        array_agg(g.id), array_agg(g.worker), array_agg(g.pool), array_agg(g.key), array_agg(g.status),
+        array_agg(g.flow), array_agg(g.tags::text), array_agg(g.created_at)
+    INTO gone, old_workers, old_pools, old_keys, olds, old_flows, old_tags, old_ats FROM gone g;
+    PERFORM shiftwork.forget(ns, gone, old_flows, old_tags, old_ats);
     WITH given AS (
         SELECT * FROM unnest(
             ids, workers, pools, statuses, payloads, priorities, head_starts, run_ats, created_ats, causes, tries,
-            falls, fences, whos, starts, ends, unique_keys, keys, key_limits, results, errors, progresses, traces, keeps
+            falls, fences, whos, starts, ends, unique_keys, keys, key_limits, results, errors, progresses, traces,
+            keeps, expiries, own_options, marked, in_flows, wait_names, wait_nths, unmets
         ) WITH ORDINALITY AS t (
             id, worker, pool, status, payload, priority, head_start, run_at, created_at, cause, attempt, crashes, fence,
-            instance, started_at, ended_at, unique_key, key, key_limit, result, error, progress, trace, keep_until, ord
+            instance, started_at, ended_at, unique_key, key, key_limit, result, error, progress, trace, keep_until,
+            expires_at, options, tags, flow, wait_name, wait_nth, unmet, ord
         )
     ),
     inserted AS (
         INSERT INTO shiftwork.jobs AS j (
             namespace, id, worker, pool, status, parked, rank, run_at, head_start, created_at, priority, key_limit,
             attempt, crashes, fence, instance, started_at, ended_at, keep_until, cause, unique_key, key, trace, payload,
-            result, error, progress, attempts
+            result, error, progress, attempts, expires_at, options, tags, flow, wait_name, wait_nth, unmet, needed, durable,
+            signals, heard
         )
         SELECT
-            ns, t.id, t.worker, t.pool, t.status, t.key IS NOT NULL AND t.status = 2, t.run_at - t.head_start, t.run_at,
+            ns, t.id, t.worker, t.pool, t.status, t.key IS NOT NULL AND t.status = 3, t.run_at - t.head_start, t.run_at,
             t.head_start, t.created_at, t.priority, t.key_limit, t.attempt, t.crashes, t.fence, t.instance, t.started_at,
             t.ended_at, t.keep_until, t.cause, t.unique_key, t.key, t.trace, t.payload, t.result, t.error, t.progress,
             (SELECT array_agg(r.body ORDER BY r.ord)
-             FROM unnest(places, reports) WITH ORDINALITY AS r (place, body, ord) WHERE r.place = t.ord)
+             FROM unnest(places, reports) WITH ORDINALITY AS r (place, body, ord) WHERE r.place = t.ord),
+            t.expires_at, t.options, t.tags::text[], t.flow, t.wait_name, t.wait_nth, nullif(t.unmet, 0),
+            (SELECT true FROM shiftwork.needs n WHERE n.namespace = ns AND n.needed = t.id LIMIT 1),
+            nullif(t.id = ANY (step_jobs), false),
+            (SELECT array_agg(s.body ORDER BY s.ord)
+             FROM unnest(signal_places, signal_bodies) WITH ORDINALITY AS s (place, body, ord) WHERE s.place = t.ord),
+            (SELECT array_agg(s.name ORDER BY s.ord)
+             FROM unnest(signal_places, signal_names) WITH ORDINALITY AS s (place, name, ord) WHERE s.place = t.ord)
         FROM given t ORDER BY t.ord
         ON CONFLICT DO NOTHING
         RETURNING j.id, j.worker, j.pool, j.key, j.status, j.cause
     )
     SELECT
         array_agg(i.id), array_agg(i.worker), array_agg(i.pool), array_agg(i.key), array_agg(i.status),
-        coalesce(array_agg(DISTINCT 'pool:' || i.pool) FILTER (WHERE i.status = 2 AND i.key IS NULL), '{}')
-            || CASE WHEN bool_or(i.status >= 4) THEN ARRAY['ended'] ELSE '{}' END
-            || CASE WHEN bool_or(i.status >= 4 AND i.cause <> 'enqueued') THEN ARRAY['leader'] ELSE '{}' END
+        coalesce(array_agg(DISTINCT 'pool:' || i.pool) FILTER (WHERE i.status = 3 AND i.key IS NULL), '{}')
+            || CASE WHEN bool_or(i.status >= 5) THEN ARRAY['ended'] ELSE '{}' END
+            || CASE WHEN bool_or(i.status >= 5 AND i.cause <> 'enqueued') THEN ARRAY['leader'] ELSE '{}' END
     INTO made, made_workers, made_pools, made_keys, made_statuses, topics FROM inserted i;
     IF array_remove(old_keys || made_keys, NULL) <> '{}' THEN
         topics := topics || ARRAY(
             SELECT 'pool:' || p FROM unnest(shiftwork.repark(ns, old_workers || made_workers, old_keys || made_keys)) AS p
         );
     END IF;
-    IF shiftwork.due_first(ns, made) THEN
+    PERFORM shiftwork.restore_parts(
+        ns, made, ids, in_flows, marked, created_ats, need_jobs, need_ids, need_whatevers, step_jobs, step_numbers,
+        step_bodies
+    );
+    IF shiftwork.due_first(ns, made) OR expiries IS NOT NULL AND shiftwork.expires_first(ns, made) THEN
         topics := topics || 'leader'::text;
     END IF;
     -- Status 9 means "not here": jobs from another store were counted as added there.
@@ -85,4 +110,28 @@ BEGIN
         array_fill(9::smallint, ARRAY[coalesce(cardinality(olds), 0)]) || made_statuses
     );
     RETURN topics || shiftwork.wake_tied(ns, made_workers);
+END $$;
+
+-- Write what restored jobs have in other tables, as far as the jobs were written.
+CREATE OR REPLACE FUNCTION shiftwork.restore_parts(
+    ns integer, made text[], ids text[], in_flows text[], marked text[], ats double precision[], need_jobs text[],
+    need_ids text[], need_whatevers boolean[], step_jobs text[], step_numbers integer[], step_bodies bytea[]
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    SELECT array_agg(t.id), array_agg(t.flow), array_agg(t.tags), array_agg(t.at) INTO ids, in_flows, marked, ats
+    FROM unnest(ids, in_flows, marked, ats) AS t (id, flow, tags, at) WHERE t.id = ANY (made);
+    PERFORM shiftwork.enlist(ns, ids, in_flows, marked, ats);
+    UPDATE shiftwork.flows f SET created_at = t.at
+    FROM (SELECT u.flow, min(u.at) AS at FROM unnest(in_flows, ats) AS u (flow, at) GROUP BY u.flow) AS t
+    WHERE f.namespace = ns AND f.id = t.flow AND f.created_at > t.at;
+    INSERT INTO shiftwork.needs (namespace, needed, id, whatever)
+    SELECT ns, p.needed, p.id, coalesce(p.whatever, false)
+    FROM unnest(need_jobs, need_ids, need_whatevers) AS p (id, needed, whatever)
+    WHERE p.id = ANY (made);
+    UPDATE shiftwork.jobs j SET needed = true FROM (SELECT DISTINCT p FROM unnest(need_ids) AS p) AS t (id)
+    WHERE j.namespace + 0 = ns AND j.id = t.id AND j.needed IS NULL;
+    INSERT INTO shiftwork.steps (namespace, id, number, body)
+    SELECT ns, s.id, s.number, s.body FROM unnest(step_jobs, step_numbers, step_bodies) AS s (id, number, body)
+    WHERE s.id = ANY (made);
 END $$;

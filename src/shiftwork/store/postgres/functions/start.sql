@@ -7,7 +7,7 @@
 CREATE OR REPLACE FUNCTION shiftwork.start(ns integer, who text, from_pool text, at double precision, ids text[])
 RETURNS TABLE (
     rank double precision, id text, worker text, payload bytea, fence bigint, attempt integer, crashes integer,
-    run_at double precision, cause text, trace text
+    run_at double precision, cause text, trace text, expires_at double precision, options bytea
 )
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -21,7 +21,7 @@ BEGIN
     SELECT array_agg(r.place), array_agg(r.worker) INTO places, started FROM (
         SELECT j.ctid AS place, j.worker FROM unnest(ids) WITH ORDINALITY AS u (id, ord)
         JOIN shiftwork.jobs j ON j.namespace + 0 = ns AND j.id = u.id
-        WHERE j.status + 0 = 2 AND NOT j.parked ORDER BY u.ord FOR UPDATE OF j
+        WHERE j.status + 0 = 3 AND NOT j.parked ORDER BY u.ord FOR UPDATE OF j
     ) AS r;
     IF places IS NOT NULL THEN
         RETURN QUERY SELECT s.* FROM shiftwork.start_at(who, at, places) AS s;
@@ -34,17 +34,19 @@ END $$;
 CREATE OR REPLACE FUNCTION shiftwork.start_at(who text, at double precision, places tid[])
 RETURNS TABLE (
     rank double precision, id text, worker text, payload bytea, fence bigint, attempt integer, crashes integer,
-    run_at double precision, cause text, trace text
+    run_at double precision, cause text, trace text, expires_at double precision, options bytea
 )
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
     UPDATE shiftwork.jobs j SET
-        status = 3, instance = who, fence = nextval('shiftwork.fences'), attempt = j.attempt + 1, started_at = at,
-        ended_at = NULL, progress = NULL
+        status = 4, instance = who, fence = nextval('shiftwork.fences'), attempt = j.attempt + 1, started_at = at,
+        ended_at = NULL, progress = NULL, wait_name = NULL, wait_nth = NULL,
+        expires_at = CASE WHEN j.expires_at > 0 THEN -j.expires_at END
     WHERE j.ctid = ANY (places)
-    RETURNING j.rank, j.id, j.worker, j.payload, j.fence, j.attempt, j.crashes, j.run_at, j.cause, j.trace;
+    RETURNING
+        j.rank, j.id, j.worker, j.payload, j.fence, j.attempt, j.crashes, j.run_at, j.cause, j.trace, -j.expires_at, j.options;
 END $$;
 
 -- Count jobs as started; `workers` has one element for each of them. Claims count in slots 8 to 15, all others in 0 to

@@ -1,7 +1,7 @@
 -- Which topics to ring after a change: 'pool:NAME' wakes claimers, 'leader' wakes the leader.
 --
 -- Tables and indices: migrations/0001_tables.sql.
--- Indices: lanes_pkey, docs_pkey, jobs_due.
+-- Indices: lanes_pkey, docs_pkey, jobs_due, jobs_expiring.
 
 -- Other workers may be waiting for a change of these workers. Returns the topics of the pools in which a worker tied
 -- to them by gates has queued jobs.
@@ -39,6 +39,18 @@ BEGIN
         SELECT coalesce((
             SELECT j.id = ANY (ids) FROM shiftwork.jobs j
             WHERE j.namespace = ns AND j.status <= 1 ORDER BY j.run_at, j.id LIMIT 1
+        ), false)
+    );
+END $$;
+
+-- Whether one of these jobs is now the next one to expire.
+CREATE OR REPLACE FUNCTION shiftwork.expires_first(ns integer, ids text[]) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT coalesce((
+            SELECT j.id = ANY (ids) FROM shiftwork.jobs j
+            WHERE j.namespace = ns AND j.expires_at > 0 AND j.status <= 3 ORDER BY j.expires_at, j.id LIMIT 1
         ), false)
     );
 END $$;

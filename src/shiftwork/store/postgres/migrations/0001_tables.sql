@@ -2,6 +2,12 @@
 -- and index, so that two namespaces cannot meet. Where the schema has another name, "shiftwork." is replaced by it.
 --
 --   namespaces ─┬─▶ jobs        one row per job, from add to prune. Every index but two leaves most jobs out
+--               ├─▶ needs       one row per unmet need: `id` waits for `needed`. jobs.unmet counts them, and jobs.needed
+--               │               is set where another job waits, so that the end of a plain job reads nothing here
+--               ├─▶ loose       jobs that users' transactions added, whose needs are not compared with other jobs yet
+--               ├─▶ flows       one row per flow that has jobs
+--               ├─▶ tags        one row per tag of a job
+--               ├─▶ steps       one row per step of a durable function. jobs.durable is set where a job has any
 --               ├─▶ lanes       per worker and pool: the number of jobs by status, totals that only grow, and when a run
 --               │               last started, ended and succeeded; in slots, so that connections rarely wait for each
 --               │               other. Rows without a pool have only times, rows without a worker only totals (both
@@ -17,17 +23,23 @@
 --   migrations      the phases of these files that were done
 --   functions       the versions of functions/*.sql that are installed
 --
--- jobs.status:   0 scheduled   1 failed   2 queued   3 processing   4 completed   5 dead   6 cancelled
--- (`shiftwork.core.statuses`), so that a plain comparison means "waits for its time" (<= 1), "live" (<= 3) and
--- "ended" (>= 4).
+-- jobs.status (`shiftwork.core.statuses`):
+--
+--   0 scheduled   1 failed   2 waiting   3 queued   4 processing   5 completed   6 dead   7 cancelled
+--
+-- so that a plain comparison means "waits for its time" (<= 1), "live" (<= 4) and "ended" (>= 5).
 --
 -- Locks. Every function takes its locks in this order, and the counters last:
 --
 --   1  gates of the namespace   advisory; shared by claims, exclusive for a change of a gate, a pause or a switch
 --   2  components               advisory; one for all workers that gates tie together: their claims go one by one
 --   3  concurrency keys         advisory; taken in an earlier statement than the one that counts
---   4  jobs, by id (a claim skips locked ones)   5  workers, by name   6  lanes, by worker and pool
---   7  marks, by pool and name
+--   4  jobs, by id (a claim skips locked ones)   5  needs of these, and the jobs that have them, by id
+--   6  workers, by name                          7  lanes, by worker and pool; slots 16 to 23 after all others
+--   8  marks, by pool and name
+--
+-- A call that changes jobs one by one, for people, may lock a waiting job before one that it needs, which is against
+-- this order: then one of two calls is undone as a deadlock and runs again.
 --
 -- Plans do not depend on statistics: whatever the planner believes about the tables, each function forbids plans that
 -- read a table whole (SET enable_… in its definition). Where jobs are looked up by id, `status + 0` keeps the planner
@@ -52,15 +64,20 @@ CREATE TABLE shiftwork.jobs (
     started_at double precision,
     ended_at   double precision,
     keep_until double precision,
+    expires_at double precision,          -- negative after the first claim, which returned it; NULL after the second
     fence      bigint NOT NULL DEFAULT 0,
     namespace  integer NOT NULL,
     key_limit  integer NOT NULL,
     attempt    integer NOT NULL DEFAULT 0,
     crashes    integer NOT NULL DEFAULT 0,
+    unmet      integer,                   -- the number of its rows in needs; NULL if there are none
+    wait_nth   integer,
     status     smallint NOT NULL,
     priority   smallint NOT NULL,
     parked     boolean NOT NULL DEFAULT false,
     cancelling boolean NOT NULL DEFAULT false,
+    needed     boolean,                   -- true if a job waits for it, or did; otherwise NULL
+    durable    boolean,                   -- true if it has steps; otherwise NULL
     id         text COLLATE "C" NOT NULL,
     worker     text COLLATE "C" NOT NULL,
     pool       text COLLATE "C" NOT NULL,
@@ -69,11 +86,17 @@ CREATE TABLE shiftwork.jobs (
     unique_key text COLLATE "C",
     key        text COLLATE "C",
     trace      text COLLATE "C",
+    flow       text COLLATE "C",
+    wait_name  text COLLATE "C",
     error      text COLLATE "C",
     payload    bytea NOT NULL,
     result     bytea,
     progress   bytea,
     attempts   bytea[],
+    options    bytea,
+    tags       text[] COLLATE "C",
+    signals    bytea[],
+    heard      text[] COLLATE "C",        -- the names of the signals, in their order
     -- The id comes first: a join by id says `namespace + 0`, so that a plan made while there were few jobs, and kept
     -- when there are many, cannot walk through all jobs of a namespace.
     PRIMARY KEY (id, namespace)
@@ -95,33 +118,85 @@ ALTER TABLE shiftwork.jobs ALTER COLUMN worker SET (n_distinct = 4);
 ALTER TABLE shiftwork.jobs ALTER COLUMN pool SET (n_distinct = 2);
 
 -- Which jobs can start now? Parked, scheduled, running and ended jobs are not in it, however many there are.
-CREATE INDEX jobs_ready ON shiftwork.jobs (namespace, pool, worker, rank, id) WHERE status = 2 AND NOT parked;
+CREATE INDEX jobs_ready ON shiftwork.jobs (namespace, pool, worker, rank, id) WHERE status = 3 AND NOT parked;
 
 -- Which jobs run?
-CREATE INDEX jobs_running ON shiftwork.jobs (namespace, worker, started_at, id) WHERE status = 3;
+CREATE INDEX jobs_running ON shiftwork.jobs (namespace, worker, started_at, id) WHERE status = 4;
 
 -- Which jobs are due?
 CREATE INDEX jobs_due ON shiftwork.jobs (namespace, run_at, id) WHERE status <= 1;
 
+-- Which jobs expire if they are not started?
+CREATE INDEX jobs_expiring ON shiftwork.jobs (namespace, expires_at, id) WHERE expires_at > 0 AND status <= 3;
+
 -- Is there a live job with this unique key? It also forbids a second one.
 CREATE UNIQUE INDEX jobs_unique ON shiftwork.jobs (namespace, worker, unique_key)
-    WHERE unique_key IS NOT NULL AND status <= 3;
+    WHERE unique_key IS NOT NULL AND status <= 4;
 
 -- Which jobs share this concurrency key? Unparked before parked ones, each by rank; then those that run.
 CREATE INDEX jobs_by_key ON shiftwork.jobs (namespace, worker, key, status, parked, rank, id)
-    WHERE key IS NOT NULL AND status >= 2 AND status <= 3;
+    WHERE key IS NOT NULL AND status >= 3 AND status <= 4;
 
 -- Which jobs may be deleted?
-CREATE INDEX jobs_disposable ON shiftwork.jobs (namespace, keep_until) WHERE status >= 4 AND keep_until IS NOT NULL;
+CREATE INDEX jobs_disposable ON shiftwork.jobs (namespace, keep_until) WHERE status >= 5 AND keep_until IS NOT NULL;
 
 -- Which running jobs has a person cancelled?
 CREATE INDEX jobs_cancelling ON shiftwork.jobs (namespace, instance) WHERE cancelling;
 
+-- Which jobs belong to this flow, and does one of them still need the results of others?
+CREATE INDEX jobs_of_flow ON shiftwork.jobs (namespace, flow, status) WHERE flow IS NOT NULL;
+
 -- The newest jobs of a worker, for people. Running jobs are in jobs_running instead: a claim writes one index less.
-CREATE INDEX jobs_newest ON shiftwork.jobs (namespace, worker, created_at, id) WHERE status <> 3;
+CREATE INDEX jobs_newest ON shiftwork.jobs (namespace, worker, created_at, id) WHERE status <> 4;
 
 -- The newest jobs of a status that few jobs have, for people. The statuses of the hot path are not in it.
-CREATE INDEX jobs_unusual ON shiftwork.jobs (namespace, status, created_at, id) WHERE status <= 1 OR status >= 5;
+CREATE INDEX jobs_unusual ON shiftwork.jobs (namespace, status, created_at, id) WHERE status <= 2 OR status >= 6;
+
+CREATE TABLE shiftwork.needs (
+    namespace integer NOT NULL,
+    needed    text COLLATE "C" NOT NULL,
+    id        text COLLATE "C" NOT NULL,
+    whatever  boolean NOT NULL,
+    PRIMARY KEY (needed, namespace, id)
+)
+WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 5000);
+
+CREATE INDEX needs_of_job ON shiftwork.needs (id, namespace, needed);
+
+CREATE TABLE shiftwork.loose (
+    namespace integer NOT NULL,
+    id        text COLLATE "C" NOT NULL,
+    parent    text COLLATE "C",
+    PRIMARY KEY (namespace, id)
+)
+WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
+CREATE INDEX loose_of_parent ON shiftwork.loose (namespace, parent);
+
+CREATE TABLE shiftwork.flows (
+    namespace  integer NOT NULL,
+    id         text COLLATE "C" NOT NULL,
+    created_at double precision NOT NULL,
+    PRIMARY KEY (namespace, id)
+);
+
+CREATE INDEX flows_newest ON shiftwork.flows (namespace, created_at, id);
+
+CREATE TABLE shiftwork.tags (
+    namespace  integer NOT NULL,
+    tag        text COLLATE "C" NOT NULL,
+    created_at double precision NOT NULL,
+    id         text COLLATE "C" NOT NULL,
+    PRIMARY KEY (namespace, tag, created_at, id)
+);
+
+CREATE TABLE shiftwork.steps (
+    namespace integer NOT NULL,
+    id        text COLLATE "C" NOT NULL,
+    number    integer NOT NULL,
+    body      bytea NOT NULL,
+    PRIMARY KEY (namespace, id, number)
+);
 
 CREATE TABLE shiftwork.lanes (
     namespace    integer NOT NULL,
@@ -130,6 +205,7 @@ CREATE TABLE shiftwork.lanes (
     slot         bigint NOT NULL,
     scheduled    bigint NOT NULL DEFAULT 0,
     retrying     bigint NOT NULL DEFAULT 0,
+    waiting      bigint NOT NULL DEFAULT 0,
     queued       bigint NOT NULL DEFAULT 0,
     processing   bigint NOT NULL DEFAULT 0,
     completed    bigint NOT NULL DEFAULT 0,

@@ -1,0 +1,256 @@
+"""Flows: adding one, seeing how far it is, cancelling it, and letting it go on from where it broke."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from math import inf
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from shiftwork.control.audit import Audit
+from shiftwork.control.job_handles import JobHandles
+from shiftwork.control.registry import LocalRegistry
+from shiftwork.control.store_access import StoreAccess
+from shiftwork.control.submission import Submission
+from shiftwork.core.flow_graph import FlowGraph, FlowJob, draw, state_of
+from shiftwork.core.job_parts import Input, Need
+from shiftwork.core.model import Cancel, Change, Claimed, FlowRecord, JobFilter, JobRecord, JobStatus, NewJob, Requeue
+from shiftwork.core.own_options import pack, unpack
+from shiftwork.core.plurals import counted
+from shiftwork.errors import FlowError, JobStateError, ResultTimeoutError, UnknownFlowError
+from shiftwork.handles.call import Call
+from shiftwork.handles.flow import Flow, FlowStatus, child_ids, in_order
+from shiftwork.handles.ids import new_id
+from shiftwork.handles.job import Job
+
+PAGE: Final = 1_000
+FIRST_LOOK_SECONDS: Final = 0.25
+LOOK_SECONDS: Final = 10.0
+"""How often a caller that waits for a result looks whether the flow is broken, in the end."""
+MANY: Final = 500
+"""A flow of more jobs is drawn in a thread: it takes a while, and others must not wait for it."""
+BROKEN: Final = (JobStatus.DEAD, JobStatus.CANCELLED)
+STOPPABLE: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.FAILED, JobStatus.QUEUED, JobStatus.PROCESSING)
+
+
+class FlowCommands:
+    """Adds flows and changes them."""
+
+    def __init__(
+        self,
+        access: StoreAccess,
+        now: Callable[[], float],
+        registry: LocalRegistry,
+        *,
+        submission: Submission,
+        handles: JobHandles,
+        audit: Audit,
+    ) -> None:
+        self._access = access
+        self._now = now
+        self._registry = registry
+        self._submission = submission
+        self._handles = handles
+        self._audit = audit
+
+    async def enqueue(self, calls: Sequence[Call[Any]]) -> Flow[Any]:
+        """Add these calls and all that they need, in one step: all of them, or none."""
+        ordered = self._ordered(calls)
+        now = self._now()
+        flow = new_id(now)
+        ids = {call: call.options.job_id or new_id(now) for call in ordered}
+        jobs, created = await self._submission.submit_jobs(
+            ordered, [self._job(call, ids, flow, None, now) for call in ordered], now
+        )
+        if not any(created):  # it was added before, under these ids
+            flow = (await jobs[-1].refresh()).record.flow or flow
+        handles = dict(zip(ordered, jobs, strict=True))
+        return self._flow(flow, jobs, [handles[call] for call in calls])
+
+    async def extend(self, job: Claimed, calls: Sequence[Call[Any]], before: Sequence[str]) -> list[str]:
+        """Add calls to the flow of a running job that has added `before`, and return the ids of these calls' jobs.
+
+        The same calls of the same job get the same ids, so that a run that is repeated adds nothing twice.
+        """
+        ordered = self._ordered(calls)
+        store = await self._access.open()
+        record = (await store.get([job.id]))[0]
+        if record is None or record.fence != job.fence:
+            message = f"this run of job {job.id} is stale: another run has taken over. Nothing was added"
+            raise JobStateError(message)
+        now = self._now()
+        ids = child_ids(job.id, ordered, before)
+        new = [self._job(call, ids, record.flow or job.id, job.id, now) for call in ordered]
+        await self._submission.submit_jobs(ordered, new, now)
+        return [ids[call] for call in calls]
+
+    def _flow(self, flow_id: str, jobs: Sequence[Job[Any]], last: Sequence[Job[Any]]) -> Flow[Any]:
+        return Flow(flow_id, jobs, last, self, self._submission.run_blocking)
+
+    def _ordered(self, calls: Sequence[Call[Any]]) -> list[Call[Any]]:
+        if not calls:
+            raise FlowError("a flow needs at least one call: pass those whose results you want")
+        ordered = in_order(calls)
+        for call in ordered:
+            known = self._registry.workers.get(call.worker.name)
+            if known is None or known.signature is not call.worker.signature:
+                message = f"{call.worker.name} is a worker of another app: a flow can only have workers of one app"
+                raise FlowError(message)
+            if call.options.unique_key is not None:
+                message = (
+                    f"{call.worker.name}: a call of a flow cannot have a unique_key, because other calls wait for this "
+                    "very job; use job_id to make a flow safe to add twice"
+                )
+                raise FlowError(message)
+        return ordered
+
+    def _job(self, call: Call[Any], ids: dict[Call[Any], str], flow: str, parent: str | None, now: float) -> NewJob:
+        needed = call.needed()
+        options = replace(
+            call.options.own,
+            inputs=tuple(Input(ids[one], path) for one, path in call.inputs),
+            needs=tuple(ids[one] for one in needed),
+            parent=parent,
+        )
+        return replace(
+            call.job(self._registry.pool(call.worker.config.pool), now),
+            id=ids[call],
+            flow=flow,
+            needs=tuple(Need(ids[one], whatever) for one, whatever in needed.items()),
+            parent=parent,
+            options=pack(options),
+        )
+
+    # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def status(self, flow_id: str) -> FlowStatus:
+        """Return how far a flow is. Raises `FlowError` if it does not exist."""
+        counts: dict[str, int] = {}
+        async for job in self._jobs(flow_id):
+            counts[job.status] = counts.get(job.status, 0) + 1
+        if not counts:
+            raise UnknownFlowError(_unknown(flow_id))
+        return FlowStatus(state_of(counts), counts)
+
+    async def newest(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
+        """Return the newest flows."""
+        return await (await self._access.open()).flows(behind, limit)
+
+    async def get(self, flow_id: str) -> Flow[Any]:
+        """Return a flow by its id. Raises `FlowError` if it does not exist."""
+        records = [record async for record in self._jobs(flow_id)]
+        if not records:
+            raise UnknownFlowError(_unknown(flow_id))
+        jobs = await self._handles.of(list(reversed(records)))
+        return self._flow(flow_id, jobs, _last(jobs))
+
+    async def picture(self, flow_id: str) -> tuple[FlowRecord, FlowGraph]:
+        """Return a flow with what is needed to draw it. Raises `UnknownFlowError` if it does not exist."""
+        jobs: list[FlowJob] = []
+        created_at = inf
+        async for record in self._jobs(flow_id):
+            jobs.append(FlowJob.of(record))
+            created_at = min(created_at, record.created_at)
+        if not jobs:
+            raise UnknownFlowError(_unknown(flow_id))
+        counts = Counter(job.status for job in jobs)
+        known = {status.value: counts[status] for status in JobStatus if counts[status]}
+        graph = draw(jobs) if len(jobs) < MANY else await asyncio.to_thread(draw, jobs)
+        return FlowRecord(flow_id, created_at, known), graph
+
+    async def results(self, flow_id: str, jobs: Sequence[Job[Any]], timeout_seconds: float | None) -> list[Any]:
+        """Wait for these jobs of the flow, and return their results."""
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                for job in jobs:
+                    await self._ended(flow_id, job)
+        except TimeoutError:
+            status = await self.status(flow_id)
+            words = ", ".join(f"{number} {name}" for name, number in status.counts.items())
+            message = f"flow {flow_id} is not finished after {timeout_seconds:g} s: {words}"
+            raise ResultTimeoutError(message) from None
+        return [await job.result() for job in jobs]
+
+    async def _ended(self, flow_id: str, job: Job[Any]) -> None:
+        """Wait for the end of a job. Raises `FlowError` when it waits for a job that has ended badly."""
+        pause = FIRST_LOOK_SECONDS
+        while True:
+            try:
+                await job.ended(pause)
+            except ResultTimeoutError:
+                await self._check_whole(flow_id, job)
+                pause = min(2 * pause, LOOK_SECONDS)
+            else:
+                return
+
+    async def _check_whole(self, flow_id: str, job: Job[Any]) -> None:
+        """Raise if the job waits, directly or not, for one that has ended badly."""
+        if job.status is not JobStatus.WAITING:
+            return
+        broken = {one.id: one async for one in self._jobs(flow_id, BROKEN)}
+        first = await self._first_broken(job.id, broken) if broken else None
+        if first is not None:
+            message = (
+                f"flow {flow_id} is broken: job {first.id} of {first.worker} is {first.status}: {first.error}. "
+                f"Let it go on from there with `shiftwork retry --flow {flow_id}`, or cancel it"
+            )
+            raise FlowError(message)
+
+    async def _first_broken(self, job_id: str, broken: Mapping[str, JobRecord]) -> JobRecord | None:
+        """Return the first of these jobs that a job waits for, directly or not."""
+        store = await self._access.open()
+        seen, level = {job_id}, [job_id]
+        while level:
+            records = [job for job in await store.get(level) if job is not None]
+            needed = [need.id for job in records for need in job.unmet if need.id not in seen]
+            for id in needed:
+                if id in broken:
+                    return broken[id]
+            level = list(dict.fromkeys(needed))
+            seen.update(level)
+        return None
+
+    # ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def cancel(self, flow_id: str) -> int:
+        """Cancel all jobs of a flow that have not ended, and return how many."""
+        return await self._change(flow_id, STOPPABLE, Cancel("its flow was cancelled"), "cancelled")
+
+    async def retry(self, flow_id: str) -> int:
+        """Queue the dead and cancelled jobs of a flow again, and return how many."""
+        return await self._change(flow_id, BROKEN, Requeue(self._now()), "retried")
+
+    async def _change(self, flow_id: str, statuses: tuple[JobStatus, ...], change: Change, what: str) -> int:
+        store = await self._access.open_to_change()
+        await self.status(flow_id)
+        changed: set[str] = set()
+        while ids := [job.id async for job in self._jobs(flow_id, statuses) if job.id not in changed]:
+            for start in range(0, len(ids), PAGE):
+                amended = await store.amend(ids[start : start + PAGE], change, self._now())
+                changed |= {one.id for one in amended}
+        await self._audit.record(f"flow.{what}", flow_id, f"flow {flow_id} was {what}: {counted(len(changed), 'job')}")
+        return len(changed)
+
+    async def _jobs(self, flow_id: str, statuses: tuple[JobStatus, ...] | None = None) -> AsyncIterator[JobRecord]:
+        store = await self._access.open()
+        after: str | None = None
+        while True:
+            page = await store.find(JobFilter(flow=flow_id, status=statuses, after=after, limit=PAGE))
+            for job in page:
+                yield job
+            if len(page) < PAGE:
+                return
+            after = page[-1].id
+
+
+def _last(jobs: Sequence[Job[Any]]) -> list[Job[Any]]:
+    """Return the jobs that were passed to `enqueue_flow`, as far as that can be told: nothing needs them."""
+    own = {job.id: unpack(job.record.options) for job in jobs}
+    needed = {id for options in own.values() for id in options.needs}
+    last = [job for job in jobs if job.id not in needed]
+    return [job for job in last if own[job.id].parent is None] or last
+
+
+def _unknown(flow_id: str) -> str:
+    return f"no flow has the id {flow_id!r}; ended flows are pruned after a while"

@@ -1,0 +1,59 @@
+"""What a job may have beside its payload: needs of a flow, steps and signals of a durable function, options of its own.
+
+Values only. `core.releasing` has the rules about needs, `core.landing` and `core.signals` those about waits.
+"""
+
+from msgspec import Struct
+
+
+class Need(Struct, frozen=True, array_like=True):
+    """A job that must end before another one may start."""
+
+    id: str
+    whatever: bool = False
+    """Whether any end will do. Otherwise the job must complete."""
+
+
+class Step(Struct, frozen=True, array_like=True):
+    """A part of a durable function that has been run. A later run of the job gets its result back."""
+
+    number: int
+    """Its place among the steps of the job, from 1."""
+    name: str
+    result: bytes
+    started_at: float
+    ended_at: float
+
+
+class Signal(Struct, frozen=True, array_like=True):
+    """A value that was sent to a job."""
+
+    name: str
+    value: bytes
+    at: float
+
+
+class Wait(Struct, frozen=True, array_like=True):
+    """What a job that was handed back waits for: the signal number `nth` with this name, counted from 1."""
+
+    name: str
+    nth: int
+
+
+class Input(Struct, frozen=True, array_like=True):
+    """Where in the payload the result of another job belongs."""
+
+    job: str
+    path: tuple[str | int, ...]
+
+
+class OwnOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a job has of its own and only its run reads. Stores keep it as bytes (msgpack), as they keep payloads."""
+
+    max_retries: int | None = None
+    timeout_seconds: float | None = None
+    inputs: tuple[Input, ...] = ()
+    needs: tuple[str, ...] = ()
+    """The jobs it was added to wait for, met or not: to draw the flow."""
+    parent: str | None = None
+    """The job that added it to the flow while it ran."""

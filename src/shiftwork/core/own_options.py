@@ -1,0 +1,49 @@
+"""The options that a job has of its own: how they are kept, and how they change its worker's policy.
+
+Bytes that cannot be decoded change nothing here. The instance that claims such a job ends it (`is_damaged`).
+"""
+
+from msgspec import MsgspecError, msgpack
+from msgspec.structs import replace
+
+from shiftwork.core.job_parts import OwnOptions
+from shiftwork.core.model import WorkerConfig
+
+_NONE = OwnOptions()
+_decoder = msgpack.Decoder(OwnOptions)
+
+
+def pack(options: OwnOptions) -> bytes | None:
+    """The options as stores keep them; None if there are none."""
+    return None if options == _NONE else msgpack.encode(options)
+
+
+def unpack(kept: bytes | None) -> OwnOptions:
+    """The options that a job has of its own."""
+    if kept is None:
+        return _NONE
+    try:
+        return _decoder.decode(kept)
+    except MsgspecError:
+        return _NONE
+
+
+def is_damaged(kept: bytes | None) -> bool:
+    """Whether a job has options that cannot be decoded."""
+    if kept is None:
+        return False
+    try:
+        _decoder.decode(kept)
+    except MsgspecError:
+        return True
+    return False
+
+
+def policy(config: WorkerConfig, kept: bytes | None) -> WorkerConfig:
+    """The policy for one job: its worker's, with what the job has of its own."""
+    if kept is None:
+        return config
+    own = unpack(kept)
+    changes = {"max_retries": own.max_retries, "timeout_seconds": own.timeout_seconds}
+    given = {name: value for name, value in changes.items() if value is not None}
+    return replace(config, **given) if given else config

@@ -1,0 +1,30 @@
+"""The steps that are not the user's: what a durable function notes when it sleeps or waits for a signal.
+
+    :sleep      until when it sleeps
+    :wait NAME  until when it waits for the signal
+    :got NAME   whether the signal came in time, and its value
+
+A user's step cannot have a name that begins with a colon.
+"""
+
+from typing import Final
+
+SLEEP: Final = ":sleep"
+MARK: Final = ":"
+
+
+def waiting(signal: str) -> str:
+    """The name of the step in which a function begins to wait for a signal."""
+    return f":wait {signal}"
+
+
+def got(signal: str) -> str:
+    """The name of the step in which a wait for a signal has ended."""
+    return f":got {signal}"
+
+
+def in_words(name: str) -> str:
+    """The name of a step as people read it."""
+    if name.startswith(":wait "):
+        return f"wait for {name.removeprefix(':wait ')}"
+    return name.removeprefix(MARK)

@@ -1,0 +1,51 @@
+"""Claimed jobs of flows get the results that they need, straight from the store."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import MsgspecError
+from msgspec.structs import replace
+
+from shiftwork.core.inputs import insert
+from shiftwork.core.job_parts import Input
+from shiftwork.core.model import Claimed
+from shiftwork.core.own_options import unpack
+from shiftwork.core.sealing import is_sealed
+from shiftwork.store.protocol import Store
+
+MISFIT = "its payload has no place for the results of other jobs: enqueue the flow anew"
+"""Why a job is dead whose payload and options do not belong together."""
+
+
+class Complete(NamedTuple):
+    """Claimed jobs, with the results of other jobs in their payloads."""
+
+    jobs: Sequence[Claimed]
+    misfits: Sequence[Claimed] = ()
+    """Those whose payload has no place for the results."""
+
+
+async def with_inputs(store: Store, jobs: Sequence[Claimed]) -> Complete:
+    """These jobs with the results of other jobs in their payloads. One call reads all results."""
+    if all(job.options is None for job in jobs):
+        return Complete(jobs)
+    inputs = {job.id: unpack(job.options).inputs for job in jobs if not is_sealed(job.payload)}
+    ids = sorted({one.job for wanted in inputs.values() for one in wanted})
+    if not ids:
+        return Complete(jobs)
+    results = dict(zip(ids, await store.results(ids), strict=True))
+    complete, misfits = list[Claimed](), list[Claimed]()
+    for job in jobs:
+        try:
+            complete.append(_filled(job, inputs.get(job.id, ()), results))
+        except (MsgspecError, LookupError, TypeError):
+            misfits.append(job)
+    return Complete(complete, misfits)
+
+
+def _filled(job: Claimed, inputs: Sequence[Input], results: Mapping[str, bytes | None]) -> Claimed:
+    for one in inputs:
+        result = results[one.job]
+        if result is not None and is_sealed(result):
+            return replace(job, payload=result)  # this node has not got its key: the job is handed back, as one is
+    return replace(job, payload=insert(job.payload, inputs, results)) if inputs else job

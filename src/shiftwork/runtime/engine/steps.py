@@ -1,0 +1,225 @@
+"""Durable functions: steps that run once, and waits that hold no slot. What `Context.step` and its like use.
+
+Every step of a job has a number and a name, and its result is kept under the job's fence. A later run of the job
+starts the function anew; a step that was kept returns its result instead of running again. So the steps of a function
+must come in the same order every time: if a number has another name than before, the run ends in words.
+
+A wait ends the run with `Suspended`, which is not an `Exception`, so that a function does not catch it by accident. The
+job is handed back until its time or its signal comes.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+from msgspec import msgpack
+
+from shiftwork.core.job_parts import Signal, Step, Wait
+from shiftwork.core.waits import MARK, SLEEP, got, in_words, waiting
+from shiftwork.errors import JobStateError, LifecycleError, StepError
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.engine.context import CurrentRun
+from shiftwork.store.protocol import Store
+
+T = TypeVar("T")
+
+FOREVER: Final = 10 * 365 * 86_400.0
+"""How long a job waits for a signal if it does not say."""
+MOST_STEPS: Final = 10_000
+
+
+class Suspended(BaseException):
+    """Ends a run that waits. It passes through the user's function."""
+
+    def __init__(self, at: float, until: float, wait: Wait | None = None) -> None:
+        super().__init__(until)
+        self.at = at
+        """When it was raised."""
+        self.until = until
+        self.wait = wait
+
+    def __str__(self) -> str:
+        return "the job waits, and goes on later"
+
+
+class Steps:
+    """The steps of one run: those that were kept before it, and those that it adds."""
+
+    def __init__(
+        self,
+        run: CurrentRun,
+        store: Callable[[], Awaitable[Store]],
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._loop = loop
+        """Where the store is reached."""
+        self._run = run
+        self._store = store
+        self._clock = clock
+        self._kept: list[Step] | None = None
+        self._signals: tuple[Signal, ...] = ()
+        self._done = 0
+        """How many steps this run has passed."""
+        self._waits: Counter[str] = Counter()
+        self._current: str | None = None
+        """The step that is running now."""
+        self._suspended: Suspended | None = None
+
+    def wait(self, work: Coroutine[Any, Any, T], instead: str) -> T:
+        """Run a coroutine for a plain function, which runs in a thread."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        work.close()
+        message = f"ctx.blocking is for plain functions, and would stop this event loop; use `{instead}` instead"
+        raise LifecycleError(message)
+
+    async def begin(self, name: str) -> Step | None:
+        """Go on to a step. Returns it if it was kept before; otherwise it runs now."""
+        if name.startswith(MARK):
+            raise StepError(f"a step cannot have a name that begins with a colon, such as {name!r}")
+        self._enter(name)
+        try:
+            kept = await self._next(name)
+        except BaseException:
+            self._current = None
+            raise
+        if kept is not None:
+            self._current = None
+        return kept
+
+    def failed(self) -> None:
+        """The step that runs has failed."""
+        self._current = None
+
+    async def keep(self, name: str, value: Any, started_at: float) -> Step:
+        """Keep what a step that ran has returned."""
+        try:
+            return await self._keep(name, self._run.worker_values.encode_step(name, value), started_at)
+        finally:
+            self._current = None
+
+    def value(self, function: Callable[..., Any], step: Step) -> Any:
+        """Return a step's result as its function is annotated to return it, whether it ran now or before."""
+        return self._run.worker_values.decode_step(step.name, function, step.result)
+
+    async def sleep(self, seconds: float) -> None:
+        """Return once this time has passed since the function first came here."""
+        with self._turn(SLEEP):
+            until = await self._noted(SLEEP, lambda: self._clock.now() + seconds)
+            now = self._clock.now()
+            if until > now:
+                raise Suspended(now, until)
+
+    async def wait_for(self, name: str, seconds: float | None) -> Any:
+        """Return the value of the next signal with this name. Raises `TimeoutError` if it does not come in time."""
+        with self._turn(waiting(name)):
+            self._waits[name] += 1
+            patience = FOREVER if seconds is None else seconds
+            until = await self._noted(waiting(name), lambda: self._clock.now() + patience)
+            kept = await self._next(got(name))
+            if kept is None:
+                kept = await self._arrived(name, until)
+        came, value = msgpack.decode(kept.result)
+        if not came:
+            message = f"no signal {name!r} came in time"
+            raise TimeoutError(message)
+        return value
+
+    async def _arrived(self, name: str, until: float) -> Step:
+        wait = Wait(name, self._waits[name])
+        sent = [signal for signal in self._signals if signal.name == name]
+        now = self._clock.now()
+        if len(sent) >= wait.nth:
+            signal = sent[wait.nth - 1]
+            return await self._keep(got(name), _pair(signal.value), now)
+        if now >= until:
+            return await self._keep(got(name), msgpack.encode((False, None)), now)
+        raise Suspended(now, until, wait)
+
+    async def _noted(self, name: str, make: Callable[[], float]) -> float:
+        """A number that is worked out once, and kept."""
+        kept = await self._next(name)
+        if kept is None:
+            kept = await self._keep(name, msgpack.encode(make()), self._clock.now())
+        noted: float = msgpack.decode(kept.result, type=float)
+        return noted
+
+    def _enter(self, name: str) -> None:
+        if self._suspended is not None:  # the function has caught it: what comes later must not run early
+            raise self._suspended
+        if self._current is not None:
+            running = in_words(self._current)
+            message = (
+                f"step {in_words(name)!r} begins while step {running!r} is running: steps run one after another. "
+                "Do what belongs together inside one step, or let a flow run it in parallel"
+            )
+            raise StepError(message)
+        self._current = name
+
+    @contextmanager
+    def _turn(self, name: str) -> Iterator[None]:
+        """Let no other step begin meanwhile."""
+        self._enter(name)
+        try:
+            yield
+        except Suspended as suspended:
+            self._suspended = suspended
+            raise
+        finally:
+            self._current = None
+
+    async def _next(self, name: str) -> Step | None:
+        """Go on to the next step. Returns it if it was kept before."""
+        if self._kept is None:
+            await self._load()
+        assert self._kept is not None  # noqa: S101 - just loaded
+        if self._done >= MOST_STEPS:
+            raise StepError(f"a job can have {MOST_STEPS:,} steps: let another job do the rest")
+        if self._done == len(self._kept):
+            return None
+        step = self._kept[self._done]
+        if step.name != name:
+            was, is_now = in_words(step.name), in_words(name)
+            message = (
+                f"step {step.number} was {was!r} when it ran, and is {is_now!r} now: the steps of a function must "
+                "keep their names and their order while jobs of it are under way. Deploy the old function again, or "
+                "discard the job and enqueue it anew"
+            )
+            raise StepError(message)
+        self._done += 1
+        return step
+
+    async def _load(self) -> None:
+        store = await self._store()
+        record = (await store.get([self._run.job.id]))[0]
+        if record is None or record.fence != self._run.job.fence:
+            raise JobStateError(self._stale())
+        self._kept, self._signals = list(record.steps), record.signals
+
+    async def _keep(self, name: str, result: bytes, started_at: float) -> Step:
+        assert self._kept is not None  # noqa: S101 - loaded by `_next`
+        step = Step(self._done + 1, name, result, started_at, self._clock.now())
+        store = await self._store()
+        if not await store.keep_step(self._run.job.id, self._run.job.fence, step):
+            raise JobStateError(self._stale())
+        self._kept.append(step)
+        self._done += 1
+        return step
+
+    def _stale(self) -> str:
+        return f"this run of job {self._run.job.id} is stale: another run has taken over"
+
+
+def _pair(value: bytes) -> bytes:
+    return b"\x92\xc3" + value  # [true, value]
+
+
+def step_maker(store: Callable[[], Awaitable[Store]], clock: Clock) -> Callable[[CurrentRun], Steps]:
+    """Return what makes the steps of a run, for the runs of this event loop and of its threads."""
+    loop = asyncio.get_running_loop()
+    return lambda run: Steps(run, store, clock, loop)

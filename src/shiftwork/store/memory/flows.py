@@ -1,0 +1,73 @@
+"""The flows of a memory store: which job waits for which, and which jobs belong together."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from heapq import nlargest
+
+from shiftwork.core.job_parts import Need
+from shiftwork.core.model import FlowRecord, JobRecord, JobStatus
+from shiftwork.core.releasing import SETTLED
+
+
+class Flows:
+    """Unmet needs, in both directions, and the jobs of every flow."""
+
+    def __init__(self) -> None:
+        self._unmet: dict[str, dict[str, Need]] = {}
+        """By job: its unmet needs, by the needed job."""
+        self._waiters: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        """By needed job: the jobs that wait for it, in the order in which they came."""
+        self._members: defaultdict[str, set[str]] = defaultdict(set)
+        self._created: dict[str, float] = {}
+
+    def note(self, job: JobRecord) -> None:
+        """List a job with its flow."""
+        if job.flow is not None:
+            self._members[job.flow].add(job.id)
+            self._created[job.flow] = min(job.created_at, self._created.get(job.flow, job.created_at))
+
+    def forget(self, job: JobRecord) -> None:
+        """Forget a job that is deleted."""
+        for needed in list(self._unmet.get(job.id, ())):
+            self.meet(job.id, needed)
+        if job.flow is not None:
+            self._members[job.flow].discard(job.id)
+            if not self._members[job.flow]:
+                del self._members[job.flow], self._created[job.flow]
+
+    def need(self, id: str, needs: Iterable[Need]) -> None:
+        """Let a job wait for these."""
+        for need in needs:
+            self._unmet.setdefault(id, {})[need.id] = need
+            self._waiters[need.id][id] = None
+
+    def meet(self, id: str, needed: str) -> bool:
+        """Meet one need of a job. True if that was the last one."""
+        unmet = self._unmet[id]
+        del unmet[needed], self._waiters[needed][id]
+        if not self._waiters[needed]:
+            del self._waiters[needed]
+        if not unmet:
+            del self._unmet[id]
+        return not unmet
+
+    def unmet_of(self, id: str) -> tuple[Need, ...]:
+        """The unmet needs of a job, by id."""
+        return tuple(sorted(self._unmet.get(id, {}).values(), key=lambda need: need.id))
+
+    def waiters_of(self, id: str) -> list[tuple[str, Need]]:
+        """The jobs that wait for this one, each with its need."""
+        return [(waiter, self._unmet[waiter][id]) for waiter in self._waiters.get(id, ())]
+
+    def needs(self, job: JobRecord, jobs: Mapping[str, JobRecord]) -> bool:
+        """Whether a job of its flow may still need this one's result."""
+        return job.flow is not None and any(jobs[id].status not in SETTLED for id in self._members[job.flow])
+
+    def records(self, jobs: Mapping[str, JobRecord], behind: tuple[float, str] | None, limit: int) -> list[FlowRecord]:
+        """The newest flows behind a place."""
+        places = ((at, id) for id, at in self._created.items() if behind is None or (at, id) < behind)
+        return [FlowRecord(id, at, self._counts(id, jobs)) for at, id in nlargest(limit, places)]
+
+    def _counts(self, flow: str, jobs: Mapping[str, JobRecord]) -> dict[str, int]:
+        counts: Counter[JobStatus] = Counter(jobs[id].status for id in self._members[flow])
+        return {status.value: counts[status] for status in JobStatus if counts[status]}

@@ -1,0 +1,176 @@
+-- Flows: jobs that wait for others. The original of these rules is `shiftwork.core.releasing`.
+--
+-- A waiting job has one row in `needs` for each unmet need, and their number in its own row. Whatever meets a need
+-- deletes its row and lowers the number in one UPDATE, which waits for any other that is under way: so of two calls that
+-- meet the last two needs at the same moment, the second one sees the number that the first one left, and releases.
+--
+-- Tables and indices: migrations/0001_tables.sql.
+-- Indices: jobs_pkey, needs_pkey, needs_of_job, loose_pkey, loose_of_parent, jobs_of_flow, flows_pkey.
+
+-- These jobs have ended, and others may wait for them. Meets the needs that this meets. Returns the topics to ring.
+CREATE OR REPLACE FUNCTION shiftwork.release(ns integer, at double precision, ids text[]) RETURNS text[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    topics text[] := '{}';
+    places tid[];
+BEGIN
+    IF EXISTS (SELECT 1 FROM shiftwork.loose o WHERE o.namespace = ns AND o.parent = ANY (ids)) THEN
+        topics := shiftwork.tie_loose(ns, at, ARRAY(
+            SELECT o.id FROM shiftwork.loose o WHERE o.namespace = ns AND o.parent = ANY (ids)
+        ));
+    END IF;
+    places := ARRAY(
+        SELECT n.place FROM unnest(ids) AS e (id)
+        CROSS JOIN LATERAL (
+            SELECT j.status FROM shiftwork.jobs j WHERE j.namespace + 0 = ns AND j.id = e.id OFFSET 0
+        ) AS j
+        CROSS JOIN LATERAL (  -- OFFSET keeps the planner from turning this into a join that reads all needs
+            SELECT n.ctid AS place, n.whatever FROM shiftwork.needs n WHERE n.namespace = ns AND n.needed = e.id OFFSET 0
+        ) AS n
+        WHERE n.whatever OR j.status = 5
+    );
+    RETURN topics || shiftwork.meet(ns, at, places);
+END $$;
+
+-- The needs at these places are met. Releases the waiting jobs that need nothing else. Returns the topics to ring.
+CREATE OR REPLACE FUNCTION shiftwork.meet(ns integer, at double precision, places tid[]) RETURNS text[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    topics text[];
+    freed text[];
+    workers text[];
+    pools text[];
+    keys text[];
+    news smallint[];
+BEGIN
+    IF places = '{}' THEN
+        RETURN '{}';
+    END IF;
+    WITH met AS (
+        DELETE FROM shiftwork.needs n WHERE n.ctid = ANY (places) RETURNING n.id
+    ),
+    less AS MATERIALIZED (
+        SELECT m.id, count(*)::integer AS n FROM met m GROUP BY m.id ORDER BY m.id
+    ),
+    moved AS (
+        UPDATE shiftwork.jobs j SET
+            unmet = nullif(j.unmet - l.n, 0),
+            status = CASE WHEN j.status <> 2 OR j.unmet > l.n THEN j.status WHEN j.run_at <= at THEN 3 ELSE 0 END,
+            parked = CASE
+                WHEN j.status <> 2 OR j.unmet > l.n THEN j.parked
+                ELSE j.key IS NOT NULL AND j.run_at <= at
+            END,
+            run_at = CASE WHEN j.status <> 2 OR j.unmet > l.n THEN j.run_at ELSE greatest(j.run_at, at) END,
+            rank = CASE WHEN j.status <> 2 OR j.unmet > l.n THEN j.rank ELSE greatest(j.run_at, at) - j.head_start END
+        FROM less l WHERE j.namespace + 0 = ns AND j.id = l.id
+        RETURNING j.id, j.worker, j.pool, j.key, j.status, j.unmet
+    )
+    SELECT
+        array_agg(m.id), array_agg(m.worker), array_agg(m.pool), array_agg(m.key), array_agg(m.status),
+        coalesce(array_agg(DISTINCT 'pool:' || m.pool) FILTER (WHERE m.status = 3 AND m.key IS NULL), '{}')
+    INTO freed, workers, pools, keys, news, topics
+    FROM moved m WHERE m.unmet IS NULL AND m.status IN (0, 3);  -- a job with an unmet need has neither status
+    IF freed IS NULL THEN
+        RETURN '{}';
+    END IF;
+    IF array_remove(keys, NULL) <> '{}' THEN  -- known only now, as in `finish`
+        PERFORM shiftwork.lock_keys(ns, workers, keys);
+        topics := topics || ARRAY(SELECT 'pool:' || p FROM unnest(shiftwork.repark(ns, workers, keys)) AS p);
+    END IF;
+    IF 0 = ANY (news) AND shiftwork.due_first(ns, freed) THEN
+        topics := topics || 'leader'::text;
+    END IF;
+    PERFORM shiftwork.tally(ns, workers, pools, array_fill(2::smallint, ARRAY[cardinality(news)]), news, 16);
+    RETURN topics;
+END $$;
+
+-- Compare these needs, which have their rows, with the jobs that are needed: those that are met go. Then let whatever
+-- waits for a parent of these jobs wait for the jobs too; `ids` and `parents` are in the order in which the jobs were
+-- added, and a job that was added after a child does not inherit it. Returns the topics to ring.
+CREATE OR REPLACE FUNCTION shiftwork.tie(
+    ns integer, at double precision, waiters text[], neededs text[], ids text[], parents text[]
+) RETURNS text[]
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    topics text[];
+    places tid[];
+    family record;
+BEGIN
+    -- None of them can end until this transaction has.
+    PERFORM 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = ANY (neededs || parents)
+    ORDER BY j.id FOR NO KEY UPDATE;
+    WITH pair AS MATERIALIZED (
+        SELECT p.waiter, p.needed, j.status FROM unnest(waiters, neededs) AS p (waiter, needed)
+        LEFT JOIN shiftwork.jobs j ON j.namespace + 0 = ns AND j.id = p.needed
+    ),
+    flagged AS (
+        UPDATE shiftwork.jobs j SET needed = true
+        FROM (SELECT DISTINCT p.needed FROM pair p WHERE p.status <> 5) AS o
+        WHERE j.namespace + 0 = ns AND j.id = o.needed AND j.needed IS NULL
+    ),
+    met AS (
+        SELECT n.place FROM pair p CROSS JOIN LATERAL (
+            SELECT n.ctid AS place, n.whatever FROM shiftwork.needs n
+            WHERE n.namespace = ns AND n.needed = p.needed AND n.id = p.waiter OFFSET 0
+        ) AS n
+        WHERE p.status IS NULL OR p.status = 5 OR n.whatever AND p.status >= 5
+    )
+    SELECT coalesce(array_agg(m.place), '{}') INTO places FROM met m;
+    topics := shiftwork.meet(ns, at, places);
+    FOR family IN
+        SELECT r.parent, array_agg(r.id) AS children, array_agg(r.place) AS places FROM (
+            SELECT
+                c.id, c.parent, c.place,
+                row_number() OVER (ORDER BY c.place) - row_number() OVER (PARTITION BY c.parent ORDER BY c.place) AS run
+            FROM unnest(ids, parents) WITH ORDINALITY AS c (id, parent, place) WHERE c.parent IS NOT NULL
+        ) AS r
+        GROUP BY r.parent, r.run ORDER BY min(r.place)
+    LOOP
+        WITH heir AS MATERIALIZED (
+            SELECT n.id, n.whatever, coalesce(array_position(ids, n.id), 0) AS place FROM shiftwork.needs n
+            WHERE n.namespace = ns AND n.needed = family.parent
+        ),
+        inherited AS (
+            INSERT INTO shiftwork.needs (namespace, needed, id, whatever)
+            SELECT ns, c.id, h.id, h.whatever
+            FROM heir h JOIN unnest(family.children, family.places) AS c (id, place) ON h.place <= c.place
+            JOIN shiftwork.jobs j ON j.namespace + 0 = ns AND j.id = c.id
+            WHERE j.status + 0 < 5 OR j.status + 0 > 5 AND NOT h.whatever  -- one of a user's transaction may have ended
+            ON CONFLICT (namespace, needed, id) DO UPDATE SET whatever = excluded.whatever
+            RETURNING id, xmax = 0 AS is_new
+        ),
+        more AS MATERIALIZED (
+            SELECT i.id, count(*)::integer AS n FROM inherited i WHERE i.is_new GROUP BY i.id ORDER BY i.id
+        )
+        UPDATE shiftwork.jobs j SET unmet = coalesce(j.unmet, 0) + m.n
+        FROM more m WHERE j.namespace + 0 = ns AND j.id = m.id;
+    END LOOP;
+    RETURN topics;
+END $$;
+
+-- Tie these jobs, which users' transactions have added. Returns the topics to ring.
+CREATE OR REPLACE FUNCTION shiftwork.tie_loose(ns integer, at double precision, wanted text[]) RETURNS text[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    ids text[];
+    parents text[];
+    waiters text[];
+    neededs text[];
+BEGIN
+    WITH taken AS (
+        DELETE FROM shiftwork.loose o WHERE o.namespace = ns AND o.id = ANY (wanted) RETURNING o.id, o.parent
+    )
+    SELECT array_agg(t.id ORDER BY t.id), array_agg(t.parent ORDER BY t.id) INTO ids, parents FROM taken t;
+    IF ids IS NULL THEN
+        RETURN '{}';
+    END IF;
+    SELECT array_agg(n.id), array_agg(n.needed) INTO waiters, neededs
+    FROM shiftwork.needs n WHERE n.namespace = ns AND n.id = ANY (ids);
+    -- A child may be ending at this moment, too.
+    PERFORM 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = ANY (ids || neededs || parents)
+    ORDER BY j.id FOR NO KEY UPDATE;
+    RETURN shiftwork.tie(ns, at, waiters, neededs, ids, parents);
+END $$;

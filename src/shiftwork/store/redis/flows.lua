@@ -1,0 +1,126 @@
+-- Flows and tags: which job waits for which, when it is released, and what is listed of a job under its flow and its tags.
+
+local NEED, UNMET = P .. 'need:', P .. 'unmet:'
+local new_flows = {} -- flow -> created_at of its first new job
+local left_flows = {} -- flows that a job was deleted from
+local left_needed = {} -- deleted jobs that another one may wait for
+local tied = { needed = {}, waiting = {} } -- new needs, by needed job and by waiting job
+
+-- ── when a job is released: the original is `shiftwork.core.releasing` ────────────────────────────────────────────────
+
+local function meets(status, whatever) -- the status of the needed job, false if it does not exist
+  return not status or status == COMPLETED or (whatever and status > COMPLETED)
+end
+
+local function release(job, now)
+  take_out(job)
+  job.run_at = math.max(job.run_at, now)
+  job.status = job.run_at <= now and QUEUED or SCHEDULED
+  put_in(job)
+  settle(job)
+end
+
+-- ── needs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+local function tie_to(needed, waiting, whatever) -- `whatever`: "1" if any end of the needed job will do, otherwise "0"
+  local of_needed, of_waiting = tied.needed[needed] or {}, tied.waiting[waiting] or {}
+  of_needed[#of_needed + 1], of_needed[#of_needed + 2] = waiting, whatever
+  of_waiting[#of_waiting + 1], of_waiting[#of_waiting + 2] = needed, whatever
+  tied.needed[needed], tied.waiting[waiting] = of_needed, of_waiting
+end
+
+local function mark_needed(ids) -- so that their ends are noticed
+  local states = read_all(STATE, ids)
+  for n, id in ipairs(ids) do
+    local state = saved[id] or states[n]
+    if not state then
+      call('HSET', STATE, id, AWAITED)
+    elseif #state >= LENGTH then
+      local high = bor(string.byte(state, 3), NEEDED / 256)
+      saved[id] = string.sub(state, 1, 2) .. string.char(high) .. string.sub(state, 4)
+    end
+    if jobs[id] then
+      set(jobs[id], NEEDED, true)
+    end
+  end
+end
+
+local function flush_ties() -- before flush
+  local ids = {}
+  for needed, waiters in pairs(tied.needed) do
+    in_slices('HSET', NEED .. needed, waiters)
+    ids[#ids + 1] = needed
+  end
+  for waiting, needs in pairs(tied.waiting) do
+    in_slices('HSET', UNMET .. waiting, needs)
+  end
+  mark_needed(ids)
+  tied = { needed = {}, waiting = {} }
+end
+
+local function is_needed(job) -- whether another job waits for it
+  return is(job, NEEDED) and call('EXISTS', NEED .. job.id) == 1
+end
+
+local function give_up_needs(id)
+  for _, needed in ipairs(call('HKEYS', UNMET .. id)) do
+    call('HDEL', NEED .. needed, id)
+    if call('EXISTS', NEED .. needed) == 0 and state_at(needed) == AWAITED then
+      call('HDEL', STATE, needed)
+    end
+  end
+  call('UNLINK', UNMET .. id)
+end
+
+-- ── lists ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+local function enlist(id, flow, tags, created)
+  if flow then
+    place(P .. 'flow:' .. flow, id, created)
+    new_flows[flow] = math.min(created, new_flows[flow] or created)
+  end
+  for _, tag in ipairs(tags or {}) do
+    place(P .. 'tag:' .. tag, id, created)
+  end
+end
+
+local function delist(job) -- a job that is deleted; what is stored of it is still there
+  local id = job.id
+  if is(job, IN_FLOW) then
+    local flow = flow_of(job)
+    place(P .. 'flow:' .. flow, id, false)
+    left_flows[flow] = true
+  end
+  if is(job, TAGGED) then
+    local fine, tags = pcall(cmsgpack.unpack, call('HGET', TAGS, id) or '')
+    for _, tag in ipairs(fine and type(tags) == 'table' and tags or {}) do
+      place(P .. 'tag:' .. tag, id, false)
+    end
+  end
+  if is(job, NEEDS) then
+    give_up_needs(id)
+  end
+  if is(job, NEEDED) then
+    left_needed[#left_needed + 1] = id
+  end
+end
+
+local function flush_flows() -- after flush
+  for flow, created in pairs(new_flows) do
+    call('ZADD', P .. 'flows', 'LT', exact(created), flow)
+  end
+  for flow in pairs(left_flows) do
+    if call('EXISTS', P .. 'flow:' .. flow) == 0 then
+      call('ZREM', P .. 'flows', flow)
+      for status = SCHEDULED, CANCELLED do
+        call('HDEL', FLOW_NUMBERS, status .. flow)
+      end
+    end
+  end
+  for _, id in ipairs(left_needed) do
+    if call('EXISTS', NEED .. id) == 1 then
+      call('HSETNX', STATE, id, AWAITED)
+    end
+  end
+  new_flows, left_flows, left_needed = {}, {}, {}
+end

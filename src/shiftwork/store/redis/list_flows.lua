@@ -1,0 +1,21 @@
+-- list_flows: the position after which to begin ({created_at, flow}, or false), the limit. Returns flow, created_at and the
+-- number of jobs in each status, newest first, in one flat list.
+
+local index, after, limit, answer = P .. 'flows', A[1], A[2], {}
+if limit <= 0 then
+  return answer
+end
+local from = after and up_to(index, after) or 0
+local found = call('ZREVRANGE', index, from, from + limit - 1, 'WITHSCORES')
+for at = 1, #found, 2 do
+  local fields = {}
+  for status = SCHEDULED, CANCELLED do
+    fields[#fields + 1] = status .. found[at]
+  end
+  answer[#answer + 1] = found[at]
+  answer[#answer + 1] = found[at + 1]
+  for _, many in ipairs(call('HMGET', FLOW_NUMBERS, unpack(fields))) do
+    answer[#answer + 1] = many or '0'
+  end
+end
+return answer

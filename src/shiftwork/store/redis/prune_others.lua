@@ -1,0 +1,3 @@
+-- prune, continued: jobs that belong to a flow, have tags, or that others need. Few calls have any.
+
+return { delist = delist, flush_flows = flush_flows }

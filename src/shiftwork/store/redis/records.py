@@ -1,0 +1,257 @@
+"""Whole jobs as fields for the scripts, and back: as people read them, move them and encrypt them anew."""
+
+import math
+import struct
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Any, Final
+
+from msgspec import MsgspecError, convert, msgpack
+
+from shiftwork.core.docs import read_attempt
+from shiftwork.core.job_parts import Need, Signal, Step, Wait
+from shiftwork.core.model import Attempt, DeadJob, JobPriority, JobRecord, JobStatus, Progress, Rewrite
+from shiftwork.core.statuses import NUMBERS, STATUSES
+from shiftwork.store.redis.jobs import (
+    CANCELLING,
+    DURABLE,
+    EXPIRES,
+    HAS_ERROR,
+    HAS_PROGRESS,
+    HAS_RESULT,
+    IN_FLOW,
+    KEYED,
+    NEEDS,
+    PARKED,
+    STATE,
+    TAGGED,
+    UNIQUE,
+    WAITS,
+    never_changes_of,
+    own_values,
+    wait_text,
+)
+
+_encode: Final = msgpack.Encoder().encode
+_decode: Final = msgpack.Decoder().decode
+
+Fields = dict[bytes, Any]
+
+
+class UnreadableError(Exception):
+    """A job's record cannot be read; the message gives the reason."""
+
+
+def whole_jobs(records: Sequence[JobRecord]) -> tuple[list[Any], list[bytes]]:
+    """Return whole jobs as arguments of `restore.lua`, and the bytes that follow them."""
+    jobs: list[Any] = []
+    behind: list[bytes] = []
+    for one in records:
+        kept = _fields(one)
+        keep_until = False if one.keep_until is None else one.keep_until
+        jobs.append((one.id, keep_until, len(kept), one.flow or False, one.tags, one.unmet))
+        for pair in kept.items():
+            behind += pair
+    return jobs, behind
+
+
+def _fields(one: JobRecord) -> Fields:
+    """Return the fields of a job as they are stored, not parked; `restore.lua` decides about that."""
+    optional: dict[bytes, tuple[int, bytes | None]] = {
+        b"r": (HAS_RESULT, one.result),
+        b"e": (HAS_ERROR, None if one.error is None else one.error.encode()),
+        b"g": (HAS_PROGRESS, None if one.progress is None else _encode(one.progress)),
+        b"f": (IN_FLOW, None if one.flow is None else one.flow.encode()),
+        b"t": (TAGGED, _encode(one.tags) if one.tags else None),
+        b"wait": (WAITS, None if one.wait is None else (wait_text(one.wait) or "").encode()),
+    }
+    flags = KEYED * (one.key is not None) + UNIQUE * (one.unique_key is not None)
+    flags += EXPIRES * (one.expires_at is not None) + NEEDS * bool(one.unmet)
+    flags += DURABLE * bool(one.steps or one.signals)
+    state = STATE.pack(
+        NUMBERS[one.status],
+        flags + sum(flag for flag, value in optional.values() if value is not None),
+        len(one.attempts),
+        one.attempt,
+        one.crashes,
+        one.fence,
+        one.run_at,
+        one.head_start,
+        math.nan if one.started_at is None else one.started_at,
+        math.nan if one.ended_at is None else one.ended_at,
+    )
+    return {
+        b"s": state + (one.instance or "").encode(),
+        b"i": never_changes_of(one, one.created_at),
+        b"p": one.payload,
+        **{name: value for name, (_, value) in optional.items() if value is not None},
+        **_numbered(b"a", one.attempts),
+        **_numbered(b"step", one.steps),
+        **_numbered(b"signal", one.signals),
+        **_signal_counts(one.signals),
+    }
+
+
+def _numbered(name: bytes, values: Sequence[Attempt | Step | Signal]) -> Fields:
+    return {name + b"%d" % n: _encode(value) for n, value in enumerate(values, 1)}
+
+
+def _signal_counts(signals: Sequence[Signal]) -> Fields:
+    if not signals:
+        return {}
+    counts = {b"signals": len(signals), **Counter(f"signals {signal.name}".encode() for signal in signals)}
+    return {name: b"%d" % n for name, n in counts.items()}
+
+
+def rewrites(given: Sequence[Rewrite]) -> tuple[list[Any], list[bytes]]:
+    """Return rewrites as arguments of `rewrite.lua`, and the bytes that follow them."""
+    jobs: list[Any] = []
+    behind: list[bytes] = []
+    for one in given:
+        old, new = _carried(one.before), _carried(one.after)
+        jobs.append((one.before.id, len(new)))
+        for name, value in new.items():
+            behind += (name, old.get(name, b""), value)
+    return jobs, behind
+
+
+def _carried(one: JobRecord) -> Fields:
+    """Return the fields of a job that hold what it carries."""
+    optional = {
+        b"r": one.result,
+        b"e": None if one.error is None else one.error.encode(),
+        b"g": None if one.progress is None else _encode(one.progress),
+    }
+    return {
+        b"p": one.payload,
+        **{name: value for name, value in optional.items() if value is not None},
+        **_numbered(b"a", one.attempts),
+        **_numbered(b"step", one.steps),
+        **_numbered(b"signal", one.signals),
+    }
+
+
+def fields(flat: Sequence[Any]) -> Fields:
+    """Return the fields of an HGETALL reply by name."""
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+def record(id: str, found: Fields, *, whole: bool) -> JobRecord:
+    """Return a job from its fields, with its attempts if `whole`. Raises `UnreadableError`."""
+    try:
+        return _record(id, found, whole=whole)
+    except (MsgspecError, struct.error, UnicodeDecodeError, KeyError, IndexError, TypeError, ValueError) as error:
+        raise UnreadableError(f"unreadable: {error}") from error
+
+
+def _record(id: str, found: Fields, *, whole: bool) -> JobRecord:
+    state = found[b"s"]
+    status, flags, reports, attempt, crashes, fence, run_at, head_start, started, ended = STATE.unpack_from(state)
+    worker, pool, priority, _, created_at, cause, unique_key, key, key_limit, trace, *own = (
+        None if value is False else value for value in msgpack.decode(found[b"i"])
+    )
+    values: dict[str, Any] = {
+        "id": id,
+        "worker": worker,
+        "pool": pool,
+        "status": STATUSES[status],
+        "payload": found[b"p"],
+        "priority": JobPriority(priority or 0),
+        "head_start": head_start,
+        "run_at": run_at,
+        "created_at": created_at,
+        "cause": cause,
+        "attempt": attempt,
+        "crashes": crashes,
+        "fence": int(fence),
+        "instance": state[STATE.size :].decode() or None,
+        "started_at": _instant(started),
+        "ended_at": _instant(ended),
+        "keep_until": float(found[b"k"]) if b"k" in found else None,
+        "unique_key": unique_key,
+        "key": key,
+        "key_limit": key_limit,
+        "parked": bool(flags & PARKED),
+        "cancelling": bool(flags & CANCELLING),
+        "result": found.get(b"r"),
+        "error": found[b"e"].decode() if b"e" in found else None,
+        "progress": msgpack.decode(found[b"g"], type=Progress) if b"g" in found else None,
+        "attempts": tuple(read_attempt(found.get(b"a%d" % n) or b"") for n in range(1, reports + 1)) if whole else (),
+        "trace": trace,
+        "flow": found[b"f"].decode() if b"f" in found else None,
+        "tags": msgpack.decode(found[b"t"]) if b"t" in found else (),
+        "wait": _read_wait(found[b"wait"].decode()) if b"wait" in found else None,
+        **own_values(own, flags),
+        **(_parts(found) if whole else {}),
+    }
+    return convert(values, JobRecord)
+
+
+def _read_wait(text: str) -> Wait:
+    nth, _, name = text.partition(" ")
+    return Wait(name, int(nth))
+
+
+def _parts(found: Fields) -> dict[str, Any]:
+    """Return the steps, the signals and the unmet needs of a job."""
+    unmet = found.get(b"unmet") or ()
+    needs = (Need(id.decode(), whatever == b"1") for id, whatever in zip(unmet[::2], unmet[1::2], strict=True))
+    return {
+        "steps": tuple(_read_numbered(b"step", found, Step)),
+        "signals": tuple(_read_numbered(b"signal", found, Signal)),
+        "unmet": tuple(sorted(needs, key=attrgetter("id"))),
+    }
+
+
+def _read_numbered(name: bytes, found: Fields, kind: type[Step | Signal]) -> Iterator[Step | Signal]:
+    n = 1
+    while (value := found.get(name + b"%d" % n)) is not None:
+        yield msgpack.decode(value, type=kind)
+        n += 1
+
+
+def dead(flat: Sequence[bytes]) -> list[DeadJob]:
+    """Return the dead jobs of a reply of `dead.lua`."""
+    rows = zip(flat[::5], flat[1::5], flat[2::5], flat[3::5], flat[4::5], strict=True)
+    return [
+        DeadJob(
+            id.decode(),
+            _worker_and_pool({b"i": never_changes})[0],
+            error.decode(errors="replace") or None,
+            float(created_at),
+            _instant(STATE.unpack_from(state)[-1]) if len(state) >= STATE.size else None,
+        )
+        for id, created_at, state, never_changes, error in rows
+    ]
+
+
+def _instant(number: float) -> float | None:
+    return None if math.isnan(number) else number
+
+
+def remains(id: str, found: Fields, why: str) -> JobRecord:
+    """Return a dead job with what is left of a record that cannot be read."""
+    worker, pool = _worker_and_pool(found)
+    payload = found.get(b"p")
+    return JobRecord(
+        id=id,
+        worker=worker,
+        pool=pool,
+        status=JobStatus.DEAD,
+        payload=payload if isinstance(payload, bytes) else b"",
+        priority=JobPriority.NORMAL,
+        head_start=0.0,
+        run_at=0.0,
+        created_at=0.0,
+        error=why,
+    )
+
+
+def _worker_and_pool(found: Fields) -> tuple[str, str]:
+    """Return worker and pool as far as a damaged record has them; empty otherwise."""
+    try:
+        worker, pool, *_ = _decode(found.get(b"i") or b"")
+    except (MsgspecError, UnicodeDecodeError, TypeError, ValueError):
+        return "", ""
+    return (worker if isinstance(worker, str) else ""), (pool if isinstance(pool, str) else "")

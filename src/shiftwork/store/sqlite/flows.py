@@ -1,0 +1,179 @@
+"""Flows: the needs of jobs, the release of those that need nothing else, and flows as people see them.
+
+When a need is met and what a release makes of a job is for `shiftwork.core.releasing` to decide. A need names the
+needed job by its id, because a job that is restored may need one that is not there yet. A job that no other needs costs
+nothing here as long as no need is unmet anywhere, and otherwise one look into an index.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
+from typing import Final, NamedTuple
+
+from shiftwork.core.job_parts import Need
+from shiftwork.core.model import FlowRecord, JobStatus, NewJob
+from shiftwork.core.releasing import POSTPONED, SETTLED, due_when_released, meets
+from shiftwork.core.statuses import NUMBERS, QUEUED, SCHEDULED, STATUSES, WAITING
+from shiftwork.store.sqlite import keys
+from shiftwork.store.sqlite.due import due_before, ring_if_sooner
+from shiftwork.store.sqlite.session import SqliteSession, as_list
+from shiftwork.store.sqlite.sql import SQL
+
+UNKNOWN: Final = -inf
+"""A time before all others, for a release whose time is not known: the job is scheduled, and the leader queues it."""
+
+
+class ReleasableJob(NamedTuple):
+    """A row of `jobs_to_release`."""
+
+    seq: int
+    pool: int
+    worker: int
+    key: str | None
+    run_at: float
+    flow: int | None
+
+
+# ── adding ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def numbers_of(session: SqliteSession, names: Iterable[str | None]) -> dict[str | None, int]:
+    """The numbers of these flows, each of which gets one if it has none."""
+    return {name: _number(session, name) for name in set(names) if name is not None}
+
+
+def _number(session: SqliteSession, name: str) -> int:
+    found: int | None = session.value("find_flow", (session.namespace, name))
+    if found is None:
+        found = session.run("add_flow", (session.namespace, name)).lastrowid or 0
+        session.flow(found)  # so that it is deleted if it gets no jobs
+    return found
+
+
+def begin(session: SqliteSession, flow: int, created_at: float) -> None:
+    """Note that a flow has a job that was created then."""
+    session.run("begin_flow", (created_at, flow))
+
+
+def tie(session: SqliteSession, added: Sequence[tuple[int, NewJob]], now: float) -> None:
+    """Let new jobs wait for what they need, and let what waits for their parents wait for them."""
+    statuses = _statuses(session, {need.id for _, job in added for need in job.needs})
+    waiters = _waiters(session, {job.parent for _, job in added if job.parent is not None})
+    rows: dict[tuple[int, str], bool] = {}
+    free: list[int] = []
+    for seq, job in added:
+        unmet = [need for need in job.needs if not meets(statuses.get(need.id), need)]
+        if job.needs and not unmet:
+            free.append(seq)
+        for need in unmet:
+            rows[seq, need.id] = need.whatever
+            if need.id in waiters:
+                waiters[need.id][seq] = need.whatever
+        for waiter, whatever in list(waiters.get(job.parent or "", {}).items()):
+            rows[waiter, job.id] = whatever
+            if job.id in waiters:
+                waiters[job.id][waiter] = whatever
+    need_all(session, rows)
+    _release(session, free, now)
+
+
+def _statuses(session: SqliteSession, ids: Iterable[str]) -> dict[str, JobStatus]:
+    found = session.run("statuses_of_ids", (session.namespace, as_list(ids)))
+    return {id: STATUSES[number] if number in range(len(STATUSES)) else JobStatus.DEAD for id, number in found}
+
+
+def _waiters(session: SqliteSession, ids: Iterable[str]) -> dict[str, dict[int, bool]]:
+    """The jobs that wait for each of these, with their conditions."""
+    found: dict[str, dict[int, bool]] = {id: {} for id in ids}
+    if found:
+        for id, seq, whatever in session.run("needs_of_ids", (session.namespace, as_list(found))):
+            found[id][seq] = bool(whatever)
+    return found
+
+
+def need_all(session: SqliteSession, needs: Mapping[tuple[int, str], bool]) -> None:
+    """Let jobs wait for others: by the job's number and the needed id, whether any end will do."""
+    if needs:
+        session.any_needs = True
+        rows = [(seq, id, session.namespace, whatever) for (seq, id), whatever in needs.items()]
+        session.run_rows("add_need", rows)
+
+
+# ── release ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def anything_waits(session: SqliteSession) -> bool:
+    """Whether any job waits for another one. It is remembered until something may have changed that."""
+    if session.any_needs is None:
+        session.any_needs = bool(session.value("any_needs"))
+    return session.any_needs
+
+
+def meet(session: SqliteSession, ended: Mapping[str, JobStatus], now: float) -> None:
+    """Meet the needs that the ends of these jobs meet, and release the jobs that need nothing else."""
+    needs = session.run("needs_of_ids", (session.namespace, as_list(ended))).fetchall()
+    met = [(seq, id) for id, seq, whatever in needs if meets(ended[id], Need(id, bool(whatever)))]
+    if met:
+        session.run_many("meet_need", met)
+        session.any_needs = None
+        _release(session, dict.fromkeys(seq for seq, _ in met), now)
+
+
+def _release(session: SqliteSession, seqs: Iterable[int], now: float) -> None:
+    """Release those of the jobs that wait and need nothing else."""
+    jobs = session.rows(ReleasableJob, SQL["jobs_to_release"], (as_list(seqs),)) if seqs else []
+    if not jobs:
+        return
+    times = {job.seq: due_when_released(job.run_at, now) for job in jobs}
+    statuses = {seq: NUMBERS[JobStatus.by_time(run_at, now)] for seq, run_at in times.items()}
+    due = due_before(session, statuses.values())
+    rows = [
+        (statuses[job.seq], times[job.seq], job.key is not None and statuses[job.seq] == QUEUED, job.seq)
+        for job in jobs
+    ]
+    session.run_many("release_job", rows)
+    for job in jobs:
+        session.move(job.pool, job.worker, job.flow, out_of=WAITING, into=statuses[job.seq])
+    queued = [job for job in jobs if statuses[job.seq] == QUEUED]
+    for pool in {job.pool for job in queued if job.key is None}:
+        session.ring_pool(pool)
+    keys.repark(session, {(job.worker, job.key) for job in queued if job.key is not None})
+    ring_if_sooner(session, (times[seq] for seq, status in statuses.items() if status == SCHEDULED), due)
+
+
+# ── keeping ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def put_off(session: SqliteSession, doomed: Sequence[tuple[int, int | None]], now: float) -> set[int]:
+    """Keep those of the jobs, by number and flow, that their flows still need, and return their numbers."""
+    flows = {flow for _, flow in doomed if flow is not None}
+    if not flows:
+        return set()
+    session.flush()
+    busy = {flow for flow, *counts in session.run("counts_of_flows", (as_list(flows),)) if _needs_results(counts)}
+    kept = {seq for seq, flow in doomed if flow in busy}
+    session.run_many("put_off", [(now + POSTPONED, seq) for seq in kept])
+    return kept
+
+
+def _needs_results(counts: Sequence[int]) -> bool:
+    return any(n and status not in SETTLED for status, n in zip(STATUSES, counts, strict=True))
+
+
+# ── for people and functions ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def flows(session: SqliteSession, behind: tuple[float, str] | None, limit: int) -> list[FlowRecord]:
+    """The newest flows behind a place."""
+    place = (session.namespace, *(behind or (inf, "")), max(0, limit))
+    return [
+        FlowRecord(name, created_at, {status.value: n for status, n in zip(STATUSES, counts, strict=True) if n})
+        for name, created_at, *counts in session.run("newest_flows", place)
+    ]
+
+
+def results(session: SqliteSession, ids: Sequence[str]) -> list[bytes | None]:
+    """The results of these jobs, in order."""
+    found: dict[str, bytes | None] = dict(
+        session.run("results_of_ids", (session.namespace, as_list(set(ids)))).fetchall()
+    )
+    return [found.get(id) for id in ids]

@@ -1,0 +1,242 @@
+"""Flows: jobs that wait for other jobs, and what releases them."""
+
+import asyncio
+
+from shiftwork.core.job_parts import Need
+from shiftwork.core.model import Amended, Cancel, Discard, FlowRecord, JobFilter, JobStatus, NewJob, Requeue
+from shiftwork.core.releasing import POSTPONED
+from shiftwork.store.protocol import Store
+from shiftwork.testing.acts import (
+    NOW,
+    add,
+    beat,
+    claim,
+    claim_ids,
+    claim_one,
+    failed,
+    finish,
+    get,
+    job,
+    outcome,
+    statuses,
+    succeeded,
+)
+from shiftwork.testing.expect import equal, holds, soon
+from shiftwork.testing.lab import Lab
+
+LATER = NOW + 60
+MANY = 300
+
+
+def after(id: str, *needed: str, whatever: bool = False, **more: object) -> NewJob:
+    """A job of the flow "f" that needs others."""
+    return job(id, needs=tuple(Need(one, whatever) for one in needed), flow="f", **more)  # type: ignore[arg-type]
+
+
+# ── waiting and release ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def check_a_job_waits_for_all_that_it_needs(lab: Lab) -> None:
+    """Whatever the order in which they are added."""
+    store = lab.store
+    await add(store, after("c", "a", "b", key="k", unique_key="u"), job("a", flow="f"), job("b", flow="f"))
+    equal(await statuses(store, "a", "b", "c"), ["queued", "queued", "waiting"], "at first")
+    equal((await get(store, "c")).unmet, (Need("a"), Need("b")), "what it waits for")
+    first, second = await claim(store, now=NOW + 1)
+    await finish(store, succeeded(first, now=NOW + 2), now=NOW + 2)
+    equal((await get(store, "c")).unmet, (Need(second.id),), "what it waits for then")
+    equal(await claim_ids(store), [], "claimed while it waits")
+    await finish(store, succeeded(second, now=NOW + 3), now=NOW + 3)
+    released = await get(await lab.restart(), "c")
+    equal((released.status, released.unmet, released.run_at), (JobStatus.QUEUED, (), NOW + 3), "the released job")
+    await claim_one(lab.store, "c", now=NOW + 3)
+
+
+async def check_one_batch_of_outcomes_releases_once(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("a"), job("b"), after("c", "a", "b"), after("d", "b"))
+    await finish(store, *(succeeded(one) for one in await claim(store)))
+    equal(sorted(await claim_ids(store)), ["c", "d"], "released")
+
+
+async def check_a_released_job_may_still_have_to_wait_for_its_time(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("a"), after("b", "a", run_at=LATER))
+    await finish(store, succeeded(await claim_one(store, "a")))
+    equal(await statuses(store, "b"), ["scheduled"], "the status")
+    equal((await store.promote(10, LATER)).moved, 1, "jobs that are due")
+    await claim_one(store, "b", now=LATER)
+
+
+async def check_a_failure_does_not_release(lab: Lab) -> None:
+    """A dead job holds what needs it, unless any end will do, until it is retried and completes."""
+    store = lab.store
+    await add(store, job("a"), after("b", "a"), after("c", "a", whatever=True))
+    claimed = await claim_one(store, "a")
+    await finish(store, outcome(claimed, JobStatus.FAILED, run_at=LATER, error="e"))
+    equal(await statuses(store, "b", "c"), ["waiting", "waiting"], "after a failure that is retried")
+    await store.promote(10, LATER)
+    await finish(store, failed(await claim_one(store, "a", now=LATER)))
+    equal(await statuses(store, "b", "c"), ["waiting", "queued"], "when it is dead")
+    await store.amend(["a"], Requeue(run_at=NOW - 1), NOW)
+    await finish(store, succeeded(await claim_one(store, "a")))
+    equal(sorted(await claim_ids(store)), ["b", "c"], "when it has completed")
+
+
+async def check_a_cancelled_job_releases_what_needs_any_end(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("a"), after("b", "a"), after("c", "a", whatever=True))
+    await store.amend(["a"], Cancel(), NOW)
+    equal(await statuses(store, "b", "c"), ["waiting", "queued"], "the statuses")
+
+
+async def check_ended_jobs_meet_needs_when_they_are_added(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("done"), job("dead", "v"))
+    await finish(store, succeeded(await claim_one(store, "done", workers=["w"])))
+    await finish(store, failed(await claim_one(store, "dead", workers=["v"])))
+    jobs = after("1", "done"), after("2", "dead"), after("3", "dead", whatever=True), after("4", "pruned")
+    await add(store, *jobs, after("5", "done", run_at=LATER))
+    wanted = ["queued", "waiting", "queued", "queued", "scheduled"]
+    equal(await statuses(store, *"12345"), wanted, "the statuses")
+
+
+async def check_adding_twice_changes_no_need(lab: Lab) -> None:
+    store = lab.store
+    jobs = [job("a"), after("b", "a")]
+    await add(store, *jobs)
+    await finish(store, succeeded(await claim_one(store, "a")))
+    equal([one.created for one in await store.add(jobs, NOW)], [False, False], "created again")
+    equal(await statuses(store, "b"), ["queued"], "the status")
+
+
+async def check_release_rings(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("a"), after("b", "a", pool="q"))
+    claimed = await claim_one(store, "a")
+    bell = store.listen({"pool:q"})
+    await finish(store, succeeded(claimed))
+    await soon(bell.wait(), "the bell of the released job's pool")
+    bell.close()
+
+
+async def check_finishers_in_parallel_release_exactly_once(lab: Lab) -> None:
+    """The last two needs may be met at the same moment, from two processes."""
+    store, other = lab.store, await lab.another()
+    await add(store, *(job(f"{n:03}") for n in range(MANY)))
+    await add(store, *(after(f"j{n:03}", f"{n:03}", f"{n + 1:03}") for n in range(MANY - 1)))
+    running = sorted(await claim(store, MANY), key=lambda one: one.id)
+    halves = (running[::2], running[1::2])
+
+    async def finish_all(handle: Store, half: int) -> None:
+        for n in range(0, len(halves[half]), 10):
+            await finish(handle, *(succeeded(one) for one in halves[half][n : n + 10]))
+
+    await asyncio.gather(finish_all(store, 0), finish_all(other, 1))
+    equal(len(await store.find(JobFilter(status=(JobStatus.WAITING,), limit=MANY))), 0, "jobs that still wait")
+    equal(len(await claim(store, MANY + 1)), MANY - 1, "released jobs")
+
+
+# ── changes by people ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def check_a_cancelled_waiting_job_waits_again_when_it_is_requeued(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("a"), job("b"), after("c", "a", "b"))
+    holds(not (await store.amend(["c"], Requeue(run_at=NOW), NOW))[0].ok, "a waiting job cannot be requeued")
+    await store.amend(["c"], Cancel(), NOW)
+    first = await claim_one(store, "a")
+    await finish(store, succeeded(first))
+    equal(await statuses(store, "c"), ["cancelled"], "a met need leaves it cancelled")
+    await store.amend(["c"], Requeue(run_at=NOW), NOW)
+    again = await get(store, "c")
+    equal((again.status, again.unmet), (JobStatus.WAITING, (Need("b"),)), "what it waits for")
+    await finish(store, succeeded(await claim_one(store, "b")))
+    await claim_one(store, "c")
+
+
+async def check_a_job_that_another_waits_for_is_not_discarded(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("a"), after("b", "a"))
+    await finish(store, failed(await claim_one(store, "a")))
+    equal(await store.amend(["a"], Discard(), NOW), [Amended("a", ok=False, status=JobStatus.DEAD)], "the answer")
+    await store.amend(["b"], Cancel(), NOW)
+    equal([one.ok for one in await store.amend(["b", "a"], Discard(), NOW)], [True, True], "without the other")
+    await add(store, job("a"), after("c", "a"))
+    await finish(store, succeeded(await claim_one(store, "a")))
+    await claim_one(store, "c")
+
+
+# ── jobs that a running job adds ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def check_what_waits_for_a_parent_waits_for_its_children(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("parent", flow="f"), after("end", "parent"), after("any", "parent", whatever=True))
+    parent = await claim_one(store, "parent")
+    await add(store, job("x", flow="f", parent="parent"), job("y", flow="f", parent="parent"))
+    await finish(store, succeeded(parent))
+    equal((await get(store, "end")).unmet, (Need("x"), Need("y")), "what the end waits for")
+    x, y = await claim(store)
+    await add(store, job("z", flow="f", parent=x.id))
+    await finish(store, succeeded(x), failed(y))
+    equal((await get(store, "any")).unmet, (Need("z", whatever=True),), "what any end would do for")
+    await finish(store, succeeded(await claim_one(store, "z")))
+    equal(await statuses(store, "end", "any"), ["waiting", "queued"], "when one child is dead")
+
+
+# ── results and keeping ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def check_results_are_read(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("small"), job("large", "v"), job("none", "a"))
+    for id, worker, result in (("small", "w", b"r"), ("large", "v", b"r" * 100_000)):
+        await finish(store, succeeded(await claim_one(store, id, workers=[worker]), result=result))
+    wanted = [None, b"r" * 100_000, b"r", None, b"r"]
+    equal(await store.results(["none", "large", "small", "unknown", "small"]), wanted, "the results")
+
+
+async def check_results_are_kept_while_the_flow_needs_them(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("a", flow="f"), after("b", "a"), job("c"))
+    for claimed in await claim(store):
+        await finish(store, succeeded(claimed, result=b"r", keep_until=NOW + 1))
+    equal(await store.prune(10, NOW + 2), 2, "jobs pruned or put off")
+    equal(await statuses(store, "a", "c"), ["completed", None], "what is left")
+    equal((await get(store, "a")).keep_until, NOW + 2 + POSTPONED, "when it is looked at again")
+    await finish(store, failed(await claim_one(store, "b"), now=NOW + 3), now=NOW + 3)
+    equal(await store.prune(10, NOW + 70), 1, "put off while a job of the flow is dead")
+    await store.amend(["b"], Discard(), NOW + 80)
+    equal(await store.prune(10, NOW + 200), 1, "pruned")
+    equal(await statuses(store, "a"), [None], "at the end")
+
+
+# ── flows as people see them ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def check_flows_are_listed_newest_first(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("1", flow="old"), now=NOW)
+    await add(store, job("2", flow="young"), job("3", flow="young", needs=(Need("2"),)), job("4"), now=NOW + 1)
+    old, young = FlowRecord("old", NOW, {"queued": 1}), FlowRecord("young", NOW + 1, {"waiting": 1, "queued": 1})
+    equal(await store.flows(), [young, old], "the flows")
+    equal(await store.flows(limit=1), [young], "one flow")
+    equal(await store.flows((NOW + 1, "young")), [old], "the flows behind it")
+    equal([one.id for one in await store.find(JobFilter(flow="young"))], ["3", "2"], "the jobs of a flow")
+    await store.amend(["1"], Cancel(), NOW)
+    equal((await store.flows((NOW + 1, "young")))[0].counts, {"cancelled": 1}, "the counts")
+    await store.amend(["1"], Discard(), NOW)
+    equal([one.id for one in await (await lab.restart()).flows()], ["young"], "when all of its jobs are deleted")
+
+
+async def check_a_flow_survives_the_death_of_a_holder(lab: Lab) -> None:
+    store = lab.store
+    await beat(store, "r")
+    await add(store, job("a"), after("b", "a"))
+    stale = await claim_one(store, "a", instance="gone")
+    [taken] = await store.reap("r", 10, NOW)
+    holds(not (await store.finish([succeeded(stale)], NOW)).accepted[0], "a stale outcome is rejected")
+    equal(await statuses(store, "b"), ["waiting"], "a stale outcome releases nothing")
+    await finish(store, succeeded(taken.claimed()))
+    await claim_one(store, "b")

@@ -1,0 +1,71 @@
+"""Why a job of a flow or a durable function waits, in words."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from shiftwork.core.admission import Obstacle
+from shiftwork.core.model import SECONDS_A_DAY, JobRecord, JobStatus
+from shiftwork.core.own_options import unpack
+from shiftwork.core.plurals import counted
+from shiftwork.core.waits import SLEEP
+
+FOR_EVER: Final = 5 * 365 * SECONDS_A_DAY
+"""A job that is due later than this waits without an end."""
+BAD: Final = (JobStatus.DEAD, JobStatus.CANCELLED)
+_DOING: Final = {JobStatus.PROCESSING: "running", JobStatus.FAILED: "to be retried"}
+
+
+def is_suspended(record: JobRecord) -> bool:
+    """Whether a scheduled job was handed back by its own function, which sleeps or waits for a signal."""
+    return record.wait is not None or (bool(record.steps) and record.steps[-1].name == SLEEP)
+
+
+def suspension(record: JobRecord, now: float) -> Obstacle:
+    """Return what a job waits for whose function sleeps or waits for a signal."""
+    until = record.run_at if record.run_at < now + FOR_EVER else None
+    since = record.steps[-1].ended_at if record.steps else None
+    if record.wait is None:
+        return Obstacle("sleep", record.worker, "its function sleeps", until=until, since=since)
+    name = record.wait.name
+    why = f"its function waits for the signal {name!r}: send it with `shiftwork send {record.id} {name}`"
+    return Obstacle("signal", name, why, until=until, since=since)
+
+
+def need_wait(record: JobRecord, needed: Sequence[JobRecord]) -> Obstacle:
+    """Return what a job waits for that needs other jobs, of which these are known."""
+    unmet = {need.id for need in record.unmet}
+    of = len(unmet | set(unpack(record.options).needs))
+    parts = [*_under_way(needed), *_ended_badly([job for job in needed if job.status in BAD])]
+    words = f"{len(unmet):,} of {counted(of, 'job')}" if of > 1 else "1 job"
+    return Obstacle("needs", record.flow or "", f"{words}: {', '.join(parts)}" if parts else words)
+
+
+def _under_way(needed: Sequence[JobRecord]) -> list[str]:
+    """Return how many jobs of which worker are how far."""
+    counts = Counter((job.worker, job.status) for job in needed if job.status not in BAD)
+    ordered = sorted(counts.items(), key=lambda one: (_ORDER.index(one[0][1]), one[0][0]))
+    return [
+        f"{number:,} of {worker} {'is' if number == 1 else 'are'} {_DOING.get(status, status)}"
+        for (worker, status), number in ordered
+    ]
+
+
+def _ended_badly(jobs: Sequence[JobRecord]) -> list[str]:
+    if not jobs:
+        return []
+    first = min(jobs, key=lambda job: (job.ended_at or 0.0, job.id))
+    others = len(jobs) - 1
+    more = f", and {counted(others, 'other')} ended badly" if others else ""
+    it = "it" if not others else "them"
+    return [f"job {first.id} of {first.worker} is {first.status}{more}: retry {it} or cancel the flow"]
+
+
+_ORDER: Final = (
+    JobStatus.PROCESSING,
+    JobStatus.FAILED,
+    JobStatus.QUEUED,
+    JobStatus.SCHEDULED,
+    JobStatus.WAITING,
+    JobStatus.COMPLETED,
+)

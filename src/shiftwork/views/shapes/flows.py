@@ -1,0 +1,100 @@
+"""Flows as programs see them, by `--json` and over HTTP."""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from shiftwork.core.flow_graph import FlowBox, FlowGraph, FlowJob, state_of
+from shiftwork.core.model import FlowRecord, JobStatus
+from shiftwork.views.instants import iso
+
+MOST_CRITICAL: Final = 100
+"""How many jobs of a critical path are shown, the last ones."""
+
+
+class FlowShape(Struct, frozen=True, kw_only=True):
+    """A flow, as it appears in lists."""
+
+    id: str
+    created_at: str | None
+    state: Literal["running", "broken", "completed", "cancelled"]
+    jobs: int
+    """How many jobs it has."""
+    ended: int
+    """How many of them are completed, dead or cancelled."""
+    counts: dict[str, int]
+    """How many of them have which status."""
+
+
+class BoxShape(Struct, frozen=True, kw_only=True):
+    """The jobs of one worker at one depth of a flow."""
+
+    worker: str
+    depth: int
+    jobs: int
+    counts: dict[str, int]
+    samples: list[str]
+    """The ids of some of its jobs: those that have ended badly first, then those that run."""
+    critical: bool
+    """Whether a job of the critical path is among them."""
+    needs: list[int]
+    """The boxes that it waits for, or waited for, by their places in the list."""
+
+
+class CriticalShape(Struct, frozen=True, kw_only=True):
+    """A job of the critical path."""
+
+    id: str
+    worker: str
+    status: JobStatus
+    started_at: str | None
+    ended_at: str | None
+
+
+class WholeFlowShape(FlowShape, frozen=True, kw_only=True):
+    """A whole flow, ready to be drawn."""
+
+    boxes: list[BoxShape]
+    """By depth, then by the worker's name."""
+    critical_path: list[CriticalShape]
+    """The jobs that decide how long it takes, from the first to the last."""
+
+
+def flow_shape(flow: FlowRecord) -> FlowShape:
+    """Return a flow as it appears in lists."""
+    return FlowShape(id=flow.id, created_at=iso(flow.created_at), **_progress(flow.counts))
+
+
+def whole_flow_shape(flow: FlowRecord, graph: FlowGraph) -> WholeFlowShape:
+    """Return a whole flow."""
+    return WholeFlowShape(
+        id=flow.id,
+        created_at=iso(flow.created_at),
+        **_progress(flow.counts),
+        boxes=[_box(box) for box in graph.boxes],
+        critical_path=[_critical(job) for job in graph.critical[-MOST_CRITICAL:]],
+    )
+
+
+def _progress(counts: Mapping[str, int]) -> dict[str, Any]:
+    ended = sum(number for status, number in counts.items() if not JobStatus(status).live)
+    return {"state": state_of(counts), "jobs": sum(counts.values()), "ended": ended, "counts": dict(counts)}
+
+
+def _box(box: FlowBox) -> BoxShape:
+    return BoxShape(
+        worker=box.worker,
+        depth=box.depth,
+        jobs=sum(box.counts.values()),
+        counts={status.value: number for status, number in box.counts.items()},
+        samples=box.samples,
+        critical=box.critical,
+        needs=box.needs,
+    )
+
+
+def _critical(job: FlowJob) -> CriticalShape:
+    return CriticalShape(
+        id=job.id, worker=job.worker, status=job.status, started_at=iso(job.started_at), ended_at=iso(job.ended_at)
+    )

@@ -1,0 +1,91 @@
+"""Flows: finding, drawing and changing them; and signals to jobs that wait for one."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from shiftwork.views.shapes.flows import FlowShape, WholeFlowShape, flow_shape, whole_flow_shape
+from shiftwork.web.routing import Body, Name, Query, get, post
+from shiftwork.web.site import Site
+
+Place = Annotated[str, Meta(pattern=r"^[0-9]+(\.[0-9]+)? [^\x00\n]{1,200}$")]
+"""A place in the list of flows: when one was created, and its id."""
+
+
+class FlowsQuery(Query, frozen=True, kw_only=True):
+    """Which page of flows is meant."""
+
+    after: Place | None = None
+    limit: Annotated[int, Meta(ge=1, le=500)] = 50
+
+
+class FlowsAnswer(Struct, frozen=True, kw_only=True):
+    """A page of flows, newest first. `next_after` is the `after` of the next page, and null at the end."""
+
+    flows: list[FlowShape]
+    next_after: str | None
+
+
+class FlowChanged(Struct, frozen=True, kw_only=True):
+    """How many jobs of the flow were changed."""
+
+    id: str
+    changed: int
+
+
+class SignalBody(Body, frozen=True, kw_only=True):
+    """A value for a job whose function waits for it, or will."""
+
+    name: Name
+    value: Any = None
+
+
+class SignalSent(Struct, frozen=True, kw_only=True):
+    """The job that has got the signal."""
+
+    id: str
+
+
+@get("/flows")
+async def flows(site: Site, query: FlowsQuery) -> FlowsAnswer:
+    """List flows, newest first, each with how many of its jobs have which status."""
+    found = await site.control.flows.newest(_place(query.after), query.limit)
+    last = f"{found[-1].created_at!r} {found[-1].id}" if len(found) == query.limit else None
+    return FlowsAnswer(flows=[flow_shape(one) for one in found], next_after=last)
+
+
+@get("/flows/{id}")
+async def flow(site: Site, id: Name) -> WholeFlowShape:
+    """Return a flow: its jobs by depth, those of one worker folded into one box, and its critical path."""
+    return whole_flow_shape(*await site.flow(id))
+
+
+@post("/flows/{id}/cancel")
+async def cancel_flow(site: Site, id: Name) -> FlowChanged:
+    """Cancel all jobs of a flow that have not ended."""
+    changed = await site.control.flows.cancel(id)
+    site.jobs_changed()
+    return FlowChanged(id=id, changed=changed)
+
+
+@post("/flows/{id}/retry")
+async def retry_flow(site: Site, id: Name) -> FlowChanged:
+    """Queue the dead and cancelled jobs of a flow again: it goes on from where it broke."""
+    changed = await site.control.flows.retry(id)
+    site.jobs_changed()
+    return FlowChanged(id=id, changed=changed)
+
+
+@post("/jobs/{id}/signals")
+async def send_signal(site: Site, id: Name, body: SignalBody) -> SignalSent:
+    """Send a value to a job whose function waits for it, or will, with `ctx.wait_for`."""
+    await site.control.jobs.send(id, body.name, body.value)
+    site.jobs_changed()
+    return SignalSent(id=id)
+
+
+def _place(after: str | None) -> tuple[float, str] | None:
+    if after is None:
+        return None
+    at, _, id = after.partition(" ")
+    return float(at), id

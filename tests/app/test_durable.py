@@ -1,0 +1,449 @@
+"""Durable functions: steps that run once, and waits that hold nothing."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shiftwork import (
+    ConfigurationError,
+    Context,
+    JobStateError,
+    JobStatus,
+    PayloadEncodingError,
+    Retry,
+    UnknownJobError,
+    WorkerOrchestrator,
+)
+from shiftwork.core.model import Beat
+from tests.runtime.stage import DEADLINE
+
+
+@dataclass
+class Receipt:
+    order: int
+    file: Path
+
+
+@pytest.fixture
+def app() -> WorkerOrchestrator:
+    return WorkerOrchestrator("memory://", tick_interval=0.05)
+
+
+@pytest.fixture
+def ran() -> list[str]:
+    """What has run, in order."""
+    return []
+
+
+AGAIN = Retry(delays=[0])
+
+
+def dead_of(test_runs: list[Any]) -> str:
+    [run] = test_runs
+    assert run.status is JobStatus.DEAD
+    return str(run.error)
+
+
+# ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("plain", [False, True])
+async def test_a_step_runs_once_and_its_result_comes_back_as_it_was(
+    app: WorkerOrchestrator, ran: list[str], *, plain: bool
+) -> None:
+    def charge(order: int, *, currency: str) -> Receipt:
+        ran.append(f"charge {order} {currency}")
+        return Receipt(order, Path("a.pdf"))
+
+    async def mail(receipt: Receipt) -> None:
+        ran.append(f"mail {receipt.order} {receipt.file.suffix}")
+
+    def fail_once(ctx: Context) -> None:
+        ran.append(f"attempt {ctx.attempt}")
+        if ctx.attempt == 1:
+            raise ConnectionError
+
+    if plain:
+
+        @app.task(retry=AGAIN)
+        def order(ctx: Context, n: int) -> str:
+            receipt = ctx.blocking.step("charge", charge, n, currency="EUR")
+            fail_once(ctx)
+            ctx.blocking.step("mail", lambda: ran.append(f"mail {receipt.order} {receipt.file.suffix}"))
+            return str(receipt.file)
+    else:
+
+        @app.task(retry=AGAIN)
+        async def order(ctx: Context, n: int) -> str:
+            receipt = await ctx.step("charge", charge, n, currency="EUR")
+            fail_once(ctx)
+            await ctx.step("mail", mail, receipt)
+            return str(receipt.file)
+
+    async with app.testing() as test:
+        job = await order.enqueue(n=7)
+        runs = await test.run_pending()
+        assert [run.status for run in runs] == [JobStatus.FAILED, JobStatus.COMPLETED]
+        assert ran == ["charge 7 EUR", "attempt 1", "attempt 2", "mail 7 .pdf"]
+        steps = (await job.refresh()).record.steps
+        assert [(step.number, step.name) for step in steps] == [(1, "charge"), (2, "mail")]
+        assert job.record.result is not None
+
+
+async def test_a_step_that_fails_is_not_kept_and_runs_again(app: WorkerOrchestrator, ran: list[str]) -> None:
+    async def flaky() -> int:
+        ran.append("flaky")
+        if len(ran) == 1:
+            raise ConnectionError
+        return 3
+
+    @app.task(retry=AGAIN)
+    async def work(ctx: Context) -> int:
+        try:
+            return await ctx.step("flaky", flaky)
+        except ConnectionError:
+            return await ctx.step("flaky", flaky)  # the function may catch it, and try again at once
+
+    async with app.testing() as test:
+        job = await work.enqueue()
+        await test.run_pending(raise_errors=True)
+        assert await job.result(DEADLINE) == 3
+
+
+async def test_a_dead_job_that_a_person_retries_goes_on_behind_its_steps(
+    app: WorkerOrchestrator, ran: list[str]
+) -> None:
+    broken = [True]
+
+    @app.task(max_retries=0)
+    async def work(ctx: Context) -> None:
+        await ctx.step("first", ran.append, "first")
+        if broken:
+            raise ConnectionError
+        await ctx.step("second", ran.append, "second")
+
+    async with app.testing() as test:
+        job = await work.enqueue()
+        await test.run_pending()
+        broken.clear()
+        await app.retry_job(job.id)
+        await test.run_pending(raise_errors=True)
+        assert ran == ["first", "second"]
+
+
+async def test_steps_that_changed_since_are_refused_in_words_and_run_nothing(
+    app: WorkerOrchestrator, ran: list[str]
+) -> None:
+    order = ["charge", "mail"]
+
+    @app.task(retry=AGAIN)
+    async def work(ctx: Context) -> None:
+        for name in order:
+            await ctx.step(name, ran.append, name)
+        if ctx.attempt == 1:
+            order.reverse()
+            raise ConnectionError
+
+    async with app.testing() as test:
+        await work.enqueue()
+        first, second = await test.run_pending()
+        assert first.status is JobStatus.FAILED
+        assert "step 1 was 'charge' when it ran, and is 'mail' now" in dead_of([second])
+        assert ran == ["charge", "mail"]
+
+
+async def test_steps_at_the_same_time_are_refused(app: WorkerOrchestrator, ran: list[str]) -> None:
+    async def slow(name: str) -> None:
+        ran.append(name)
+        await asyncio.sleep(0)
+
+    @app.task
+    async def both(ctx: Context) -> None:
+        await asyncio.gather(ctx.step("a", slow, "a"), ctx.step("b", slow, "b"))
+
+    @app.task
+    async def inside(ctx: Context) -> None:
+        await ctx.step("outer", ctx.sleep, 5)
+
+    async with app.testing() as test:
+        await both.enqueue()
+        assert "step 'b' begins while step 'a' is running: steps run one after another" in dead_of(
+            await test.run_pending()
+        )
+        assert ran == ["a"]
+        await inside.enqueue()
+        assert "step 'sleep' begins while step 'outer' is running" in dead_of(await test.run_pending())
+
+
+async def test_results_that_cannot_be_kept_are_refused_in_words(app: WorkerOrchestrator) -> None:
+    def changed() -> int:
+        return "text"  # type: ignore[return-value]
+
+    @app.task
+    async def work(ctx: Context, kind: str) -> None:
+        values: dict[str, Any] = {"object": threading.Lock, "large": lambda: "x" * 2_000_000, "misfit": changed}
+        await ctx.step(kind, values[kind])
+
+    async with app.testing() as test:
+        for kind, words in (
+            ("object", "step 'object' of work returned lock, which cannot be kept"),
+            ("large", "step 'large' of work returned 2,000,005 bytes; 1,048,576 are allowed"),
+            ("misfit", "the result of step 'misfit' of work is not what its function is annotated to return"),
+        ):
+            await work.enqueue(kind)
+            assert words in dead_of(await test.run_pending())
+
+
+async def test_a_stale_run_keeps_no_step(app: WorkerOrchestrator) -> None:
+    @app.task(max_retries=0)
+    async def work(ctx: Context) -> None:
+        store, now = app.control.store.store, app.control.now()
+        await ctx.step("before", lambda: None)
+        await store.beat([Beat(instance="thief", node="n", pool="default", slots=1)], 15, now)
+        await store.leave([(await app.get_job(ctx.job_id)).instance or ""], now)
+        await store.reap("thief", 10, now)
+        await ctx.step("after", lambda: None)
+
+    async with app.testing() as test:
+        job = await work.enqueue()
+        [run] = await test.run_pending()
+        assert isinstance(run.exception, JobStateError)
+        assert "is stale: another run has taken over" in str(run.exception)
+        assert [step.name for step in (await job.refresh()).record.steps] == ["before"]
+
+
+# ── waits ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_sleep_holds_no_slot_and_no_attempt_and_what_came_before_runs_once(
+    app: WorkerOrchestrator, ran: list[str]
+) -> None:
+    @app.task(max_retries=0, timeout_seconds=5)
+    async def trial(ctx: Context, user: str) -> int:
+        await ctx.step("welcome", ran.append, f"welcome {user}")
+        await ctx.sleep(days=3)
+        await ctx.step("remind", ran.append, f"remind {user}")
+        await ctx.sleep(timedelta(hours=1), minutes=30)
+        return ctx.attempt
+
+    async with app.testing() as test:
+        job = await trial.enqueue("jo")
+        [run] = await test.run_pending()
+        assert (run.status, run.error) == (JobStatus.SCHEDULED, None)
+        record = (await job.refresh()).record
+        assert (record.attempt, record.run_at) == (0, test.clock.now() + 3 * 86_400)
+        assert (await app.control.store.store.stats(test.clock.now())).pools["default"].processing == 0
+        assert await test.advance(days=3, seconds=-1) == []
+        assert len(await test.advance(seconds=1)) == 1
+        assert len(await test.advance(minutes=90)) == 1
+        assert ran == ["welcome jo", "remind jo"]
+        assert await job.result(DEADLINE) == 1
+        assert (await job.refresh()).history == ()
+
+
+@pytest.mark.parametrize("plain", [False, True])
+async def test_a_signal_wakes_the_job_that_waits_for_it(
+    app: WorkerOrchestrator, ran: list[str], *, plain: bool
+) -> None:
+    if plain:
+
+        @app.task
+        def publish(ctx: Context) -> Any:
+            ctx.blocking.step("draft", ran.append, "draft")
+            ctx.blocking.sleep("5m")
+            return ctx.blocking.wait_for("approval", timeout_seconds=3600)
+    else:
+
+        @app.task
+        async def publish(ctx: Context) -> Any:
+            await ctx.step("draft", ran.append, "draft")
+            await ctx.sleep("5m")
+            return await ctx.wait_for("approval", timeout_seconds=3600)
+
+    async with app.testing() as test:
+        job = await publish.enqueue()
+        assert len(await test.advance(minutes=5)) == 2
+        assert await test.run_pending() == []
+        await app.send(job.id, "other", 1)
+        assert await test.run_pending() == []
+        await app.send(job.id, "approval", {"by": "ann", "ok": True})
+        await test.run_pending(raise_errors=True)
+        assert await job.result(DEADLINE) == {"by": "ann", "ok": True}
+        assert ran == ["draft"]
+
+
+async def test_signals_that_come_early_are_taken_in_order_one_for_each_wait(app: WorkerOrchestrator) -> None:
+    @app.task
+    async def work(ctx: Context) -> list[Any]:
+        return [await ctx.wait_for("n") for _ in range(3)]
+
+    async with app.testing() as test:
+        job = await work.with_options(delay_seconds=60).enqueue()
+        await app.send(job.id, "n", 1)
+        await app.send(job.id, "n", 2)
+        await test.advance(minutes=1)
+        assert (await job.refresh()).status is JobStatus.SCHEDULED
+        await app.send(job.id, "n")
+        await test.run_pending(raise_errors=True)
+        assert await job.result(DEADLINE) == [1, 2, None]
+        with pytest.raises(JobStateError, match="is completed: it takes no more signals"):
+            await app.send(job.id, "n", 4)
+
+
+async def test_a_wait_that_takes_too_long_raises_and_the_function_may_go_on(app: WorkerOrchestrator) -> None:
+    @app.task
+    async def work(ctx: Context) -> str:
+        try:
+            return str(await ctx.wait_for("approval", timeout_seconds="1h"))
+        except TimeoutError as error:
+            await ctx.sleep(60)
+            return f"{error}; {await ctx.wait_for('late')}"
+
+    async with app.testing() as test:
+        job = await work.enqueue()
+        await test.advance(hours=1)
+        await app.send(job.id, "approval", "too late")  # the timeout has been kept: it stays what it was
+        await app.send(job.id, "late", "ok")
+        await test.advance(minutes=1)
+        assert await job.result(DEADLINE) == "no signal 'approval' came in time; ok"
+
+
+async def test_what_cannot_be_sent_or_waited_for_is_refused_in_words(app: WorkerOrchestrator) -> None:
+    @app.task
+    async def work(ctx: Context) -> None:
+        await ctx.sleep("soon")
+
+    async with app.testing() as test:
+        job = await work.enqueue()
+        with pytest.raises(PayloadEncodingError, match="the value of signal 'a' cannot be encoded"):
+            await app.send(job.id, "a", object())
+        with pytest.raises(UnknownJobError):
+            await app.send("none", "a")
+        with pytest.raises(ConfigurationError, match=r"ctx\.sleep takes a time, such as 30"):
+            await test.run_pending(raise_errors=True)
+
+
+async def test_a_wait_passes_through_what_catches_exceptions_and_through_what_is_around_the_job(
+    app: WorkerOrchestrator, ran: list[str]
+) -> None:
+    @app.around_job
+    def plain(ctx: Context) -> Iterator[None]:
+        try:
+            yield
+        except Exception:  # noqa: BLE001 - as a user's error reporting does
+            ran.append("reported")
+
+    @app.around_job
+    async def other(ctx: Context) -> AsyncIterator[None]:
+        ran.append("in")
+        try:
+            yield
+        finally:
+            ran.append("out")
+
+    @app.task
+    async def work(ctx: Context) -> None:
+        try:
+            await ctx.sleep(60)
+        except Exception:  # noqa: BLE001 - as careless code does
+            ran.append("caught")
+
+    @app.task
+    def work_in_thread(ctx: Context) -> None:
+        try:
+            ctx.blocking.sleep(60)
+        except Exception:  # noqa: BLE001 - as careless code does
+            ran.append("caught")
+
+    async with app.testing() as test:
+        for worker in (work, work_in_thread):
+            ran.clear()
+            job = await worker.enqueue()
+            await test.run_pending(raise_errors=True)
+            assert ran == ["in", "out"]
+            assert (await job.refresh()).status is JobStatus.SCHEDULED
+            await test.advance(minutes=1, raise_errors=True)
+            assert (await job.refresh()).status is JobStatus.COMPLETED
+
+
+async def test_a_function_that_catches_everything_still_runs_nothing_early(
+    app: WorkerOrchestrator, ran: list[str]
+) -> None:
+    @app.task
+    async def work(ctx: Context) -> None:
+        try:
+            await ctx.sleep(60)
+        except BaseException:  # noqa: BLE001 - as careless code does
+            ran.append("caught")
+        await ctx.step("later", ran.append, "later")
+
+    async with app.testing() as test:
+        await work.enqueue()
+        await test.run_pending()
+        assert ran == ["caught"]
+        await test.advance(minutes=1)
+        assert ran == ["caught", "later"]
+
+
+async def test_ctx_blocking_on_an_event_loop_says_what_to_use_instead(app: WorkerOrchestrator) -> None:
+    @app.task(max_retries=0)
+    async def work(ctx: Context) -> None:
+        ctx.blocking.sleep(5)
+
+    async with app.testing() as test:
+        await work.enqueue()
+        assert "use `await ctx.sleep(…)` instead" in dead_of(await test.run_pending())
+
+
+async def test_a_job_that_waits_says_for_what_and_until_when(app: WorkerOrchestrator) -> None:
+    @app.task
+    async def work(ctx: Context, *, patient: bool = True) -> None:
+        await ctx.sleep(60)
+        await ctx.wait_for("approval", timeout_seconds=None if patient else "1h")
+
+    async with app.testing(now=86_400) as test:
+        job, hasty = await work.enqueue(), await work.enqueue(patient=False)
+        await test.run_pending()
+        why = await app.explain_job(job.id)
+        assert why.text == "waits: its function sleeps, since 1970-01-02 00:00:00Z, until 1970-01-02 00:01:00Z"
+        await test.advance(minutes=1)
+        words = "waits: its function waits for the signal 'approval': send it with `shiftwork send {} approval`, "
+        why = await app.explain_job(job.id)
+        assert why.text == words.format(job.id) + "since 1970-01-02 00:01:00Z"
+        assert (why.waits[0].code, why.waits[0].by) == ("signal", "approval")
+        assert (await app.explain_job(hasty.id)).text.endswith("until 1970-01-02 01:01:00Z")
+
+
+# ── the real thing ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_running_orchestrator_frees_the_slot_of_a_job_that_waits(ran: list[str]) -> None:
+    app = WorkerOrchestrator("memory://", tick_interval=0.05, max_concurrent=1)
+
+    @app.task
+    async def approve(ctx: Context) -> str:
+        await ctx.step("ask", ran.append, "asked")
+        await ctx.sleep(0.05)
+        return str(await ctx.wait_for("answer"))
+
+    @app.task
+    def other() -> int:
+        return 1
+
+    await app.start()
+    try:
+        job = await approve.enqueue()
+        while (await job.refresh()).record.wait is None:
+            assert await (await other.enqueue()).result(DEADLINE) == 1
+        await app.send(job.id, "answer", "yes")
+        assert await job.result(DEADLINE) == "yes"
+        assert ran == ["asked"]
+        assert job.attempt == 1
+    finally:
+        await app.stop()

@@ -1,0 +1,71 @@
+"""flows, flow, send, and --flow of cancel and retry."""
+
+from typing import Any
+
+from shiftwork import WorkerOrchestrator
+from shiftwork.serve.loading import load_app
+from tests.cli.terminal import Terminal, in_shop
+
+
+def add(*widths: int) -> str:
+    """A flow of resizes and a last one that needs them, which nothing runs."""
+
+    async def work(app: WorkerOrchestrator) -> str:
+        resize: Any = load_app("shop").callees()["resize"]
+        first = [resize.call(path=f"{width}.png", width=width) for width in widths]
+        flow = await load_app("shop").enqueue_flow(resize.call(path="last").after(*first))
+        return flow.id
+
+    return in_shop(work)
+
+
+def run() -> None:
+    async def work(app: WorkerOrchestrator) -> None:
+        node = load_app("shop")
+        await node.start()
+        for job in await app.find_jobs(status=["queued", "processing"]):
+            await job.ended(30)
+        await node.stop()
+
+    in_shop(work)
+
+
+def test_flows_are_listed_shown_cancelled_and_retried(shop: Terminal) -> None:
+    assert "no flows" in shop.run("flows").output
+    flow = add(1, -1)
+    assert shop.json("flows")["flows"][0] | {"created_at": ""} == {
+        "id": flow,
+        "created_at": "",
+        "state": "running",
+        "jobs": 3,
+        "ended": 0,
+        "counts": {"waiting": 1, "queued": 2},
+    }
+    run()
+    [row] = [line for line in shop.ok("flows").splitlines() if flow in line]
+    assert ("broken" in row, "1 waiting, 1 completed, 1 dead" in row) == (True, True)
+    shown = shop.ok("flow", flow)
+    assert f"flow {flow}: broken, 3 jobs" in shown
+    assert "  * resize: 2 jobs: 1 completed, 1 dead" in shown
+    assert "    * resize: waiting, job" in shown
+    boxes = shop.json("flow", flow)["flow"]["boxes"]
+    assert [(box["depth"], box["jobs"], box["needs"]) for box in boxes] == [(0, 2, []), (1, 1, [0])]
+    dead = boxes[0]["samples"][0]
+    assert f"job {dead} of resize is dead: retry it or cancel the flow" in shop.ok("explain", boxes[1]["samples"][0])
+    assert shop.json("retry", "--flow", flow) == {"flow": flow, "changed_count": 1}
+    assert f"flow {flow}: 2 jobs cancelled" in shop.ok("cancel", "--flow", flow)
+    assert len(shop.json("jobs", "--flow", flow, "--status", "cancelled")["jobs"]) == 2
+    assert "no flow has the id 'none'" in shop.refused("flow", "none")
+    assert "give no IDs and no other selection" in shop.refused("cancel", "--flow", flow, "--all", code=2)
+
+
+def test_send(shop: Terminal) -> None:
+    job = shop.json("enqueue", "resize", "path=a")["job"]["id"]
+    assert f"signal 'go' sent to job {job}" in shop.ok("send", job, "go", '{"by": "ann"}')
+    assert shop.json("send", job, "go") == {"sent": {"id": job, "name": "go"}}
+    assert [(one["name"], one["value"]) for one in shop.json("job", job)["job"]["signals"]] == [
+        ("go", {"by": "ann"}),
+        ("go", None),
+    ]
+    assert "the value is JSON" in shop.refused("send", job, "go", "{", code=2)
+    assert "no job has the id 'none'" in shop.refused("send", "none", "go")

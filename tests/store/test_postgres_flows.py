@@ -1,0 +1,163 @@
+"""Flows in PostgreSQL: calls that meet in the middle, users' transactions, and what a large flow costs."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection
+
+from shiftwork.core.job_parts import Need, Step
+from shiftwork.store.postgres.store import PostgresStore
+from shiftwork.testing.acts import NOW, add, claim, claim_ids, claim_one, finish, get, job, statuses, succeeded
+from shiftwork.testing.expect import soon
+from tests.store.servers.postgres import names, server_url
+from tests.store.test_postgres_plans import place
+
+PATIENCE = 30.0
+
+
+@pytest.fixture(scope="module", params=names())
+def url(request: pytest.FixtureRequest) -> str:
+    return server_url(request.param)
+
+
+@asynccontextmanager
+async def opened(url: str, namespace: str) -> AsyncIterator[PostgresStore]:
+    store = PostgresStore(url, namespace=namespace)
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def two(url: str) -> AsyncIterator[tuple[PostgresStore, PostgresStore]]:
+    """The same namespace, as two processes see it."""
+    namespace = uuid4().hex
+    async with opened(url, namespace) as one, opened(url, namespace) as other:
+        yield one, other
+
+
+async def blocked(url: str) -> None:
+    """Return once a session waits for a lock."""
+    async with await AsyncConnection.connect(url, autocommit=True) as conn:
+        for _ in range(int(PATIENCE / 0.02)):
+            found = await conn.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+            if await found.fetchone():
+                return
+            await asyncio.sleep(0.02)
+    raise AssertionError("no session waits for a lock")
+
+
+# ── at the same moment ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_last_two_needs_are_met_by_two_transactions_at_once(
+    two: tuple[PostgresStore, PostgresStore], url: str
+) -> None:
+    """Neither sees what the other one has done: the second waits for the first, and then releases."""
+    store, other = two
+    await add(store, job("a"), job("b"), job("c", needs=(Need("a"), Need("b")), flow="f"))
+    first, second = await claim(store)
+    async with store.transaction() as transaction:
+        assert await transaction.finish(succeeded(first), NOW)
+        finishing = asyncio.create_task(finish(other, succeeded(second)))
+        await blocked(url)
+    await soon(finishing, "the second end")
+    assert await statuses(store, "c") == ["queued"]
+    assert await claim_ids(store) == ["c"]
+
+
+async def test_a_job_that_ends_while_another_is_added_that_needs_it(
+    two: tuple[PostgresStore, PostgresStore], url: str
+) -> None:
+    store, other = two
+    await add(store, job("a"))
+    claimed = await claim_one(store, "a")
+    async with store.transaction() as transaction:
+        assert await transaction.finish(succeeded(claimed), NOW)
+        adding = asyncio.create_task(add(other, job("b", needs=(Need("a"),), flow="f")))
+        await blocked(url)
+    await soon(adding, "the addition")
+    assert await statuses(store, "b") == ["queued"]
+
+
+# ── in transactions of the user ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_flow_begins_with_the_commit(two: tuple[PostgresStore, PostgresStore], url: str) -> None:
+    """A user's transaction, however long it lasts, keeps no job from ending that the new jobs need."""
+    store, other = two
+    await add(store, job("a"), job("b"))
+    first, second = sorted(await claim(store), key=lambda one: one.id)
+    bell = other.listen({"leader"})
+    async with await AsyncConnection.connect(url) as conn:
+        inside = job("in", flow="f"), job("after", needs=(Need("in"),), flow="f")
+        outside = job("c", needs=(Need("a"), Need("in")), flow="f"), job("d", needs=(Need("b"),), flow="f")
+        await store.add_with(conn, [*inside, *outside], NOW)
+        await finish(store, succeeded(first))
+        assert await statuses(store, "c") == [None]
+        await conn.commit()
+    await soon(bell.wait(), "the leader is woken")
+    bell.close()
+    await other.promote(10, NOW)
+    assert (await get(store, "c")).unmet == (Need("in"),)
+    await finish(store, succeeded(second))
+    assert await statuses(store, "in", "after", "c", "d") == ["queued", "waiting", "waiting", "queued"]
+    counted = (await store.stats(NOW)).pools["p"]
+    assert (counted.waiting, counted.queued, counted.added) == (2, 2, 6)
+    await finish(store, *(succeeded(one) for one in await claim(store)))
+    assert sorted(await claim_ids(store)) == ["after", "c"]
+
+
+async def test_what_waits_for_a_parent_waits_for_jobs_that_its_transaction_adds(
+    two: tuple[PostgresStore, PostgresStore], url: str
+) -> None:
+    """Even if the parent ends before the leader gets to them."""
+    store, _ = two
+    await add(store, job("parent", flow="f"), job("end", needs=(Need("parent"),), flow="f"))
+    parent = await claim_one(store, "parent")
+    async with await AsyncConnection.connect(url) as conn:
+        await store.add_with(conn, [job("child", parent="parent", flow="f")], NOW)
+    await finish(store, succeeded(parent))
+    assert (await get(store, "end")).unmet == (Need("child"),)
+    await finish(store, succeeded(await claim_one(store, "child")))
+    assert await claim_ids(store) == ["end"]
+
+
+async def test_a_step_commits_with_the_transaction(two: tuple[PostgresStore, PostgresStore]) -> None:
+    store, _ = two
+    await add(store, job("1"))
+    claimed = await claim_one(store, "1")
+    step = Step(1, "charge", b"r", NOW, NOW + 1)
+    with suppress(psycopg.Error):
+        async with store.transaction() as transaction:
+            assert await transaction.keep_step("1", claimed.fence, step)
+            await transaction.connection.execute("SELECT 1 / 0")
+    assert (await get(store, "1")).steps == ()
+    async with store.transaction() as transaction:
+        assert not await transaction.keep_step("1", claimed.fence - 1, step)
+        assert await transaction.keep_step("1", claimed.fence, step)
+    assert (await get(store, "1")).steps == (step,)
+
+
+# ── what it costs ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_deleted_job_leaves_nothing_behind(url: str) -> None:
+    schema = f"traces_{uuid4().hex}"
+    async with opened(place(url, schema), "default") as store:
+        parts: Any = {"tags": ("t", "u"), "flow": "f"}
+        await add(store, job("a", **parts), job("b", needs=(Need("a"),), **parts))
+        claimed = await claim_one(store, "a")
+        await store.keep_step("a", claimed.fence, Step(1, "s", b"", NOW, NOW))
+        await finish(store, succeeded(claimed, keep_until=NOW))
+        await finish(store, succeeded(await claim_one(store, "b"), keep_until=NOW))
+        assert await store.prune(10, NOW) == 2
+        with psycopg.connect(url, autocommit=True) as conn:
+            for table in ("jobs", "needs", "loose", "flows", "tags", "steps"):
+                assert conn.execute(f'SELECT count(*) FROM "{schema}".{table}'.encode()).fetchone() == (0,), table
+            conn.execute(f'DROP SCHEMA "{schema}" CASCADE'.encode())

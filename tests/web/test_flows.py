@@ -1,0 +1,58 @@
+"""Flows and signals over HTTP."""
+
+from typing import Any
+
+from tests.runtime.stage import worker_of
+from tests.web.conftest import Web
+
+
+async def add(web: Web, *widths: int) -> str:
+    resize: Any = worker_of(web.app, "resize")
+    first = [resize.call(path=f"{width}.png", width=width) for width in widths]
+    return (await web.app.enqueue_flow(resize.call(path="last").after(*first))).id
+
+
+async def test_flows_are_listed_in_pages_and_drawn(web: Web) -> None:
+    flows = [await add(web, 1, 2), await add(web, 3)]
+    page = await web.get("flows", limit=1)
+    assert [one["id"] for one in page["flows"]] == [flows[1]]
+    assert page["flows"][0]["counts"] == {"waiting": 1, "queued": 1}
+    page = await web.get("flows", limit=1, after=page["next_after"])
+    assert [one["id"] for one in page["flows"]] == [flows[0]]
+    drawn = await web.get(f"flows/{flows[0]}")
+    assert [(box["worker"], box["depth"], box["jobs"], box["needs"]) for box in drawn["boxes"]] == [
+        ("resize", 0, 2, []),
+        ("resize", 1, 1, [0]),
+    ]
+    assert [one["worker"] for one in drawn["critical_path"]] == ["resize", "resize"]
+    assert (drawn["state"], drawn["jobs"], drawn["ended"]) == ("running", 3, 0)
+    assert len((await web.get("jobs", flow=flows[0]))["jobs"]) == 3
+    async with web.client() as client:
+        assert (await client.get("flows/none")).status_code == 404
+        assert (await client.get("flows", params={"after": "soon"})).status_code == 400
+
+
+async def test_a_flow_is_cancelled_and_retried(web: Web) -> None:
+    flow = await add(web, 1)
+    assert (await web.post(f"flows/{flow}/cancel")).json() == {"id": flow, "changed": 2}
+    assert (await web.get(f"flows/{flow}"))["state"] == "cancelled"
+    assert (await web.post(f"flows/{flow}/retry")).json() == {"id": flow, "changed": 2}
+    assert (await web.post("flows/none/retry")).status_code == 404
+
+
+async def test_a_job_gets_a_signal_and_shows_it(web: Web) -> None:
+    job, _ = await web.app.control.jobs.enqueue("resize", {"path": "a.png"})
+    answer = await web.post(f"jobs/{job.id}/signals", {"name": "approval", "value": {"ok": True}})
+    assert answer.json() == {"id": job.id}
+    [signal] = (await web.get(f"jobs/{job.id}"))["signals"]
+    assert (signal["name"], signal["value"]) == ("approval", {"ok": True})
+    await web.app.cancel_job(job.id)
+    assert (await web.post(f"jobs/{job.id}/signals", {"name": "approval"})).status_code == 409
+
+
+async def test_changing_a_flow_needs_the_role_that_may_operate(web: Web) -> None:
+    flow, reader = await add(web, 1), await web.token("ann", "read")
+    async with web.client(peer="10.0.0.1", headers={"Authorization": f"Bearer {reader}"}) as client:
+        assert (await client.get(f"flows/{flow}")).status_code == 200
+        for path in (f"flows/{flow}/cancel", f"flows/{flow}/retry", "jobs/x/signals"):
+            assert (await client.post(path, json={"name": "n"} if "jobs" in path else {})).status_code == 403

@@ -1,0 +1,61 @@
+/** The steps of a durable function, and the signals that were sent to it. */
+
+import type { Step, WholeJob } from "../data/types";
+import { counted, duration, span } from "../words";
+import { Badge, Panel, Time } from "./basics";
+import { Json } from "./json";
+
+const SIGNS: Record<Step["kind"], string> = { step: "✓", sleep: "◷", wait: "⧗", signal: "⚑" };
+
+export function Steps({ job }: { job: WholeJob }) {
+  const unused = job.signals.length - job.steps.filter((step) => step.kind === "signal").length;
+  return (
+    <Panel title="Steps" flush>
+      <ol className="divide-y divide-line" aria-label="Steps">
+        {job.steps.map((step) => (
+          <li key={step.number} className="px-3 py-2 text-sm">
+            <StepRow step={step} />
+          </li>
+        ))}
+      </ol>
+      {unused > 0 && (
+        <p className="px-3 py-2 text-xs text-muted">
+          {counted(unused, "signal")} sent that the function has not waited for:{" "}
+          {job.signals
+            .slice(-unused)
+            .map((signal) => signal.name)
+            .join(", ")}
+        </p>
+      )}
+    </Panel>
+  );
+}
+
+function StepRow({ step }: { step: Step }) {
+  const head = (
+    <>
+      <span aria-hidden="true" className="w-4 text-center text-muted">
+        {SIGNS[step.kind]}
+      </span>
+      <span className="font-medium">{step.name}</span>
+      {step.until_at ? (
+        <span className="text-xs text-muted">
+          until <Time at={step.until_at} />
+        </span>
+      ) : (
+        <span className="text-xs text-muted">
+          <Time at={step.ended_at} />
+          {step.kind === "step" && `, ${duration(span(step.started_at, step.ended_at, Date.now()))}`}
+        </span>
+      )}
+      {step.kind === "signal" && <Badge tone="ok">signal</Badge>}
+    </>
+  );
+  if (step.result === null) return <div className="flex flex-wrap items-center gap-2">{head}</div>;
+  return (
+    <details>
+      <summary className="flex flex-wrap items-center gap-2">{head}</summary>
+      <Json value={step.result} label={`result of ${step.name}`} />
+    </details>
+  );
+}
