@@ -42,17 +42,17 @@ async def test_many_changes_at_once_all_hold(maker: Maker, request: pytest.Fixtu
     store = maker(request)()()
     await store.open()
     try:
-        wanted = {f"s-{n}": schedule(f"s-{n}") for n in range(30)}
+        wanted = {f"s-{n}": schedule(f"s-{n}") for n in range(8)}
         await asyncio.gather(*(change_schedule(store, name, partial(_always, one)) for name, one in wanted.items()))
         index = await read_index(store)
         assert index.keys() == {*map(part_of, wanted)}
         assert (await read_parts(store, index.keys())).schedules == wanted
 
-        changed = replace(wanted["s-7"], paused_at=5.0)
-        assert await change_schedule(store, "s-7", lambda _: changed) == (wanted["s-7"], changed)
+        changed = replace(wanted["s-5"], paused_at=5.0)
+        assert await change_schedule(store, "s-5", lambda _: changed) == (wanted["s-5"], changed)
         after = await read_index(store)
-        assert {part for part in after if after[part] != index[part]} == {part_of("s-7")}
-        assert await change_schedule(store, "s-7", lambda _: changed) == (changed, changed)
+        assert {part for part in after if after[part] != index[part]} == {part_of("s-5")}
+        assert await change_schedule(store, "s-5", lambda _: changed) == (changed, changed)
         assert await read_index(store) == after, "what changes nothing is not announced"
 
         await asyncio.gather(*(change_schedule(store, name, lambda _: None) for name in wanted))

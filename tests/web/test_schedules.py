@@ -34,8 +34,10 @@ async def test_what_cannot_work_is_refused(web: Web) -> None:
 
 
 async def test_a_preview_over_http(web: Web) -> None:
-    seen = await web.get("schedules/preview", cron="30 9 * * 1-5", timezone="Asia/Tokyo")
+    seen = await web.get("schedule-preview", cron="30 9 * * 1-5", timezone="Asia/Tokyo")
     assert {time[10:] for time in seen["times"]} == {"T09:30:00+09:00"}
+    wrong = await web.get("schedule-preview", cron="nightly")
+    assert (wrong["times"], "does not have five fields" in wrong["problem"]) == ([], True)
 
 
 async def test_a_worker_is_rescheduled_over_http(web: Web) -> None:

@@ -127,11 +127,10 @@ class ScheduleBook:
         overlap: str = "skip",
     ) -> ScheduleView:
         """Add or replace a schedule of a worker by its name. The worker may be registered by another process."""
-        when = self._checked(name, cron, interval_seconds, timezone, catch_up=catch_up, overlap=overlap)
         await self._access.open_to_change()
-        return await self._put(
-            name, await self._jobs.template(worker, payload), when, catch_up=catch_up, overlap=overlap
-        )
+        job = await self._jobs.template(worker, payload)
+        when = self._checked(name, cron, interval_seconds, timezone, catch_up=catch_up, overlap=overlap)
+        return await self._put(name, job, when, catch_up=catch_up, overlap=overlap)
 
     async def pause(self, name: str) -> ScheduleView:
         """Fire a schedule no more, until it is resumed. Jobs that it has added continue."""

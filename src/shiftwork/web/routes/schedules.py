@@ -2,11 +2,12 @@
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct, field, structs
 
 from shiftwork.core.stored_schedules import LONGEST_INTERVAL
+from shiftwork.errors import ConfigurationError
 from shiftwork.views.shapes.jobs import JobShape, job_shape
-from shiftwork.views.shapes.schedules import PreviewShape, ScheduleShape, preview_shape, schedule_shape
+from shiftwork.views.shapes.schedules import ScheduleShape, preview_shape, schedule_shape
 from shiftwork.web.routing import Body, Name, Query, Text, get, post
 from shiftwork.web.site import Site
 
@@ -32,6 +33,15 @@ class PreviewQuery(Query, frozen=True, kw_only=True):
     cron: Text | None = None
     interval_seconds: Annotated[float, Meta(ge=1, le=LONGEST_INTERVAL)] | None = None
     timezone: Name | None = None
+
+
+class PreviewAnswer(Struct, frozen=True, kw_only=True):
+    """What a schedule means: in words, and as the next ten fire times on the clock of its time zone."""
+
+    words: str | None
+    times: list[str]
+    problem: str | None
+    """What is wrong with it; null if it can work."""
 
 
 class NewSchedule(Body, frozen=True, kw_only=True):
@@ -66,13 +76,15 @@ async def schedules(site: Site, query: SchedulesQuery) -> SchedulesAnswer:
     return SchedulesAnswer(schedules=[schedule_shape(one) for one in page], next_after=next_after)
 
 
-@get("/schedules/preview")
-async def preview_schedule(site: Site, query: PreviewQuery) -> PreviewShape:
-    """Return what a schedule would mean, in words and as the next ten fire times, without storing it."""
+@get("/schedule-preview")
+async def preview_schedule(site: Site, query: PreviewQuery) -> PreviewAnswer:
+    """Return what a schedule would mean, or why it cannot work. Nothing is stored."""
     control = site.control.schedules
-    return preview_shape(
-        control.preview(cron=query.cron, interval_seconds=query.interval_seconds, timezone=query.timezone)
-    )
+    try:
+        seen = control.preview(cron=query.cron, interval_seconds=query.interval_seconds, timezone=query.timezone)
+    except ConfigurationError as error:
+        return PreviewAnswer(words=None, times=[], problem=str(error))
+    return PreviewAnswer(**structs.asdict(preview_shape(seen)), problem=None)
 
 
 @get("/schedules/{schedule}")
@@ -101,19 +113,24 @@ async def put_schedule(site: Site, schedule: Name, body: NewSchedule) -> Schedul
 @post("/schedules/{schedule}/pause")
 async def pause_schedule(site: Site, schedule: Name) -> ScheduleShape:
     """Fire the schedule no more, until it is resumed. Jobs that it has added continue."""
-    return schedule_shape(await site.control.schedules.pause(schedule))
+    view = await site.control.schedules.pause(schedule)
+    site.changed()
+    return schedule_shape(view)
 
 
 @post("/schedules/{schedule}/resume")
 async def resume_schedule(site: Site, schedule: Name) -> ScheduleShape:
     """Fire the paused schedule again. Its `catch_up` decides about the fire times that it has missed."""
-    return schedule_shape(await site.control.schedules.resume(schedule))
+    view = await site.control.schedules.resume(schedule)
+    site.changed()
+    return schedule_shape(view)
 
 
 @post("/schedules/{schedule}/delete")
 async def delete_schedule(site: Site, schedule: Name) -> Deleted:
     """Delete the schedule. Jobs that it has added continue."""
     await site.control.schedules.delete(schedule)
+    site.changed()
     return Deleted(schedule)
 
 
