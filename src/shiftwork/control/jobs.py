@@ -69,7 +69,9 @@ class Jobs:
         process published, and again when the job runs. Raises `JobStateError` if a job of another worker has the id.
         """
         await self._access.open_to_add()
-        job, created = await self.add(await self.template(worker, payload, options))
+        config, pool, packed = await self._prepare(worker, payload)
+        now = self._now()
+        job, created = await self.add(new_job(config, pool, packed, options or Options(), now=now), now)
         if job.worker != worker:
             message = f"the id {job.id!r} is taken by a job of {job.worker}: nothing was added; choose another one"
             raise JobStateError(message)
@@ -80,9 +82,9 @@ class Jobs:
         config, pool, packed = await self._prepare(worker, payload)
         return new_job(config, pool, packed, options or Options(), now=self._now())
 
-    async def add(self, job: NewJob) -> tuple[Job[Any], bool]:
+    async def add(self, job: NewJob, now: float) -> tuple[Job[Any], bool]:
         """Add a job as it is; return the job that stands for it now, and whether that one is new."""
-        store, now = await self._access.open_to_add(), self._now()
+        store = await self._access.open_to_add()
         with sending([job]) as jobs:
             [added] = await store.add(jobs, now)
         record = JobRecord.of(jobs[0], now) if added.created else await self._record(added.id)

@@ -158,7 +158,7 @@ class ScheduleBook:
         config, pool = await self._known(schedule.job.worker)
         now = self._now()
         wanted = job_of(hurried, new_id(now), now, now=now, config=config, pool=pool)
-        job, created = await self._jobs.add(replace(wanted, cause="triggered"))
+        job, created = await self._jobs.add(replace(wanted, cause="triggered"), now)
         if not created:
             message = (
                 f"schedule {name}: its job {job.id} has not ended; wait for it, or: shiftwork cancel {quote(job.id)}"
