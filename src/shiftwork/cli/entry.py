@@ -25,6 +25,7 @@ from shiftwork.cli.record import record
 from shiftwork.cli.rekey import key, rekey
 from shiftwork.cli.run import run
 from shiftwork.cli.scale import scale
+from shiftwork.cli.schedules import reschedule, schedule, schedules
 from shiftwork.cli.stack import stack
 from shiftwork.cli.status import status
 from shiftwork.cli.token import token
@@ -37,25 +38,14 @@ from shiftwork.serve.exit import end_in_time
 
 _SECTIONS: Final = {
     "Run": (run, web, enqueue, trigger),
-    "Look": (status, top, workers, pools, nodes, jobs, job, explain, stack, flows, flow, dead, events, doctor, probe),
+    "Look": (
+        *(status, top, workers, schedules, pools, nodes, jobs, job, explain, stack, flows, flow),
+        *(dead, events, doctor, probe),
+    ),
     "Plan": (record, plan),
     "Change": (
-        enable,
-        disable,
-        forget,
-        pause,
-        resume,
-        scale,
-        drain,
-        cancel,
-        retry,
-        discard,
-        send,
-        token,
-        move,
-        db,
-        key,
-        rekey,
+        *(enable, disable, forget, reschedule, schedule, pause, resume, scale, drain, cancel, retry, discard, send),
+        *(token, move, db, key, rekey),
     ),
 }
 _PIPE_CLOSED: Final = 141

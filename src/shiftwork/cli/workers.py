@@ -19,7 +19,10 @@ _TITLES = (
 @with_source
 @json_option
 def workers(source: Source, *, as_json: bool) -> None:
-    """List every worker: schedule, whether it is enabled, last run, last error, next due."""
+    """List every worker: schedule, whether it is enabled, last run, last error, next due.
+
+    A schedule with a * was set by hand: shiftwork reschedule WORKER --reset restores the one in the code.
+    """
     seen = source.ask(lambda control: control.system.overview())
     if as_json:
         show_json({"workers": [worker_shape(worker) for worker in seen.workers]})
@@ -77,7 +80,7 @@ def _row(worker: WorkerView, now: float) -> list[Cell]:
     return [
         config.name,
         config.execution_mode,
-        worker.schedule.removesuffix(", counted from the end of the last run"),
+        worker.schedule.removesuffix(", counted from the end of the last run") + ("*" if worker.rescheduled else ""),
         "yes" if state.enabled else "NO",
         worker.stats.processing,
         worker.stats.retrying,

@@ -34,6 +34,7 @@ from shiftwork.core.model import (
     WorkerStats,
 )
 from shiftwork.core.schedule import Cursor, pause, upcoming
+from shiftwork.core.timing import Rescheduled
 from shiftwork.core.worker_state import is_failing
 
 
@@ -45,7 +46,9 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     stats: Stats
     instances: list[InstanceRecord]
     workers: dict[str, WorkerConfig]
-    """Every published worker."""
+    """Every published worker, with the schedule that holds."""
+    rescheduled: dict[str, Rescheduled] = {}
+    """What people changed about the schedules of workers."""
     pools: dict[str, PoolConfig]
     """Every published pool."""
     cursors: dict[str, Cursor]

@@ -15,7 +15,7 @@ from shiftwork.core.own_options import is_damaged
 from shiftwork.core.retry import End, EndKind
 from shiftwork.core.sealing import is_sealed, key_of
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.engine.inputs import MISFIT, with_inputs
+from shiftwork.runtime.engine.inputs import with_inputs
 from shiftwork.runtime.engine.outbox import Outbox
 from shiftwork.runtime.engine.pace import Pace
 from shiftwork.runtime.engine.publication import Publication
@@ -143,8 +143,8 @@ class JobClaimer:
         if self._serves_as(instance):
             for job in complete.jobs:
                 self._accept(job)
-            for job in complete.misfits:
-                self._settler.end(job, End(EndKind.UNDECODABLE, error=MISFIT), self._clock.now())
+            for job, why in complete.misfits:
+                self._settler.end(job, End(EndKind.UNDECODABLE, error=why, final=True), self._clock.now())
         else:  # the lease or the runner went away while the store answered
             for job in claims.jobs:
                 self._settler.hand_back(job, self._clock.now())

@@ -7,11 +7,11 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.docs import PLAN, PLAN_NAME
+from shiftwork.core.docs import PLAN, PLAN_NAME, RESCHEDULED
 from shiftwork.core.history import MINUTE
 from shiftwork.core.model import InstanceRecord, Plan, PoolConfig, WorkerState
 from shiftwork.core.plan import LOOK_SECONDS, Planned
@@ -50,8 +50,10 @@ from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.node.store_patience import HURRIED_SECONDS, StorePatience
 from shiftwork.runtime.processes.messages import Setup
 from shiftwork.runtime.store_voice import StoreVoice
-from shiftwork.store.docs import read
 from shiftwork.store.protocol import Store
+
+if TYPE_CHECKING:
+    from shiftwork.core.timing import Rescheduled
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -89,6 +91,8 @@ class Node:
             voice=voice,
             every_run=settings.every_run,
         )
+        self.rescheduled: dict[str, Rescheduled] = {}
+        """What people changed about the schedules of workers, as last read."""
         self._registry = registry
         self._store = store
         self._clock = clock
@@ -387,8 +391,11 @@ class Node:
         if not self._settings.leads:
             await self.reporter.refresh()
             return
-        plan, _ = await together(read(self._store, PLAN, PLAN_NAME), self.reporter.refresh())
-        self._follow(plan or Plan())
+        docs, _ = await together(self._store.docs(PLAN.name, RESCHEDULED.name), self.reporter.refresh())
+        plans = {doc.name: PLAN.decode(doc.body) for doc in docs if doc.kind == PLAN.name}
+        self._follow(plans.get(PLAN_NAME) or Plan())
+        changes = {doc.name: RESCHEDULED.decode(doc.body) for doc in docs if doc.kind == RESCHEDULED.name}
+        self.rescheduled = {name: change for name, change in changes.items() if change is not None}
 
     async def _look(self) -> None:
         self.gauge.look()

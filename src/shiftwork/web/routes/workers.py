@@ -43,6 +43,15 @@ class Disabling(Body, frozen=True, kw_only=True):
     reason: Text | None = None
 
 
+class NewTiming(Body, frozen=True, kw_only=True):
+    """A cron expression, an interval, or `reset` for the schedule in the code."""
+
+    cron: Text | None = None
+    interval_seconds: Annotated[float, Meta(ge=0)] | None = None
+    timezone: Name | None = None
+    reset: bool = False
+
+
 class Trigger(Body, frozen=True, kw_only=True):
     """The arguments of the run."""
 
@@ -147,6 +156,15 @@ async def forget_worker(site: Site, worker: Name) -> Forgotten:
     await site.control.workers.forget(worker)
     site.changed()
     return Forgotten(worker)
+
+
+@post("/workers/{worker}/reschedule")
+async def reschedule_worker(site: Site, worker: Name, body: NewTiming) -> WorkerShape:
+    """Give the worker another schedule, which wins over the one in the code until it is reset."""
+    await site.control.workers.reschedule(
+        worker, cron=body.cron, interval_seconds=body.interval_seconds, timezone=body.timezone, reset=body.reset
+    )
+    return await _after(site, worker)
 
 
 @post("/workers/{worker}/trigger")
