@@ -102,6 +102,12 @@ class Submission:
                     await store.put([Doc(SCHEMA, worker.name, worker.schema or b"")])
             self._published.add(worker.name)
 
+    async def template(self, call: Call[Any]) -> NewJob:
+        """Return the job that a call stands for, without adding it."""
+        await self.publish_secrets([call.worker])
+        [job] = self._new_jobs([call], self._now())
+        return job
+
     async def _publish_new_secrets(self, calls: Sequence[Call[Any]]) -> None:
         unknown = {call.worker for call in calls if call.worker.name not in self._published}
         if unknown:

@@ -19,6 +19,7 @@ from shiftwork.runtime.engine.inputs import with_inputs
 from shiftwork.runtime.engine.outbox import Outbox
 from shiftwork.runtime.engine.pace import Pace
 from shiftwork.runtime.engine.publication import Publication
+from shiftwork.runtime.engine.refusals import Refusals
 from shiftwork.runtime.engine.reserve import Reserve
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import Runner
@@ -55,6 +56,7 @@ class JobClaimer:
         settler: Settler,
         outbox: Outbox,
         publication: Publication,
+        refusals: Refusals,
     ) -> None:
         self.slots = 0
         """How many jobs may run at a time."""
@@ -73,6 +75,7 @@ class JobClaimer:
         self._settler = settler
         self._outbox = outbox
         self._publication = publication
+        self._refusals = refusals
         self._pace = Pace(clock)
         self._reserve = Reserve(clock, overdue=self.hand_back)
 
@@ -126,10 +129,9 @@ class JobClaimer:
         if not wanted:
             return 0, Claims([])
         self.in_doubt = True
-        edition = self._publication.edition
+        edition, workers = self._publication.edition, self._refusals.claimable(self.workers)
         claims = await self._stopwatch.time(
-            CLAIMS,
-            self._store.claim(instance, self._pool.name, wanted, self._clock.now(), self.workers, edition=edition),
+            CLAIMS, self._store.claim(instance, self._pool.name, wanted, self._clock.now(), workers, edition=edition)
         )
         if claims.stale and edition is not None:
             self.in_doubt = False

@@ -136,6 +136,11 @@ SELECT written_kinds, written_names, topics FROM shiftwork.put(
     %s::int, %s::text[], %s::text[], %s::bigint[], %s::bytea[], %s::bool[], %s::bool[], %s::text[], %s::bool
 );
 
+-- name: erase
+SELECT written_kinds, written_names, topics FROM shiftwork.erase(
+    %s::int, %s::text[], %s::text[], %s::bigint[], %s::bool
+);
+
 -- name: tied
 SELECT name, body, ties FROM shiftwork.docs WHERE namespace = %s AND kind = 'gates';
 

@@ -627,6 +627,10 @@ INSERT INTO docs (namespace, kind, name, version, body) VALUES (?, ?, ?, 1, ?) O
 -- serves: docs (namespace, kind, name)
 UPDATE docs SET version = version + 1, body = ? WHERE namespace = ? AND kind = ? AND name = ? AND version = ?;
 
+-- name: delete_doc
+-- serves: docs (namespace, kind, name)
+DELETE FROM docs WHERE namespace = ? AND kind = ? AND name = ? AND version = ?;
+
 -- ── moving in from another store ────────────────────────────────────────────────────────────────────────────────────
 
 -- name: jobs_to_replace
