@@ -282,8 +282,8 @@ class Context:
     def in_transaction(self, function: Callable[Concatenate[Any, P], T]) -> Callable[P, T]:
         """Let a step write to your tables in the transaction that keeps its result: both are there, or neither is.
 
-        `await ctx.step("charge", ctx.in_transaction(charge), order)` calls `charge(connection, order)`. The connection is
-        the store's (PostgreSQL only), inside a transaction that is committed when the function has returned.
+        `await ctx.step("charge", ctx.in_transaction(charge), order)` calls `charge(connection, order)`. The connection
+        is the store's (PostgreSQL only), inside a transaction that is committed when the function has returned.
         """
         return StepInTransaction(function)
 
