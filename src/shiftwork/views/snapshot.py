@@ -58,6 +58,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """The ids of the keys that jobs are encrypted with."""
     edition: Edition | None = None
     """Which definitions the store holds."""
+    expired: dict[str, int] = {}
+    """How many jobs of each pool have expired lately."""
 
 
 def judged(
@@ -166,6 +168,7 @@ def _pool_facts(seen: Snapshot, nodes: Sequence[Beat]) -> list[PoolFacts]:
             nodes=nodes,
             plan=seen.plan,
             now=seen.at,
+            expired=seen.expired.get(name, 0),
         )
         for name in {*known, *stats}
     ]
@@ -193,6 +196,7 @@ def _pool_fact(
     nodes: Sequence[Beat],
     plan: Plan,
     now: float,
+    expired: int,
 ) -> PoolFacts:
     change = facts.pools.get(name) or PoolDoc()
     config = bounded(pool or PoolConfig(name=name, min_workers=0), change, now)
@@ -205,6 +209,7 @@ def _pool_fact(
         paused=change.paused,
         reason=change.reason,
         served=name in facts.served,
+        expired=expired,
         dead=max(0, stats.dead - superseded),
         hosting=hosting(config, nodes, plan),
         labels=config.labels,
