@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from shiftwork.core.model import JobRecord, JobStatus
+from shiftwork.core.model import FlowMember, JobStatus
 from shiftwork.core.own_options import unpack
 
 SAMPLES: Final = 5
@@ -45,8 +45,8 @@ class FlowJob(Struct, frozen=True, kw_only=True):
     ended_at: float | None = None
 
     @classmethod
-    def of(cls, record: JobRecord) -> "FlowJob":
-        """What drawing needs of a record."""
+    def of(cls, record: FlowMember) -> "FlowJob":
+        """What drawing needs of a job."""
         own = unpack(record.options)
         return cls(
             id=record.id,

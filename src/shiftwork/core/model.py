@@ -466,6 +466,20 @@ class FlowRecord(Struct, frozen=True):
     """How many of its jobs have which status."""
 
 
+class FlowMember(Struct, frozen=True):
+    """A job of a flow, without what only a person who looks at the job itself, or a run of it, needs."""
+
+    id: str
+    worker: str
+    """Empty if the record is damaged."""
+    status: JobStatus
+    created_at: float
+    started_at: float | None
+    ended_at: float | None
+    options: bytes | None
+    """Which jobs it needs is in there (`core.own_options`)."""
+
+
 class Finished(Struct, frozen=True):
     """What `finish` returns for a batch of outcomes, in their order."""
 

@@ -32,6 +32,7 @@ from shiftwork.core.model import (
     Doc,
     Event,
     Finished,
+    FlowMember,
     FlowRecord,
     InstanceRecord,
     JobFilter,
@@ -202,6 +203,11 @@ class RedisStore:
 
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
         return replies.flows(await self._run("list_flows", behind, limit))
+
+    async def members(
+        self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000
+    ) -> list[FlowMember]:
+        return jobs.members(await self._run("members", flow, behind, limit))
 
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -10,7 +10,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from shiftwork.core.job_parts import Need
-from shiftwork.core.model import FlowRecord, JobStatus, NewJob
+from shiftwork.core.model import FlowMember, FlowRecord, JobStatus, NewJob
 from shiftwork.core.releasing import POSTPONED, due_when_released, inherited, is_kept, meets, needs_of
 from shiftwork.core.statuses import NUMBERS, QUEUED, SCHEDULED, STATUSES, WAITING
 from shiftwork.store.sqlite import keys
@@ -185,6 +185,16 @@ def flows(session: SqliteSession, behind: tuple[float, str] | None, limit: int) 
     return [
         FlowRecord(name, created_at, {status.value: n for status, n in zip(STATUSES, counts, strict=True) if n})
         for name, created_at, *counts in session.run("newest_flows", place)
+    ]
+
+
+def members(session: SqliteSession, flow: str, behind: tuple[float, str] | None, limit: int) -> list[FlowMember]:
+    """The newest jobs of a flow behind a place."""
+    number = session.value("find_flow", (session.namespace, flow))
+    found = session.run("members_of_flow", (number, *(behind or (inf, "")), max(0, limit)))
+    return [
+        FlowMember(id, session.workers.name(worker), _status(status), *more)
+        for id, worker, status, *more in found.fetchall()
     ]
 
 

@@ -188,6 +188,11 @@ SELECT name, created_at, scheduled, retrying, waiting, queued, processing, compl
 FROM flows INDEXED BY flows_newest
 WHERE namespace = ?1 AND (created_at, name) < (?2, ?3) ORDER BY created_at DESC, name DESC LIMIT ?4;
 
+-- name: members_of_flow
+-- serves: jobs_of_flow
+SELECT id, worker, status, created_at, started_at, ended_at, options FROM jobs INDEXED BY jobs_of_flow
+WHERE flow = ?1 AND flow IS NOT NULL AND (created_at, id) < (?2, ?3) ORDER BY created_at DESC, id DESC LIMIT ?4;
+
 -- name: lanes_of_pool
 -- serves: lanes (pool, worker)
 SELECT worker FROM lanes WHERE pool = ?;
