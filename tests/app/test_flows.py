@@ -510,6 +510,20 @@ async def test_a_running_job_adds_jobs_that_run_after_itself(app: WorkerOrchestr
         assert ran.index("work") < ran.index("tidy")
 
 
+async def test_a_job_that_is_being_cancelled_adds_nothing(app: WorkerOrchestrator) -> None:
+    @app.task
+    async def crawl() -> None: ...
+
+    store = await app.control.store.open()
+    job = await crawl.enqueue()
+    [claimed] = (await store.claim("i", "default", 1, app.control.now(), ["crawl"])).jobs
+    await store.amend([job.id], Cancel(), app.control.now())
+    with pytest.raises(JobStateError, match="is being cancelled: nothing can be added"):
+        await app.control.flows.extend(claimed, [crawl.call()], [])
+    assert await app.find_flows() == []
+    await app.close()
+
+
 async def test_a_waiting_job_says_what_it_waits_for(app: WorkerOrchestrator) -> None:
     @app.task(max_retries=0)
     async def render(page: int) -> int:

@@ -82,6 +82,9 @@ class FlowCommands:
         if record is None or record.fence != job.fence:
             message = f"this run of job {job.id} is stale: another run has taken over. Nothing was added"
             raise JobStateError(message)
+        if record.cancelling:
+            message = f"job {job.id} is being cancelled: nothing can be added to its flow"
+            raise JobStateError(message)
         now = self._now()
         flow = record.flow or job.id
         ids = child_ids(job.id, ordered, before)
