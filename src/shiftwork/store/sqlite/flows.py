@@ -159,15 +159,16 @@ def put_off(session: SqliteSession, doomed: Sequence[DoomedJob], now: float) -> 
     if not flows and not waits:
         return set()
     session.flush()
-    counts = {
+    counts: dict[int | None, dict[JobStatus, int]] = {
         flow: dict(zip(STATUSES, numbers, strict=True))
         for flow, *numbers in session.run("counts_of_flows", (as_list(flows),))
     }
+    founders = {flow: _status(number) for flow, number in session.run("founders_of_flows", (as_list(flows),))}
     awaited = set(session.values("awaited_jobs", (as_list(seq for seq, *_ in doomed),))) if waits else set[int]()
     kept = {
         seq
         for seq, _, _, status, flow in doomed
-        if is_kept(_status(status), counts.get(flow, {}) if flow is not None else {}, awaited=seq in awaited)
+        if is_kept(_status(status), counts.get(flow, {}), founder=founders.get(flow), awaited=seq in awaited)
     }
     session.run_many("put_off", [(now + POSTPONED, seq) for seq in kept])
     if waits:

@@ -182,6 +182,12 @@ WHERE no = ? AND scheduled + retrying + waiting + queued + processing + complete
 SELECT no, scheduled, retrying, waiting, queued, processing, completed, dead, cancelled
 FROM json_each(?) AS wanted CROSS JOIN flows WHERE flows.no = wanted.value;
 
+-- name: founders_of_flows
+-- The statuses of the jobs that these flows are named after.
+-- serves: flows (rowid), jobs_by_id
+SELECT flows.no, jobs.status FROM json_each(?) AS wanted CROSS JOIN flows CROSS JOIN jobs
+WHERE flows.no = wanted.value AND jobs.namespace = flows.namespace AND jobs.id = flows.name;
+
 -- name: newest_flows
 -- serves: flows_newest
 SELECT name, created_at, scheduled, retrying, waiting, queued, processing, completed, dead, cancelled

@@ -243,6 +243,22 @@ async def check_a_job_that_another_waits_for_is_not_pruned(lab: Lab) -> None:
     equal(sorted(await claim_ids(await lab.restart(), workers=["w"])), ["b", "c"], "what can run")
 
 
+async def check_a_flow_is_kept_while_the_job_that_added_it_may_run_again(lab: Lab) -> None:
+    """That job belongs to no flow itself: the flow is named after it."""
+    store = lab.store
+    await add(store, job("founder"))
+    founder = await claim_one(store, "founder")
+    await add(store, job("a", flow="founder", parent="founder"))
+    await finish(store, succeeded(await claim_one(store, "a"), keep_until=NOW + 1))
+    equal(await store.prune(10, NOW + 2), 1, "put off while it runs")
+    await finish(store, failed(founder))
+    equal(await store.prune(10, NOW + 2 + POSTPONED), 1, "put off while it is dead")
+    equal(await statuses(store, "a"), ["completed"], "what is kept")
+    await store.amend(["founder"], Discard(), NOW)
+    await store.prune(10, NOW + 2 + 2 * POSTPONED)
+    equal(await statuses(store, "a"), [None], "when it is gone")
+
+
 async def check_results_are_kept_while_a_job_of_the_flow_may_be_retried(lab: Lab) -> None:
     store = lab.store
     await add(store, job("a", flow="f"), after("b", "a"), job("c", flow="f"))
