@@ -68,7 +68,8 @@ class Flows:
         if job.flow is None:
             return awaited
         founder = jobs.get(job.flow)
-        return is_kept(job.status, self._counts[job.flow], founder=founder and founder.status, awaited=awaited)
+        status = None if founder is None else founder.status
+        return is_kept(job.status, self._counts[job.flow], founder=status, awaited=awaited)
 
     def records(self, behind: tuple[float, str] | None, limit: int) -> list[FlowRecord]:
         """The newest flows behind a place."""

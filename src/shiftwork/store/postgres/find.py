@@ -71,8 +71,8 @@ async def members(
     created_at, id = behind or EVERYTHING
     args = {"namespace": session.namespace, "flow": flow, "created_at": created_at, "id": id, "limit": max(0, limit)}
     return [
-        FlowMember(id, worker, STATUSES[status], *times, options)
-        for id, worker, status, *times, options in await session.rows("members", args)
+        FlowMember(id, worker, STATUSES[status], *more)
+        for id, worker, status, *more in await session.rows("members", args)
     ]
 
 
