@@ -55,7 +55,7 @@ local function claim_plain(now, instance, pool, limit, wanted, edition)
     saved[2 * n - 1], saved[2 * n] = id, state
     answer[at - 3], answer[at - 2], answer[at - 1], answer[at] = id, state, infos[n], payloads[n] or ''
   end
-  in_slices('HSET', STATE, saved)
+  write_all(STATE, saved, ids)
   in_slices('ZREM', queue, ids)
   move_head(pool, worker, head, was, head_in(queue, worker))
   in_slices('SADD', P .. 'run:' .. worker, ids)
