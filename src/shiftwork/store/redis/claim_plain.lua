@@ -56,7 +56,7 @@ local function claim_plain(now, instance, pool, limit, wanted, edition)
     answer[at - 3], answer[at - 2], answer[at - 1], answer[at] = id, state, infos[n], payloads[n] or ''
   end
   write_all(STATE, saved, ids)
-  in_slices('ZREM', queue, ids)
+  call('ZREMRANGEBYRANK', queue, 0, many - 1)
   move_head(pool, worker, head, was, head_in(queue, worker))
   in_slices('SADD', P .. 'run:' .. worker, ids)
   call('HINCRBY', P .. 'holding', instance, many)
