@@ -13,6 +13,8 @@ from shiftwork.core.move import Arrival, Departure
 from shiftwork.core.schedule import Cursor
 from shiftwork.core.sealing import KeyInUse
 from shiftwork.core.stack_requests import StackReply, StackRequest, StackRequests
+from shiftwork.core.stored_schedules import ScheduleIndex
+from shiftwork.core.timing import Rescheduled, Timing
 from shiftwork.core.token import Token
 
 TEXT = "some text"
@@ -20,6 +22,8 @@ VALUES: dict[str, Any] = {
     "worker": WorkerConfig(name=TEXT),
     "gates": Gates(worker=TEXT, pool="p"),
     "schedule": Cursor(1.0, TEXT, "UTC"),
+    "rescheduled": Rescheduled(Timing(cron=TEXT), 1.0, TEXT),
+    "schedules": ScheduleIndex({"00": TEXT}),
     "breaker": BreakerState(open=True, failed_at=(1.0, 2.0), until=3.0),
     "pool_config": PoolConfig(name=TEXT),
     "pool": PoolDoc(paused=True, reason=TEXT),

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from shiftwork.control.audit import Audit
 from shiftwork.control.job_handles import JobHandles
+from shiftwork.control.known_calls import check_inputs, check_no_circle, flow_of, known_jobs
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission
@@ -58,13 +59,13 @@ class FlowCommands:
         """Add these calls and all that they need, in one step: all of them, or none."""
         ordered = self._ordered(calls)
         now = self._now()
-        flow = new_id(now)
+        known = await known_jobs(await self._access.open(), ordered)
+        flow = flow_of(known) or new_id(now)
         ids = {call: call.options.job_id or new_id(now) for call in ordered}
-        jobs, created = await self._submission.submit_jobs(
+        check_inputs(ordered, ids, known, flow)
+        jobs = await self._submission.submit_jobs(
             ordered, [self._job(call, ids, flow, None, now) for call in ordered], now
         )
-        if not any(created):  # it was added before, under these ids
-            flow = (await jobs[-1].refresh()).record.flow or flow
         handles = dict(zip(ordered, jobs, strict=True))
         return self._flow(flow, jobs, [handles[call] for call in calls])
 
@@ -80,8 +81,12 @@ class FlowCommands:
             message = f"this run of job {job.id} is stale: another run has taken over. Nothing was added"
             raise JobStateError(message)
         now = self._now()
+        flow = record.flow or job.id
         ids = child_ids(job.id, ordered, before)
-        new = [self._job(call, ids, record.flow or job.id, job.id, now) for call in ordered]
+        known = await known_jobs(store, ordered)
+        check_inputs(ordered, ids, known, flow)
+        await check_no_circle(store, job.id, {id: one for id, one in known.items() if id != job.id})
+        new = [self._job(call, ids, flow, job.id, now) for call in ordered]
         await self._submission.submit_jobs(ordered, new, now)
         return [ids[call] for call in calls]
 

@@ -25,6 +25,10 @@ LEADERLESS_SECONDS: Final = 60.0
 STARTING_SECONDS: Final = 30.0
 """How long jobs may wait for the first worker of a pool that a node is about to start."""
 
+UNKNOWN_SECONDS: Final = 10.0
+"""How long jobs may wait for a worker that no live node has, and how long a node must run before that is a problem:
+during a deploy, the node that has the worker may be about to start."""
+
 SILENT_SHARE: Final = 0.8
 """The part of a lease after which a node that could not renew it stops its jobs."""
 
@@ -127,7 +131,7 @@ class HealthFacts(Struct, kw_only=True):
     workers: list[WorkerFacts] = field(default_factory=list)
     """The workers that a live node has; all of them if there is no live node."""
     unknown: dict[str, int] = field(default_factory=dict)
-    """How many jobs are queued of each worker that no live node has, if there are live nodes."""
+    """How many jobs have been queued for a while of each worker that no live node has, if there are live nodes."""
     nodes: list[NodeFacts] = field(default_factory=list)
     lost: dict[str, Lost] = field(default_factory=dict)
     """Nodes that vanished a short while ago."""
@@ -376,7 +380,10 @@ def _unknown(facts: HealthFacts) -> Iterator[Problem]:
     for name, queued in facts.unknown.items():
         wait = "1 job waits" if queued == 1 else f"{queued:,} jobs wait"
         message = f"{wait} for worker {name}, which no running node has"
-        remedy = f"start a node whose app registers {name}; or cancel: shiftwork cancel --waiting --worker {name}"
+        remedy = (
+            f"start a node whose app registers {name}; if it has another name now, give it aliases=[{name!r}]; if it "
+            f"is gone for good: shiftwork cancel --waiting --worker {name}, then shiftwork forget {name}"
+        )
         yield Problem("worker_unknown", name, message, remedy)
 
 

@@ -315,6 +315,13 @@ class Store(Protocol):
         A doc is written as version `doc.version + 1` if the stored version is `doc.version` (0: none).
         """
 
+    async def erase(self, docs: Sequence[Doc]) -> list[bool]:
+        """Delete these docs, each by itself, and return which of them were deleted, in order; no doc is given twice.
+
+        A doc is deleted if the stored version is `doc.version`; its body does not matter. Claims act as if it had never
+        existed, and it can be made again as version 1.
+        """
+
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         """Enable a worker, or disable it with a reason, as `core.worker_state` says. Returns its state."""
 

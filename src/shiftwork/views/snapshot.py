@@ -8,7 +8,17 @@ from msgspec import Struct
 from shiftwork.core.admission import Facts, Lane
 from shiftwork.core.bounds import bounded
 from shiftwork.core.edition import Edition
-from shiftwork.core.health import Health, HealthFacts, Hosting, InstanceFacts, NodeFacts, PoolFacts, WorkerFacts, judge
+from shiftwork.core.health import (
+    UNKNOWN_SECONDS,
+    Health,
+    HealthFacts,
+    Hosting,
+    InstanceFacts,
+    NodeFacts,
+    PoolFacts,
+    WorkerFacts,
+    judge,
+)
 from shiftwork.core.model import (
     Beat,
     InstanceRecord,
@@ -24,6 +34,7 @@ from shiftwork.core.model import (
     WorkerStats,
 )
 from shiftwork.core.schedule import Cursor, pause, upcoming
+from shiftwork.core.timing import Rescheduled
 from shiftwork.core.worker_state import is_failing
 
 
@@ -35,7 +46,9 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     stats: Stats
     instances: list[InstanceRecord]
     workers: dict[str, WorkerConfig]
-    """Every published worker."""
+    """Every published worker, with the schedule that holds."""
+    rescheduled: dict[str, Rescheduled] = {}
+    """What people changed about the schedules of workers."""
     pools: dict[str, PoolConfig]
     """Every published pool."""
     cursors: dict[str, Cursor]
@@ -75,16 +88,26 @@ def judged(
 
 
 def _unknown(seen: Snapshot, nodes: Sequence[Beat], there: Container[str]) -> dict[str, int]:
-    """Return how many jobs are queued of workers that no live node has. A pool that no node has is told by itself."""
+    """Return how many jobs are queued of workers that no live node has. A pool that no node has is told by itself.
+
+    Only those count that have waited for some time, beside a node that has run for some time.
+    """
+    if not any(seen.at - beat.started_at > UNKNOWN_SECONDS for beat in nodes):
+        return {}
     pools = {pool for beat in nodes if beat.machine for pool in beat.machine.pools}
     return {
         name: stats.queued
         for name, stats in seen.stats.workers.items()
-        if nodes
-        and stats.queued
+        if stats.queued
         and name not in there
+        and _has_waited(seen, name)
         and (name not in seen.workers or seen.workers[name].pool in pools)
     }
+
+
+def _has_waited(seen: Snapshot, worker: str) -> bool:
+    lane = seen.facts.lanes.get(worker)
+    return lane is None or lane.head is None or seen.at - lane.head.run_at > UNKNOWN_SECONDS
 
 
 def _worker_facts(config: WorkerConfig, seen: Snapshot) -> WorkerFacts:

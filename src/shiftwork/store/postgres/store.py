@@ -201,6 +201,9 @@ class PostgresStore:
             return await self._call_beside(records.put_gates, docs)
         return await self._ask(records.put, docs)
 
+    async def erase(self, docs: Sequence[Doc]) -> list[bool]:
+        return await self._call_beside(records.erase, docs)
+
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         return await self._call_beside(records.switch, worker, enabled=enabled, reason=reason, now=now)
 

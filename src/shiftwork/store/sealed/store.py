@@ -142,10 +142,13 @@ class SealedStore:
         await self.inner.drop(name, holder)
 
     async def docs(self, *kinds: str) -> list[Doc]:
-        return await self.inner.docs(*kinds)
+        return [self.sealer.open_doc(doc) for doc in await self.inner.docs(*kinds)]
 
     async def put(self, docs: Sequence[Doc]) -> list[bool]:
-        return await self.inner.put(docs)
+        return await self.inner.put([self.sealer.seal_doc(doc) for doc in docs])
+
+    async def erase(self, docs: Sequence[Doc]) -> list[bool]:
+        return await self.inner.erase(docs)
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         hidden = self.sealer.seal_error(worker, reason)

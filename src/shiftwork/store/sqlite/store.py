@@ -48,7 +48,7 @@ from shiftwork.store.sqlite.amend import amend
 from shiftwork.store.sqlite.burial import bury_unreadable
 from shiftwork.store.sqlite.claim import claim
 from shiftwork.store.sqlite.clock import FileClock
-from shiftwork.store.sqlite.docs import drop, hold, put, stored_docs, switch
+from shiftwork.store.sqlite.docs import drop, erase, hold, put, stored_docs, switch
 from shiftwork.store.sqlite.durable import keep_step, send
 from shiftwork.store.sqlite.facts import survey
 from shiftwork.store.sqlite.find import dead, find
@@ -187,6 +187,9 @@ class SqliteStore:
 
     async def put(self, docs: Sequence[Doc]) -> list[bool]:
         return await self._write(partial(put, docs=docs))
+
+    async def erase(self, docs: Sequence[Doc]) -> list[bool]:
+        return await self._write(partial(erase, docs=docs))
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         return await self._write(partial(switch, worker=worker, enabled=enabled, reason=reason, now=now))
