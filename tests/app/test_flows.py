@@ -1,7 +1,8 @@
 """Flows: calls that need each other, added in one step, and carried out in order."""
 
 import asyncio
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -169,6 +170,8 @@ async def test_calls_that_cannot_be_a_flow_are_refused_and_nothing_is_added(app:
             ([mine.call(n=foreign.call().output)], "foreign is a worker of another app"),
             ([mine.call().after(unique)], "mine: a call of a flow cannot have a unique_key"),
             ([], "a flow needs at least one call"),
+            ([[mine.call()]], r"one by one, not \[<Call of mine>\]"),
+            ([mine], "one by one, not <Worker mine"),
         ):
             with pytest.raises(FlowError, match=words):
                 await app.enqueue_flow(*calls)
@@ -179,6 +182,46 @@ async def test_calls_that_cannot_be_a_flow_are_refused_and_nothing_is_added(app:
         with pytest.raises(PayloadTypeError, match=r"takes calls, as WORKER\.call"):
             mine.call().after(mine)  # type: ignore[arg-type]
         assert await app.find_jobs() == []
+
+
+def test_an_output_is_passed_on_and_nothing_else(app: WorkerOrchestrator) -> None:
+    @dataclass
+    class Page:
+        text: str
+
+    @app.task
+    async def render(text: str = "") -> str:
+        return text
+
+    @app.task
+    async def merge(pages: list[str]) -> str:
+        return "".join(pages)
+
+    @app.task
+    async def store(page: Page) -> None: ...
+
+    output: Any = render.call().output
+    for use in (
+        lambda: f"<{output}>",
+        lambda: str(output),
+        lambda: output + "!",
+        lambda: output[0],
+        lambda: list(output),
+        lambda: bool(output),
+        lambda: output == "",
+        lambda: {output},
+    ):
+        with pytest.raises(FlowError, match="the output of render is known only when that job has run"):
+            use()
+    with pytest.raises(AttributeError, match="the output of render is known only when"):
+        output.upper()
+    for worker, arguments in ((render, {"text": render.call()}), (merge, {"pages": [render.call()]})):
+        with pytest.raises(PayloadTypeError, match=r"is a call, which has no value; pass its output: \w+=CALL\.output"):
+            cast("Any", worker).call(**arguments)
+    with pytest.raises(
+        PayloadTypeError, match="store: <the output of render> is not a value yet: it may stand in lists"
+    ):
+        store.call(page=Page(output))
 
 
 async def test_a_worker_with_options_is_of_this_app_also_when_its_pool_has_changed_its_timeout(
@@ -613,15 +656,13 @@ async def test_a_crawler_adds_its_pages_and_what_waits_for_it_waits_for_them(
         @app.task
         def crawl(ctx: Context, url: str) -> None:
             ran.append(url)
-            if site[url]:
-                ctx.blocking.enqueue_flow(*(crawl.call(url=link) for link in site[url]))
+            ctx.blocking.enqueue_flow(*(crawl.call(url=link) for link in site[url]))
     else:
 
         @app.task
         async def crawl(ctx: Context, url: str) -> None:
             ran.append(url)
-            if site[url]:
-                await ctx.enqueue_flow(*(crawl.call(url=link) for link in site[url]))
+            await ctx.enqueue_flow(*(crawl.call(url=link) for link in site[url]))
 
     @app.task
     async def index() -> None:

@@ -1,6 +1,7 @@
 """Jobs that begin and end within transactions: they commit with the user's writes, or not at all."""
 
 import asyncio
+import runpy
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from typing import Any
@@ -392,3 +393,13 @@ async def test_a_breaker_hears_of_an_end_in_a_transaction(url: str) -> None:
     await app.stop()  # by then all ends are known
     assert heard == ["breaker.opened", "breaker.closed"]
     await app.close()
+
+
+def test_the_example_adds_a_job_with_its_order_or_not_at_all(
+    url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["transaction", url])
+    runpy.run_module("examples.transaction", run_name="__main__")
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:2] == ["billed the lamp", "the chair is sold out: no order, no job"]
+    assert printed[2].count("of bill: completed>") == 1

@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
@@ -78,6 +78,8 @@ class FlowCommands:
 
         The same calls of the same job get the same ids, so that a run that is repeated adds nothing twice.
         """
+        if not calls:
+            return []
         ordered = self._ordered(calls)
         store = await self._access.open()
         record = (await store.get([job.id]))[0]
@@ -103,6 +105,10 @@ class FlowCommands:
     def _ordered(self, calls: Sequence[Call[Any]]) -> list[Call[Any]]:
         if not calls:
             raise FlowError("a flow needs at least one call: pass those whose results you want")
+        others = [call for call in cast("Sequence[object]", calls) if not isinstance(call, Call)]
+        if others:
+            message = f"enqueue_flow takes calls, as WORKER.call(…) returns them, one by one, not {others[0]!r}"
+            raise FlowError(message)
         ordered = in_order(calls)
         for call in ordered:
             known = self._registry.workers.get(call.worker.name)
