@@ -15,6 +15,7 @@ async def test_a_forgotten_worker_leaves_only_its_ended_jobs(stage: Stage, clock
         raise RuntimeError
 
     old.register_worker("tick", Act(), cron="0 3 * * *", max_running=1)
+    await old.reschedule_worker("tick", cron="0 4 * * *")
     await old.start()
     job = await gone.enqueue(1)
     await clock.advance(1)
@@ -54,5 +55,9 @@ async def test_a_worker_that_is_needed_is_not_forgotten(stage: Stage, clock: Man
     with pytest.raises(JobStateError, match=r"1 job waits for worker act: .* shiftwork cancel --waiting --worker act"):
         await client.forget_worker("act")
     await client.cancel_job(job.id)
+    await app.put_schedule("nightly", worker.call(), cron="0 3 * * *")
+    with pytest.raises(JobStateError, match="schedule nightly would add jobs of worker act; first: shiftwork schedule"):
+        await client.forget_worker("act")
+    await client.delete_schedule("nightly")
     await client.forget_worker("act")
     assert set(await client.workers()) == {"old"}

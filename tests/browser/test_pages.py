@@ -19,6 +19,7 @@ PAGES = [
     "workers",
     "workers?view=graph",
     "workers/image_resize",
+    "schedules",
     "jobs?status=dead",
     "dead",
     "nodes",

@@ -3,17 +3,23 @@
 from collections.abc import Collection, Iterable
 from shlex import quote
 
-from shiftwork.core.docs import BREAKER, GATES, SCHEDULE, SCHEMA, WORKER
+from shiftwork.core.docs import BREAKER, GATES, RESCHEDULED, SCHEDULE, SCHEMA, WORKER
 from shiftwork.core.model import Doc, InstanceRecord, WorkerState, WorkerStats
 from shiftwork.core.plurals import counted
 from shiftwork.store.protocol import Store
 
-KINDS = (SCHEDULE.name, BREAKER.name, GATES.name, SCHEMA, WORKER.name)
+KINDS = (SCHEDULE.name, RESCHEDULED.name, BREAKER.name, GATES.name, SCHEMA, WORKER.name)
 """The records that bear a worker's name. The definition is the last one: until it is gone, this can be repeated."""
 
 
 def refusal_to_forget(
-    name: str, *, registered: Collection[str], instances: Iterable[InstanceRecord], stats: WorkerStats, now: float
+    name: str,
+    *,
+    registered: Collection[str],
+    instances: Iterable[InstanceRecord],
+    schedules: Collection[str],
+    stats: WorkerStats,
+    now: float,
 ) -> str | None:
     """Return why a worker cannot be forgotten now, with what to do; None if it can."""
     if name in registered:
@@ -24,6 +30,12 @@ def refusal_to_forget(
         return (
             f"{nodes} still run{'s' if len(live) == 1 else ''} worker {name}, or one that has it as an alias; deploy a "
             "version of the app without it first"
+        )
+    if schedules:
+        first = min(schedules)
+        others = f" and {counted(len(schedules) - 1, 'other schedule')}" if len(schedules) > 1 else ""
+        return (
+            f"schedule {first}{others} would add jobs of worker {name}; first: shiftwork schedule delete {quote(first)}"
         )
     if stats.processing:
         return f"{counted(stats.processing, 'job')} of worker {name} still running; try again once they have ended"

@@ -27,6 +27,7 @@ from shiftwork.handles.options import TRIGGERED
 from shiftwork.handles.schema import read_schema
 from shiftwork.runtime.engine.reporter import refresh
 from shiftwork.store.docs import change
+from shiftwork.store.schedules import schedules_of
 
 
 class Workers:
@@ -90,6 +91,7 @@ class Workers:
             name,
             registered=self._registry.workers,
             instances=instances,
+            schedules=await schedules_of(store, name),
             stats=stats.workers.get(name, WorkerStats()),
             now=self._now(),
         )
