@@ -144,7 +144,7 @@ class JobClaimer:
             for job in complete.jobs:
                 self._accept(job)
             for job, why in complete.misfits:
-                self._settler.end(job, End(EndKind.UNDECODABLE, error=why), self._clock.now())
+                self._settler.end(job, End(EndKind.UNDECODABLE, error=why, final=True), self._clock.now())
         else:  # the lease or the runner went away while the store answered
             for job in claims.jobs:
                 self._settler.hand_back(job, self._clock.now())
