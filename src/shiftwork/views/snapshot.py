@@ -75,7 +75,7 @@ def judged(
 
 
 def _unknown(seen: Snapshot, nodes: Sequence[Beat], there: Container[str]) -> dict[str, int]:
-    """Return how many jobs are queued of workers that no live node has. A pool that no node has is told by itself."""
+    """Return how many jobs are queued for workers that no live node has. Pools that no node has are not counted."""
     pools = {pool for beat in nodes if beat.machine for pool in beat.machine.pools}
     return {
         name: stats.queued
