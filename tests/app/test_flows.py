@@ -472,6 +472,101 @@ async def test_a_flow_whose_jobs_have_ids_can_be_added_twice(app: WorkerOrchestr
         assert len(await app.find_flows()) == 1
 
 
+async def test_a_flow_that_is_added_again_goes_on_under_its_old_id(app: WorkerOrchestrator) -> None:
+    """Some of its jobs may have been pruned meanwhile; those that are left keep their results."""
+
+    @app.task
+    async def double(n: int) -> int:
+        return 2 * n
+
+    async def add() -> Flow[int]:
+        first = double.with_options(job_id="first").call(n=1)
+        return await app.enqueue_flow(double.with_options(job_id="second").call(n=first.output))
+
+    async with app.testing() as test:
+        one = await add()
+        await test.run_pending(raise_errors=True)
+        await app.discard_job("second")
+        two = await add()
+        assert one.id == two.id
+        assert await app.control.store.store.prune(10, test.clock.now() + 1e9) == 1  # put off
+        await test.run_pending(raise_errors=True)
+        assert await two.result(DEADLINE) == 4
+
+
+async def test_a_result_from_outside_the_flow_is_refused(app: WorkerOrchestrator) -> None:
+    @app.task
+    async def double(n: int) -> int:
+        return 2 * n
+
+    async with app.testing() as test:
+        await double.with_options(job_id="alone").enqueue(n=1)
+        outside = double.with_options(job_id="alone").call(n=1)
+        with pytest.raises(FlowError, match="job alone of double exists already, outside of this flow"):
+            await app.enqueue_flow(double.call(n=outside.output))
+        flow = await app.enqueue_flow(double.call(n=2).after(outside))
+        await test.run_pending(raise_errors=True)
+        assert await flow.result(DEADLINE) == 4
+
+
+async def test_a_job_whose_input_is_gone_is_dead_with_the_reason(app: WorkerOrchestrator) -> None:
+    @app.task
+    async def double(n: int | None) -> int:
+        return 2 * (n or 0)
+
+    async with app.testing() as test:
+        needed = double.call(n=1)
+        flow = await app.enqueue_flow(double.with_options(delay_seconds=60).call(n=needed.output))
+        await test.run_pending(raise_errors=True)
+        await app.discard_job(flow.jobs[0].id)
+        await test.advance(seconds=60)
+        job = await flow.jobs[1].refresh()
+        assert (job.status, job.error) == (
+            JobStatus.DEAD,
+            f"the result of job {flow.jobs[0].id}, which it needs, is gone: enqueue the flow anew",
+        )
+
+
+async def test_a_running_job_adds_jobs_that_run_after_itself(app: WorkerOrchestrator) -> None:
+    ran: list[str] = []
+
+    @app.task
+    async def note(word: str) -> None:
+        ran.append(word)
+
+    @app.task
+    async def work(ctx: Context) -> None:
+        this = work.with_options(job_id=ctx.job_id).call()
+        tidy = note.call("tidy").after(this)
+        await ctx.enqueue_flow(note.call("tidied").after(tidy), note.call("page"))
+        end = note.with_options(job_id="end").call("")
+        with pytest.raises(FlowError, match="and all that it adds"):
+            await ctx.enqueue_flow(note.call("never").after(end))
+        ran.append("work")
+
+    async with app.testing() as test:
+        flow = await app.enqueue_flow(note.with_options(job_id="end").call("end").after(work.call()))
+        await test.run_pending(raise_errors=True)
+        await flow.result(DEADLINE)
+        assert sorted(ran[:-2]) == ["page", "tidy", "work"]
+        assert ran[-2:] == ["tidied", "end"]
+        assert ran.index("work") < ran.index("tidy")
+
+
+async def test_a_job_that_is_being_cancelled_adds_nothing(app: WorkerOrchestrator) -> None:
+    @app.task
+    async def crawl() -> None: ...
+
+    store = await app.control.store.open()
+    job = await crawl.enqueue()
+    [claimed] = (await store.claim("i", "default", 1, app.control.now(), ["crawl"])).jobs
+    await store.amend([job.id], Cancel(), app.control.now())
+    with pytest.raises(JobStateError, match="is being cancelled: nothing can be added"):
+        await app.control.flows.extend(claimed, [crawl.call()], [])
+    assert await app.find_flows() == []
+    await app.close()
+
+
 async def test_a_waiting_job_says_what_it_waits_for(app: WorkerOrchestrator) -> None:
     @app.task(max_retries=0)
     async def render(page: int) -> int:
