@@ -15,6 +15,7 @@ async def test_a_forgotten_worker_leaves_only_its_ended_jobs(stage: Stage, clock
         raise RuntimeError
 
     old.register_worker("tick", Act(), cron="0 3 * * *", max_running=1)
+    await old.reschedule_worker("tick", cron="0 4 * * *")
     await old.start()
     job = await gone.enqueue(1)
     await clock.advance(1)

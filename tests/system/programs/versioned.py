@@ -3,14 +3,14 @@
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 from shiftwork import WorkerOrchestrator
 
 NEW = os.environ["VERSIONED"] == "new"
 app = WorkerOrchestrator(os.environ["VERSIONED_STORE"])
-app.register_pool(
-    "images", kind=os.environ["VERSIONED_KIND"], min_workers=1, max_workers=2, cpu=0.1, scale_down_after_seconds=600
-)
+kind: Any = os.environ["VERSIONED_KIND"]
+app.register_pool("images", kind=kind, min_workers=1, max_workers=2, cpu=0.1, scale_down_after_seconds=600)
 
 if NEW:
 

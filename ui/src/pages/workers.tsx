@@ -5,6 +5,7 @@ import { WorkerActions } from "../parts/actions";
 import { Answer, Badge, Button, Empty, Facts, Heading, Panel, Stat, Time } from "../parts/basics";
 import { GraphView } from "../parts/graph";
 import { JobTable } from "../parts/jobtable";
+import { Reschedule } from "../parts/schedules";
 import { Strip } from "../parts/strip";
 import { Table } from "../parts/table";
 import { Link, to, useParams } from "../router";
@@ -127,7 +128,10 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
           accessorKey: "schedule",
           meta: { from: "md" },
           cell: ({ row: { original } }) => (
-            <span title={original.schedule}>{original.schedule.split(", counted")[0]}</span>
+            <span title={original.schedule}>
+              {original.schedule.split(", counted")[0]}
+              {original.rescheduled_at && <span className="text-muted">, changed</span>}
+            </span>
           ),
         },
         { header: "Pool", accessorKey: "pool", meta: { from: "lg" } },
@@ -148,6 +152,12 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
           accessorKey: "queued",
           meta: { numeric: true },
           cell: ({ row: { original } }) => count(original.queued),
+        },
+        {
+          header: "Waiting",
+          accessorKey: "waiting",
+          meta: { numeric: true, from: "md" },
+          cell: ({ row: { original } }) => count(original.waiting),
         },
         {
           header: "Failures",
@@ -253,6 +263,7 @@ export function WorkerPage({ name }: { name: string }) {
               </>
             }
           >
+            {seen.mode !== "triggered" && <Reschedule worker={seen} />}
             <WorkerActions worker={seen} />
           </Heading>
           <div className="flex flex-col gap-3">
@@ -267,6 +278,12 @@ export function WorkerPage({ name }: { name: string }) {
               <p className="rounded-md border border-bad bg-bad-soft px-3 py-2 text-sm break-words text-bad">
                 Disabled{seen.reason ? `: ${seen.reason}` : ""}. Fix the cause, then enable it; queued jobs wait until
                 then.
+              </p>
+            )}
+            {seen.rescheduled_at && (
+              <p className="rounded-md border border-line bg-surface px-3 py-2 text-sm break-words">
+                Its schedule was set by hand (by {seen.rescheduled_by}, <Time at={seen.rescheduled_at} />) and wins over
+                the one in the code until it is reset.
               </p>
             )}
             <div className="grid grid-cols-2 gap-3 sm:grid-cols-4">
@@ -295,9 +312,9 @@ export function WorkerPage({ name }: { name: string }) {
                 }
               />
               <Stat
-                label="Waiting"
+                label="Queued"
                 value={count(seen.queued)}
-                note={`${count(seen.scheduled)} scheduled, ${count(seen.retrying)} to retry, ${count(seen.dead)} dead`}
+                note={`${count(seen.waiting)} waiting, ${count(seen.scheduled)} scheduled, ${count(seen.retrying)} to retry, ${count(seen.dead)} dead`}
                 href={to(["jobs"], { worker: name, status: "queued" })}
               />
             </div>
@@ -331,9 +348,14 @@ export function WorkerPage({ name }: { name: string }) {
             <Panel
               title="Jobs"
               side={
-                <Link className="link text-xs" href={to(["jobs"], { worker: name })}>
-                  All jobs of this worker
-                </Link>
+                <>
+                  <Link className="link text-xs" href={to(["schedules"], { worker: name })}>
+                    Stored schedules
+                  </Link>
+                  <Link className="link text-xs" href={to(["jobs"], { worker: name })}>
+                    All jobs of this worker
+                  </Link>
+                </>
               }
               flush
             >

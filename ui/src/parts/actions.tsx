@@ -11,7 +11,7 @@ import { Ask, Labelled } from "./dialog";
 import { PayloadForm } from "./form";
 
 /** The tooltip of disabled buttons. */
-const READ_ONLY = "Your token may only read";
+export const READ_ONLY = "Your token may only read";
 
 function Reason({ label = "Reason, for the audit log" }: { label?: string }) {
   return (

@@ -96,7 +96,7 @@ class JobClaimer:
 
     @property
     def look_at(self) -> float | None:
-        """When to look again because runs will be about to end, if there is no other reason before."""
+        """When to claim again because runs are about to end, unless something else prompts a claim first."""
         return self._pace.look_at(self._runs.active.values())
 
     @property
