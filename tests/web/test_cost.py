@@ -132,6 +132,7 @@ QUESTIONS: Final[list[tuple[str, dict[str, Any], int]]] = [
     ("jobs/job-025000", {}, A_PAGE),
     ("jobs/job-025000/explanation", {}, A_PAGE),
     ("dead", {}, MOST_RECORDS),
+    ("flows", {}, 0),
     ("nodes", {}, A_PAGE),
     ("events", {}, A_PAGE),
     ("events", {"name": "pool.scaled"}, A_PAGE),
