@@ -18,7 +18,7 @@ from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import READ_BY_CLAIMS
 from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.health import Finding, integrity
-from shiftwork.core.job_parts import Need, Signal, Step
+from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.landing import accepts, landed
 from shiftwork.core.model import (
     Added,
@@ -48,7 +48,7 @@ from shiftwork.core.model import (
     Stats,
     WorkerState,
 )
-from shiftwork.core.releasing import POSTPONED, meets, released
+from shiftwork.core.releasing import POSTPONED, inherited, meets, needs_of, released
 from shiftwork.core.rewriting import is_written, rewritten
 from shiftwork.core.signals import signalled
 from shiftwork.core.statuses import allows
@@ -115,12 +115,13 @@ class MemoryStore:
 
     def _tie(self, table: JobTable, job: NewJob, now: float) -> None:
         """Let a new job wait for what it needs, and let what waits for its parent wait for it."""
-        unmet = [need for need in job.needs if not meets(self._status(need.id), need)]
+        unmet = [need for need in needs_of(job) if not meets(self._status(need.id), need)]
         table.flows.need(job.id, unmet)
         if job.needs and not unmet:
             table.write(released(table.by_id[job.id], now))
         for waiter, need in table.flows.waiters_of(job.parent or ""):
-            table.flows.need(waiter, [Need(job.id, need.whatever)])
+            if (more := inherited(job.id, need)) is not None:
+                table.flows.need(waiter, [more])
 
     def _status(self, id: str) -> JobStatus | None:
         job = self._jobs.by_id.get(id)
@@ -243,7 +244,7 @@ class MemoryStore:
 
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
         with self._change() as table:
-            return table.flows.records(table.by_id, behind, limit)
+            return table.flows.records(behind, limit)
 
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -279,14 +280,16 @@ class MemoryStore:
 
     async def prune(self, n: int, now: float) -> int:
         with self._change() as table:
-            ids = table.disposable.until(now, n)
-            for id in ids:
-                job = table.by_id[id]
-                if table.flows.needs(job, table.by_id):
+            jobs = [table.by_id[id] for id in table.disposable.until(now, n)]
+            kept = {job.id for job in jobs if table.flows.keeps(job, table.by_id)}
+            for job in jobs:
+                if job.id in kept:
                     table.write(replace(job, keep_until=now + POSTPONED))
                 else:
-                    table.delete(id)
-            return len(ids) + self._events.prune(n)
+                    for waiter, _ in table.flows.waiters_of(job.id):
+                        table.flows.meet(waiter, job.id)
+                    table.delete(job.id)
+            return len(jobs) + self._events.prune(n)
 
     async def leave(self, instances: Sequence[str], now: float) -> None:  # noqa: ARG002 - others note the time
         with self._change("leader") as table:

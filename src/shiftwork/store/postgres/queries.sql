@@ -27,7 +27,7 @@ SELECT twins, topics FROM shiftwork.add(
 SELECT twins, topics FROM shiftwork.add_any(
     %s::int, %s::text[], %s::text[], %s::text[], %s::bytea[], %s::float8[], %s::int2[], %s::float8[], %s::text[],
     %s::text[], %s::int[], %s::text[], %s::text[], %s::float8[], %s::bigint, %s::float8[], %s::bytea[], %s::text[],
-    %s::text[], %s::int[], %s::bool[], %s::text[], %s::text[], %s::text[], %s::bool[], %s::bool[], %s::bool
+    %s::text[], %s::int[], %s::bool[], %s::text[], %s::text[], %s::text[], %s::bool[], %s::bool[], %s::bool[], %s::bool
 );
 
 -- name: tie_jobs
@@ -153,7 +153,7 @@ SELECT shiftwork.restore(
     %s::float8[], %s::text[], %s::int[], %s::int[], %s::bigint[], %s::text[], %s::float8[], %s::float8[], %s::text[],
     %s::text[], %s::int[], %s::bytea[], %s::text[], %s::bytea[], %s::text[], %s::float8[], %s::float8[], %s::bytea[],
     %s::text[], %s::text[], %s::text[], %s::int[], %s::int[], %s::int[], %s::bytea[], %s::int[], %s::text[], %s::bytea[],
-    %s::text[], %s::text[], %s::bool[], %s::text[], %s::int[], %s::bytea[]
+    %s::text[], %s::text[], %s::bool[], %s::bool[], %s::text[], %s::int[], %s::bytea[]
 );
 
 -- name: take_state
@@ -180,7 +180,7 @@ SELECT shiftwork.facts(%s::int, %s::float8, %s::text[])::text;
 SELECT
     {columns}, j.attempts, j.signals,
     CASE WHEN j.unmet IS NOT NULL THEN (
-        SELECT json_agg(json_build_array(n.needed, n.whatever) ORDER BY n.needed)::text FROM shiftwork.needs n
+        SELECT json_agg(json_build_array(n.needed, n.whatever, n.alone) ORDER BY n.needed)::text FROM shiftwork.needs n
         WHERE n.namespace = j.namespace AND n.id = j.id
     ) END,
     CASE WHEN j.durable IS NOT NULL THEN (
@@ -387,6 +387,6 @@ FROM (
         %s::text::int2[], %s::text::float8[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::text[],
         %s::text::text[], %s::text::float8[], pg_current_xact_id()::text::bigint + 24, %s::text::float8[],
         %s::text::bytea[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::bool[], %s::text::text[],
-        %s::text::text[], %s::text::text[], %s::text::bool[], %s::text::bool[], false
+        %s::text::text[], %s::text::text[], %s::text::bool[], %s::text::bool[], %s::text::bool[], false
     ) AS a
 ) AS added;

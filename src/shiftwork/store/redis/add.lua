@@ -1,6 +1,6 @@
 -- add: the number of jobs, and the columns id, worker, pool, run_at, head_start, unique_key, key, key_limit,
 -- created_at (the time of the call that adds the job), positions of i and of what few jobs have in ARGV; followed by the
--- payload of each job, and then by every i and what few jobs have, once: msgpack of flow, tags, needs as {id, whatever},
+-- payload of each job, and then by every i and what few jobs have, once: msgpack of flow, tags, needs as {id, whatever, alone},
 -- parent, expires_at. Returns the topics, and an empty list if all jobs are new; otherwise for each job 1 (created),
 -- 0 (the id exists) or the id of the live job with its unique key.
 

@@ -22,10 +22,14 @@ end
 
 -- ── needs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-local function tie_to(needed, waiting, whatever) -- `whatever`: "1" if any end of the needed job will do, otherwise "0"
+local function kind_of(need) -- {id, whether any end will do, whether what the needed job adds does not count}
+  return tostring((need[2] and 1 or 0) + (need[3] and 2 or 0))
+end
+
+local function tie_to(needed, waiting, kind)
   local of_needed, of_waiting = tied.needed[needed] or {}, tied.waiting[waiting] or {}
-  of_needed[#of_needed + 1], of_needed[#of_needed + 2] = waiting, whatever
-  of_waiting[#of_waiting + 1], of_waiting[#of_waiting + 2] = needed, whatever
+  of_needed[#of_needed + 1], of_needed[#of_needed + 2] = waiting, kind
+  of_waiting[#of_waiting + 1], of_waiting[#of_waiting + 2] = needed, kind
   tied.needed[needed], tied.waiting[waiting] = of_needed, of_waiting
 end
 
@@ -60,6 +64,23 @@ end
 
 local function is_needed(job) -- whether another job waits for it
   return is(job, NEEDED) and call('EXISTS', NEED .. job.id) == 1
+end
+
+local function is_awaited(id) -- whether a live or dead job waits for it
+  for _, state in ipairs(read_all(STATE, call('HKEYS', NEED .. id))) do
+    local status = state and string.byte(state)
+    if status and status ~= COMPLETED and status ~= CANCELLED then
+      return true
+    end
+  end
+  return false
+end
+
+local function give_up_waiters(id) -- those that are left are cancelled
+  for _, waiting in ipairs(call('HKEYS', NEED .. id)) do
+    call('HDEL', UNMET .. waiting, id)
+  end
+  call('UNLINK', NEED .. id)
 end
 
 local function give_up_needs(id)

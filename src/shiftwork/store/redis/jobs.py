@@ -20,6 +20,7 @@ from shiftwork.core.model import (
     NewJob,
     Outcome,
 )
+from shiftwork.core.releasing import needs_of
 
 STATE: Final = struct.Struct("<BHHIIddddd")
 PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_RESULT, HAS_PROGRESS = 1, 2, 4, 8, 16, 32, 64
@@ -127,7 +128,7 @@ def _extra(job: NewJob) -> bytes | None:
     """Return what few new jobs have, as `add.lua` describes it; None if this one has nothing of it."""
     if job.flow is None and not job.tags and not job.needs and job.parent is None and job.expires_at is None:
         return None
-    return _encode((job.flow, job.tags, job.needs, job.parent, job.expires_at))
+    return _encode((job.flow, job.tags, needs_of(job), job.parent, job.expires_at))
 
 
 def outcomes(given: Sequence[Outcome]) -> tuple[list[Any], list[bytes]]:

@@ -24,7 +24,8 @@
 --   tag:TAG        zset    the jobs with a tag, by created_at           flow:FLOW zset the jobs of a flow, by created_at
 --   flows          zset    the flows that have jobs, by the created_at of their first job
 --   flow numbers   hash    STATUS FLOW (without the space) -> how many of its jobs have this status
---   unmet:ID       hash    the jobs that a job still waits for -> "1" if any end will do, otherwise "0"
+--   unmet:ID       hash    the jobs that a job still waits for -> "1" if any end will do, "2" if what the needed job adds
+--                          does not count, "3" for both, otherwise "0"
 --   need:ID        hash    the jobs that still wait for a job -> the same
 --   unique         hash    worker and unique_key -> id of the live job that has it
 --   k:GROUP        zset    queued jobs of a concurrency key, parked or not, by rank

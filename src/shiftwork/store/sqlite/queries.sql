@@ -389,12 +389,12 @@ UPDATE jobs SET progress = ? WHERE namespace = ? AND id = ? AND fence = ? AND st
 SELECT EXISTS (SELECT 1 FROM needs);
 
 -- name: add_need
-INSERT OR REPLACE INTO needs (job, needed, namespace, whatever) VALUES {(?, ?, ?, ?)};
+INSERT OR REPLACE INTO needs (job, needed, namespace, kind) VALUES {(?, ?, ?, ?)};
 
 -- name: needs_of_ids
 -- The jobs that wait for these, each with its need.
 -- serves: needs_of_id
-SELECT needs.needed, needs.job, needs.whatever FROM json_each(?2) AS ids CROSS JOIN needs INDEXED BY needs_of_id
+SELECT needs.needed, needs.job, needs.kind FROM json_each(?2) AS ids CROSS JOIN needs INDEXED BY needs_of_id
 WHERE needs.namespace = ?1 AND needs.needed = ids.value;
 
 -- name: is_needed
@@ -509,6 +509,22 @@ DELETE FROM instances WHERE namespace = ? AND beat IS NULL AND seen_at < ?;
 -- serves: jobs_disposable
 SELECT seq, pool, worker, status, flow FROM jobs INDEXED BY jobs_disposable
 WHERE namespace = ? AND status >= 5 AND keep_until IS NOT NULL AND keep_until <= ? ORDER BY keep_until LIMIT ?;
+
+-- name: awaited_jobs
+-- Those of the jobs that a live or dead job waits for.
+-- serves: jobs (rowid), needs_of_id
+SELECT DISTINCT jobs.seq
+FROM json_each(?) AS doomed CROSS JOIN jobs CROSS JOIN needs INDEXED BY needs_of_id CROSS JOIN jobs AS waiters
+WHERE jobs.seq = doomed.value AND needs.namespace = jobs.namespace AND needs.needed = jobs.id
+    AND waiters.seq = needs.job AND waiters.status <> 5 AND waiters.status <> 7;
+
+-- name: delete_needs_of
+-- The needs that others have of these jobs.
+-- serves: jobs (rowid), needs_of_id, needs (job, needed)
+DELETE FROM needs WHERE (job, needed) IN (
+    SELECT needs.job, needs.needed FROM json_each(?) AS doomed CROSS JOIN jobs CROSS JOIN needs INDEXED BY needs_of_id
+    WHERE jobs.seq = doomed.value AND needs.namespace = jobs.namespace AND needs.needed = jobs.id
+);
 
 -- name: put_off
 -- serves: jobs (rowid)
@@ -649,7 +665,7 @@ SELECT job, body FROM json_each(?) AS seqs CROSS JOIN attempts WHERE attempts.jo
 
 -- name: needs_of_jobs
 -- serves: needs (job, needed)
-SELECT job, needed, whatever FROM json_each(?) AS seqs CROSS JOIN needs WHERE needs.job = seqs.value
+SELECT job, needed, kind FROM json_each(?) AS seqs CROSS JOIN needs WHERE needs.job = seqs.value
 ORDER BY needs.needed;
 
 -- name: steps_of_jobs

@@ -185,6 +185,21 @@ async def check_what_waits_for_a_parent_waits_for_its_children(lab: Lab) -> None
     equal(await statuses(store, "end", "any"), ["waiting", "queued"], "when one child is dead")
 
 
+async def check_a_job_that_runs_after_its_own_parent_waits_for_it_alone(lab: Lab) -> None:
+    """It does not wait for itself, nor for other jobs that the parent adds, some of which may wait for it."""
+    store = lab.store
+    await add(store, job("parent", flow="f"), after("end", "parent"))
+    parent = await claim_one(store, "parent")
+    await add(store, after("a", "parent", parent="parent"), after("b", "a", parent="parent"))
+    await add(store, job("c", flow="f", parent="parent"), after("d", "a", "c", parent="parent"))
+    equal((await get(store, "a")).unmet, (Need("parent", alone=True),), "what waits for its own parent")
+    await finish(store, succeeded(parent))
+    equal(await statuses(store, *"abcd"), ["queued", "waiting", "queued", "waiting"], "when the parent has ended")
+    await finish(store, *(succeeded(one) for one in await claim(store)))
+    equal(sorted(await claim_ids(store)), ["b", "d"], "then released")
+    equal((await get(store, "end")).unmet, (Need("b"), Need("d")), "what the end still waits for")
+
+
 # ── results and keeping ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -210,6 +225,37 @@ async def check_results_are_kept_while_the_flow_needs_them(lab: Lab) -> None:
     await store.amend(["b"], Discard(), NOW + 80)
     equal(await store.prune(10, NOW + 200), 1, "pruned")
     equal(await statuses(store, "a"), [None], "at the end")
+
+
+async def check_a_job_that_another_waits_for_is_not_pruned(lab: Lab) -> None:
+    """Even if it belongs to no flow. What only cancelled jobs wait for is pruned, and no longer holds them."""
+    store = lab.store
+    await add(store, job("a"), after("b", "a"), after("c", "a"))
+    await finish(store, outcome(await claim_one(store, "a"), JobStatus.CANCELLED, keep_until=NOW + 1))
+    await store.amend(["c"], Cancel(), NOW)
+    equal(await store.prune(10, NOW + 2), 1, "put off")
+    equal((await get(store, "a")).keep_until, NOW + 2 + POSTPONED, "when it is looked at again")
+    await store.amend(["b"], Cancel(), NOW)
+    equal(await store.prune(10, NOW + 70), 1, "pruned")
+    equal(await statuses(store, *"abc"), [None, "cancelled", "cancelled"], "what is left")
+    await store.amend(["b", "c"], Requeue(run_at=NOW), NOW + 70)
+    await add(store, job("a", "v"), now=NOW + 70)
+    equal(sorted(await claim_ids(await lab.restart(), workers=["w"])), ["b", "c"], "what can run")
+
+
+async def check_results_are_kept_while_a_job_of_the_flow_may_be_retried(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("a", flow="f"), after("b", "a"), job("c", flow="f"))
+    for claimed in await claim(store):
+        await finish(store, succeeded(claimed, result=b"r", keep_until=NOW + 1))
+    await store.amend(["b"], Cancel(), NOW)
+    equal(await store.prune(10, NOW + 2), 2, "put off")
+    equal(await store.results(["a"]), [b"r"], "the result")
+    a_day = NOW + 24 * 60 * 60
+    equal(await store.prune(10, a_day), 3, "pruned or put off, after a day")
+    equal(await statuses(store, *"abc"), ["completed", None, "completed"], "the cancelled job goes first")
+    await store.prune(10, a_day + POSTPONED)
+    equal(await statuses(store, *"ac"), [None, None], "then the others")
 
 
 # ── flows as people see them ─────────────────────────────────────────────────────────────────────────────────────────
