@@ -1,16 +1,11 @@
 -- Flows and tags: which job waits for which, when it is released, and what is listed of a job under its flow and its tags.
 
-local NEED, UNMET = P .. 'need:', P .. 'unmet:'
 local new_flows = {} -- flow -> created_at of its first new job
 local left_flows = {} -- flows that a job was deleted from
 local left_needed = {} -- deleted jobs that another one may wait for
 local tied = { needed = {}, waiting = {} } -- new needs, by needed job and by waiting job
 
 -- ── when a job is released: the original is `shiftwork.core.releasing` ────────────────────────────────────────────────
-
-local function meets(status, whatever) -- the status of the needed job, false if it does not exist
-  return not status or status == COMPLETED or (whatever and status > COMPLETED)
-end
 
 local function release(job, now)
   take_out(job)
@@ -133,9 +128,7 @@ local function flush_flows() -- after flush
   for flow in pairs(left_flows) do
     if call('EXISTS', P .. 'flow:' .. flow) == 0 then
       call('ZREM', P .. 'flows', flow)
-      for status = SCHEDULED, CANCELLED do
-        call('HDEL', FLOW_NUMBERS, status .. flow)
-      end
+      call('HDEL', FLOW_NUMBERS, flow)
     end
   end
   for _, id in ipairs(left_needed) do

@@ -16,20 +16,19 @@ local function other()
   return others
 end
 
-local function has_any(flow, statuses)
-  for _, status in ipairs(statuses) do
-    if (tonumber(call('HGET', FLOW_NUMBERS, status .. flow)) or 0) > 0 then
-      return true
-    end
+local function kept_of(flow) -- which of its jobs are kept
+  local scheduled, failed, waiting, queued, processing, _, dead, cancelled =
+    struct.unpack(FLOW_LAYOUT, call('HGET', FLOW_NUMBERS, flow) or NO_JOBS)
+  if scheduled + failed + waiting + queued + processing + dead > 0 then
+    return 'all'
   end
-  return false
+  return cancelled > 0 and 'completed' or 'none'
 end
 
 local function is_kept(job) -- the original is `shiftwork.core.releasing`
   local flow = job.flow
   if flow and not kept[flow] then
-    kept[flow] = has_any(flow, { SCHEDULED, FAILED, WAITING, QUEUED, PROCESSING, DEAD }) and 'all'
-      or has_any(flow, { CANCELLED }) and 'completed' or 'none'
+    kept[flow] = kept_of(flow)
   end
   if flow and (kept[flow] == 'all' or (kept[flow] == 'completed' and job.status == COMPLETED)) then
     return true

@@ -16,15 +16,50 @@ local UNUSUAL = 1 + 2 + 4 + 64 + 128 + 256 -- what the start of a run changes
 local NONE = 0 / 0
 local band, bor, bnot = bit.band, bit.bor, bit.bnot
 
-local function move_in_flows(ids, from, to) -- jobs have changed their status: count them, where they belong to a flow
-  local changes = {}
+-- ── numbers of flows ────────────────────────────────────────────────────────────────────────────────────────────────
+
+local FLOW_LAYOUT = '<iiiiiiii' -- how many jobs have each status
+local NO_JOBS = string.rep('\0', 32)
+
+local function count_of_flow(changes, flow, status, n) -- changes: flow -> status -> what to add
+  local of_flow = changes[flow]
+  if not of_flow then
+    of_flow = {}
+    changes[flow] = of_flow
+  end
+  of_flow[status] = (of_flow[status] or 0) + n
+end
+
+local function move_in_flows(changes, ids, from, to) -- jobs have changed their status: count those that are in flows
+  local many = {}
   for _, flow in ipairs(read_all(P .. 'flow', ids)) do
     if flow then
-      changes[from .. flow], changes[to .. flow] = (changes[from .. flow] or 0) - 1, (changes[to .. flow] or 0) + 1
+      many[flow] = (many[flow] or 0) + 1
     end
   end
-  change_numbers(changes, P .. 'flow numbers')
+  for flow, n in pairs(many) do
+    count_of_flow(changes, flow, from, -n)
+    count_of_flow(changes, flow, to, n)
+  end
 end
+
+local function change_flows(changes)
+  local flows, sums, n = {}, {}, 0
+  for flow in pairs(changes) do
+    n = n + 1
+    flows[n] = flow
+  end
+  for at, packed in ipairs(read_all(P .. 'flow numbers', flows)) do
+    local more, a, b, c, d, e, f, g, h = changes[flows[at]], struct.unpack(FLOW_LAYOUT, packed or NO_JOBS)
+    sums[2 * at - 1], sums[2 * at] = flows[at], struct.pack(
+      FLOW_LAYOUT, a + (more[0] or 0), b + (more[1] or 0), c + (more[2] or 0), d + (more[3] or 0), e + (more[4] or 0),
+      f + (more[5] or 0), g + (more[6] or 0), h + (more[7] or 0)
+    )
+  end
+  in_slices('HSET', P .. 'flow numbers', sums)
+end
+
+-- ── fences ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 local function next_fences(n) -- reserves n fences, and returns the first
   -- A server that has lost its last second, or a replica that took over, must not issue a fence twice. Fences are at
