@@ -56,7 +56,7 @@ local places = {} -- zset -> member -> score, or false to remove it
 local holding = {} -- instance -> how many more jobs it holds
 local saved = {} -- id -> its new state
 local numbers = {} -- field -> change
-local flow_numbers = {} -- flow -> status -> change
+local flow_numbers = {} -- flow -> changes, by status from 1
 
 local function lane(pool, worker)
   local of_pool = lanes[pool]

@@ -72,10 +72,13 @@ local function is_awaited(id) -- whether a live or dead job waits for it
 end
 
 local function give_up_waiters(id) -- those that are left are cancelled
-  for _, waiting in ipairs(call('HKEYS', NEED .. id)) do
+  local waiters = call('HKEYS', NEED .. id)
+  for _, waiting in ipairs(waiters) do
     call('HDEL', UNMET .. waiting, id)
   end
-  call('UNLINK', NEED .. id)
+  if waiters[1] then
+    call('UNLINK', NEED .. id)
+  end
 end
 
 local function give_up_needs(id)
@@ -113,7 +116,7 @@ local function delist(job) -- a job that is deleted; what is stored of it is sti
       place(P .. 'tag:' .. tag, id, false)
     end
   end
-  if is(job, NEEDS) then
+  if is(job, NEEDS) and job.status ~= COMPLETED then -- all needs of a completed job were met
     give_up_needs(id)
   end
   if is(job, NEEDED) then

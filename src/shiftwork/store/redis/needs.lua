@@ -10,54 +10,50 @@ local function meets(status, whatever) -- the status of the needed job, false if
   return not status or status == COMPLETED or (whatever and status > COMPLETED)
 end
 
-local function met_by(id, status, met, order) -- adds the jobs whose need of this job its end meets
-  local waiters, left, n = call('HGETALL', NEED .. id), false, #order
+local function met_by(id, status) -- the jobs whose need of this job its end meets, and whether others wait for it
+  local waiters, n, left = call('HGETALL', NEED .. id), 0, false
   for at = 1, #waiters, 2 do
-    local waiting = waiters[at]
     if meets(status, tonumber(waiters[at + 1]) % 2 == 1) then
       n = n + 1
-      order[n] = waiting
-      local before = met[waiting]
-      if not before then
-        met[waiting] = id
-      elseif type(before) == 'string' then
-        met[waiting] = { before, id }
-      else
-        before[#before + 1] = id
-      end
+      waiters[n] = waiters[at]
     else
       left = true
     end
   end
-  if not left and #waiters > 0 then
-    call('UNLINK', NEED .. id)
-  elseif left then
-    for at = 1, #waiters, 2 do
-      if meets(status, tonumber(waiters[at + 1]) % 2 == 1) then
-        call('HDEL', NEED .. id, waiters[at])
-      end
-    end
+  for at = n + 1, #waiters do
+    waiters[at] = nil
   end
+  return waiters, left
 end
 
 local function freed_by(ended) -- ids and statuses in turn; meets needs, and returns the jobs that need nothing else
-  local met, order, free = {}, {}, {}
+  local met, order, free, gone = {}, {}, {}, {} -- `met`: waiting job -> what it no longer waits for; `gone`: keys
   for at = 1, #ended, 2 do
-    met_by(ended[at], ended[at + 1], met, order)
-  end
-  for _, waiting in ipairs(order) do
-    local needed = met[waiting]
-    if needed then
-      met[waiting] = nil
-      if type(needed) == 'string' then
-        call('HDEL', UNMET .. waiting, needed)
+    local id = ended[at]
+    local waiters, left = met_by(id, ended[at + 1])
+    for _, waiting in ipairs(waiters) do
+      local needed = met[waiting]
+      if needed then
+        needed[#needed + 1] = id
       else
-        in_slices('HDEL', UNMET .. waiting, needed)
-      end
-      if call('EXISTS', UNMET .. waiting) == 0 then
-        free[#free + 1] = waiting
+        met[waiting], order[#order + 1] = { id }, waiting
       end
     end
+    if left then
+      in_slices('HDEL', NEED .. id, waiters)
+    elseif waiters[1] then
+      gone[#gone + 1] = NEED .. id
+    end
+  end
+  for _, waiting in ipairs(order) do
+    if call('HLEN', UNMET .. waiting) <= #met[waiting] then
+      gone[#gone + 1], free[#free + 1] = UNMET .. waiting, waiting
+    else
+      in_slices('HDEL', UNMET .. waiting, met[waiting])
+    end
+  end
+  for at = 1, #gone, SLICE do
+    call('UNLINK', unpack(gone, at, math.min(at + SLICE - 1, #gone)))
   end
   return free
 end

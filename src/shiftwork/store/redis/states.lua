@@ -21,13 +21,13 @@ local band, bor, bnot = bit.band, bit.bor, bit.bnot
 local FLOW_LAYOUT = '<iiiiiiii' -- how many jobs have each status
 local NO_JOBS = string.rep('\0', 32)
 
-local function count_of_flow(changes, flow, status, n) -- changes: flow -> status -> what to add
+local function count_of_flow(changes, flow, status, n) -- changes: flow -> what to add, by status from 1
   local of_flow = changes[flow]
   if not of_flow then
-    of_flow = {}
+    of_flow = { 0, 0, 0, 0, 0, 0, 0, 0 }
     changes[flow] = of_flow
   end
-  of_flow[status] = (of_flow[status] or 0) + n
+  of_flow[status + 1] = of_flow[status + 1] + n
 end
 
 local function move_in_flows(changes, ids, from, to) -- jobs have changed their status: count those that are in flows
@@ -52,8 +52,7 @@ local function change_flows(changes)
   for at, packed in ipairs(read_all(P .. 'flow numbers', flows)) do
     local more, a, b, c, d, e, f, g, h = changes[flows[at]], struct.unpack(FLOW_LAYOUT, packed or NO_JOBS)
     sums[2 * at - 1], sums[2 * at] = flows[at], struct.pack(
-      FLOW_LAYOUT, a + (more[0] or 0), b + (more[1] or 0), c + (more[2] or 0), d + (more[3] or 0), e + (more[4] or 0),
-      f + (more[5] or 0), g + (more[6] or 0), h + (more[7] or 0)
+      FLOW_LAYOUT, a + more[1], b + more[2], c + more[3], d + more[4], e + more[5], f + more[6], g + more[7], h + more[8]
     )
   end
   in_slices('HSET', P .. 'flow numbers', sums)
