@@ -113,6 +113,8 @@ QUESTIONS: Final[list[tuple[str, dict[str, Any], int]]] = [
     ("pools", {}, 0),
     ("pools/pool-1", {}, A_PAGE),
     ("pools/pool-1/scale", {}, 0),
+    ("schedules", {}, 0),
+    ("schedule-preview", {"cron": "0 3 * * *"}, 0),
     ("workers", {}, 0),
     ("workers/worker-7", {}, A_PAGE),
     ("graph", {}, 0),

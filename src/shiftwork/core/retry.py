@@ -12,7 +12,7 @@
                  nothing had asked its runs to stop
     cancelled    cancelled
     expired      cancelled, the attempt uncounted: it was claimed too late to be started
-    undecodable  dead: the same bytes would not fit next time either
+    undecodable  dead, unless a node of another version of the app may try it: `core.refusals` decides that
     unencodable  dead: the work is done and only its result cannot be kept, so doing it again would not help
 
 Consecutive failures of a worker count jobs, not attempts: only the attempt that makes a job dead is a failure of its

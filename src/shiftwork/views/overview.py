@@ -23,6 +23,7 @@ from shiftwork.core.model import (
 )
 from shiftwork.core.plan import totals
 from shiftwork.core.schedule import describe
+from shiftwork.core.timing import Rescheduled
 from shiftwork.views.snapshot import Snapshot, failing_on, hosting, leader_of, next_due
 
 
@@ -31,7 +32,9 @@ class WorkerView(Struct, frozen=True, kw_only=True):
 
     config: WorkerConfig
     schedule: str
-    """The schedule in words."""
+    """The schedule in words: the one that holds, whether it comes from the code or from a person."""
+    rescheduled: Rescheduled | None
+    """Who changed its schedule at run time, and when; None if it is the one in the code."""
     state: WorkerState
     stats: WorkerStats
     next_due: float | None
@@ -150,11 +153,13 @@ def _worker(config: WorkerConfig, seen: Snapshot) -> WorkerView:
     name = config.name
     lane = seen.facts.lanes.get(name) or Lane(state=WorkerState(worker=name))
     due = next_due(config, cursor=seen.cursors.get(name), state=lane.state, live=lane.live)
+    change = seen.rescheduled.get(name)
     if not lane.state.enabled or (due is not None and due <= seen.at and lane.live):
         due = None
     return WorkerView(
         config=config,
         schedule=describe(config),
+        rescheduled=change if change is not None and change.timing is not None else None,
         state=lane.state,
         stats=seen.stats.workers.get(name, WorkerStats()),
         next_due=due,

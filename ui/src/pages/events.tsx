@@ -18,6 +18,7 @@ const NAMES = [
   "token.revoked",
   "worker.disabled",
   "worker.enabled",
+  "worker.forgotten",
   "pool.scaled",
   "pool.paused",
   "pool.resumed",

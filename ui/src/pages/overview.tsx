@@ -183,6 +183,7 @@ function remedyOf(problem: Problem): string {
   const { code, subject } = problem;
   if (code === "dead_letters") return to(["dead"]);
   if (code.startsWith("pool_")) return to(["pools", subject]);
+  if (code === "jobs_expired") return to(["jobs"], { pool: subject, status: "cancelled" });
   if (code === "worker_unknown") return to(["jobs"], { worker: subject, status: "queued" });
   if (code.startsWith("worker_") || code === "schedule_missed") return to(["workers", subject]);
   if (code === "breaker_open") return to(["workers"], { search: subject });
@@ -261,6 +262,12 @@ function Pools({ pools }: { pools: Pool[] }) {
           accessorKey: "queued",
           meta: { numeric: true },
           cell: ({ row: { original } }) => count(original.queued),
+        },
+        {
+          header: "Waiting",
+          accessorKey: "waiting",
+          meta: { numeric: true, from: "md" },
+          cell: ({ row: { original } }) => count(original.waiting),
         },
         {
           header: "Oldest wait",

@@ -149,6 +149,12 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
           cell: ({ row: { original } }) => count(original.queued),
         },
         {
+          header: "Waiting",
+          accessorKey: "waiting",
+          meta: { numeric: true, from: "md" },
+          cell: ({ row: { original } }) => count(original.waiting),
+        },
+        {
           header: "Failures",
           accessorKey: "failures",
           meta: { numeric: true },
@@ -272,9 +278,9 @@ export function WorkerPage({ name }: { name: string }) {
                 }
               />
               <Stat
-                label="Waiting"
+                label="Queued"
                 value={count(seen.queued)}
-                note={`${count(seen.scheduled)} scheduled, ${count(seen.retrying)} to retry, ${count(seen.dead)} dead`}
+                note={`${count(seen.waiting)} waiting, ${count(seen.scheduled)} scheduled, ${count(seen.retrying)} to retry, ${count(seen.dead)} dead`}
                 href={to(["jobs"], { worker: name, status: "queued" })}
               />
             </div>

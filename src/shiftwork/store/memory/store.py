@@ -6,7 +6,7 @@ directly: `core.admission`, `core.landing`, `core.amending`, `core.worker_state`
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
 
@@ -32,6 +32,7 @@ from shiftwork.core.model import (
     Doc,
     Event,
     Finished,
+    FlowMember,
     FlowRecord,
     InstanceRecord,
     JobFilter,
@@ -58,7 +59,7 @@ from shiftwork.store.machine_clock import SteadyClock
 from shiftwork.store.memory import lanes
 from shiftwork.store.memory.docs import DocTable
 from shiftwork.store.memory.events import EventLog
-from shiftwork.store.memory.finding import dead, find
+from shiftwork.store.memory.finding import dead, find, members
 from shiftwork.store.memory.jobs import JobTable
 from shiftwork.store.memory.leases import Instances, Places
 from shiftwork.store.memory.states import StateTable
@@ -246,6 +247,12 @@ class MemoryStore:
         with self._change() as table:
             return table.flows.records(behind, limit)
 
+    async def members(
+        self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000
+    ) -> list[FlowMember]:
+        with self._change() as table:
+            return members(table.by_id, flow, behind, limit)
+
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def promote(self, n: int, now: float) -> Promoted:
@@ -317,13 +324,19 @@ class MemoryStore:
             return self._docs.of_kinds(kinds)
 
     async def put(self, docs: Sequence[Doc]) -> list[bool]:
+        return self._change_docs(docs, self._docs.put)
+
+    async def erase(self, docs: Sequence[Doc]) -> list[bool]:
+        return self._change_docs(docs, self._docs.erase)
+
+    def _change_docs(self, docs: Sequence[Doc], change: Callable[[Doc], bool]) -> list[bool]:
         with self._change() as table:
-            written = [self._docs.put(doc) for doc in docs]
-            if any(written):
+            changed = [change(doc) for doc in docs]
+            if any(changed):
                 table.topics |= {"state", "leader"}
-            if any(put and doc.kind in READ_BY_CLAIMS for put, doc in zip(written, docs, strict=True)):
+            if any(done and doc.kind in READ_BY_CLAIMS for done, doc in zip(changed, docs, strict=True)):
                 table.stir()
-            return written
+            return changed
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         with self._change("state", "leader") as table:

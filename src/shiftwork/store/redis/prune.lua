@@ -16,10 +16,13 @@ local function other()
   return others
 end
 
-local function kept_by(numbers) -- by the numbers of a flow, which of its jobs are kept
+local function kept_by(numbers, founder) -- which jobs of a flow are kept; `founder`: the job that it is named after
   local scheduled, failed, waiting, queued, processing, _, dead, cancelled =
     struct.unpack(FLOW_LAYOUT, numbers or NO_JOBS)
+  local status = founder and #founder >= LENGTH and string.byte(founder)
   if scheduled + failed + waiting + queued + processing + dead > 0 then
+    return 'all'
+  elseif status and status <= CANCELLED and status ~= COMPLETED and status ~= CANCELLED then
     return 'all'
   end
   return cancelled > 0 and 'completed' or 'none'
@@ -35,8 +38,9 @@ local function read_flows(of, states) -- the flow of each of these jobs, if any 
           kept[flow], names[#names + 1] = 'none', flow
         end
       end
-      for n, numbers in ipairs(read_all(FLOW_NUMBERS, names)) do
-        kept[names[n]] = kept_by(numbers)
+      local numbers, founders = read_all(FLOW_NUMBERS, names), read_all(STATE, names)
+      for n, flow in ipairs(names) do
+        kept[flow] = kept_by(numbers[n], founders[n])
       end
       return flows
     end

@@ -294,7 +294,7 @@ CREATE TABLE docs (
     PRIMARY KEY (namespace, kind, name)
 ) WITHOUT ROWID;
 
--- Only people delete docs. Claims read them again then. (On one line: statements end where a line does.)
+-- People may delete docs by hand. Claims read them again then. (On one line: statements end where a line does.)
 CREATE TRIGGER doc_deleted AFTER DELETE ON docs BEGIN UPDATE store SET changes = changes + 1; END;
 
 CREATE TABLE events (

@@ -31,6 +31,9 @@ class WorkerShape(Struct, frozen=True, kw_only=True):
     name: str
     mode: WorkerExecutionMode
     schedule: str
+    rescheduled_at: str | None
+    """When a person changed its schedule at run time; None if it is the one in the code."""
+    rescheduled_by: str | None
     pool: str
     priority: str
     timeout_seconds: float | None
@@ -129,6 +132,8 @@ def worker_shape(worker: WorkerView) -> WorkerShape:
         name=config.name,
         mode=config.execution_mode,
         schedule=worker.schedule,
+        rescheduled_at=None if worker.rescheduled is None else iso(worker.rescheduled.at),
+        rescheduled_by=None if worker.rescheduled is None else worker.rescheduled.by,
         pool=config.pool,
         priority=config.priority.name.lower(),
         timeout_seconds=config.timeout_seconds,
