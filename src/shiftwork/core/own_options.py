@@ -44,6 +44,8 @@ def policy(config: WorkerConfig, kept: bytes | None) -> WorkerConfig:
     if kept is None:
         return config
     own = unpack(kept)
+    if own.max_retries is None and own.timeout_seconds is None:
+        return config
     changes = {"max_retries": own.max_retries, "timeout_seconds": own.timeout_seconds}
     given = {name: value for name, value in changes.items() if value is not None}
-    return replace(config, **given) if given else config
+    return replace(config, **given)

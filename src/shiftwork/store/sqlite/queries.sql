@@ -427,9 +427,10 @@ SELECT jobs.seq, jobs.pool, jobs.worker, jobs.key, CAST(jobs.run_at AS REAL), jo
 FROM json_each(?) AS met CROSS JOIN jobs
 WHERE jobs.seq = met.value AND jobs.status = 2 AND NOT EXISTS (SELECT 1 FROM needs WHERE needs.job = jobs.seq);
 
--- name: release_job
+-- name: release_jobs
 -- serves: jobs (rowid)
-UPDATE jobs SET status = ?1, run_at = ?2, rank = ?2 - head_start, parked = ?3 WHERE seq = ?4;
+UPDATE jobs SET status = ?1, run_at = ?2, rank = ?2 - head_start, parked = ?3
+WHERE seq IN (SELECT value FROM json_each(?4));
 
 -- name: statuses_of_ids
 -- serves: jobs_by_id
@@ -539,7 +540,7 @@ DELETE FROM needs WHERE (job, needed) IN (
 
 -- name: put_off
 -- serves: jobs (rowid)
-UPDATE jobs SET keep_until = ? WHERE seq = ?;
+UPDATE jobs SET keep_until = ? WHERE seq IN (SELECT value FROM json_each(?));
 
 -- name: delete_jobs
 -- serves: jobs (rowid)
