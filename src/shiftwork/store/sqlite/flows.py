@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from shiftwork.core.job_parts import Need
 from shiftwork.core.model import FlowMember, FlowRecord, JobStatus, NewJob
 from shiftwork.core.releasing import POSTPONED, due_when_released, inherited, is_kept, meets, needs_of
-from shiftwork.core.statuses import NUMBERS, QUEUED, SCHEDULED, STATUSES, WAITING
+from shiftwork.core.statuses import QUEUED, SCHEDULED, STATUSES, WAITING
 from shiftwork.store.sqlite import keys
 from shiftwork.store.sqlite.due import due_before, ring_if_sooner
 from shiftwork.store.sqlite.jobs import DoomedJob
@@ -119,12 +119,21 @@ def anything_waits(session: SqliteSession) -> bool:
 
 def meet(session: SqliteSession, ended: Mapping[str, JobStatus], now: float) -> None:
     """Meet the needs that the ends of these jobs meet, and release the jobs that need nothing else."""
+    completed = [id for id, status in ended.items() if status is JobStatus.COMPLETED]
+    met = session.run("meet_needs_of_ids", (session.namespace, as_list(completed))).fetchall() if completed else []
+    if len(completed) < len(ended):
+        met += _meet_some(session, {id: status for id, status in ended.items() if status is not JobStatus.COMPLETED})
+    if met:
+        session.any_needs = None
+        _release(session, dict.fromkeys(seq for (seq,) in met), now)
+
+
+def _meet_some(session: SqliteSession, ended: Mapping[str, JobStatus]) -> list[tuple[int]]:
+    """Meet the needs that these ends meet, which are not completions. Returns the numbers of the jobs that had them."""
     needs = session.run("needs_of_ids", (session.namespace, as_list(ended))).fetchall()
     met = [(seq, id) for id, seq, kind in needs if meets(ended[id], need_of(id, kind))]
-    if met:
-        session.run_many("meet_need", met)
-        session.any_needs = None
-        _release(session, dict.fromkeys(seq for seq, _ in met), now)
+    session.run_many("meet_need", met)
+    return [(seq,) for seq, _ in met]
 
 
 def _release(session: SqliteSession, seqs: Iterable[int], now: float) -> None:
@@ -133,7 +142,10 @@ def _release(session: SqliteSession, seqs: Iterable[int], now: float) -> None:
     if not jobs:
         return
     times = {job.seq: due_when_released(job.run_at, now) for job in jobs}
-    statuses = {seq: NUMBERS[JobStatus.by_time(run_at, now)] for seq, run_at in times.items()}
+    statuses = {
+        seq: QUEUED if JobStatus.by_time(run_at, now) is JobStatus.QUEUED else SCHEDULED
+        for seq, run_at in times.items()
+    }
     due = due_before(session, statuses.values())
     alike: dict[tuple[int, float, bool], list[int]] = {}
     for job in jobs:

@@ -416,6 +416,12 @@ SELECT 1 FROM needs INDEXED BY needs_of_id WHERE namespace = ? AND needed = ? LI
 -- serves: needs (job, needed)
 SELECT 1 FROM needs WHERE job = ? LIMIT 1;
 
+-- name: meet_needs_of_ids
+-- These jobs have completed, which meets every need of them.
+-- serves: needs_of_id
+DELETE FROM needs INDEXED BY needs_of_id WHERE namespace = ?1 AND needed IN (SELECT value FROM json_each(?2))
+RETURNING job;
+
 -- name: meet_need
 -- serves: needs (job, needed)
 DELETE FROM needs WHERE job = ? AND needed = ?;
