@@ -161,12 +161,17 @@ SELECT no FROM flows WHERE namespace = ? AND name = ?;
 -- name: add_flow
 INSERT INTO flows (namespace, name) VALUES (?, ?);
 
--- name: move_flow
+-- name: move_flows
 -- serves: flows (rowid)
+WITH moved (no, scheduled, retrying, waiting, queued, processing, completed, dead, cancelled) AS (
+    VALUES {(?, ?, ?, ?, ?, ?, ?, ?, ?)}
+)
 UPDATE flows SET
-    scheduled = scheduled + ?, retrying = retrying + ?, waiting = waiting + ?, queued = queued + ?,
-    processing = processing + ?, completed = completed + ?, dead = dead + ?, cancelled = cancelled + ?
-WHERE no = ?;
+    scheduled = flows.scheduled + moved.scheduled, retrying = flows.retrying + moved.retrying,
+    waiting = flows.waiting + moved.waiting, queued = flows.queued + moved.queued,
+    processing = flows.processing + moved.processing, completed = flows.completed + moved.completed,
+    dead = flows.dead + moved.dead, cancelled = flows.cancelled + moved.cancelled
+FROM moved WHERE flows.no = moved.no;
 
 -- name: begin_flow
 -- serves: flows (rowid)
