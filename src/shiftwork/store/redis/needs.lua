@@ -78,7 +78,7 @@ end
 -- Releases plain jobs, and adds to changes of numbers and of flow numbers. Returns the ids of all others, and the pools to
 -- ring.
 local function release_plain(free, now, numbers, flow_numbers)
-  local states, infos, flows = read_all(STATE, free), read_all(INFO, free), read_all(P .. 'flow', free)
+  local states, infos, flows = read_all(STATE, free), read_all(INFO, free), read_all(FLOW, free)
   local odd, pools, saved, released, n = {}, {}, {}, {}, 0
   local due, of_head_start, score = struct.pack('<d', now), nil, nil
   for at, id in ipairs(free) do
@@ -110,7 +110,7 @@ local function release_plain(free, now, numbers, flow_numbers)
       end
     end
   end
-  in_slices('HSET', STATE, saved)
+  write_all(STATE, saved, released)
   in_slices('ZREM', P .. 'st:' .. WAITING, released)
   for pool, of_pool in pairs(pools) do
     for worker, entries in pairs(of_pool) do

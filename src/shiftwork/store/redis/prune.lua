@@ -38,7 +38,7 @@ local function read_flows(of, states) -- the flow of each of these jobs, if any 
           kept[flow], names[#names + 1] = 'none', flow
         end
       end
-      local numbers, founders = read_all(FLOW_NUMBERS, names), read_all(STATE, names)
+      local numbers, founders = numbers_of_flows(names), read_all(STATE, names)
       for n, flow in ipairs(names) do
         kept[flow] = kept_by(numbers[n], founders[n])
       end
@@ -100,7 +100,7 @@ local function prune(of) -- all that is stored of these jobs, if they have ended
   end
   for _, hash in pairs(HASHES) do
     if others or (hash ~= FLOW and hash ~= TAGS) then
-      in_slices('HDEL', hash, gone)
+      delete_all(hash, gone)
     end
   end
   for _, key in ipairs(extras) do

@@ -18,6 +18,7 @@ local band, bor, bnot = bit.band, bit.bor, bit.bnot
 
 -- ── numbers of flows ────────────────────────────────────────────────────────────────────────────────────────────────
 
+local FLOW_NUMBERS = P .. 'flow numbers'
 local FLOW_LAYOUT = '<iiiiiiii' -- how many jobs have each status
 local NO_JOBS = string.rep('\0', 32)
 
@@ -32,7 +33,7 @@ end
 
 local function move_in_flows(changes, ids, from, to) -- jobs have changed their status: count those that are in flows
   local many = {}
-  for _, flow in ipairs(read_all(P .. 'flow', ids)) do
+  for _, flow in ipairs(read_all(FLOW, ids)) do
     if flow then
       many[flow] = (many[flow] or 0) + 1
     end
@@ -43,19 +44,29 @@ local function move_in_flows(changes, ids, from, to) -- jobs have changed their 
   end
 end
 
+local function numbers_of_flows(flows) -- in their order; false for those that are missing
+  local found = {}
+  for at = 1, #flows, SLICE do
+    for n, packed in ipairs(call('HMGET', FLOW_NUMBERS, unpack(flows, at, math.min(at + SLICE - 1, #flows)))) do
+      found[at + n - 1] = packed
+    end
+  end
+  return found
+end
+
 local function change_flows(changes)
   local flows, sums, n = {}, {}, 0
   for flow in pairs(changes) do
     n = n + 1
     flows[n] = flow
   end
-  for at, packed in ipairs(read_all(P .. 'flow numbers', flows)) do
+  for at, packed in ipairs(numbers_of_flows(flows)) do
     local more, a, b, c, d, e, f, g, h = changes[flows[at]], struct.unpack(FLOW_LAYOUT, packed or NO_JOBS)
     sums[2 * at - 1], sums[2 * at] = flows[at], struct.pack(
       FLOW_LAYOUT, a + more[1], b + more[2], c + more[3], d + more[4], e + more[5], f + more[6], g + more[7], h + more[8]
     )
   end
-  in_slices('HSET', P .. 'flow numbers', sums)
+  in_slices('HSET', FLOW_NUMBERS, sums)
 end
 
 -- ── fences ──────────────────────────────────────────────────────────────────────────────────────────────────────────
