@@ -43,6 +43,7 @@ def _fill(site: Site) -> None:
         site.enqueue("send_mail", to=f"customer-{number}@example.org")
     done = site.enqueue("image_resize", path="a.png", width=320)
     dead = [site.enqueue("image_resize", path=f"wall-{number}.png", width=20_000 + number) for number in range(6)]
+    site.act("schedules/daily-mail", worker="send_mail", payload={"to": "all@example.org"}, cron="0 3 * * *")
     site.act("jobs", worker="send_mail", payload={"to": "tomorrow@example.org"}, delay_seconds=86_400)
     eventually(lambda: site.status(done) == "completed")
     eventually(lambda: all(site.status(one) == "dead" for one in dead))

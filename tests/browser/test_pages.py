@@ -20,6 +20,7 @@ PAGES = {
     "workers": "Workers",
     "workers?view=graph": "Workers",
     "workers/image_resize": "image_resize",
+    "schedules": "Schedules",
     "jobs?status=dead": "Jobs",
     "dead": "Dead letters",
     "nodes": "Nodes",

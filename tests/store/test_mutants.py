@@ -146,6 +146,18 @@ def the_last_writer_wins(patch: Patch) -> None:
     patch.setattr(DocTable, "put", put)
 
 
+def any_version_is_erased(patch: Patch) -> None:
+    patch.setattr(DocTable, "erase", lambda self, doc: self._docs.pop((doc.kind, doc.name), None) is not None)
+
+
+def claims_remember_an_erased_doc(patch: Patch) -> None:
+    def erase(self: DocTable, doc: Doc) -> bool:
+        there = self._docs.get((doc.kind, doc.name))
+        return there is not None and there.version == doc.version and bool(self._docs.pop((doc.kind, doc.name)))
+
+    patch.setattr(DocTable, "erase", erase)
+
+
 def everybody_leads(patch: Patch) -> None:
     patch.setattr(Places, "hold", lambda *_, **__: True)
 
@@ -310,6 +322,8 @@ MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
     (pruning_leaves_the_numbers, "pruning_leaves_nothing"),
     (the_last_writer_wins, "docs_are_written_by_compare_and_set"),
     (the_last_writer_wins, "no_write_of_a_doc_is_lost"),
+    (any_version_is_erased, "docs_are_erased_by_compare_and_set"),
+    (claims_remember_an_erased_doc, "claims_forget_an_erased_doc"),
     (everybody_leads, "a_place_has_one_holder"),
     (what_is_restored_counts_as_added, "restored_jobs_are_counted_once_and_not_as_added"),
     (what_is_restored_is_kept_for_ever, "a_restored_job_takes_the_place_of_what_was_there"),

@@ -5,10 +5,13 @@ The outcome is in the store already. If something fails here, it is logged and a
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 from shiftwork.core.admission import Lane
+from shiftwork.core.docs import EXPIRED_LATELY
+from shiftwork.core.expired_lately import ExpiredLately
 from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.model import Claimed, Event, Finished, JobStatus, Outcome, WorkerState
 from shiftwork.core.worker_state import after_run
@@ -21,6 +24,7 @@ from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.retrying_jobs import RetryingJobs
 from shiftwork.runtime.engine.run_log import RunLog
 from shiftwork.runtime.store_voice import EVENTS, StoreVoice
+from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -143,6 +147,18 @@ class Reporter:
 
     def _emit_expired(self, counts: Mapping[str, int]) -> None:
         self.emit("jobs.expired", next(iter(counts)), expiry_notice(counts), workers=dict(counts))
+        by_pool: Counter[str] = Counter()
+        for worker, number in counts.items():
+            if worker in self._registry.workers:
+                by_pool[self._registry.workers[worker].config.pool] += number
+        for pool, number in by_pool.items():
+            self._later(self._count_expired(pool, number))
+
+    async def _count_expired(self, pool: str, number: int) -> None:
+        """Let health report for a while how many jobs of a pool have expired."""
+        now = self._clock.now()
+        counting = change(self._store, EXPIRED_LATELY, pool, lambda one: (one or ExpiredLately()).plus(number, now))
+        await self._voice.hear(EVENTS, counting)
 
     # ── to hooks alone ───────────────────────────────────────────────────────────────────────────────────────────
 
