@@ -6,6 +6,7 @@ from shiftwork.app import WorkerOrchestrator
 from shiftwork.app.registration import WorkerFn
 from shiftwork.core.model import (
     Breaker,
+    Event,
     JobPriority,
     JobStatus,
     PoolConfig,
@@ -59,6 +60,7 @@ from shiftwork.errors import (
     UnknownWorkerError,
     nearest,
 )
+from shiftwork.handles.call import Call
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import JobOptions
@@ -68,12 +70,14 @@ from shiftwork.runtime.engine.context import Context
 __all__ = [
     "AppImportError",
     "Breaker",
+    "Call",
     "ConfigurationError",
     "Context",
     "CorruptStoreError",
     "DependencyCycleError",
     "DuplicateNameError",
     "EncryptionKeyError",
+    "Event",
     "Flow",
     "FlowError",
     "GiveUp",

@@ -81,7 +81,7 @@ def test_status_says_what_is_wrong_and_what_to_type(shop: Terminal) -> None:
     assert "shiftwork resume images" in told
     assert "leader   none" in told
     assert "workers  6, disabled: fetch" in told
-    assert re.search(r"^images +0 +1 +0 +\d s +0  paused: migration$", told, re.MULTILINE)
+    assert re.search(r"^images +0 +1 +0 +0 +\d s +0  paused: migration$", told, re.MULTILINE)
 
 
 def test_status_in_json(shop: Terminal) -> None:
@@ -128,8 +128,10 @@ def test_workers_in_json(shop: Terminal) -> None:
 def test_pools(shop: Terminal) -> None:
     waiting()
     told = shop.ok("pools")
-    assert re.search(r"^default +async +0 +5 +0 +0 +0 +- +0 +0 +0 +1 +0 +no node serves it$", told, re.MULTILINE)
-    assert re.search(r"^images +thread +0 +1–4 +0 +0 +1 +\d s +0 +0 +0 +0 +0 +no node serves it$", told, re.MULTILINE)
+    assert re.search(r"^default +async +0 +5 +0 +0 +0 +0 +- +0 +0 +0 +1 +0 +no node serves it$", told, re.MULTILINE)
+    assert re.search(
+        r"^images +thread +0 +1–4 +0 +0 +1 +0 +\d s +0 +0 +0 +0 +0 +no node serves it$", told, re.MULTILINE
+    )
 
 
 def test_pools_in_json(shop: Terminal) -> None:

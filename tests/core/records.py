@@ -7,6 +7,7 @@ from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import ATTEMPT, BEAT, EVENT, KINDS
 from shiftwork.core.edition import Edition
+from shiftwork.core.expired_lately import ExpiredLately
 from shiftwork.core.history import EndedTotals, Hour, Moment, Point
 from shiftwork.core.model import Attempt, Beat, Event, Lost, Plan, PoolConfig, PoolDoc, WorkerConfig
 from shiftwork.core.move import Arrival, Departure
@@ -27,6 +28,7 @@ VALUES: dict[str, Any] = {
     "breaker": BreakerState(open=True, failed_at=(1.0, 2.0), until=3.0),
     "pool_config": PoolConfig(name=TEXT),
     "pool": PoolDoc(paused=True, reason=TEXT),
+    "expired": ExpiredLately({30_000_000: 7}),
     "edition": Edition("token", 1.0, TEXT),
     "plan": Plan(nodes={TEXT: {"p": 1}}, lost={"n": Lost(1.0, "host")}),
     "history": Hour(7, [Moment(1.0, {TEXT: Point(1, 2, 3, 4)})], {"p": EndedTotals(1, 2, {"w0": 1})}),

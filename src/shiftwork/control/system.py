@@ -11,7 +11,7 @@ from shiftwork.control.glances import Glances
 from shiftwork.control.latency import MANY, PLACE
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
-from shiftwork.core.docs import EDITION, EDITION_NAME, PLAN, PLAN_NAME, RESCHEDULED, SCHEDULE
+from shiftwork.core.docs import EDITION, EDITION_NAME, EXPIRED_LATELY, PLAN, PLAN_NAME, RESCHEDULED, SCHEDULE
 from shiftwork.core.health import Health
 from shiftwork.core.model import Event, Plan
 from shiftwork.core.timing import rescheduled
@@ -92,7 +92,7 @@ class System:
         return judged(seen, self._strays(), lease_seconds=self._lease_seconds, store_fault=fault)
 
     async def _snapshot(self) -> Snapshot:
-        """Ask the store nine questions, whose cost does not depend on how many jobs there are."""
+        """Ask the store ten questions, whose cost does not depend on how many jobs there are."""
         store, now = await self._access.open(), self._now()
         edition = await read(store, EDITION, EDITION_NAME)
         changes = await read_all(store, RESCHEDULED)
@@ -109,4 +109,5 @@ class System:
             plan=await read(store, PLAN, PLAN_NAME) or Plan(),
             keys_in_use=await keys_in_use(store),
             edition=edition,
+            expired={pool: one.number(now) for pool, one in (await read_all(store, EXPIRED_LATELY)).items()},
         )

@@ -12,6 +12,7 @@
     breaker         the breaker's BreakerState    closed or open, and its recent failures
     pool_config     the pool's    PoolConfig      a registered pool
     pool            the pool's    PoolDoc         what people changed about it at run time
+    expired         the pool's    ExpiredLately   how many of its jobs have expired lately
     edition         EDITION_NAME  Edition         which definitions the store holds
     plan            PLAN_NAME     Plan            how many slots of which pool each node runs
     history         hour of day   Hour            the charts, one moment a minute
@@ -34,6 +35,7 @@ from msgspec.structs import replace
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.edition import Edition
+from shiftwork.core.expired_lately import ExpiredLately
 from shiftwork.core.history import Hour
 from shiftwork.core.model import Attempt, Beat, Doc, Event, Plan, PoolConfig, PoolDoc, WorkerConfig
 from shiftwork.core.move import Arrival, Departure
@@ -95,6 +97,7 @@ SCHEDULES: Final = Kind("schedules", ScheduleIndex, empty=ScheduleIndex())
 BREAKER: Final = Kind("breaker", BreakerState, empty=BreakerState())
 POOL_CONFIG: Final = Kind("pool_config", PoolConfig)
 POOL: Final = Kind("pool", PoolDoc, empty=PoolDoc())
+EXPIRED_LATELY: Final = Kind("expired", ExpiredLately, empty=ExpiredLately())
 EDITION: Final = Kind("edition", Edition)
 PLAN: Final = Kind("plan", Plan, empty=Plan())
 HISTORY: Final = Kind("history", Hour)
@@ -120,7 +123,7 @@ MOVE_NAME: Final = "move"
 KINDS: Final[dict[str, Kind[Any]]] = {
     kind.name: kind
     for kind in (
-        *(WORKER, GATES, SCHEDULE, BREAKER, POOL_CONFIG, POOL, EDITION, PLAN),
+        *(WORKER, GATES, SCHEDULE, BREAKER, POOL_CONFIG, POOL, EXPIRED_LATELY, EDITION, PLAN),
         *(RESCHEDULED, SCHEDULES, HISTORY, TOKEN, STACK_REQUESTS, ENCRYPTION, DEPARTURE, ARRIVAL),
     )
 }

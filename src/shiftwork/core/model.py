@@ -466,6 +466,20 @@ class FlowRecord(Struct, frozen=True):
     """How many of its jobs have which status."""
 
 
+class FlowMember(Struct, frozen=True):
+    """A job of a flow, without what only a person who looks at the job itself, or a run of it, needs."""
+
+    id: str
+    worker: str
+    """Empty if the record is damaged."""
+    status: JobStatus
+    created_at: float
+    started_at: float | None
+    ended_at: float | None
+    options: bytes | None
+    """Which jobs it needs is in there (`core.own_options`)."""
+
+
 class Finished(Struct, frozen=True):
     """What `finish` returns for a batch of outcomes, in their order."""
 
@@ -578,7 +592,7 @@ class Beat(Struct, frozen=True, kw_only=True):
     machine: "NodeBeat | None" = None
     """The machine, in the beat that a node sends for itself, under the name by which it leads."""
     process: "ProcessMark | None" = None
-    """The process that renews the leases, in the beat that a node sends for itself; None where that cannot be told."""
+    """The process that renews the leases, in the beat that a node sends for itself; None if it is unknown."""
     children: tuple[int, ...] = ()
     """The process groups in which its jobs run apart, in the beat that a node sends for itself."""
 

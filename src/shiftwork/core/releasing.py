@@ -13,8 +13,9 @@ wait for it.
 
 A job that another one waits for cannot be discarded. An ended job is not pruned while a live or dead job waits for it;
 nor while a job of its flow is live or dead, because that one may need its result; nor, if it has completed, while a job
-of its flow is cancelled, because that one may be retried. It is looked at again after `POSTPONED` seconds. If it is
-pruned while a cancelled job waits for it, that need is met.
+of its flow is cancelled, because that one may be retried; nor while the job that a flow is named after, which has added
+all of it while it ran, is live or dead, because it may run again and add the same jobs. It is looked at again after
+`POSTPONED` seconds. If it is pruned while a cancelled job waits for it, that need is met.
 
 The memory and SQLite stores call these functions. Redis (flows.lua) and PostgreSQL (flows.sql) repeat them; the suite
 compares every store with the memory store.
@@ -53,12 +54,14 @@ def inherited(child: str, need: Need) -> Need | None:
     return None if need.alone else Need(child, need.whatever)
 
 
-def is_kept(status: JobStatus, in_flow: Mapping[JobStatus, int], *, awaited: bool) -> bool:
+def is_kept(status: JobStatus, in_flow: Mapping[JobStatus, int], *, founder: JobStatus | None, awaited: bool) -> bool:
     """Whether an ended job with this status must not be pruned yet.
 
-    `in_flow` has the numbers of jobs in its flow, and `awaited` says whether a live or dead job waits for it.
+    `in_flow` has the numbers of jobs in its flow, `founder` is the status of the job that the flow is named after, if
+    there is one, and `awaited` says whether a live or dead job waits for it.
     """
     unsettled = any(n for one, n in in_flow.items() if one not in SETTLED)
+    unsettled = unsettled or (founder is not None and founder not in SETTLED)
     return awaited or unsettled or (status is JobStatus.COMPLETED and in_flow.get(JobStatus.CANCELLED, 0) > 0)
 
 

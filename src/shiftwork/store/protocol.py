@@ -41,6 +41,7 @@ from shiftwork.core.model import (
     Doc,
     Event,
     Finished,
+    FlowMember,
     FlowRecord,
     InstanceRecord,
     JobFilter,
@@ -263,6 +264,14 @@ class Store(Protocol):
         """The flows that have jobs, newest first (by created_at, then id), behind a place in that order.
 
         A flow was created when the first of its jobs was.
+        """
+
+    async def members(
+        self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000
+    ) -> list[FlowMember]:
+        """The jobs of a flow, newest first (by created_at, then id), behind a place in that order.
+
+        It reads no payloads and no results, so that a large flow can be looked at again and again.
         """
 
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────

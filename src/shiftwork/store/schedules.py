@@ -59,12 +59,6 @@ async def read_parts(store: Store, parts: Collection[str]) -> SchedulesRead:
     return SchedulesRead(found, damaged)
 
 
-async def schedules_of(store: Store, worker: str) -> list[str]:
-    """Return the names of the schedules of a worker."""
-    found = (await read_parts(store, (await read_index(store)).keys())).schedules
-    return [name for name, schedule in found.items() if schedule.job.worker == worker]
-
-
 async def read_fired(store: Store, parts: Collection[str]) -> dict[str, Doc]:
     """Return the docs that say how far the schedules of these parts have fired, by part; empty ones where none is."""
     docs = {doc.name: doc for doc in await store.docs(*map(fired_kind, sorted(parts)))} if parts else {}

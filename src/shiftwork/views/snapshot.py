@@ -58,6 +58,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """The ids of the keys that jobs are encrypted with."""
     edition: Edition | None = None
     """Which definitions the store holds."""
+    expired: dict[str, int] = {}
+    """How many jobs of each pool have expired lately."""
 
 
 def judged(
@@ -88,7 +90,7 @@ def judged(
 
 
 def _unknown(seen: Snapshot, nodes: Sequence[Beat], there: Container[str]) -> dict[str, int]:
-    """Return how many jobs are queued of workers that no live node has. A pool that no node has is told by itself.
+    """Return how many jobs are queued for workers that no live node has. Pools that no node has are not counted.
 
     Only those count that have waited for some time, beside a node that has run for some time.
     """
@@ -166,6 +168,7 @@ def _pool_facts(seen: Snapshot, nodes: Sequence[Beat]) -> list[PoolFacts]:
             nodes=nodes,
             plan=seen.plan,
             now=seen.at,
+            expired=seen.expired.get(name, 0),
         )
         for name in {*known, *stats}
     ]
@@ -193,6 +196,7 @@ def _pool_fact(
     nodes: Sequence[Beat],
     plan: Plan,
     now: float,
+    expired: int,
 ) -> PoolFacts:
     change = facts.pools.get(name) or PoolDoc()
     config = bounded(pool or PoolConfig(name=name, min_workers=0), change, now)
@@ -205,6 +209,7 @@ def _pool_fact(
         paused=change.paused,
         reason=change.reason,
         served=name in facts.served,
+        expired=expired,
         dead=max(0, stats.dead - superseded),
         hosting=hosting(config, nodes, plan),
         labels=config.labels,

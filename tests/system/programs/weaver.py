@@ -88,3 +88,7 @@ async def order(ctx: Context, number: int, seconds: float) -> list[str]:
     await asyncio.sleep(NAP)
     shipped = await ctx.step("ship", effect, "ship", number)
     return [charged, approval, shipped]
+
+
+if __name__ == "__main__":  # one process does everything
+    asyncio.run(app.run())

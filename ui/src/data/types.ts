@@ -104,6 +104,8 @@ export interface Worker {
   max_retries: number;
   depends_on: Record<string, string>;
   blocks: string[];
+  /** Whether a live node has it; true of every worker while no node is live. */
+  known: boolean;
   enabled: boolean;
   reason: string | null;
   running: number;

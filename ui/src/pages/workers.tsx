@@ -18,6 +18,7 @@ const STATES: [string, string, (worker: Worker) => boolean][] = [
   ["disabled", "disabled", (worker) => !worker.enabled],
   ["running", "running", (worker) => worker.running > 0],
   ["failing", "failing", (worker) => worker.failing],
+  ["unknown", "no node has it", (worker) => !worker.known],
 ];
 
 export function WorkersPage() {
@@ -153,6 +154,12 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
           cell: ({ row: { original } }) => count(original.queued),
         },
         {
+          header: "Waiting",
+          accessorKey: "waiting",
+          meta: { numeric: true, from: "md" },
+          cell: ({ row: { original } }) => count(original.waiting),
+        },
+        {
           header: "Failures",
           accessorKey: "failures",
           meta: { numeric: true },
@@ -191,7 +198,15 @@ function limits(config: Record<string, unknown>): [string, string][] {
 }
 
 const stateOf = (worker: Worker) =>
-  !worker.enabled ? "disabled" : worker.failing ? "failing" : worker.running ? "running" : "idle";
+  !worker.known
+    ? "no node has it"
+    : !worker.enabled
+      ? "disabled"
+      : worker.failing
+        ? "failing"
+        : worker.running
+          ? "running"
+          : "idle";
 
 /** What to show where there is no next fire time: an interval is counted from the end of the run. */
 const nextOf = (worker: Worker) =>
@@ -204,6 +219,13 @@ const nextOf = (worker: Worker) =>
         : "–";
 
 function State({ worker }: { worker: Worker }) {
+  if (!worker.known) {
+    return (
+      <Badge tone="warn" title="No running node has this worker">
+        ! no node has it
+      </Badge>
+    );
+  }
   if (!worker.enabled) {
     return (
       <Badge tone="bad" title={worker.reason ?? undefined}>
@@ -245,6 +267,13 @@ export function WorkerPage({ name }: { name: string }) {
             <WorkerActions worker={seen} />
           </Heading>
           <div className="flex flex-col gap-3">
+            {!seen.known && (
+              <p className="rounded-md border border-warn bg-warn-soft px-3 py-2 text-sm break-words text-warn">
+                No running node has this worker, so its jobs wait. Start a node whose app registers it. If it has
+                another name now, give that one the alias "{name}". If it is gone for good, cancel its waiting jobs,
+                then forget it.
+              </p>
+            )}
             {!seen.enabled && (
               <p className="rounded-md border border-bad bg-bad-soft px-3 py-2 text-sm break-words text-bad">
                 Disabled{seen.reason ? `: ${seen.reason}` : ""}. Fix the cause, then enable it; queued jobs wait until
@@ -283,9 +312,9 @@ export function WorkerPage({ name }: { name: string }) {
                 }
               />
               <Stat
-                label="Waiting"
+                label="Queued"
                 value={count(seen.queued)}
-                note={`${count(seen.scheduled)} scheduled, ${count(seen.retrying)} to retry, ${count(seen.dead)} dead`}
+                note={`${count(seen.waiting)} waiting, ${count(seen.scheduled)} scheduled, ${count(seen.retrying)} to retry, ${count(seen.dead)} dead`}
                 href={to(["jobs"], { worker: name, status: "queued" })}
               />
             </div>

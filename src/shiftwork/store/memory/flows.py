@@ -65,7 +65,11 @@ class Flows:
     def keeps(self, job: JobRecord, jobs: Mapping[str, JobRecord]) -> bool:
         """Whether this job must not be pruned yet."""
         awaited = any(jobs[id].status not in SETTLED for id in self._waiters.get(job.id, ()))
-        return is_kept(job.status, self._counts[job.flow] if job.flow is not None else {}, awaited=awaited)
+        if job.flow is None:
+            return awaited
+        founder = jobs.get(job.flow)
+        status = None if founder is None else founder.status
+        return is_kept(job.status, self._counts[job.flow], founder=status, awaited=awaited)
 
     def records(self, behind: tuple[float, str] | None, limit: int) -> list[FlowRecord]:
         """The newest flows behind a place."""

@@ -32,6 +32,7 @@ from shiftwork.core.model import (
     Doc,
     Event,
     Finished,
+    FlowMember,
     FlowRecord,
     InstanceRecord,
     JobFilter,
@@ -58,7 +59,7 @@ from shiftwork.store.machine_clock import SteadyClock
 from shiftwork.store.memory import lanes
 from shiftwork.store.memory.docs import DocTable
 from shiftwork.store.memory.events import EventLog
-from shiftwork.store.memory.finding import dead, find
+from shiftwork.store.memory.finding import dead, find, members
 from shiftwork.store.memory.jobs import JobTable
 from shiftwork.store.memory.leases import Instances, Places
 from shiftwork.store.memory.states import StateTable
@@ -245,6 +246,12 @@ class MemoryStore:
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
         with self._change() as table:
             return table.flows.records(behind, limit)
+
+    async def members(
+        self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000
+    ) -> list[FlowMember]:
+        with self._change() as table:
+            return members(table.by_id, flow, behind, limit)
 
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 

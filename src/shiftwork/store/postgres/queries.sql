@@ -269,6 +269,13 @@ SELECT {columns} FROM (
     SELECT * FROM shiftwork.jobs j WHERE j.namespace + 0 = %(namespace)s::int AND j.id = t.id AND {wanted} LIMIT 1
 ) AS j ORDER BY t.created_at DESC, t.id DESC LIMIT %(limit)s;
 
+-- name: members
+-- serves: jobs_of_flow
+SELECT j.id, j.worker, j.status, j.created_at, j.started_at, j.ended_at, j.options FROM shiftwork.jobs j
+WHERE j.namespace = %(namespace)s::int AND j.flow = %(flow)s::text
+    AND (j.created_at, j.id) < (%(created_at)s::float8, %(id)s::text)
+ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
+
 -- name: find_by_flow
 -- serves: jobs_of_flow
 SELECT {columns} FROM shiftwork.jobs j

@@ -25,11 +25,16 @@ local function has_any(flow, statuses)
   return false
 end
 
+local function is_founded(flow) -- whether the job that it is named after is live or dead
+  local founder = parse(flow, call('HGET', STATE, flow))
+  return founder and founder.status ~= COMPLETED and founder.status ~= CANCELLED
+end
+
 local function is_kept(job) -- the original is `shiftwork.core.releasing`
   local flow = job.flow
   if flow and not kept[flow] then
-    kept[flow] = has_any(flow, { SCHEDULED, FAILED, WAITING, QUEUED, PROCESSING, DEAD }) and 'all'
-      or has_any(flow, { CANCELLED }) and 'completed' or 'none'
+    local unsettled = has_any(flow, { SCHEDULED, FAILED, WAITING, QUEUED, PROCESSING, DEAD }) or is_founded(flow)
+    kept[flow] = unsettled and 'all' or has_any(flow, { CANCELLED }) and 'completed' or 'none'
   end
   if flow and (kept[flow] == 'all' or (kept[flow] == 'completed' and job.status == COMPLETED)) then
     return true
@@ -79,7 +84,7 @@ local function prune(of) -- all that is stored of these jobs, if they have ended
   end
   for _, hash in pairs(HASHES) do
     if others or (hash ~= FLOW and hash ~= TAGS) then
-      in_slices('HDEL', hash, gone)
+      delete_all(hash, gone)
     end
   end
   for _, key in ipairs(extras) do

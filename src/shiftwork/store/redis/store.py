@@ -32,6 +32,7 @@ from shiftwork.core.model import (
     Doc,
     Event,
     Finished,
+    FlowMember,
     FlowRecord,
     InstanceRecord,
     JobFilter,
@@ -190,7 +191,7 @@ class RedisStore:
     # ── flows and durable functions ──────────────────────────────────────────────────────────────────────────────
 
     async def results(self, ids: Sequence[str]) -> list[bytes | None]:
-        found: list[bytes | None] = await self._client.ask("HMGET", self._prefix + b"result", *ids) if ids else []
+        found: list[bytes | None] = await self._run("results", ids) if ids else []
         return found
 
     async def keep_step(self, id: str, fence: int, step: Step) -> bool:
@@ -202,6 +203,11 @@ class RedisStore:
 
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
         return replies.flows(await self._run("list_flows", behind, limit))
+
+    async def members(
+        self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000
+    ) -> list[FlowMember]:
+        return jobs.members(await self._run("members", flow, behind, limit))
 
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -24,6 +24,7 @@ from shiftwork.core.model import (
     Doc,
     Event,
     Finished,
+    FlowMember,
     FlowRecord,
     InstanceRecord,
     JobFilter,
@@ -118,6 +119,11 @@ class SealedStore:
 
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
         return await self.inner.flows(behind, limit)
+
+    async def members(
+        self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000
+    ) -> list[FlowMember]:
+        return await self.inner.members(flow, behind, limit)
 
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -10,7 +10,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from shiftwork.core.job_parts import Need
-from shiftwork.core.model import FlowRecord, JobStatus, NewJob
+from shiftwork.core.model import FlowMember, FlowRecord, JobStatus, NewJob
 from shiftwork.core.releasing import POSTPONED, due_when_released, inherited, is_kept, meets, needs_of
 from shiftwork.core.statuses import NUMBERS, QUEUED, SCHEDULED, STATUSES, WAITING
 from shiftwork.store.sqlite import keys
@@ -159,15 +159,16 @@ def put_off(session: SqliteSession, doomed: Sequence[DoomedJob], now: float) -> 
     if not flows and not waits:
         return set()
     session.flush()
-    counts = {
+    counts: dict[int | None, dict[JobStatus, int]] = {
         flow: dict(zip(STATUSES, numbers, strict=True))
         for flow, *numbers in session.run("counts_of_flows", (as_list(flows),))
     }
+    founders = {flow: _status(number) for flow, number in session.run("founders_of_flows", (as_list(flows),))}
     awaited = set(session.values("awaited_jobs", (as_list(seq for seq, *_ in doomed),))) if waits else set[int]()
     kept = {
         seq
         for seq, _, _, status, flow in doomed
-        if is_kept(_status(status), counts.get(flow, {}) if flow is not None else {}, awaited=seq in awaited)
+        if is_kept(_status(status), counts.get(flow, {}), founder=founders.get(flow), awaited=seq in awaited)
     }
     session.run_many("put_off", [(now + POSTPONED, seq) for seq in kept])
     if waits:
@@ -185,6 +186,16 @@ def flows(session: SqliteSession, behind: tuple[float, str] | None, limit: int) 
     return [
         FlowRecord(name, created_at, {status.value: n for status, n in zip(STATUSES, counts, strict=True) if n})
         for name, created_at, *counts in session.run("newest_flows", place)
+    ]
+
+
+def members(session: SqliteSession, flow: str, behind: tuple[float, str] | None, limit: int) -> list[FlowMember]:
+    """The newest jobs of a flow behind a place."""
+    number = session.value("find_flow", (session.namespace, flow))
+    found = session.run("members_of_flow", (number, *(behind or (inf, "")), max(0, limit)))
+    return [
+        FlowMember(id, session.workers.name(worker), _status(status), *more)
+        for id, worker, status, *more in found.fetchall()
     ]
 
 

@@ -182,11 +182,22 @@ WHERE no = ? AND scheduled + retrying + waiting + queued + processing + complete
 SELECT no, scheduled, retrying, waiting, queued, processing, completed, dead, cancelled
 FROM json_each(?) AS wanted CROSS JOIN flows WHERE flows.no = wanted.value;
 
+-- name: founders_of_flows
+-- The statuses of the jobs that these flows are named after.
+-- serves: flows (rowid), jobs_by_id
+SELECT flows.no, jobs.status FROM json_each(?) AS wanted CROSS JOIN flows CROSS JOIN jobs
+WHERE flows.no = wanted.value AND jobs.namespace = flows.namespace AND jobs.id = flows.name;
+
 -- name: newest_flows
 -- serves: flows_newest
 SELECT name, created_at, scheduled, retrying, waiting, queued, processing, completed, dead, cancelled
 FROM flows INDEXED BY flows_newest
 WHERE namespace = ?1 AND (created_at, name) < (?2, ?3) ORDER BY created_at DESC, name DESC LIMIT ?4;
+
+-- name: members_of_flow
+-- serves: jobs_of_flow
+SELECT id, worker, status, created_at, started_at, ended_at, options FROM jobs INDEXED BY jobs_of_flow
+WHERE flow = ?1 AND flow IS NOT NULL AND (created_at, id) < (?2, ?3) ORDER BY created_at DESC, id DESC LIMIT ?4;
 
 -- name: lanes_of_pool
 -- serves: lanes (pool, worker)

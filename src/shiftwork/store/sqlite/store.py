@@ -26,6 +26,7 @@ from shiftwork.core.model import (
     Doc,
     Event,
     Finished,
+    FlowMember,
     FlowRecord,
     InstanceRecord,
     JobFilter,
@@ -53,7 +54,7 @@ from shiftwork.store.sqlite.durable import keep_step, send
 from shiftwork.store.sqlite.facts import survey
 from shiftwork.store.sqlite.find import dead, find
 from shiftwork.store.sqlite.finish import finish, note
-from shiftwork.store.sqlite.flows import flows, results
+from shiftwork.store.sqlite.flows import flows, members, results
 from shiftwork.store.sqlite.instances import beat, instances, leave
 from shiftwork.store.sqlite.leader import promote, prune, reap
 from shiftwork.store.sqlite.open_file import OutdatedReaderError, replaced
@@ -157,6 +158,11 @@ class SqliteStore:
 
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
         return await self._read(partial(flows, behind=behind, limit=limit))
+
+    async def members(
+        self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000
+    ) -> list[FlowMember]:
+        return await self._read(partial(members, flow=flow, behind=behind, limit=limit))
 
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -82,6 +82,9 @@ BEGIN
                 f.flow, EXISTS (
                     SELECT 1 FROM shiftwork.jobs j
                     WHERE j.namespace = ns AND j.flow = f.flow AND j.status = ANY ('{0, 1, 2, 3, 4, 6}'::smallint[])
+                ) OR EXISTS (  -- the job that the flow is named after
+                    SELECT 1 FROM shiftwork.jobs j
+                    WHERE j.namespace + 0 = ns AND j.id = f.flow AND j.status + 0 <> ALL ('{5, 7}'::smallint[])
                 ) AS unsettled, EXISTS (
                     SELECT 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.flow = f.flow AND j.status = 7
                 ) AS cancelled
