@@ -324,7 +324,7 @@ def test_worker_that_no_node_has_is_forgotten_once_its_jobs_are_cancelled(chromi
     app = WorkerOrchestrator("memory://")
     with served(app) as host:
         host.run(deployed_without(app, "old_name"))
-        watched = Watched(context, host.site)
+        watched = Watched(context.new_page(), host.site)
         watched.expects(HTTPStatus.NOT_FOUND)  # the page of a worker that is gone may ask for it once more
         page = watched.open("overview")
         expect(page.get_by_text("1 job waits for worker old_name, which no running node has")).to_be_visible()
