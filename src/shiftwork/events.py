@@ -102,7 +102,7 @@ class Hooks:
     def add(self, name: str, hook: Hook) -> None:
         """Call `hook` on every event with this name; "*" is every event that is kept."""
         if name != "*" and name not in NAMES:
-            message = f"there is no event {name!r}: {nearest(name, NAMES)}"
+            message = f"unknown event {name!r}: {nearest(name, NAMES)}"
             raise UnknownOptionError(message)
         self._hooks.setdefault(name, []).append(hook)
 

@@ -505,8 +505,10 @@ async def test_a_result_from_outside_the_flow_is_refused(app: WorkerOrchestrator
         with pytest.raises(FlowError, match="job alone of double exists already, outside of this flow"):
             await app.enqueue_flow(double.call(n=outside.output))
         flow = await app.enqueue_flow(double.call(n=2).after(outside))
+        other = await app.enqueue_flow(double.call(n=3).after(double.with_options(job_id=flow.jobs[1].id).call(n=2)))
+        assert other.id != flow.id
         await test.run_pending(raise_errors=True)
-        assert await flow.result(DEADLINE) == 4
+        assert (await flow.result(DEADLINE), await other.result(DEADLINE)) == (4, 6)
 
 
 async def test_a_job_whose_input_is_gone_is_dead_with_the_reason(app: WorkerOrchestrator) -> None:
@@ -551,6 +553,43 @@ async def test_a_running_job_adds_jobs_that_run_after_itself(app: WorkerOrchestr
         assert sorted(ran[:-2]) == ["page", "tidy", "work"]
         assert ran[-2:] == ["tidied", "end"]
         assert ran.index("work") < ran.index("tidy")
+
+
+async def test_a_flow_is_drawn_and_changed_without_reading_its_payloads(
+    app: WorkerOrchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @app.task
+    async def double(n: int) -> int:
+        return 2 * n
+
+    flow = await app.enqueue_flow(double.call(n=double.call(n=1).output))
+    store = await app.control.store.open()
+    monkeypatch.delattr(type(store), "find")
+    monkeypatch.delattr(type(store), "get")
+    record, graph = await app.control.flows.picture(flow.id)
+    assert (record.counts, len(graph.boxes)) == ({"waiting": 1, "queued": 1}, 2)
+    assert (await flow.status()).state == "running"
+    assert (await flow.cancel(), await flow.retry()) == (2, 2)
+    await app.close()
+
+
+async def test_a_flow_that_waits_for_a_dead_job_of_another_one_is_broken(app: WorkerOrchestrator) -> None:
+    @app.task(max_retries=0)
+    async def fail() -> None:
+        raise ValueError
+
+    @app.task
+    async def note() -> None: ...
+
+    await app.start()
+    try:
+        outside = await fail.enqueue()
+        await outside.ended(DEADLINE)
+        flow = await app.enqueue_flow(note.call().after(fail.with_options(job_id=outside.id).call()))
+        with pytest.raises(FlowError, match=f"job {outside.id} of fail is dead"):
+            await flow.result(DEADLINE)
+    finally:
+        await app.stop()
 
 
 async def test_a_job_that_is_being_cancelled_adds_nothing(app: WorkerOrchestrator) -> None:

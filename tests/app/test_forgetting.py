@@ -15,6 +15,7 @@ async def test_a_forgotten_worker_leaves_only_its_ended_jobs(stage: Stage, clock
         raise RuntimeError
 
     old.register_worker("tick", Act(), cron="0 3 * * *", max_running=1)
+    await old.reschedule_worker("tick", cron="0 4 * * *")
     await old.start()
     job = await gone.enqueue(1)
     await clock.advance(1)
@@ -46,13 +47,18 @@ async def test_a_worker_that_is_needed_is_not_forgotten(stage: Stage, clock: Man
     for name in ("act", "old"):
         with pytest.raises(JobStateError, match=rf"node .+ still runs worker {name}, or one that has it as an alias"):
             await client.forget_worker(name)
-    job = await worker.enqueue()
+    await client.put_schedule("acts", worker.call(), interval_seconds=60)
+    first = worker.call()
+    await app.enqueue_flow(first, worker.call().after(first))
     await clock.advance(1)
     await stage.stop(app)
     with pytest.raises(JobStateError, match="this app registers worker act; remove it from the code first"):
         await app.forget_worker("act")
-    with pytest.raises(JobStateError, match=r"1 job waits for worker act: .* shiftwork cancel --waiting --worker act"):
+    with pytest.raises(JobStateError, match=r"schedule acts runs worker act; .* shiftwork schedule delete acts"):
         await client.forget_worker("act")
-    await client.cancel_job(job.id)
+    await client.delete_schedule("acts")
+    with pytest.raises(JobStateError, match=r"2 jobs wait for worker act: .* shiftwork cancel --waiting --worker act"):
+        await client.forget_worker("act")
+    await client.cancel_jobs(worker="act")
     await client.forget_worker("act")
     assert set(await client.workers()) == {"old"}

@@ -62,7 +62,7 @@ def test_forget(shop: Terminal) -> None:
 
     in_shop(leave_behind)
     assert "worker gone is forgotten; its ended jobs stay" in shop.ok("forget", "gone")
-    assert shop.json("forget", "lost") == {"worker": "lost", "forgotten": True}
+    assert shop.json("forget", "lost") == {"worker": "lost"}
     assert {"gone", "lost"}.isdisjoint(worker["name"] for worker in shop.json("workers")["workers"])
     assert "there is no worker 'gone'" in shop.refused("forget", "gone")
 

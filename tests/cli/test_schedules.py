@@ -4,12 +4,14 @@ from tests.cli.terminal import Terminal
 
 
 def test_a_schedule_is_put_shown_paused_run_and_deleted(shop: Terminal) -> None:
-    said = shop.ok("schedule", "put", "small", "resize", "path=a.png", "width=320", "--cron", "0 3 * * *")
+    said = shop.ok(
+        "schedule", "put", "small", "resize", "path=a.png", "width=320", "--cron", "0 3 * * *", "--tag", "acme"
+    )
     assert said.startswith("schedule small runs resize at 03:00 every day, UTC\n")
     assert said.count("03:00:00 UTC") == 10
     shown = shop.json("schedule", "show", "small")["schedule"]
     assert shown["payload"] == {"path": "a.png", "width": 320}
-    assert len(shown["next_times"]) == 10
+    assert (shown["tags"], len(shown["next_times"])) == (["acme"], 10)
     assert "shiftwork schedule resume small" in shop.ok("schedule", "pause", "small")
     assert "PAUSED" in shop.ok("schedules", "--worker", "resize")
     shop.ok("schedule", "resume", "small")

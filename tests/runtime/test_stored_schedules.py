@@ -14,6 +14,7 @@ from shiftwork import (
     JobStateError,
     JobStatus,
     PayloadTooLargeError,
+    PayloadTypeError,
     ScheduleError,
     Secret,
     UnknownScheduleError,
@@ -264,6 +265,12 @@ async def test_secrets_of_a_schedule_are_not_shown(stage: Stage) -> None:
     put = await app.put_schedule("s", sync.call(customer="acme", token="hunter2"), interval_seconds=60)
     assert put.payload == {"customer": "acme", "token": "•••"}
     assert "hunter2" not in repr(await app.get_schedules())
+    edited = {"customer": "bolt", "token": put.payload["token"]}
+    await app.control.schedules.put_named("s", "sync", edited, interval_seconds=60)
+    job = await app.run_schedule("s")
+    assert (b"bolt" in job.record.payload, b"hunter2" in job.record.payload) == (True, True)
+    with pytest.raises(PayloadTypeError, match="give the secret itself"):
+        await app.control.schedules.put_named("other", "sync", edited, interval_seconds=60)
 
 
 async def test_mistakes_are_refused_before_anything_is_stored(stage: Stage) -> None:

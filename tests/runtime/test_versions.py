@@ -93,3 +93,18 @@ async def test_a_node_that_is_the_only_version_left_refuses_for_good(stage: Stag
     await clock.advance(60)
     assert await status(job) is JobStatus.DEAD
     assert "unknown field" in (job.error or "")
+
+
+async def test_a_job_that_no_version_could_begin_is_dead_at_once(stage: Stage, clock: ManualClock) -> None:
+    old, new = old_version(stage), new_version(stage, Act())
+    await old.start()
+    await new.start()
+    resize = worker_of(new, "resize")
+    needed = resize.call(width=3)
+    flow = await new.enqueue_flow(resize.with_options(delay_seconds=60).call(width=needed.output))
+    await clock.advance(30)
+    await new.discard_job(flow.jobs[0].id)
+    await clock.advance(31)
+    job = flow.jobs[1]
+    assert await status(job) is JobStatus.DEAD
+    assert (job.error or "").endswith("which it needs, is gone: enqueue the flow anew")

@@ -10,7 +10,9 @@ import pytest
 
 from shiftwork.core.job_parts import Need, Signal, Step
 from shiftwork.core.model import SECONDS_A_DAY, Cancel, Discard, JobFilter, JobRecord, JobStatus, Requeue
+from shiftwork.core.releasing import POSTPONED
 from shiftwork.errors import LifecycleError, StoreUnavailableError, UnknownStoreError
+from shiftwork.handles.ids import new_id
 from shiftwork.store.protocol import Store
 from shiftwork.store.redis import add_batcher, scripts
 from shiftwork.store.urls import open_store
@@ -179,7 +181,8 @@ async def test_a_flow_that_is_pruned_leaves_no_key(store: Store, valkey_server: 
                 await store.keep_step(one.id, one.fence, Step(1, "step", b"r", NOW, NOW))
                 await store.send(one.id, Signal("go", b"", NOW), NOW)
             await finish(store, *(succeeded(one, keep_until=NOW, result=b"r") for one in claimed))
-        assert await store.prune(1_000, NOW + SECONDS_A_DAY) == many + 3
+        assert await store.prune(1_000, NOW + SECONDS_A_DAY) == many + 3  # the cancelled job goes first
+        assert await store.prune(1_000, NOW + SECONDS_A_DAY + POSTPONED) == many + 2
 
     await run("one", many=1)
     before = keys()
@@ -449,6 +452,40 @@ async def test_opening_twice_at_once_is_opening_once(valkey_url: str, place: str
     await asyncio.gather(store.open(), store.open(), store.open())
     assert threading.active_count() == before + 1
     await store.close()
+    await store.close()
+
+
+# ── shelves ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def made_by(process: str, count: int) -> str:
+    """An id as `shiftwork.handles.ids` makes them; 4096 of one process in a row are on one shelf."""
+    return f"01a1e39cf7fc{count:06x}{process * 14}"
+
+
+async def test_no_hash_becomes_large(store: Store, valkey_server: Server, place: str) -> None:
+    """A large one would be slow for as long as the server moves its fields, one by one, to a larger table."""
+    await store.add([job(new_id(1_800_000_000.0)) for _ in range(5_000)], NOW)
+    keys = valkey_server.ask("KEYS", key_of(place, "*"))
+    hashes = [key for key in keys if valkey_server.ask("TYPE", key) == b"hash"]
+    assert max(valkey_server.ask("HLEN", key) for key in hashes) <= 4_096
+    assert len(keys) < 30, "nor is a job a key of its own"
+    await store.close()
+
+
+async def test_a_call_gets_along_with_jobs_of_several_shelves(store: Store, valkey_server: Server, place: str) -> None:
+    ids = [id for n in range(40) for id in (made_by("a", n * 1_000), made_by("b", n * 5_000), f"own {n:02}")]
+    await add(store, *(job(id, run_at=NOW - 500 + n, payload=id.encode()) for n, id in enumerate(ids)))
+    assert [added.created for added in await store.add([job(id) for id in ids], NOW)] == [False] * len(ids)
+    claimed = await claim(store, len(ids))
+    assert [(one.id, one.payload) for one in claimed] == [(id, id.encode()) for id in ids]
+    told = [succeeded(one, result=one.id.encode(), keep_until=NOW) for one in claimed]
+    assert (await store.finish(told, NOW)).accepted == [True] * len(ids)
+    assert await store.results(ids[::-1]) == [id.encode() for id in ids[::-1]]
+    assert {record and record.result for record in await store.get(ids)} == {id.encode() for id in ids}
+    assert await store.prune(1_000, NOW) == len(ids)
+    assert await store.get(ids) == [None] * len(ids)
+    assert not valkey_server.ask("KEYS", key_of(place, "*01a1e39*"))
     await store.close()
 
 

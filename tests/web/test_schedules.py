@@ -1,13 +1,18 @@
 """Stored schedules over HTTP: putting, reading in pages, changing, running, deleting; and rescheduling a worker."""
 
+from typing import Any
+
 from tests.web.conftest import Web
 
 
 async def test_a_schedule_over_http_from_put_to_delete(web: Web) -> None:
-    body = {"worker": "resize", "payload": {"path": "a.png"}, "cron": "0 3 * * *", "timezone": "Europe/Vienna"}
+    options: dict[str, Any] = {"tags": ["acme"], "expires_seconds": 60, "max_retries": 2, "priority": "high"}
+    timing = {"cron": "0 3 * * *", "timezone": "Europe/Vienna"}
+    body = {"worker": "resize", "payload": {"path": "a.png"}, **timing, **options}
     put = await web.post("schedules/nightly", body)
     assert put.status_code == 200
     assert put.json()["schedule"] == "at 03:00 every day, Europe/Vienna"
+    assert {name: put.json()[name] for name in body} == body
     assert [time[11:19] for time in put.json()["next_times"]] == ["03:00:00"] * 10
     await web.post("schedules/often", {"worker": "resize", "payload": {"path": "b.png"}, "interval_seconds": 60})
     first = await web.get("schedules", limit=1)

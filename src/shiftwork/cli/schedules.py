@@ -5,11 +5,13 @@ from typing import Any, Final
 import click
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.job_options import options_of, with_job_options
 from shiftwork.cli.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.parameters import arguments_of, json_object, seconds
 from shiftwork.cli.words import ago
 from shiftwork.control.control import Control
 from shiftwork.core.schedule import describe
+from shiftwork.handles.options import Options, changed
 from shiftwork.views.schedules import SchedulePreview, ScheduleView
 from shiftwork.views.shapes.jobs import job_shape
 from shiftwork.views.shapes.schedules import preview_shape, schedule_shape
@@ -55,6 +57,7 @@ def schedule() -> None:
 @timezone_option
 @click.option("--catch-up", type=click.Choice(["latest", "none", "all"]), default="latest", show_default=True)
 @click.option("--overlap", type=click.Choice(["skip", "allow"]), default="skip", show_default=True)
+@with_job_options
 @with_source
 @json_option
 def put(
@@ -70,12 +73,14 @@ def put(
     catch_up: str,
     overlap: str,
     as_json: bool,
+    **written: Any,
 ) -> None:
     """Add a schedule, or change it: a job of WORKER at every fire time.
 
     Arguments are written as for `shiftwork enqueue`. With the same times, a schedule goes on where it was.
     """
     given = arguments_of(arguments, payload)
+    options = changed(Options(), worker, options_of(**written))
 
     async def add(control: Control) -> ScheduleView:
         read = given.read(await control.workers.payload_schema(worker))
@@ -83,6 +88,7 @@ def put(
             name,
             worker,
             read,
+            options,
             cron=cron,
             interval_seconds=every,
             timezone=timezone,

@@ -70,7 +70,7 @@ def forget(worker: str, source: Source, *, as_json: bool) -> None:
     """
     source.ask(lambda control: control.workers.forget(worker))
     if as_json:
-        show_json({"worker": worker, "forgotten": True})
+        show_json({"worker": worker})
     else:
         say(f"worker {worker} is forgotten; its ended jobs stay until they are pruned or discarded")
 
@@ -87,7 +87,7 @@ def _row(worker: WorkerView, now: float) -> list[Cell]:
         state.failures,
         ago(state.last_started, now),
         _due(worker, now),
-        _wrong(state, now),
+        _wrong(state, now) if worker.known else "no running node has it",
     ]
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from math import inf
 from typing import Any, Final, cast
 
@@ -34,6 +34,8 @@ LOOK_SECONDS: Final = 10.0
 MANY: Final = 500
 """A flow of more jobs is drawn in a thread: it takes a while, and others must not wait for it."""
 BROKEN: Final = (JobStatus.DEAD, JobStatus.CANCELLED)
+LOOKED_AT: Final = (*BROKEN, JobStatus.WAITING, None)
+"""The statuses of needed jobs that may be the reason why a flow is broken; None is that of a job of another flow."""
 STOPPABLE: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.FAILED, JobStatus.QUEUED, JobStatus.PROCESSING)
 
 
@@ -62,7 +64,7 @@ class FlowCommands:
         ordered = self._ordered(calls)
         now = self._now()
         known = await known_jobs(await self._access.open(), ordered)
-        flow = flow_of(known) or new_id(now)
+        flow = flow_of(ordered, known) or new_id(now)
         ids = {call: call.options.job_id or new_id(now) for call in ordered}
         check_inputs(ordered, ids, known, flow)
         jobs = await self._submission.submit_jobs(
@@ -206,8 +208,8 @@ class FlowCommands:
         """Raise if the job waits, directly or not, for one that has ended badly."""
         if job.status is not JobStatus.WAITING:
             return
-        broken = {one.id async for one in self._members(flow_id) if one.status in BROKEN}
-        first = await self._first_broken(job.id, broken) if broken else None
+        statuses = {one.id: one.status async for one in self._members(flow_id)}
+        first = await self._first_broken(job.id, statuses)
         if first is not None:
             message = (
                 f"flow {flow_id} is broken: job {first.id} of {first.worker} is {first.status}: {first.error}. "
@@ -215,18 +217,21 @@ class FlowCommands:
             )
             raise FlowError(message)
 
-    async def _first_broken(self, job_id: str, broken: Collection[str]) -> JobRecord | None:
-        """Return the first of these jobs that a job waits for, directly or not."""
+    async def _first_broken(self, job_id: str, statuses: Mapping[str, JobStatus]) -> JobRecord | None:
+        """Return the first job that has ended badly of those that a job waits for, directly or not.
+
+        Of the flow's own jobs, whose statuses are known, only those are read that wait for others.
+        """
         store = await self._access.open()
         seen, level = {job_id}, [job_id]
         while level:
             records = [job for job in await store.get(level) if job is not None]
-            needed = [need.id for job in records for need in job.unmet if need.id not in seen]
-            for id in needed:
-                if id in broken:
-                    return (await store.get([id]))[0]
-            level = list(dict.fromkeys(needed))
-            seen.update(level)
+            for record in records:
+                if record.status in BROKEN:
+                    return record
+            needed = dict.fromkeys(need.id for job in records for need in job.unmet if need.id not in seen)
+            level = [id for id in needed if statuses.get(id) in LOOKED_AT]
+            seen.update(needed)
         return None
 
     # ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────

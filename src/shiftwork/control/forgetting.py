@@ -1,38 +1,62 @@
 """Forgetting a worker that is gone for good: what the store keeps about it, and what stands in the way."""
 
+import asyncio
 from collections.abc import Collection, Iterable
 from shlex import quote
 
-from shiftwork.core.docs import BREAKER, GATES, SCHEDULE, SCHEMA, WORKER
+from shiftwork.core.docs import BREAKER, GATES, RESCHEDULED, SCHEDULE, SCHEMA, WORKER
 from shiftwork.core.model import Doc, InstanceRecord, WorkerState, WorkerStats
-from shiftwork.core.plurals import counted
 from shiftwork.store.protocol import Store
+from shiftwork.store.schedules import read_index, read_parts
 
-KINDS = (SCHEDULE.name, BREAKER.name, GATES.name, SCHEMA, WORKER.name)
+KINDS = (SCHEDULE.name, RESCHEDULED.name, BREAKER.name, GATES.name, SCHEMA, WORKER.name)
 """The records that bear a worker's name. The definition is the last one: until it is gone, this can be repeated."""
 
 
-def refusal_to_forget(
-    name: str, *, registered: Collection[str], instances: Iterable[InstanceRecord], stats: WorkerStats, now: float
-) -> str | None:
+async def refusal_to_forget(store: Store, name: str, *, registered: Collection[str], now: float) -> str | None:
     """Return why a worker cannot be forgotten now, with what to do; None if it can."""
     if name in registered:
         return f"this app registers worker {name}; remove it from the code first"
-    live = {one.beat.node for one in instances if one.expires_at > now and name in one.beat.workers}
-    if live:
-        nodes = f"node {min(live)}" if len(live) == 1 else f"{len(live)} nodes ({', '.join(sorted(live))})"
-        return (
-            f"{nodes} still run{'s' if len(live) == 1 else ''} worker {name}, or one that has it as an alias; deploy a "
-            "version of the app without it first"
-        )
-    if stats.processing:
-        return f"{counted(stats.processing, 'job')} of worker {name} still running; try again once they have ended"
+    instances, parts, stats = await asyncio.gather(store.instances(), read_index(store), store.stats(now))
+    schedules = (await read_parts(store, parts)).schedules.values()
+    return (
+        _on_a_node(name, instances, now)
+        or _scheduled(name, sorted(one.name for one in schedules if one.job.worker == name))
+        or _has_jobs(name, stats.workers.get(name, WorkerStats()))
+    )
+
+
+def _on_a_node(worker: str, instances: Iterable[InstanceRecord], now: float) -> str | None:
+    live = sorted({one.beat.node for one in instances if one.expires_at > now and worker in one.beat.workers})
+    if not live:
+        return None
+    nodes = f"node {live[0]} still runs" if len(live) == 1 else f"{len(live)} nodes ({', '.join(live)}) still run"
+    return f"{nodes} worker {worker}, or one that has it as an alias; deploy a version of the app without it first"
+
+
+def _scheduled(worker: str, schedules: Collection[str]) -> str | None:
+    if not schedules:
+        return None
+    if len(schedules) == 1:
+        [name] = schedules
+        return f"schedule {name} runs worker {worker}; delete it first: shiftwork schedule delete {quote(name)}"
+    return (
+        f"{len(schedules):,} schedules run worker {worker}; delete them first: shiftwork schedules --worker "
+        f"{quote(worker)} lists them, and shiftwork schedule delete NAME deletes one"
+    )
+
+
+def _has_jobs(worker: str, stats: WorkerStats) -> str | None:
+    running = stats.processing
+    if running:
+        are = f"1 job of worker {worker} is" if running == 1 else f"{running:,} jobs of worker {worker} are"
+        return f"{are} still running; try again later"
     waiting = stats.queued + stats.waiting + stats.scheduled + stats.retrying
     if waiting:
         wait = "1 job waits" if waiting == 1 else f"{waiting:,} jobs wait"
         return (
-            f"{wait} for worker {name}: start a node that has it, or cancel them first: "
-            f"shiftwork cancel --waiting --worker {quote(name)}"
+            f"{wait} for worker {worker}: start a node that has it, or cancel what waits: "
+            f"shiftwork cancel --waiting --worker {quote(worker)}"
         )
     return None
 

@@ -77,10 +77,15 @@ class Jobs:
             raise JobStateError(message)
         return job, created
 
-    async def template(self, worker: str, payload: Mapping[str, Any], options: Options | None = None) -> NewJob:
-        """Return a job of a worker by its name, checked as `enqueue` checks it, without adding it."""
-        config, pool, packed = await self._prepare(worker, payload)
-        return new_job(config, pool, packed, options or Options(), now=self._now())
+    async def template(
+        self, worker: str, payload: Mapping[str, Any], options: Options, original: Mapping[str, Any] | None
+    ) -> NewJob:
+        """Return a job of a worker by its name, checked as `enqueue` checks it, without adding it.
+
+        A value that is hidden in the payload is taken from the original.
+        """
+        config, pool, packed = await self._prepare(worker, payload, original)
+        return new_job(config, pool, packed, options, now=self._now())
 
     async def add(self, job: NewJob, now: float) -> tuple[Job[Any], bool]:
         """Add a job as it is; return the job that stands for it now, and whether that one is new."""

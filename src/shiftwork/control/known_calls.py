@@ -21,10 +21,10 @@ async def known_jobs(store: Store, calls: Sequence[Call[Any]]) -> dict[str, JobR
     return {record.id: record for record in found if record is not None}
 
 
-def flow_of(known: Mapping[str, JobRecord]) -> str | None:
-    """Return the flow that all of these jobs belong to: it was added before, and some of its jobs may be gone."""
+def flow_of(calls: Sequence[Call[Any]], known: Mapping[str, JobRecord]) -> str | None:
+    """Return the flow that these calls were added as before, if all of them have ids; some of its jobs may be gone."""
     flows = {record.flow for record in known.values()}
-    return flows.pop() if len(flows) == 1 else None
+    return flows.pop() if len(flows) == 1 and all(call.options.job_id for call in calls) else None
 
 
 def check_inputs(

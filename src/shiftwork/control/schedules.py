@@ -47,6 +47,7 @@ from shiftwork.handles.call import Call
 from shiftwork.handles.codec import plain
 from shiftwork.handles.ids import new_id
 from shiftwork.handles.job import Job
+from shiftwork.handles.options import Options
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.store.schedules import (
     ScheduleChange,
@@ -119,6 +120,7 @@ class ScheduleBook:
         name: str,
         worker: str,
         payload: Mapping[str, Any],
+        options: Options | None = None,
         *,
         cron: str | None = None,
         interval_seconds: Duration | None = None,
@@ -126,9 +128,14 @@ class ScheduleBook:
         catch_up: str = "latest",
         overlap: str = "skip",
     ) -> ScheduleView:
-        """Add or replace a schedule of a worker by its name. The worker may be registered by another process."""
-        await self._access.open_to_change()
-        job = await self._jobs.template(worker, payload)
+        """Add or replace a schedule of a worker by its name. The worker may be registered by another process.
+
+        A value that is hidden in the payload is taken from the schedule that is replaced.
+        """
+        store = await self._access.open_to_change()
+        before = (await read_parts(store, {part_of(name)})).schedules.get(name)
+        original = plain(before.job.payload) if before is not None and before.job.worker == worker else None
+        job = await self._jobs.template(worker, payload, options or Options(), original)
         when = self._checked(name, cron, interval_seconds, timezone, catch_up=catch_up, overlap=overlap)
         return await self._put(name, job, when, catch_up=catch_up, overlap=overlap)
 

@@ -1,6 +1,5 @@
 """Workers: what is known about them, enabling, disabling and forgetting them, and triggering one."""
 
-import asyncio
 from collections.abc import Callable, Mapping
 from shlex import quote
 from typing import Any
@@ -17,7 +16,7 @@ from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.admission import Lane
 from shiftwork.core.docs import RESCHEDULED
 from shiftwork.core.durations import Duration
-from shiftwork.core.model import WorkerConfig, WorkerExecutionMode, WorkerStats
+from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.options import timing
 from shiftwork.core.schedule import describe
 from shiftwork.core.timing import Rescheduled, Timing, rescheduled
@@ -79,20 +78,13 @@ class Workers:
         await self._switch(name, enabled=False, reason=reason)
 
     async def forget(self, name: str) -> None:
-        """Delete the definition, state and schedule of a worker that no live node has and that has no live jobs.
+        """Delete the definition, state and schedule of a worker that no live node, stored schedule or live job needs.
 
         Raises `UnknownWorkerError`, and `JobStateError` with what to do first. Its ended jobs stay.
         """
         await self.get(name)
         store = await self._access.open_to_change()
-        instances, stats = await asyncio.gather(store.instances(), store.stats(self._now()))
-        reason = refusal_to_forget(
-            name,
-            registered=self._registry.workers,
-            instances=instances,
-            stats=stats.workers.get(name, WorkerStats()),
-            now=self._now(),
-        )
+        reason = await refusal_to_forget(store, name, registered=self._registry.workers, now=self._now())
         if reason is not None:
             raise JobStateError(reason)
         await erase_worker(store, name)

@@ -5,6 +5,7 @@ It decides from facts that were gathered elsewhere, and asks for nothing itself.
 """
 
 from collections.abc import Iterator, Sequence
+from shlex import quote
 from typing import Final, Literal
 
 from msgspec import Struct, field
@@ -395,7 +396,7 @@ def _unknown(facts: HealthFacts) -> Iterator[Problem]:
         message = f"{wait} for worker {name}, which no running node has"
         remedy = (
             f"start a node whose app registers {name}; if it has another name now, give it aliases=[{name!r}]; if it "
-            f"is gone for good: shiftwork cancel --waiting --worker {name}, then shiftwork forget {name}"
+            f"is gone for good: shiftwork cancel --waiting --worker {quote(name)}, then shiftwork forget {quote(name)}"
         )
         yield Problem("worker_unknown", name, message, remedy)
 

@@ -592,7 +592,7 @@ class Beat(Struct, frozen=True, kw_only=True):
     machine: "NodeBeat | None" = None
     """The machine, in the beat that a node sends for itself, under the name by which it leads."""
     process: "ProcessMark | None" = None
-    """The process that renews the leases, in the beat that a node sends for itself; None where that cannot be told."""
+    """The process that renews the leases, in the beat that a node sends for itself; None if it is unknown."""
     children: tuple[int, ...] = ()
     """The process groups in which its jobs run apart, in the beat that a node sends for itself."""
 

@@ -81,7 +81,7 @@ class End(Struct, frozen=True):
     unasked: bool = False
     """Whether a drained run was handed back although nothing had asked it to stop."""
     final: bool = False
-    """Whether a run that raised rules out another attempt."""
+    """Whether no other attempt can help: the function ruled it out, or no version of the app could begin."""
     again_in: float | None = None
     """After how many seconds the run asks for the next attempt; None leaves that to the policy."""
     wait: Wait | None = None

@@ -37,6 +37,8 @@ class WorkerView(Struct, frozen=True, kw_only=True):
     """Who changed its schedule at run time, and when; None if it is the one in the code."""
     state: WorkerState
     stats: WorkerStats
+    known: bool
+    """Whether a live node has it; true of every worker while no node is live."""
     next_due: float | None
     """When its schedule runs it next; None while it is disabled, has no schedule, has never run, or while a job of it
     is under way or to be retried: its interval is counted from the end of that one."""
@@ -137,6 +139,8 @@ class Overview(Struct, frozen=True, kw_only=True):
 def overview_of(seen: Snapshot, health: Health, *, store: str) -> Overview:
     """Return the overview of a snapshot. `store`: the URL of the store."""
     live = [known for known in seen.instances if known.expires_at > seen.at]
+    nodes = [one.beat for one in live if one.beat.machine is not None]
+    there = set[str]().union(*(beat.workers for beat in nodes)) if nodes else seen.workers
     return Overview(
         at=seen.at,
         store=store,
@@ -144,12 +148,12 @@ def overview_of(seen: Snapshot, health: Health, *, store: str) -> Overview:
         leader=leader_of(live, seen.at),
         nodes=sorted({known.beat.node for known in live}),
         pools=pool_views(seen.pools, stats=seen.stats, facts=seen.facts, live=live, plan=seen.plan, now=seen.at),
-        workers=[_worker(config, seen) for _, config in sorted(seen.workers.items())],
+        workers=[_worker(config, seen, known=name in there) for name, config in sorted(seen.workers.items())],
         breakers=_breakers(seen.facts, seen.at),
     )
 
 
-def _worker(config: WorkerConfig, seen: Snapshot) -> WorkerView:
+def _worker(config: WorkerConfig, seen: Snapshot, *, known: bool) -> WorkerView:
     name = config.name
     lane = seen.facts.lanes.get(name) or Lane(state=WorkerState(worker=name))
     due = next_due(config, cursor=seen.cursors.get(name), state=lane.state, live=lane.live)
@@ -162,6 +166,7 @@ def _worker(config: WorkerConfig, seen: Snapshot) -> WorkerView:
         rescheduled=change if change is not None and change.timing is not None else None,
         state=lane.state,
         stats=seen.stats.workers.get(name, WorkerStats()),
+        known=known,
         next_due=due,
     )
 

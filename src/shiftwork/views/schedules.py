@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 from msgspec import Struct
 
 from shiftwork.core.model import JobPriority
+from shiftwork.core.own_options import unpack
 from shiftwork.core.stored_schedules import Place, StoredSchedule, coming, timing_words, wanted_at
 from shiftwork.core.timing import Timing
 
@@ -31,6 +32,15 @@ class ScheduleView(Struct, frozen=True, kw_only=True):
     payload: Any
     """The arguments of its jobs, without what is secret."""
     priority: JobPriority
+    unique_key: str | None
+    """That of its call; without one, `overlap` decides."""
+    max_retries: int | None
+    """Instead of the worker's; None if it has none of its own."""
+    timeout_seconds: float | None
+    """Likewise."""
+    expires_seconds: float | None
+    """After how long its jobs are cancelled if they have not started."""
+    tags: tuple[str, ...]
     words: str
     """When it fires, in words."""
     cron: str | None
@@ -54,7 +64,7 @@ class ScheduleView(Struct, frozen=True, kw_only=True):
 
 def schedule_view(schedule: StoredSchedule, place: Place, payload: Any, *, now: float) -> ScheduleView:
     """Return a schedule as people see it. `payload`: its arguments, without what is secret."""
-    timing, paused_at = schedule.timing, schedule.paused_at
+    timing, paused_at, own = schedule.timing, schedule.paused_at, unpack(schedule.job.options)
     preview = preview_of(timing, place, now=now, n=PREVIEWED if paused_at is None else 0)
     return ScheduleView(
         name=schedule.name,
@@ -62,6 +72,11 @@ def schedule_view(schedule: StoredSchedule, place: Place, payload: Any, *, now: 
         pool=schedule.job.pool,
         payload=payload,
         priority=schedule.job.priority,
+        unique_key=schedule.job.unique_key,
+        max_retries=own.max_retries,
+        timeout_seconds=own.timeout_seconds,
+        expires_seconds=schedule.job.expires_at,
+        tags=schedule.job.tags,
         words=timing_words(timing),
         cron=timing.cron,
         interval_seconds=timing.interval_seconds,

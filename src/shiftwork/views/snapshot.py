@@ -90,7 +90,7 @@ def judged(
 
 
 def _unknown(seen: Snapshot, nodes: Sequence[Beat], there: Container[str]) -> dict[str, int]:
-    """Return how many jobs are queued of workers that no live node has. A pool that no node has is told by itself.
+    """Return how many jobs are queued for workers that no live node has. Pools that no node has are not counted.
 
     Only those count that have waited for some time, beside a node that has run for some time.
     """

@@ -1,4 +1,4 @@
-"""An app in two versions: the new one has one more argument."""
+"""An app in two versions. The new one has one more argument, a task more, and another name for a task."""
 
 import os
 import time
@@ -6,32 +6,34 @@ from pathlib import Path
 from typing import Any
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.handles.worker import Worker
 
+NEW = os.environ["VERSIONED"] == "new"
 app = WorkerOrchestrator(os.environ["VERSIONED_STORE"])
-POOLS = ("threads", "apart")
-RESIZE: dict[str, Worker[..., Any]] = {}
-HOLD: dict[str, Worker[..., Any]] = {}
+kind: Any = os.environ["VERSIONED_KIND"]
+app.register_pool("images", kind=kind, min_workers=1, max_workers=2, cpu=0.1, scale_down_after_seconds=600)
 
+if NEW:
 
-def resize(width: int) -> int:
-    return width
+    @app.task(pool="images")
+    def resize(width: int, *, crop: bool = False) -> int:
+        return -width if crop else width
 
+    @app.task(pool="images", timeout_seconds=None)
+    def hold(until: str) -> None:
+        """Keep a slot until a file exists."""
+        while not Path(until).exists():
+            time.sleep(0.02)
 
-def resize_or_crop(width: int, *, crop: bool = False) -> int:
-    return -width if crop else width
+    @app.task(pool="images", aliases=["shrink"])
+    def make_thumbnail(path: str) -> str:
+        return f"thumbnail of {path}"
 
+else:
 
-def hold(until: str) -> None:
-    """Keep a slot until a file exists."""
-    while not Path(until).exists():
-        time.sleep(0.02)
+    @app.task(pool="images")
+    def resize(width: int) -> int:
+        return width
 
-
-for pool in POOLS:
-    app.register_pool(pool, kind="process" if pool == "apart" else "thread", min_workers=1, max_workers=2, cpu=0.1)
-    if os.environ["VERSION"] == "new":
-        HOLD[pool] = app.task(name=f"hold {pool}", pool=pool)(hold)
-        RESIZE[pool] = app.task(name=f"resize {pool}", pool=pool)(resize_or_crop)
-    else:
-        RESIZE[pool] = app.task(name=f"resize {pool}", pool=pool)(resize)
+    @app.task(pool="images")
+    def shrink(path: str) -> str:
+        return f"shrunk {path}"

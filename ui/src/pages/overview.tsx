@@ -174,6 +174,7 @@ const REMEDIES: Record<string, string> = {
   dead_letters: "Inspect the errors, then requeue or discard",
   worker_disabled: "Fix the cause, then enable it",
   worker_failing: "Read the error and the traceback of its newest job",
+  worker_unknown: "Start a node that has it, give it as an alias to its successor, or cancel these jobs and forget it",
   pool_paused: "Resume it when it may continue",
   pool_starved: "Check what holds its jobs back, and its bounds",
 };

@@ -96,7 +96,7 @@ class JobClaimer:
 
     @property
     def look_at(self) -> float | None:
-        """When to look again because runs will be about to end, if there is no other reason before."""
+        """When to claim again because runs are about to end, unless something else prompts a claim first."""
         return self._pace.look_at(self._runs.active.values())
 
     @property
@@ -144,7 +144,7 @@ class JobClaimer:
             for job in complete.jobs:
                 self._accept(job)
             for job, why in complete.misfits:
-                self._settler.end(job, End(EndKind.UNDECODABLE, error=why), self._clock.now())
+                self._settler.end(job, End(EndKind.UNDECODABLE, error=why, final=True), self._clock.now())
         else:  # the lease or the runner went away while the store answered
             for job in claims.jobs:
                 self._settler.hand_back(job, self._clock.now())

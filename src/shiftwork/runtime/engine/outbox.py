@@ -35,6 +35,8 @@ class Settled(Struct, frozen=True):
     """Whether the store has the outcome already: the function wrote it in a transaction."""
     max_retries: int | None = None
     """How many retries the job has of its own; None if it has as many as its worker."""
+    final: bool = False
+    """Whether no node of another version of the app can help."""
 
 
 class Outbox:

@@ -40,7 +40,7 @@ class Refusals:
 
     async def review(self, batch: Sequence[Settled]) -> list[Settled]:
         """Return the outcomes to be written instead of these."""
-        refused = [settled for settled in batch if is_refused(settled.outcome)]
+        refused = [settled for settled in batch if not settled.final and is_refused(settled.outcome)]
         if not refused:
             return list(batch)
         ids = [settled.outcome.id for settled in refused]

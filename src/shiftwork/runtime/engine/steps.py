@@ -124,9 +124,12 @@ class Steps:
     async def sleep(self, seconds: float) -> None:
         """Return once this time has passed since the function first came here."""
         with self._turn(SLEEP):
-            until = await self._noted(SLEEP, lambda: self._clock.now() + seconds)
+            kept = await self._next(SLEEP)
             now = self._clock.now()
-            if until > now:
+            until = now + seconds if kept is None else msgpack.decode(kept.result, type=float)
+            if kept is None:
+                await self._keep(SLEEP, msgpack.encode(until), now)
+            if until > now:  # as it was before the sleep was kept: the clock may have been set meanwhile
                 raise Suspended(now, until)
 
     async def wait_for(self, name: str, seconds: float | None) -> Any:

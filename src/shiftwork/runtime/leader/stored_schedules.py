@@ -196,7 +196,7 @@ class StoredSchedules:
             if times:
                 name = one.schedule.name
                 message = f"the schedule {name} skipped {counted(len(times), 'fire time')}: {why}"
-                self._reporter.emit("schedule.skipped", name, message, times=times[-100:])
+                self._reporter.emit("schedule.skipped", name, message, times=times[-100:], stored=True)
 
 
 def _fire_from(schedule: StoredSchedule, before: Place, now: float) -> tuple[Fire, Place, Place]:

@@ -60,7 +60,7 @@ logger: Final = logging.getLogger("shiftwork")
 FLUSH_SECONDS: Final = 10.0
 """How long a stopping node tries to write its last outcomes; the rest is recovered once its leases have ended."""
 ADOPTION_SECONDS: Final = 3600.0
-"""How often a node looks for workers to adopt. It is told of each at once."""
+"""How often a node looks for workers to adopt. Registering one starts a look at once."""
 LEAVE_SECONDS: Final = 6.0
 """How long a stopping node waits for its processes to end."""
 

@@ -64,9 +64,9 @@ for _, of_pool in pairs(lanes) do
     count(at, QUEUED, at.into.n / 2)
   end
 end
-in_slices('HSET', STATE, states)
-in_slices('HSET', INFO, known)
-in_slices('HSET', PAYLOAD, payloads)
+write_all(STATE, states)
+write_all(INFO, known)
+write_all(PAYLOAD, payloads)
 if others then
   others.tie()
 end

@@ -109,8 +109,8 @@ local function tie_children(one) -- what waits for its parent waits for the new 
 end
 
 local function tie() -- when the states of all new jobs are known
-  in_slices('HSET', FLOW, flow_fields)
-  in_slices('HSET', TAGS, tag_fields)
+  write_all(FLOW, flow_fields)
+  write_all(TAGS, tag_fields)
   read_statuses()
   for _, one in ipairs(tying) do
     tie_needs(one)

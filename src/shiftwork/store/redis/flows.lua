@@ -38,7 +38,7 @@ local function mark_needed(ids) -- so that their ends are noticed
   for n, id in ipairs(ids) do
     local state = saved[id] or states[n]
     if not state then
-      call('HSET', STATE, id, AWAITED)
+      at_job('HSET', STATE, id, AWAITED)
     elseif #state >= LENGTH then
       local high = bor(string.byte(state, 3), NEEDED / 256)
       saved[id] = string.sub(state, 1, 2) .. string.char(high) .. string.sub(state, 4)
@@ -87,7 +87,7 @@ local function give_up_needs(id)
   for _, needed in ipairs(call('HKEYS', UNMET .. id)) do
     call('HDEL', NEED .. needed, id)
     if call('EXISTS', NEED .. needed) == 0 and state_at(needed) == AWAITED then
-      call('HDEL', STATE, needed)
+      at_job('HDEL', STATE, needed)
     end
   end
   call('UNLINK', UNMET .. id)
@@ -113,7 +113,7 @@ local function delist(job) -- a job that is deleted; what is stored of it is sti
     left_flows[flow] = true
   end
   if is(job, TAGGED) then
-    local fine, tags = pcall(cmsgpack.unpack, call('HGET', TAGS, id) or '')
+    local fine, tags = pcall(cmsgpack.unpack, at_job('HGET', TAGS, id) or '')
     for _, tag in ipairs(fine and type(tags) == 'table' and tags or {}) do
       place(P .. 'tag:' .. tag, id, false)
     end
@@ -140,7 +140,7 @@ local function flush_flows() -- after flush
   end
   for _, id in ipairs(left_needed) do
     if call('EXISTS', NEED .. id) == 1 then
-      call('HSETNX', STATE, id, AWAITED)
+      at_job('HSETNX', STATE, id, AWAITED)
     end
   end
   new_flows, left_flows, left_needed = {}, {}, {}

@@ -84,7 +84,7 @@ local function prune(of) -- all that is stored of these jobs, if they have ended
   end
   for _, hash in pairs(HASHES) do
     if others or (hash ~= FLOW and hash ~= TAGS) then
-      in_slices('HDEL', hash, gone)
+      delete_all(hash, gone)
     end
   end
   for _, key in ipairs(extras) do

@@ -24,6 +24,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "note": _JOBS,
     "keep_step": _JOBS,
     "send": (*_ENDS, "signals"),
+    "results": ("keys",),
     "list_flows": (*_ALL, "paging"),
     "members": (*_ALL, "paging"),
     "promote": (*_ENDS, "worker_state", *_GATES, "cancelling"),
@@ -55,7 +56,7 @@ OTHERS: Final[dict[str, tuple[str, ...]]] = {
 """Parts that many calls do not need, and that are made only when they are: the server makes every function of a script
 anew in each call, which costs more than running a small one. They are the function `load_others` of the script, at the
 line `-- OTHERS`, and the last of them returns what the script needs."""
-READERS: Final = ("survey", "get", "find", "dead", "list_flows", "members", "stats")
+READERS: Final = ("survey", "get", "results", "find", "dead", "list_flows", "members", "stats")
 REFUSED_WHEN_FULL: Final = ("add", "record", "restore", "take_over")
 """Scripts that would fill a full server further. All others still run, so that queued jobs can be completed: also those
 that write docs, which are few and small, and without which no pool scales and no breaker opens."""

@@ -191,7 +191,7 @@ class RedisStore:
     # ── flows and durable functions ──────────────────────────────────────────────────────────────────────────────
 
     async def results(self, ids: Sequence[str]) -> list[bytes | None]:
-        found: list[bytes | None] = await self._client.ask("HMGET", self._prefix + b"result", *ids) if ids else []
+        found: list[bytes | None] = await self._run("results", ids) if ids else []
         return found
 
     async def keep_step(self, id: str, fence: int, step: Step) -> bool:

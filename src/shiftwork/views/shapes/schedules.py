@@ -25,6 +25,12 @@ class ScheduleShape(Struct, frozen=True, kw_only=True):
     payload: Any
     """The arguments of its jobs, without what is secret."""
     priority: str
+    unique_key: str | None
+    max_retries: int | None
+    """Instead of the worker's, as the next one."""
+    timeout_seconds: float | None
+    expires_seconds: float | None
+    tags: list[str]
     schedule: str
     """When it fires, in words."""
     cron: str | None
@@ -53,6 +59,11 @@ def schedule_shape(schedule: ScheduleView) -> ScheduleShape:
         pool=schedule.pool,
         payload=schedule.payload,
         priority=schedule.priority.name.lower(),
+        unique_key=schedule.unique_key,
+        max_retries=schedule.max_retries,
+        timeout_seconds=schedule.timeout_seconds,
+        expires_seconds=schedule.expires_seconds,
+        tags=list(schedule.tags),
         schedule=schedule.words,
         cron=schedule.cron,
         interval_seconds=schedule.interval_seconds,

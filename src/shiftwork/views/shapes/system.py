@@ -40,6 +40,8 @@ class WorkerShape(Struct, frozen=True, kw_only=True):
     max_retries: int
     depends_on: dict[str, str]
     blocks: tuple[str, ...]
+    known: bool
+    """Whether a live node has it; true of every worker while no node is live."""
     enabled: bool
     reason: str | None
     running: int
@@ -140,6 +142,7 @@ def worker_shape(worker: WorkerView) -> WorkerShape:
         max_retries=config.max_retries,
         depends_on=config.demands,
         blocks=config.blocks,
+        known=worker.known,
         enabled=state.enabled,
         reason=state.reason,
         running=worker.stats.processing,

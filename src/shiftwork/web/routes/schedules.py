@@ -6,9 +6,11 @@ from msgspec import Meta, Struct, field, structs
 
 from shiftwork.core.stored_schedules import LONGEST_INTERVAL
 from shiftwork.errors import ConfigurationError
+from shiftwork.handles.options import Options, changed
 from shiftwork.views.shapes.jobs import JobShape, job_shape
 from shiftwork.views.shapes.schedules import ScheduleShape, preview_shape, schedule_shape
-from shiftwork.web.routing import Body, Name, Query, Text, get, post
+from shiftwork.web.job_options import OptionsBody, options_in
+from shiftwork.web.routing import Name, Query, Text, get, post
 from shiftwork.web.site import Site
 
 
@@ -44,8 +46,8 @@ class PreviewAnswer(Struct, frozen=True, kw_only=True):
     """What is wrong with it; null if it can work."""
 
 
-class NewSchedule(Body, frozen=True, kw_only=True):
-    """A schedule: its worker, the arguments of its jobs, and a cron expression or an interval."""
+class NewSchedule(OptionsBody, frozen=True, kw_only=True):
+    """A schedule: its worker, the arguments and options of its jobs, and a cron expression or an interval."""
 
     worker: Name
     payload: dict[str, Any] = field(default_factory=dict)
@@ -100,6 +102,7 @@ async def put_schedule(site: Site, schedule: Name, body: NewSchedule) -> Schedul
         schedule,
         body.worker,
         body.payload,
+        changed(Options(), body.worker, options_in(body)),
         cron=body.cron,
         interval_seconds=body.interval_seconds,
         timezone=body.timezone,
