@@ -86,11 +86,11 @@ function BoxView({ flow, box, spot }: { flow: string; box: Box; spot: Spot }) {
   const look = bad ? "stroke-bad" : box.critical ? "stroke-accent" : "stroke-edge";
   const done = box.counts.completed ?? 0;
   const shown = box.jobs > 1 ? `${compact(done)} of ${compact(box.jobs)}` : Object.keys(box.counts)[0];
+  const worse = bad && box.jobs > 1 ? `, ${badWords(box)}` : "";
   const shares = sharesOf(box, width - 20);
   let from = 0;
   return (
-    <a href={href} aria-label={`${box.worker} ${shown}: ${words}`}>
-      <title>{`${box.worker}: ${words}`}</title>
+    <a href={href} aria-label={`${box.worker} ${shown}${worse}: ${words}`}>
       <rect
         x={spot.x}
         y={spot.y}
@@ -101,11 +101,11 @@ function BoxView({ flow, box, spot }: { flow: string; box: Box; spot: Spot }) {
         className={`fill-surface ${look}`}
       />
       <text x={spot.x + 10} y={spot.y + 19} className="fill-ink text-xs font-medium">
-        {box.worker.length > 22 ? `${box.worker.slice(0, 21)}…` : box.worker}
+        {box.worker.length > 22 ? `${box.worker.slice(0, 21)}…` : box.worker}{" "}
       </text>
       <text x={spot.x + 10} y={spot.y + 36} className="fill-muted text-xs">
         {shown}
-        {bad > 0 && box.jobs > 1 && <tspan className="fill-bad">, {badWords(box)}</tspan>}
+        {worse && <tspan className="fill-bad">{worse}</tspan>}
       </text>
       <rect x={spot.x + 10} y={spot.y + 45} width={width - 20} height="6" rx="2" className="fill-sunken" />
       {shares.map(({ status, fill, wide }) => {
