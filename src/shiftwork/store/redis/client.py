@@ -142,15 +142,21 @@ class RedisClient:
         return self.reply(SentCommand(connection, connection.ask(command), command, None))
 
     def send(
-        self, name: str, *arguments: bytes, future: asyncio.Future[Any] | None = None, at_once: bool = False
+        self,
+        name: str,
+        *arguments: bytes,
+        future: asyncio.Future[Any] | None = None,
+        at_once: bool = False,
+        connection: RedisConnection | None = None,
     ) -> SentCommand:
-        """Send a script, and return what is needed to await its reply."""
-        wanted, connection = script(name), self.connection()
+        """Send a script, and return what is needed to await its reply. `connection` is this loop's, if it is known."""
+        wanted, connection = script(name), connection or self.connection()
         command: Command = ("EVALSHA", wanted.digest, 1, self._prefix, *arguments)
         return SentCommand(connection, connection.ask(command, future, at_once=at_once), command, wanted)
 
     async def reply(self, sent: SentCommand) -> Any:
-        """Wait for the reply. A command that the server reports as not run is sent again."""
+        """Wait for the reply, or for what has become of it. A command that the server reports as not run is sent again.
+        """
         connection, reply, command = sent.connection, sent.reply, sent.command
         attempt = 1
         while True:

@@ -2,7 +2,7 @@
 
 Every script gets KEYS[1], the prefix of all keys of the namespace; ARGV[1], its arguments as MessagePack; ARGV[2], the
 id of the calling store; and then byte strings, which the server's MessagePack does not support. The parts of a script
-come first, in an order in which each follows those that it uses.
+come first, in an order in which each follows those that it uses. `add_one` has no parts, and arguments of its own.
 """
 
 from functools import cache
@@ -18,6 +18,7 @@ _GATES: Final = ("gates", "waking")
 _ENDS: Final = (*_JOBS, "flows", "burial", "releasing")
 PARTS: Final[dict[str, tuple[str, ...]]] = {
     "add": ("keys", "states", "add_plain", "changes"),
+    "add_one": (),
     "claim": ("keys", "states", "claim_plain", "changes", "gates"),
     "finish": ("keys", "states", "finish_plain", "changes", "worker_state", "gates"),
     "beat": _JOBS,
@@ -55,7 +56,7 @@ OTHERS: Final[dict[str, tuple[str, ...]]] = {
 anew in each call, which costs more than running a small one. They are the function `load_others` of the script, at the
 line `-- OTHERS`, and the last of them returns what the script needs."""
 READERS: Final = ("survey", "get", "find", "dead", "list_flows", "stats")
-REFUSED_WHEN_FULL: Final = ("add", "record", "restore", "take_over")
+REFUSED_WHEN_FULL: Final = ("add", "add_one", "record", "restore", "take_over")
 """Scripts that would fill a full server further. All others still run, so that queued jobs can be completed: also those
 that write docs, which are few and small, and without which no pool scales and no breaker opens."""
 

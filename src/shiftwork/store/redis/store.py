@@ -134,6 +134,8 @@ class RedisStore:
     # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        if len(jobs) == 1:
+            return await self._add_one(jobs, now)
         parts = list(in_parts(jobs))
         if len(parts) == 1:
             return await self._add(jobs, now)
@@ -143,13 +145,29 @@ class RedisStore:
         answers = [added for part in await asyncio.gather(*sent) for added in part]
         return [added for _, added in sorted(zip(order, answers, strict=True), key=itemgetter(0))]
 
-    def _add(self, new: Sequence[NewJob], now: float) -> Awaitable[list[Added]]:
+    async def _add_one(self, new: Sequence[NewJob], now: float) -> list[Added]:
         connection = self._client.connection()
+        batcher = self._batcher(connection)
+        arguments = jobs.one_plain(new[0], now) if batcher.idle else None
+        if arguments is not None:
+            sent = self._client.send("add_one", self._origin, *arguments, at_once=True, connection=connection)
+            topics = (f"pool:{new[0].pool}",)
+            self._bells.ring_here(topics)  # a claim of this event loop follows on the same connection
+            if await batcher.add_alone(sent):
+                sent_twice = sent.reply.exception() is not None
+                (self._bells.ring if sent_twice else self._bells.ring_elsewhere)(topics)
+                return [Added(new[0].id, created=True)]
+        return await self._add(new, now)
+
+    def _add(self, new: Sequence[NewJob], now: float) -> Awaitable[list[Added]]:
+        return jobs.added(new, self._batcher(self._client.connection()).add(*jobs.new_jobs(new, now)))
+
+    def _batcher(self, connection: RedisConnection) -> AddBatcher:
         batcher = self._batchers.get(connection)
         if batcher is None:
             batcher = AddBatcher(self._client, connection, send=self._send_jobs, receive=self._ring)
             self._batchers[connection] = batcher
-        return jobs.added(new, batcher.add(*jobs.new_jobs(new, now)))
+        return batcher
 
     def _send_jobs(self, rows: Rows, payloads: Sequence[bytes], reply: BatchReply) -> SentCommand:
         arguments, behind = jobs.added_together(rows, payloads)
