@@ -155,8 +155,7 @@ class RedisClient:
         return SentCommand(connection, connection.ask(command, future, at_once=at_once), command, wanted)
 
     async def reply(self, sent: SentCommand) -> Any:
-        """Wait for the reply, or for what has become of it. A command that the server reports as not run is sent again.
-        """
+        """Wait for the reply. A command that the server reports as not run is sent again."""
         connection, reply, command = sent.connection, sent.reply, sent.command
         attempt = 1
         while True:
