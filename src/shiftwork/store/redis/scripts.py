@@ -60,6 +60,11 @@ REFUSED_WHEN_FULL: Final = ("add", "add_one", "record", "restore", "take_over")
 """Scripts that would fill a full server further. All others still run, so that queued jobs can be completed: also those
 that write docs, which are few and small, and without which no pool scales and no breaker opens."""
 
+NO_SCRIPT: Final = "NOSCRIPT"
+ELSEWHERE: Final = ("MOVED", "READONLY", "CLUSTERDOWN", "MASTERDOWN")
+"""Errors after which nothing was run, and another node may have the keys."""
+NOT_RUN: Final = (NO_SCRIPT, *ELSEWHERE)
+
 
 class Script(Struct, frozen=True):
     """One script: its name, its text, and the digest by which the server knows it."""

@@ -57,6 +57,7 @@ from shiftwork.store.redis import doctor, jobs, records, replies
 from shiftwork.store.redis.add_batcher import AddBatcher, BatchReply, Rows, in_parts, needed_first
 from shiftwork.store.redis.address import RedisAddress
 from shiftwork.store.redis.bell_listener import BellListener
+from shiftwork.store.redis.blocking_line import BlockingLine
 from shiftwork.store.redis.client import RedisClient, RedisConnection, SentCommand
 from shiftwork.store.redis.docs import claim_view, stored
 from shiftwork.store.redis.find import FoundJobs, criteria, decoded
@@ -81,8 +82,10 @@ class RedisStore:
         self._listener = BellListener(address, self._prefix, self._origin, self._bells)
         self._client = RedisClient(address, self._prefix, on_loss=self._bells.ring_all, on_move=self._listener.move)
         self._batchers: weakref.WeakKeyDictionary[RedisConnection, AddBatcher] = weakref.WeakKeyDictionary()
+        self._line = BlockingLine(address, self._prefix)
         self._is_open = False
         weakref.finalize(self, self._listener.stop).atexit = False
+        weakref.finalize(self, self._line.close).atexit = False
 
     def _run(self, script: str, *arguments: Any, behind: Iterable[bytes] = ()) -> Awaitable[Any]:
         """Run a script. It is sent when this returns."""
@@ -126,6 +129,7 @@ class RedisStore:
     async def close(self) -> None:
         self._is_open = False
         await asyncio.to_thread(self._listener.stop)
+        await asyncio.to_thread(self._line.close)
         await self._client.close()
 
     async def server_time(self) -> float:
@@ -158,6 +162,13 @@ class RedisStore:
                 (self._bells.ring if sent_twice else self._bells.ring_elsewhere)(topics)
                 return [Added(new[0].id, created=True)]
         return await self._add(new, now)
+
+    def add_blocking(self, new: Sequence[NewJob], now: float) -> list[Added] | None:
+        arguments = jobs.one_plain(new[0], now) if len(new) == 1 and self._is_open else None
+        if arguments is None or not self._line.run("add_one", self._origin, *arguments):
+            return None
+        self._bells.ring((f"pool:{new[0].pool}",))
+        return [Added(new[0].id, created=True)]
 
     def _add(self, new: Sequence[NewJob], now: float) -> Awaitable[list[Added]]:
         return jobs.added(new, self._batcher(self._client.connection()).add(*jobs.new_jobs(new, now)))
