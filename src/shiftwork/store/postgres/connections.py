@@ -28,6 +28,7 @@ from psycopg.pq.abc import PGresult
 from shiftwork.core.model import Added, Finished, Outcome
 from shiftwork.store.postgres import jobs, migrations, rows
 from shiftwork.store.postgres.address import PostgresAddress
+from shiftwork.store.postgres.blocking_session import BlockingSession
 from shiftwork.store.postgres.call_queue import CALL_SECONDS, CANCEL_TIMEOUT, ITEM_SECONDS, CallQueue, LoneStatement
 from shiftwork.store.postgres.claim_queues import ClaimQueues
 from shiftwork.store.postgres.direct_call import Prepared
@@ -87,6 +88,7 @@ class Connections:
         self._address = address
         self._sql = statements(address.schema)
         self._add_one = Prepared.of("shiftwork_add_one", self._sql["add_one"], binary=(rows.LONE_PAYLOAD,))
+        self._line = BlockingSession(address, self._add_one, patience=CALL_SECONDS)
         self._pipelines = psycopg.AsyncPipeline.is_supported() and not address.transaction_pooling
         self._number = 0
         self._lock = threading.Lock()
@@ -145,11 +147,26 @@ class Connections:
 
     async def add(self, timed: list[jobs.Timed]) -> list[Added]:
         """Add jobs after the calls of this event loop, together with those of other callers."""
-        calls = self.of_this_loop().calls
-        if len(timed) > 1 or self._address.transaction_pooling or not rows.is_lone(timed[0][0]):
+        calls, lone = self.of_this_loop().calls, self._lone(timed)
+        if lone is None:
             return await calls.call_in_batch(timed, self._add)
-        lone = LoneStatement(self._add_one, rows.lone_row(self._number, *timed[0]), partial(self._read_added, timed[0]))
         return await calls.call_alone(timed, self._add, lone)
+
+    def add_blocking(self, timed: list[jobs.Timed]) -> list[Added] | None:
+        """Add jobs on this thread, which runs no event loop. None if that has to go another way."""
+        lone = self._lone(timed) if self.open else None
+        result = None if lone is None else self._line.run(lone.arguments)
+        return None if result is None else self._read_added(timed[0], result)
+
+    def _lone(self, timed: list[jobs.Timed]) -> LoneStatement | None:
+        """Return the statement that adds a job which comes alone; None if it cannot."""
+        if len(timed) > 1 or self._address.transaction_pooling or not rows.is_lone(timed[0][0]):
+            return None
+        try:
+            arguments = rows.lone_row(self._number, *timed[0])
+        except UnicodeEncodeError:  # the ordinary way reports it
+            return None
+        return LoneStatement(self._add_one, arguments, partial(self._read_added, timed[0]))
 
     def _read_added(self, timed: jobs.Timed, result: PGresult) -> list[Added]:
         """Read the result of the function `add_one`."""
@@ -249,6 +266,7 @@ class Connections:
             self._number = 0
         for loop, connections in everything.items():
             await _close(loop, connections)
+        await asyncio.to_thread(self._line.close)
         await asyncio.to_thread(self.doorbell.stop)
 
     def _forget_ended_loops(self) -> None:
