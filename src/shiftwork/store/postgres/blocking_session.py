@@ -28,21 +28,23 @@ CALLS_BEFORE: Final = 2
 class BlockingSession:
     """A connection that is opened when it pays, and the statement that is prepared on it."""
 
-    def __init__(self, address: PostgresAddress, statement: Prepared, *, patience: float) -> None:
+    def __init__(self, address: PostgresAddress, statement: Prepared) -> None:
         self._address = address
         self._statement = statement
-        self._patience = patience
         self._lock = threading.Lock()
         self._calls = 0
         self._conn: psycopg.Connection[Any] | None = None
         self._readable = self._writable = select.poll()
 
-    def run(self, arguments: Sequence[bytes | None]) -> PGresult | None:
-        """Run the statement and return its result; None if it has not happened, and has to go another way."""
+    def run(self, arguments: Sequence[bytes | None], patience: float) -> PGresult | None:
+        """Run the statement and return its result; None if it has not happened, and has to go another way.
+
+        It may take `patience` seconds.
+        """
         if not self._lock.acquire(blocking=False):
             return None
         try:
-            return self._run(arguments) if self._is_ready() else None
+            return self._run(arguments, patience) if self._is_ready() else None
         finally:
             self._lock.release()
 
@@ -59,13 +61,16 @@ class BlockingSession:
         self._calls += 1
         return self._conn is not None
 
-    def _run(self, arguments: Sequence[bytes | None]) -> PGresult | None:
+    def _run(self, arguments: Sequence[bytes | None], patience: float) -> PGresult | None:
         try:
-            result = self._ask(arguments)
+            result = self._ask(arguments, time.monotonic() + patience)
+        except TimeoutError:
+            self._drop()
+            raise silence(self._address.place, patience) from None
         except psycopg.Error as error:
             self._drop()
             raise translate(error, self._address.place) from error
-        except BaseException:  # an interrupt, or silence: the result is still to come
+        except BaseException:  # an interrupt: the result is still to come
             self._drop()
             raise
         if result is not None and result.status == ExecStatus.TUPLES_OK:
@@ -73,25 +78,20 @@ class BlockingSession:
         self._drop()
         return None
 
-    def _ask(self, arguments: Sequence[bytes | None]) -> PGresult | None:
+    def _ask(self, arguments: Sequence[bytes | None], until: float) -> PGresult | None:
         if self._conn is None:
             return None
         pgconn = self._conn.pgconn
-        until = time.monotonic() + self._patience
         pgconn.send_query_prepared(self._statement.name, arguments, self._statement.formats)
         while pgconn.flush():  # a large one is not sent at once
-            self._await(self._writable, until)
+            _await(self._writable, until)
         while pgconn.is_busy():
-            self._await(self._readable, until)
+            _await(self._readable, until)
             pgconn.consume_input()
         result = pgconn.get_result()
         while pgconn.get_result() is not None:
             pass
         return result
-
-    def _await(self, poll: select.poll, until: float) -> None:
-        if not poll.poll(max(0.0, until - time.monotonic()) * 1000):
-            raise silence(self._address.place, self._patience)
 
     def _open(self) -> None:
         """Connect, and prepare the statement. If that fails, others report it better."""
@@ -111,3 +111,8 @@ class BlockingSession:
         self._calls = 0
         if conn is not None:
             conn.pgconn.finish()
+
+
+def _await(poll: select.poll, until: float) -> None:
+    if not poll.poll(max(0.0, until - time.monotonic()) * 1000):
+        raise TimeoutError
