@@ -32,6 +32,8 @@ async def depth(what: str, name: str, url: str, sizes: Sizes) -> Figures:
     plain = await _rates(name, url, sizes)
     subject = make(name, url, workers=workers)
     await subject.open()
+    if name == OURS:
+        await _ours(subject).tidy()
     await CROWDS[what](subject, sizes)
     await subject.close()
     beside = await _rates(name, url, sizes, workers=workers, spread=what == "lanes")

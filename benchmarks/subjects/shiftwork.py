@@ -91,6 +91,12 @@ class Shiftwork(Subject):
             numbers = range(begun, min(begun + PAST_AT_ONCE, n))
             await store.restore([replace(like, id=f"{status}-{number:07}") for number in numbers], now)
 
+    async def tidy(self) -> None:
+        """Delete the jobs that have ended, so that the next drain does not pay for that."""
+        store = await self.app.control.store.open()
+        while await store.prune(PAST_AT_ONCE, time.time()):
+            pass
+
     async def start(self, ran: Callable[[], None]) -> None:
         self.count(ran)
         await self.app.start()

@@ -6,6 +6,7 @@ from shiftwork.app import WorkerOrchestrator
 from shiftwork.app.registration import WorkerFn
 from shiftwork.core.model import (
     Breaker,
+    Event,
     JobPriority,
     JobStatus,
     PoolConfig,
@@ -54,10 +55,12 @@ from shiftwork.errors import (
     UnknownNodeError,
     UnknownOptionError,
     UnknownPoolError,
+    UnknownScheduleError,
     UnknownStoreError,
     UnknownWorkerError,
     nearest,
 )
+from shiftwork.handles.call import Call
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import JobOptions
@@ -67,12 +70,14 @@ from shiftwork.runtime.engine.context import Context
 __all__ = [
     "AppImportError",
     "Breaker",
+    "Call",
     "ConfigurationError",
     "Context",
     "CorruptStoreError",
     "DependencyCycleError",
     "DuplicateNameError",
     "EncryptionKeyError",
+    "Event",
     "Flow",
     "FlowError",
     "GiveUp",
@@ -116,6 +121,7 @@ __all__ = [
     "UnknownNodeError",
     "UnknownOptionError",
     "UnknownPoolError",
+    "UnknownScheduleError",
     "UnknownStoreError",
     "UnknownWorkerError",
     "WorkerConfig",

@@ -5,6 +5,7 @@
     │   ├── UnknownOptionError          an unknown option; names the nearest valid one
     │   ├── UnknownWorkerError          a worker name that is not registered
     │   ├── UnknownPoolError            a pool name that is not registered
+    │   ├── UnknownScheduleError        a name under which no schedule is stored
     │   ├── UnknownNodeError            an unknown node, or an ambiguous part of a name
     │   ├── DuplicateNameError          two workers or two pools with one name
     │   ├── DependencyCycleError        A waits for B, which waits for A
@@ -68,6 +69,10 @@ class UnknownWorkerError(ConfigurationError):
 
 class UnknownPoolError(ConfigurationError):
     """A pool name is not registered."""
+
+
+class UnknownScheduleError(ConfigurationError):
+    """No schedule is stored under this name."""
 
 
 class UnknownNodeError(ConfigurationError):

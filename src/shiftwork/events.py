@@ -22,6 +22,7 @@ NAMES: Final = {
     "leader.elected": "a node became the leader",
     "worker.disabled": "a worker was disabled, by its failures or by a person",
     "worker.enabled": "a worker was enabled",
+    "worker.forgotten": "a person or a program deleted what was kept about a worker that is gone",
     "job.started": "a run of a job started",
     "job.completed": "a job was completed",
     "job.failed": "a run of a job failed; 'job.dead' follows if it was the last",
@@ -36,6 +37,12 @@ NAMES: Final = {
     "store.emptied": "the store lost its content, or was replaced; the definitions were published again",
     "schedule.skipped": "a fire time was skipped",
     "schedule.pulled_back": "a schedule was ahead of a clock that was set back, and goes on from now",
+    "schedule.put": "a person or a program added or changed a schedule",
+    "schedule.paused": "a person paused a schedule",
+    "schedule.resumed": "a person resumed a schedule",
+    "schedule.deleted": "a person or a program deleted a schedule",
+    "schedule.run": "a person ran a schedule by hand",
+    "worker.rescheduled": "a person changed or reset the schedule of a worker",
     "breaker.opened": "a breaker opened",
     "breaker.closed": "a breaker closed again",
     "pool.paused": "a pool was paused",
@@ -95,7 +102,7 @@ class Hooks:
     def add(self, name: str, hook: Hook) -> None:
         """Call `hook` on every event with this name; "*" is every event that is kept."""
         if name != "*" and name not in NAMES:
-            message = f"there is no event {name!r}: {nearest(name, NAMES)}"
+            message = f"unknown event {name!r}: {nearest(name, NAMES)}"
             raise UnknownOptionError(message)
         self._hooks.setdefault(name, []).append(hook)
 

@@ -303,6 +303,8 @@ async def test_the_shape_of_get_status(stage: Stage, clock: ManualClock) -> None
         "last_error": None,
         "next_due": None,
         "last_error_at": None,
+        "schedule": "every minute, counted from the end of the last run",
+        "rescheduled": False,
     }
     assert app.get_status() == {"state": "stopped", "workers": 1, "running": 0, "worker_states": {"act": idle}}
     await app.start()

@@ -70,9 +70,7 @@ async def test_a_hook_that_fails_is_logged_and_harms_nobody(
 
 def test_an_event_nobody_knows_is_refused_with_the_nearest() -> None:
     app = WorkerOrchestrator("memory://")
-    with pytest.raises(
-        UnknownOptionError, match=r"there is no event 'worker.disabeld': did you mean 'worker.disabled'"
-    ):
+    with pytest.raises(UnknownOptionError, match=r"unknown event 'worker.disabeld': did you mean 'worker.disabled'"):
         app.on("worker.disabeld", print)
     with pytest.raises(UnknownOptionError):
         app.on("nonsense")(print)

@@ -1,7 +1,8 @@
 """Flows: calls that need each other, added in one step, and carried out in order."""
 
 import asyncio
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -169,6 +170,8 @@ async def test_calls_that_cannot_be_a_flow_are_refused_and_nothing_is_added(app:
             ([mine.call(n=foreign.call().output)], "foreign is a worker of another app"),
             ([mine.call().after(unique)], "mine: a call of a flow cannot have a unique_key"),
             ([], "a flow needs at least one call"),
+            ([[mine.call()]], r"one by one, not \[<Call of mine>\]"),
+            ([mine], "one by one, not <Worker mine"),
         ):
             with pytest.raises(FlowError, match=words):
                 await app.enqueue_flow(*calls)
@@ -179,6 +182,46 @@ async def test_calls_that_cannot_be_a_flow_are_refused_and_nothing_is_added(app:
         with pytest.raises(PayloadTypeError, match=r"takes calls, as WORKER\.call"):
             mine.call().after(mine)  # type: ignore[arg-type]
         assert await app.find_jobs() == []
+
+
+def test_an_output_is_passed_on_and_nothing_else(app: WorkerOrchestrator) -> None:
+    @dataclass
+    class Page:
+        text: str
+
+    @app.task
+    async def render(text: str = "") -> str:
+        return text
+
+    @app.task
+    async def merge(pages: list[str]) -> str:
+        return "".join(pages)
+
+    @app.task
+    async def store(page: Page) -> None: ...
+
+    output: Any = render.call().output
+    for use in (
+        lambda: f"<{output}>",
+        lambda: str(output),
+        lambda: output + "!",
+        lambda: output[0],
+        lambda: list(output),
+        lambda: bool(output),
+        lambda: output == "",
+        lambda: {output},
+    ):
+        with pytest.raises(FlowError, match="the output of render is known only when that job has run"):
+            use()
+    with pytest.raises(AttributeError, match="the output of render is known only when"):
+        output.upper()
+    for worker, arguments in ((render, {"text": render.call()}), (merge, {"pages": [render.call()]})):
+        with pytest.raises(PayloadTypeError, match=r"is a call, which has no value; pass its output: \w+=CALL\.output"):
+            cast("Any", worker).call(**arguments)
+    with pytest.raises(
+        PayloadTypeError, match="store: <the output of render> is not a value yet: it may stand in lists"
+    ):
+        store.call(page=Page(output))
 
 
 async def test_a_worker_with_options_is_of_this_app_also_when_its_pool_has_changed_its_timeout(
@@ -429,6 +472,140 @@ async def test_a_flow_whose_jobs_have_ids_can_be_added_twice(app: WorkerOrchestr
         assert len(await app.find_flows()) == 1
 
 
+async def test_a_flow_that_is_added_again_goes_on_under_its_old_id(app: WorkerOrchestrator) -> None:
+    """Some of its jobs may have been pruned meanwhile; those that are left keep their results."""
+
+    @app.task
+    async def double(n: int) -> int:
+        return 2 * n
+
+    async def add() -> Flow[int]:
+        first = double.with_options(job_id="first").call(n=1)
+        return await app.enqueue_flow(double.with_options(job_id="second").call(n=first.output))
+
+    async with app.testing() as test:
+        one = await add()
+        await test.run_pending(raise_errors=True)
+        await app.discard_job("second")
+        two = await add()
+        assert one.id == two.id
+        assert await app.control.store.store.prune(10, test.clock.now() + 1e9) == 1  # put off
+        await test.run_pending(raise_errors=True)
+        assert await two.result(DEADLINE) == 4
+
+
+async def test_a_result_from_outside_the_flow_is_refused(app: WorkerOrchestrator) -> None:
+    @app.task
+    async def double(n: int) -> int:
+        return 2 * n
+
+    async with app.testing() as test:
+        await double.with_options(job_id="alone").enqueue(n=1)
+        outside = double.with_options(job_id="alone").call(n=1)
+        with pytest.raises(FlowError, match="job alone of double exists already, outside of this flow"):
+            await app.enqueue_flow(double.call(n=outside.output))
+        flow = await app.enqueue_flow(double.call(n=2).after(outside))
+        other = await app.enqueue_flow(double.call(n=3).after(double.with_options(job_id=flow.jobs[1].id).call(n=2)))
+        assert other.id != flow.id
+        await test.run_pending(raise_errors=True)
+        assert (await flow.result(DEADLINE), await other.result(DEADLINE)) == (4, 6)
+
+
+async def test_a_job_whose_input_is_gone_is_dead_with_the_reason(app: WorkerOrchestrator) -> None:
+    @app.task
+    async def double(n: int | None) -> int:
+        return 2 * (n or 0)
+
+    async with app.testing() as test:
+        needed = double.call(n=1)
+        flow = await app.enqueue_flow(double.with_options(delay_seconds=60).call(n=needed.output))
+        await test.run_pending(raise_errors=True)
+        await app.discard_job(flow.jobs[0].id)
+        await test.advance(seconds=60)
+        job = await flow.jobs[1].refresh()
+        assert (job.status, job.error) == (
+            JobStatus.DEAD,
+            f"the result of job {flow.jobs[0].id}, which it needs, is gone: enqueue the flow anew",
+        )
+
+
+async def test_a_running_job_adds_jobs_that_run_after_itself(app: WorkerOrchestrator) -> None:
+    ran: list[str] = []
+
+    @app.task
+    async def note(word: str) -> None:
+        ran.append(word)
+
+    @app.task
+    async def work(ctx: Context) -> None:
+        this = work.with_options(job_id=ctx.job_id).call()
+        tidy = note.call("tidy").after(this)
+        await ctx.enqueue_flow(note.call("tidied").after(tidy), note.call("page"))
+        end = note.with_options(job_id="end").call("")
+        with pytest.raises(FlowError, match="and all that it adds"):
+            await ctx.enqueue_flow(note.call("never").after(end))
+        ran.append("work")
+
+    async with app.testing() as test:
+        flow = await app.enqueue_flow(note.with_options(job_id="end").call("end").after(work.call()))
+        await test.run_pending(raise_errors=True)
+        await flow.result(DEADLINE)
+        assert sorted(ran[:-2]) == ["page", "tidy", "work"]
+        assert ran[-2:] == ["tidied", "end"]
+        assert ran.index("work") < ran.index("tidy")
+
+
+async def test_a_flow_is_drawn_and_changed_without_reading_its_payloads(
+    app: WorkerOrchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @app.task
+    async def double(n: int) -> int:
+        return 2 * n
+
+    flow = await app.enqueue_flow(double.call(n=double.call(n=1).output))
+    store = await app.control.store.open()
+    monkeypatch.delattr(type(store), "find")
+    monkeypatch.delattr(type(store), "get")
+    record, graph = await app.control.flows.picture(flow.id)
+    assert (record.counts, len(graph.boxes)) == ({"waiting": 1, "queued": 1}, 2)
+    assert (await flow.status()).state == "running"
+    assert (await flow.cancel(), await flow.retry()) == (2, 2)
+    await app.close()
+
+
+async def test_a_flow_that_waits_for_a_dead_job_of_another_one_is_broken(app: WorkerOrchestrator) -> None:
+    @app.task(max_retries=0)
+    async def fail() -> None:
+        raise ValueError
+
+    @app.task
+    async def note() -> None: ...
+
+    await app.start()
+    try:
+        outside = await fail.enqueue()
+        await outside.ended(DEADLINE)
+        flow = await app.enqueue_flow(note.call().after(fail.with_options(job_id=outside.id).call()))
+        with pytest.raises(FlowError, match=f"job {outside.id} of fail is dead"):
+            await flow.result(DEADLINE)
+    finally:
+        await app.stop()
+
+
+async def test_a_job_that_is_being_cancelled_adds_nothing(app: WorkerOrchestrator) -> None:
+    @app.task
+    async def crawl() -> None: ...
+
+    store = await app.control.store.open()
+    job = await crawl.enqueue()
+    [claimed] = (await store.claim("i", "default", 1, app.control.now(), ["crawl"])).jobs
+    await store.amend([job.id], Cancel(), app.control.now())
+    with pytest.raises(JobStateError, match="is being cancelled: nothing can be added"):
+        await app.control.flows.extend(claimed, [crawl.call()], [])
+    assert await app.find_flows() == []
+    await app.close()
+
+
 async def test_a_waiting_job_says_what_it_waits_for(app: WorkerOrchestrator) -> None:
     @app.task(max_retries=0)
     async def render(page: int) -> int:
@@ -479,15 +656,13 @@ async def test_a_crawler_adds_its_pages_and_what_waits_for_it_waits_for_them(
         @app.task
         def crawl(ctx: Context, url: str) -> None:
             ran.append(url)
-            if site[url]:
-                ctx.blocking.enqueue_flow(*(crawl.call(url=link) for link in site[url]))
+            ctx.blocking.enqueue_flow(*(crawl.call(url=link) for link in site[url]))
     else:
 
         @app.task
         async def crawl(ctx: Context, url: str) -> None:
             ran.append(url)
-            if site[url]:
-                await ctx.enqueue_flow(*(crawl.call(url=link) for link in site[url]))
+            await ctx.enqueue_flow(*(crawl.call(url=link) for link in site[url]))
 
     @app.task
     async def index() -> None:

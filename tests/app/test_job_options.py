@@ -249,6 +249,20 @@ async def test_a_job_that_expires_on_its_way_is_never_started(
     assert "1 job expired before being started: 1 of act" in caplog.text
 
 
+async def test_many_expired_jobs_are_a_problem_for_ten_minutes(stage: Stage, clock: ManualClock) -> None:
+    app = stage.app()
+    work = work_of(app)
+    await app.start()
+    await app.pause_pool("default")
+    await app.enqueue_many([work.with_options(expires_seconds=1).call() for _ in range(12)])
+    await clock.advance(1)
+    problems = {problem["code"]: problem for problem in (await app.get_health())["problems"]}
+    assert "12 jobs of pool default expired within 10 minutes" in problems["jobs_expired"]["message"]
+    assert "max_workers" in problems["jobs_expired"]["remedy"]
+    await clock.advance(11 * 60)
+    assert "jobs_expired" not in {problem["code"] for problem in (await app.get_health())["problems"]}
+
+
 async def test_jobs_that_expire_are_reported_once_a_minute(stage: Stage, clock: ManualClock) -> None:
     app = stage.app()
     work, other = work_of(app), app.register_worker("other", Act(), execution_mode="triggered")

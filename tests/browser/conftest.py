@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, Playwright, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
-from tests.browser.stage import Site, Watched, eventually, market
+from tests.browser.stage import WIDE, Site, Watched, eventually, market
 
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "chrome")
 QUIET: Final = (
@@ -43,6 +43,7 @@ def _fill(site: Site) -> None:
         site.enqueue("send_mail", to=f"customer-{number}@example.org")
     done = site.enqueue("image_resize", path="a.png", width=320)
     dead = [site.enqueue("image_resize", path=f"wall-{number}.png", width=20_000 + number) for number in range(6)]
+    site.act("schedules/daily-mail", worker="send_mail", payload={"to": "all@example.org"}, cron="0 3 * * *")
     site.act("jobs", worker="send_mail", payload={"to": "tomorrow@example.org"}, delay_seconds=86_400)
     eventually(lambda: site.status(done) == "completed")
     eventually(lambda: all(site.status(one) == "dead" for one in dead))
@@ -54,9 +55,9 @@ def browser_path(playwright: Playwright) -> str:
     return next(filter(None, found), playwright.chromium.executable_path)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """A browser for one module, no longer: Playwright has a loop running meanwhile, and no test of asyncio could."""
+    """A browser for this folder, no longer: Playwright has a loop running meanwhile, and no test of asyncio could."""
     with sync_playwright() as playwright:
         path = browser_path(playwright)
         if not Path(path).exists():
@@ -73,11 +74,18 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def watched(chromium: Browser, node: Site) -> Iterator[Watched]:
-    """A page of the node. The test fails if the console told an error, or if somebody else was asked for something."""
-    context = chromium.new_context(viewport={"width": 1360, "height": 900}, reduced_motion="reduce")
-    watched = Watched(context, node)
-    yield watched
+@pytest.fixture(scope="package")
+def page(chromium: Browser) -> Iterator[Page]:
+    """A page that the tests of a node share, one after the other: a new one is the dearest part of a short test."""
+    context = chromium.new_context(viewport=WIDE, reduced_motion="reduce")
+    yield context.new_page()
     context.close()
+
+
+@pytest.fixture
+def watched(page: Page, node: Site) -> Iterator[Watched]:
+    """A page of the node. The test fails if the console told an error, or if somebody else was asked for something."""
+    watched = Watched(page, node)
+    yield watched
+    watched.rest()
     assert watched.wrong == []

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request
+from playwright.sync_api import ConsoleMessage, Error, Page, Request, ViewportSize
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.web.listening import listen
 from shiftwork.web.server import WebServer
 
 HERE: Final = Path(__file__).parent
+WIDE: Final[ViewportSize] = {"width": 1360, "height": 900}
 ADDRESS: Final = re.compile(r"http://127\.0\.0\.1:\d+/")
 Result = TypeVar("Result")
 
@@ -119,27 +120,48 @@ def served(app: WorkerOrchestrator, port: int = 0, **options: Any) -> Iterator[H
 
 
 class Watched:
-    """A page whose console and requests are written down."""
+    """A page whose console and requests are written down. It may have been used before: see `rest`."""
 
-    def __init__(self, context: BrowserContext, site: Site) -> None:
-        self.page = context.new_page()
+    def __init__(self, page: Page, site: Site) -> None:
+        self.page = page
         self.page.set_default_timeout(60_000)
         self.site = site
         self.wrong: list[str] = []
         """Errors in the console, and requests to other hosts."""
         self._expected: set[str] = set()
+        self._opened = False
         self.page.on("console", self._told)
-        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
-        context.on("request", self._asked)
+        self.page.on("pageerror", self._failed)
+        self.page.on("request", self._asked)
 
     def expects(self, status: HTTPStatus) -> None:
         """Some requests are answered with this status, which the browser itself reports in the console."""
         self._expected.add(f"responded with a status of {status.value} ")
 
     def open(self, place: str) -> Page:
-        self.page.goto(f"{self.site.address}#/{place}")
+        """Load the dashboard at this place; the second time, go there."""
+        if self._opened or not self.page.url.startswith(self.site.address):
+            self.page.goto(f"{self.site.address}#/{place}")
+        else:  # half as much work as another page
+            self.page.evaluate("place => history.replaceState(null, '', place)", f"#/{place}")
+            self.page.reload()
+        self._opened = True
         self.page.wait_for_selector("h1")
         return self.page
+
+    def rest(self) -> None:
+        """Leave the page to the next test as if it were a new one, once that has opened it."""
+        self.page.remove_listener("console", self._told)
+        self.page.remove_listener("pageerror", self._failed)
+        self.page.remove_listener("request", self._asked)
+        self.page.unroute_all()
+        self.page.set_viewport_size(WIDE)
+        self.page.emulate_media(color_scheme="light", reduced_motion="reduce")
+        self.page.mouse.move(0, 0)
+        self.page.evaluate("localStorage.clear()")
+
+    def _failed(self, error: Error) -> None:
+        self.wrong.append(str(error))
 
     def _told(self, message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"} and not any(words in message.text for words in self._expected):

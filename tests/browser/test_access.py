@@ -64,7 +64,7 @@ def test_operator_acts_by_cookie_until_the_token_is_revoked(chromium: Browser) -
 def test_any_path_will_do(chromium: Browser) -> None:
     context = chromium.new_context()
     with served(small(), root_path="/ops/shiftwork") as host:
-        watched = Watched(context, host.site)
+        watched = Watched(context.new_page(), host.site)
         page = watched.open("workers/sweep")
         expect(page.get_by_role("heading", level=1)).to_contain_text("sweep")
         expect(page.get_by_text("Live", exact=True)).to_be_visible()

@@ -1,11 +1,16 @@
 """What a person does in the dashboard happens."""
 
 import re
+import time
+from http import HTTPStatus
 from typing import Any
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.stage import Site, Watched, eventually
+from shiftwork import WorkerOrchestrator
+from shiftwork.core.docs import WORKER
+from shiftwork.core.model import Beat, Doc, NodeBeat
+from tests.browser.stage import Site, Watched, eventually, served
 
 
 def pool(node: Site, name: str) -> dict[str, object]:
@@ -245,3 +250,96 @@ def test_node_is_drained_and_takes_work_again(watched: Watched, node: Site) -> N
     expect(page.get_by_role("button", name="Drain")).to_be_visible()
     page.goto(f"{node.address}#/events?name=node.drained")
     expect(page.get_by_role("listitem").filter(has_text="new memory").first).to_be_visible()
+
+
+def test_schedule_is_added_changed_paused_run_and_deleted(watched: Watched, node: Site) -> None:
+    page = watched.open("schedules")
+    page.get_by_role("button", name="New schedule").click()
+    form = page.get_by_role("dialog")
+    form.get_by_label("Name").fill("mail-ada")
+    form.get_by_label("Worker").fill("send_mail")
+    form.get_by_label("Cron").fill("30 9 * * 1-5")
+    form.get_by_label("Time zone").fill("Asia/Tokyo")
+    form.get_by_label("to", exact=True).fill("ada@example.org")
+    preview = form.get_by_role("region", name="Preview")
+    expect(preview).to_contain_text("Runs at 09:30 on Monday through Friday, Asia/Tokyo")
+    expect(preview.get_by_role("listitem")).to_have_count(10)
+    press(page, "Add")
+    expect(page.get_by_role("list", name="Next fire times").get_by_role("listitem")).to_have_count(10)
+    main = page.get_by_role("main")
+    main.get_by_role("button", name="Change").click()
+    form.get_by_role("button", name="At an interval").click()
+    form.get_by_label("Every").fill("2")
+    form.get_by_label("Unit").select_option("hours")
+    press(page, "Change")
+    expect(main).to_contain_text("every 2 hours")
+    main.get_by_role("button", name="Pause").click()
+    expect(main).to_contain_text("It fires again when it is resumed")
+    seen = node.ask("schedules/mail-ada")
+    assert (seen["payload"], seen["paused"]) == ({"to": "ada@example.org", "subject": "Your order"}, True)
+    main.get_by_role("button", name="Run now").click()
+    expect(page.get_by_role("region", name="result")).to_contain_text("Your order to ada@example.org")
+    page = watched.open("schedules?worker=send_mail")
+    page.get_by_role("button", name="Delete mail-ada").click()
+    press(page, "Delete")
+    expect(page.get_by_role("link", name="mail-ada")).to_have_count(0)
+    assert [one["name"] for one in node.ask("schedules")["schedules"]] == ["daily-mail"]
+
+
+def test_worker_gets_another_schedule_and_its_own_again(watched: Watched, node: Site) -> None:
+    page = watched.open("workers/nightly-report")
+    page.get_by_role("button", name="Reschedule").click()
+    page.get_by_role("dialog").get_by_label("Cron").fill("0 4 * * *")
+    press(page, "Reschedule")
+    expect(page.get_by_role("main")).to_contain_text("wins over the one in the code until it is reset")
+    assert node.ask("workers/nightly-report")["schedule"] == "at 04:00 every day, Europe/Vienna"
+    page.get_by_role("button", name="Reschedule").click()
+    press(page, "Reset to the schedule in the code")
+    expect(page.get_by_role("main")).not_to_contain_text("wins over the one in the code")
+    assert node.ask("workers/nightly-report")["schedule"] == "at 03:00 every day, Europe/Vienna"
+
+
+async def deployed_without(app: WorkerOrchestrator, worker: str) -> None:
+    """A worker with a job that is queued, beside a node of a version that does not have it."""
+    store = await app.control.store.open()
+    task = WorkerOrchestrator(store).register_worker(worker, lambda: None, execution_mode="triggered")
+    await task.with_options(run_at=time.time() - 60).enqueue()
+    await store.put([Doc("worker", worker, WORKER.encode(task.config))])
+    machine = NodeBeat(host="h", cores=1, memory=1, pools=("default",))
+    beat = Beat(
+        instance="n",
+        node="n",
+        pool="",
+        slots=0,
+        workers=(),
+        machine=machine,
+        status="busy",
+        started_at=time.time() - 60,
+    )
+    await store.beat([beat], 3_600, time.time())
+
+
+def test_worker_that_no_node_has_is_forgotten_once_its_jobs_are_cancelled(chromium: Browser) -> None:
+    context = chromium.new_context()
+    app = WorkerOrchestrator("memory://")
+    with served(app) as host:
+        host.run(deployed_without(app, "old_name"))
+        watched = Watched(context.new_page(), host.site)
+        watched.expects(HTTPStatus.NOT_FOUND)  # the page of a worker that is gone may ask for it once more
+        page = watched.open("overview")
+        expect(page.get_by_text("1 job waits for worker old_name, which no running node has")).to_be_visible()
+        expect(page.get_by_text("or cancel these jobs and forget it")).to_be_visible()
+        page = watched.open("workers/old_name")
+        expect(page.get_by_role("main")).to_contain_text('give that one the alias "old_name"')
+        page.get_by_role("button", name="Forget").click()
+        forget = page.get_by_role("dialog").get_by_role("button", name="Forget")
+        expect(page.get_by_role("dialog")).to_contain_text("1 job of it has not ended: cancel it first")
+        expect(forget).to_be_disabled()
+        [job] = host.run(app.find_jobs())
+        host.run(app.cancel_job(job.id))
+        expect(forget).to_be_enabled()
+        forget.click()
+        expect(page.get_by_text("No workers yet")).to_be_visible()
+        assert host.run(app.workers()) == {}
+        context.close()
+    assert watched.wrong == []

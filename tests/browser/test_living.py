@@ -124,7 +124,7 @@ def test_lost_server_is_said_and_found_again(chromium: Browser) -> None:
 def test_empty_store_is_not_an_error(chromium: Browser) -> None:
     context = chromium.new_context()
     with served(nothing()) as host:
-        watched = Watched(context, host.site)
+        watched = Watched(context.new_page(), host.site)
         for place, told in {
             "workers": "No workers yet",
             "jobs": "No jobs yet",
@@ -141,7 +141,7 @@ def test_events_go_back_as_far_as_they_are_kept(chromium: Browser) -> None:
     app = nothing()
     with served(app) as host:
         host.run(many_events(app))
-        watched = Watched(context, host.site)
+        watched = Watched(context.new_page(), host.site)
         page = watched.open("events")
         expect(page.get_by_text("100 events, newest first")).to_be_visible()
         for shown in ("600", "1,100"):
@@ -162,7 +162,7 @@ def test_events_go_back_as_far_as_they_are_kept(chromium: Browser) -> None:
 def test_ten_thousand_workers_do_not_slow_the_page(chromium: Browser) -> None:
     context = chromium.new_context()
     with served(ten_thousand()) as host:
-        watched = Watched(context, host.site)
+        watched = Watched(context.new_page(), host.site)
         page = watched.open("workers")
         rows = page.get_by_role("region", name="Workers").get_by_role("row")
         expect(rows).to_have_count(101)

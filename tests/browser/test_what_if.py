@@ -32,7 +32,7 @@ def shop() -> WorkerOrchestrator:
 def test_other_bounds_are_tried_on_yesterday(chromium: Browser, axe: str) -> None:
     context = chromium.new_context(viewport={"width": 1360, "height": 900}, reduced_motion="reduce")
     with served(shop()) as host:
-        watched = Watched(context, host.site)
+        watched = Watched(context.new_page(), host.site)
         watched.expects(HTTPStatus.CONFLICT)
         page = watched.open("pools/images")
         panel = page.locator("section").filter(has_text="What would these bounds have done yesterday?")

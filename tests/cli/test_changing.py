@@ -1,4 +1,4 @@
-"""enable, disable, pause, resume, cancel, retry, discard: by name or id, and in bulk."""
+"""enable, disable, forget, pause, resume, cancel, retry, discard: by name or id, and in bulk."""
 
 import json
 
@@ -6,6 +6,8 @@ import pytest
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.control.actor import current_actor
+from shiftwork.core.docs import WORKER
+from shiftwork.core.model import Doc, WorkerConfig
 from shiftwork.handles.options import Options
 from shiftwork.serve.loading import load_app
 from tests.cli.terminal import Terminal, in_shop
@@ -51,6 +53,18 @@ def test_disable_and_enable(shop: Terminal) -> None:
     assert "worker fetch is enabled" in shop.ok("enable", "fetch")
     assert shop.json("disable", "fetch") == {"worker": "fetch", "enabled": False, "reason": "disabled by hand"}
     assert shop.json("enable", "fetch") == {"worker": "fetch", "enabled": True, "reason": None}
+
+
+def test_forget(shop: Terminal) -> None:
+    async def leave_behind(app: WorkerOrchestrator) -> None:
+        store = await app.control.store.open()
+        await store.put([Doc("worker", name, WORKER.encode(WorkerConfig(name=name))) for name in ("gone", "lost")])
+
+    in_shop(leave_behind)
+    assert "worker gone is forgotten; its ended jobs stay" in shop.ok("forget", "gone")
+    assert shop.json("forget", "lost") == {"worker": "lost"}
+    assert {"gone", "lost"}.isdisjoint(worker["name"] for worker in shop.json("workers")["workers"])
+    assert "there is no worker 'gone'" in shop.refused("forget", "gone")
 
 
 def test_pause_and_resume(shop: Terminal) -> None:

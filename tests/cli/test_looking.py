@@ -81,7 +81,7 @@ def test_status_says_what_is_wrong_and_what_to_type(shop: Terminal) -> None:
     assert "shiftwork resume images" in told
     assert "leader   none" in told
     assert "workers  6, disabled: fetch" in told
-    assert re.search(r"^images +0 +1 +0 +\d s +0  paused: migration$", told, re.MULTILINE)
+    assert re.search(r"^images +0 +1 +0 +0 +\d s +0  paused: migration$", told, re.MULTILINE)
 
 
 def test_status_in_json(shop: Terminal) -> None:
@@ -128,8 +128,10 @@ def test_workers_in_json(shop: Terminal) -> None:
 def test_pools(shop: Terminal) -> None:
     waiting()
     told = shop.ok("pools")
-    assert re.search(r"^default +async +0 +5 +0 +0 +0 +- +0 +0 +0 +1 +0 +no node serves it$", told, re.MULTILINE)
-    assert re.search(r"^images +thread +0 +1–4 +0 +0 +1 +\d s +0 +0 +0 +0 +0 +no node serves it$", told, re.MULTILINE)
+    assert re.search(r"^default +async +0 +5 +0 +0 +0 +0 +- +0 +0 +0 +1 +0 +no node serves it$", told, re.MULTILINE)
+    assert re.search(
+        r"^images +thread +0 +1–4 +0 +0 +1 +0 +\d s +0 +0 +0 +0 +0 +no node serves it$", told, re.MULTILINE
+    )
 
 
 def test_pools_in_json(shop: Terminal) -> None:
@@ -398,6 +400,11 @@ def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Pa
         json.loads(shop.run("doctor", "--json").stdout),
         shop.json("enqueue", "fetch"),
         shop.json("disable", "fetch"),
+        shop.json("schedule", "put", "s", "fetch", "--every", "5m"),
+        shop.json("schedules"),
+        shop.json("schedule", "preview", "--cron", "0 3 * * *"),
+        shop.json("schedule", "delete", "s"),
+        shop.json("reschedule", "fetch", "--every", "30"),
         shop.json("pause", "images"),
         shop.json("scale", "images", "--max", "3"),
         shop.json("cancel", job_id),
@@ -413,6 +420,7 @@ def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Pa
         *(shop.json("db", command) for command in ("status", "upgrade", "sql")),
         to_builtins(Rekeyed(key="", jobs=0, rewritten=0, unreadable=0, changing=0)) | {"cancelled": 0},
         {"steps": [{"number": 1, "name": "", "phase": "", "done": True}]},
+        {"forgotten": True},
     ]
     page = (checkout / "docs" / "cli.md").read_text().partition("What `--json` prints")[2]
     documented = set(re.findall(r"`([a-z0-9_]+)`", page)) - {"at", "_at", "_seconds"}

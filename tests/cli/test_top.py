@@ -125,8 +125,8 @@ def seen(*glances: Glance) -> GlanceHistory:
 
 
 def test_a_frame_shows_pools_nodes_instances_and_jobs() -> None:
-    shown = "\n".join(frame(seen(glance(queued=5, processing=2)), width=None))
-    assert re.search(r"^images +process +3 → 4 +2–4\* +2 +5 +12 s +- +- +█ +serving$", shown, re.MULTILINE)
+    shown = "\n".join(frame(seen(glance(queued=5, waiting=7, processing=2)), width=None))
+    assert re.search(r"^images +process +3 → 4 +2–4\* +2 +5 +7 +12 s +- +- +█ +serving$", shown, re.MULTILINE)
     assert re.search(r"^n/images#0 +images +4711 +busy +1/1 +88 % +34 MiB +0\.002 s +100 s +0 +0$", shown, re.MULTILINE)
     assert re.search(r"^n +3\.4 % +2 +120 MiB +4\.0 GiB +- +0\.000 s$", shown, re.MULTILINE)
     assert re.search(r"^j +resize +images +10\.0 s +0 +n/images#1 +-$", shown, re.MULTILINE)

@@ -7,12 +7,15 @@ from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import ATTEMPT, BEAT, EVENT, KINDS
 from shiftwork.core.edition import Edition
+from shiftwork.core.expired_lately import ExpiredLately
 from shiftwork.core.history import EndedTotals, Hour, Moment, Point
 from shiftwork.core.model import Attempt, Beat, Event, Lost, Plan, PoolConfig, PoolDoc, WorkerConfig
 from shiftwork.core.move import Arrival, Departure
 from shiftwork.core.schedule import Cursor
 from shiftwork.core.sealing import KeyInUse
 from shiftwork.core.stack_requests import StackReply, StackRequest, StackRequests
+from shiftwork.core.stored_schedules import ScheduleIndex
+from shiftwork.core.timing import Rescheduled, Timing
 from shiftwork.core.token import Token
 
 TEXT = "some text"
@@ -20,9 +23,12 @@ VALUES: dict[str, Any] = {
     "worker": WorkerConfig(name=TEXT),
     "gates": Gates(worker=TEXT, pool="p"),
     "schedule": Cursor(1.0, TEXT, "UTC"),
+    "rescheduled": Rescheduled(Timing(cron=TEXT), 1.0, TEXT),
+    "schedules": ScheduleIndex({"00": TEXT}),
     "breaker": BreakerState(open=True, failed_at=(1.0, 2.0), until=3.0),
     "pool_config": PoolConfig(name=TEXT),
     "pool": PoolDoc(paused=True, reason=TEXT),
+    "expired": ExpiredLately({30_000_000: 7}),
     "edition": Edition("token", 1.0, TEXT),
     "plan": Plan(nodes={TEXT: {"p": 1}}, lost={"n": Lost(1.0, "host")}),
     "history": Hour(7, [Moment(1.0, {TEXT: Point(1, 2, 3, 4)})], {"p": EndedTotals(1, 2, {"w0": 1})}),

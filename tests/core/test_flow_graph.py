@@ -50,6 +50,21 @@ def test_what_waits_for_a_job_stands_behind_all_that_the_job_has_added() -> None
     assert [one.id for one in graph.critical] == ["a", "b", "c", "index"]
 
 
+def test_what_runs_after_its_own_parent_stands_behind_it() -> None:
+    graph = draw(
+        [
+            job("end", "end", "a", at=(8, 9)),
+            job("a", "work", at=(0, 1)),
+            job("tidy", "tidy", "a", parent="a", at=(1, 5)),
+            job("tidied", "note", "tidy", parent="a", at=(5, 8)),
+            job("page", "page", parent="a", at=(1, 2)),
+        ]
+    )
+    wanted = [(0, "work"), (1, "page"), (1, "tidy"), (2, "note"), (3, "end")]
+    assert [(box.depth, box.worker) for box in graph.boxes] == wanted
+    assert [one.id for one in graph.critical] == ["a", "tidy", "tidied", "end"]
+
+
 def test_the_critical_path_goes_through_what_ended_last() -> None:
     jobs = [
         job("quick", "quick", at=(0, 1)),

@@ -203,6 +203,7 @@ WRONG = [
         "degraded",
         "more than 10 s",
     ),
+    (pool(expired=10), "jobs_expired", "p", "degraded", "10 jobs of pool p expired within 10 minutes"),
     (pool(dead=4), "dead_letters", "p", "degraded", "4 jobs of pool p in the dead-letter queue"),
     (HealthFacts(leader=False), "no_leader", "leader", "failing", "no node leads"),
     (

@@ -394,8 +394,9 @@ async def test_stopping_again_is_harmless_with_a_real_pulse_too(times: int) -> N
     await app.close()
 
 
-async def test_a_recovery_whose_answer_was_lost_is_finished_by_the_same_leader(
-    stage: Stage, clock: ManualClock
+@pytest.mark.parametrize("call", ["reap", "get"])
+async def test_a_recovery_that_a_fault_cuts_short_is_finished_by_the_same_leader(
+    stage: Stage, clock: ManualClock, call: str
 ) -> None:
     act = Act()
     victim, leader = stage.app(), stage.faulty_app()
@@ -406,9 +407,9 @@ async def test_a_recovery_whose_answer_was_lost_is_finished_by_the_same_leader(
     await settle()
     await stage.crash(victim)
     await leader.start()
-    stage.faults.fail("reap", kind="after", times=3)
+    stage.faults.fail(call, kind="after", times=3)
     await clock.advance(LEASE * 3)
-    assert stage.faults.failed["reap"] == 3
+    assert stage.faults.failed[call] == 3
     assert act.running == 1
     assert act.contexts[1].job_id == job.id
     job = await leader.get_job(job.id)

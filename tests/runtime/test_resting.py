@@ -55,3 +55,18 @@ async def test_a_leader_at_rest_follows_people_at_once(stage: Stage, clock: Manu
     await stage.app().scale_pool("p", 4, 6)
     await clock.advance(0.5)
     assert node_of(app).pools["p"].target == 4
+
+
+async def test_the_slots_of_a_node_that_leaves_are_not_kept_waiting_by_the_rest(
+    stage: Stage, clock: ManualClock
+) -> None:
+    stays, leaves = stage.app(), stage.app()
+    for app in (stays, leaves):
+        app.register_pool("p", min_workers=4, max_workers=4)
+        app.register_worker("act", Act(), execution_mode="triggered", pool="p")
+        await app.start()
+    await clock.advance(LONG_ENOUGH)
+    assert node_of(stays).pools["p"].target == 2
+    await leaves.stop()
+    await clock.advance(1.5)
+    assert node_of(stays).pools["p"].target == 4

@@ -365,6 +365,27 @@ async def test_rekey_rewrites_everything_and_retires_the_old_key(new_place: Call
     await after.close()
 
 
+async def test_the_payload_of_a_schedule_is_encrypted_and_rekeyed(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    old = shop(url, OLD)
+    call = shout(old).call(words=marked("payload"))
+    for name in ("a", "b"):
+        await old.put_schedule(name, call, interval_seconds=60)
+    await old.close()
+    plain = open_store(url)
+    await plain.open()
+    assert all(MARK.encode() not in doc.body for doc in await plain.docs())
+    await plain.close()
+    both = shop(url, (NEW, OLD))
+    assert (await both.control.encryption.rekey(quiet)).retired == ids(OLD)
+    await both.close()
+    new = shop(url, NEW)
+    assert [one.payload for one in await new.get_schedules()] == [{"words": marked("payload")}] * 2
+    job = await new.run_schedule("a")
+    assert job.payload == {"words": marked("payload")}
+    await new.close()
+
+
 async def test_rekey_leaves_alone_what_has_changed_in_the_meantime_and_comes_back_to_it() -> None:
     inner = MemoryStore()
     old, new = SealedStore(inner, key_ring([OLD])), SealedStore(inner, key_ring([NEW, OLD]))

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import MOVE_NAME
+from shiftwork.core.job_parts import Need
 from shiftwork.core.model import (
     Cancel,
     Discard,
@@ -380,15 +381,20 @@ async def test_jobs_that_come_too_late_are_told_of_and_carried_by_the_next_run(p
         await finish(destination, *(outcome(one, keep_until=NOW) for one in ran))
     assert await destination.prune(100, NOW) == 20
     await beat(destination, "node", now=await destination.server_time())
-    await add(source, *(job(f"late {n}", key="k") for n in range(8)), now=NOW - 5)
+    await add(source, *(job(f"late {n}", key="k") for n in range(7)), now=NOW - 5)
+    await add(
+        source, replace(job("late 7"), flow="f", needs=(Need("late 8"),)), replace(job("late 8"), flow="f"), now=NOW - 5
+    )
     left = await left_behind(source)
     assert left is not None
-    assert left.late == 8
+    assert left.late == 9
     moved = await move(source, destination)
-    assert (moved.late, moved.copied) == (True, 8)
-    assert sorted(await everything(destination)) == [f"late {n}" for n in range(8)]
+    assert (moved.late, moved.copied) == (True, 9)
+    carried = await everything(destination)
+    assert sorted(carried) == [f"late {n}" for n in range(9)]
+    assert carried["late 7"].unmet == (Need("late 8"),)
     assert (await move(source, destination)).copied == 0
-    assert len(await everything(destination)) == 8
+    assert len(await everything(destination)) == 9
 
 
 async def test_a_job_that_came_at_the_last_moment_is_carried_once(

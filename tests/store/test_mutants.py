@@ -146,6 +146,18 @@ def the_last_writer_wins(patch: Patch) -> None:
     patch.setattr(DocTable, "put", put)
 
 
+def any_version_is_erased(patch: Patch) -> None:
+    patch.setattr(DocTable, "erase", lambda self, doc: self._docs.pop((doc.kind, doc.name), None) is not None)
+
+
+def claims_remember_an_erased_doc(patch: Patch) -> None:
+    def erase(self: DocTable, doc: Doc) -> bool:
+        there = self._docs.get((doc.kind, doc.name))
+        return there is not None and there.version == doc.version and bool(self._docs.pop((doc.kind, doc.name)))
+
+    patch.setattr(DocTable, "erase", erase)
+
+
 def everybody_leads(patch: Patch) -> None:
     patch.setattr(Places, "hold", lambda *_, **__: True)
 
@@ -310,6 +322,8 @@ MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
     (pruning_leaves_the_numbers, "pruning_leaves_nothing"),
     (the_last_writer_wins, "docs_are_written_by_compare_and_set"),
     (the_last_writer_wins, "no_write_of_a_doc_is_lost"),
+    (any_version_is_erased, "docs_are_erased_by_compare_and_set"),
+    (claims_remember_an_erased_doc, "claims_forget_an_erased_doc"),
     (everybody_leads, "a_place_has_one_holder"),
     (what_is_restored_counts_as_added, "restored_jobs_are_counted_once_and_not_as_added"),
     (what_is_restored_is_kept_for_ever, "a_restored_job_takes_the_place_of_what_was_there"),
@@ -372,14 +386,19 @@ REPEATED_IN_LUA: list[tuple[str, str, str, str]] = [
     ("jobs", "local fits = free == position and", "local fits =", "keys_are_parked"),
     ("jobs", "group.running + free < job.limit", "free < job.limit", "keys_are_parked"),
     ("flows", "status == COMPLETED or (whatever and", "(", "a_failure_does_not_release"),
-    ("releasing", "waiters[at + 1] == '1'", "true", "a_failure_does_not_release"),
+    ("releasing", "tonumber(waiters[at + 1]) % 2 == 1", "true", "a_failure_does_not_release"),
     ("releasing", "if call('EXISTS', UNMET .. waiting) == 0 then", "if true then", "a_job_waits_for_all"),
     ("flows", "job.run_at = math.max(job.run_at, now)", "", "a_job_waits_for_all"),
     ("add_others", "need[2])", "true)", "ended_jobs_meet_needs"),
-    ("add_others", "tie_to(one.job.id, waiters[at], waiters[at + 1])", "", "what_waits_for_a_parent"),
-    ("amend", "or is_needed(job)", "", "a_job_that_another_waits_for"),
+    ("add_others", "tie_to(one.job.id, waiters[at], kind)", "", "what_waits_for_a_parent"),
+    ("add_others", "if kind == '0' or kind == '1' then", "if true then", "a_job_that_runs_after_its_own_parent"),
+    ("amend", "or is_needed(job)", "", "a_job_that_another_waits_for_is_not_discarded"),
     ("amend", "waits and WAITING or", "", "a_cancelled_waiting_job_waits_again"),
-    ("prune", "if job.flow and is_kept(job.flow) then", "if false then", "results_are_kept"),
+    ("prune", "if is_kept(job) then", "if false then", "results_are_kept_while_the_flow"),
+    ("prune", "is(job, NEEDED) and other().is_awaited(job.id)", "false", "a_job_that_another_waits_for_is_not_pruned"),
+    ("prune", "other().give_up_waiters(id)", "", "a_job_that_another_waits_for_is_not_pruned"),
+    ("prune", "or is_founded(flow)", "", "a_flow_is_kept"),
+    ("prune", "or has_any(flow, { CANCELLED }) and 'completed'", "", "results_are_kept_while_a_job"),
     ("signals", ">= tonumber(nth)", "> 0", "a_signal_that_comes_early"),
     ("finish_others", "and math.min(outcome.run_at, now) or", "and outcome.run_at or", "a_signal_that_comes_early"),
     ("keep_step", "or job.fence ~= fence", "", "a_stale_step"),
@@ -428,6 +447,10 @@ REPEATED_IN_FUNCTIONS: list[tuple[str, str, str]] = [
     ("ELSE greatest(j.run_at, at) END", "ELSE j.run_at END", "a_job_waits_for_all_that_it_needs"),
     ("WHEN job.unmet IS NOT NULL THEN 2 ", "", "a_cancelled_waiting_job_waits_again_when_it_is_requeued"),
     ("'{0, 1, 2, 3, 4, 6}'", "'{0, 1, 2, 3, 4}'", "results_are_kept_while_the_flow_needs_them"),
+    (" AND NOT n.alone", "", "a_job_that_runs_after_its_own_parent_waits_for_it_alone"),
+    ("OR job.needed AND EXISTS (", "OR false AND EXISTS (", "a_job_that_another_waits_for_is_not_pruned"),
+    ("OR u.cancelled AND job.status = 5", "", "results_are_kept_while_a_job_of_the_flow_may_be_retried"),
+    ("AND j.id = f.flow", "AND false", "a_flow_is_kept_while_the_job_that_added_it_may_run_again"),
     ("least(t.run_at, at)", "t.run_at", "a_signal_that_comes_early_is_not_missed"),
 ]
 """What a function of PostgreSQL says, what it says wrongly, and how the check that notices begins."""

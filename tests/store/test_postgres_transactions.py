@@ -1,6 +1,7 @@
 """Jobs that begin and end within transactions: they commit with the user's writes, or not at all."""
 
 import asyncio
+import runpy
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from typing import Any
@@ -21,6 +22,7 @@ from shiftwork import Breaker, Context, JobStatus, Retry, WorkerOrchestrator
 from shiftwork.core.run_histograms import waits
 from shiftwork.errors import ConfigurationError, JobStateError, LifecycleError
 from shiftwork.store.postgres.store import PostgresStore
+from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import NOW, claim_one, job, statuses
 from shiftwork.testing.expect import soon
 from tests.runtime.stage import worker_of
@@ -280,6 +282,14 @@ async def test_what_raises_is_rolled_back_and_tried_again(url: str, table: str) 
     await app.close()
 
 
+async def lose_lease(store: Store, job_id: str, app: WorkerOrchestrator) -> None:
+    """Let another instance take a running job."""
+    [record] = await store.get([job_id])
+    await store.leave([str(record and record.instance)], app.control.now())
+    while not await store.reap("another", 10, app.control.now()):  # it may have sent a beat in between
+        await store.leave([str(record and record.instance)], app.control.now())
+
+
 async def test_a_stale_run_writes_nothing(url: str, table: str) -> None:
     app = WorkerOrchestrator(url, namespace=uuid4().hex)
     store = await app.control.store.open()
@@ -290,10 +300,65 @@ async def test_a_stale_run_writes_nothing(url: str, table: str) -> None:
         try:
             async with ctx.transaction() as conn:
                 await conn.execute(f"UPDATE {table} SET n = n + 1")
-                [record] = await store.get([ctx.job_id])
-                await store.leave([str(record and record.instance)], app.control.now())
-                while not await store.reap("another", 10, app.control.now()):  # it may have sent a beat in between
-                    await store.leave([str(record and record.instance)], app.control.now())
+                await lose_lease(store, ctx.job_id, app)
+        except (JobStateError, asyncio.CancelledError) as error:  # it may learn first that it has lost its lease
+            refused.set_result(str(error) or "stale: cancelled")
+            raise
+
+    await app.start()
+    await count.enqueue()
+    assert "stale" in await soon(refused, "the refusal")
+    await app.stop()
+    assert count_of(url, table) == 0
+    await app.close()
+
+
+async def test_a_step_and_its_writes_are_kept_together_or_not_at_all(url: str, table: str) -> None:
+    app = WorkerOrchestrator(url, namespace=uuid4().hex)
+
+    async def raise_it(conn: psycopg.AsyncConnection[Any], by: int, *, fail: bool) -> int:
+        row = await (await conn.execute(f"UPDATE {table} SET n = n + {by} RETURNING n")).fetchone()
+        assert row
+        if fail:
+            message = "after the write"
+            raise RuntimeError(message)
+        return int(row[0])
+
+    kept: list[tuple[int, int]] = []
+
+    @app.task(retry=Retry(base_seconds=0.01, jitter=0.0))
+    async def count(ctx: Context) -> list[int]:
+        [record] = await store.get([ctx.job_id])
+        kept.append((len(record.steps) if record else -1, count_of(url, table)))
+        first = await ctx.step("first", ctx.in_transaction(raise_it), 1, fail=ctx.attempt == 1)
+        if ctx.attempt == 2:
+            message = "between two steps"
+            raise RuntimeError(message)
+        return [first, await ctx.step("second", ctx.in_transaction(raise_it), 10, fail=False)]
+
+    store = await app.control.store.open()
+    await app.start()
+    job = await count.enqueue()
+    assert await job.result(30) == [1, 11]
+    await app.stop()
+    assert kept == [(0, 0), (0, 0), (1, 1)]  # a rollback leaves neither, a commit leaves both
+    assert [step.name for step in (await job.refresh()).record.steps] == ["first", "second"]
+    await app.close()
+
+
+async def test_a_step_of_a_stale_run_writes_nothing(url: str, table: str) -> None:
+    app = WorkerOrchestrator(url, namespace=uuid4().hex)
+    store = await app.control.store.open()
+    refused: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    @app.task()
+    async def count(ctx: Context) -> None:
+        async def lose(conn: psycopg.AsyncConnection[Any]) -> None:
+            await conn.execute(f"UPDATE {table} SET n = n + 1")
+            await lose_lease(store, ctx.job_id, app)
+
+        try:
+            await ctx.step("lose", ctx.in_transaction(lose))
         except (JobStateError, asyncio.CancelledError) as error:  # it may learn first that it has lost its lease
             refused.set_result(str(error) or "stale: cancelled")
             raise
@@ -328,3 +393,13 @@ async def test_a_breaker_hears_of_an_end_in_a_transaction(url: str) -> None:
     await app.stop()  # by then all ends are known
     assert heard == ["breaker.opened", "breaker.closed"]
     await app.close()
+
+
+def test_the_example_adds_a_job_with_its_order_or_not_at_all(
+    url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["transaction", url])
+    runpy.run_module("examples.transaction", run_name="__main__")
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:2] == ["billed the lamp", "the chair is sold out: no order, no job"]
+    assert printed[2].count("of bill: completed>") == 1

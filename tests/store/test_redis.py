@@ -10,7 +10,9 @@ import pytest
 
 from shiftwork.core.job_parts import Need, Signal, Step
 from shiftwork.core.model import SECONDS_A_DAY, Cancel, Discard, JobFilter, JobRecord, JobStatus, Requeue
+from shiftwork.core.releasing import POSTPONED
 from shiftwork.errors import LifecycleError, StoreUnavailableError, UnknownStoreError
+from shiftwork.handles.ids import new_id
 from shiftwork.store.protocol import Store, add_blocking
 from shiftwork.store.redis import add_batcher, jobs, scripts
 from shiftwork.store.redis.jobs import STATE
@@ -180,7 +182,8 @@ async def test_a_flow_that_is_pruned_leaves_no_key(store: Store, valkey_server: 
                 await store.keep_step(one.id, one.fence, Step(1, "step", b"r", NOW, NOW))
                 await store.send(one.id, Signal("go", b"", NOW), NOW)
             await finish(store, *(succeeded(one, keep_until=NOW, result=b"r") for one in claimed))
-        assert await store.prune(1_000, NOW + SECONDS_A_DAY) == many + 3
+        assert await store.prune(1_000, NOW + SECONDS_A_DAY) == many + 3  # the cancelled job goes first
+        assert await store.prune(1_000, NOW + SECONDS_A_DAY + POSTPONED) == many + 2
 
     await run("one", many=1)
     before = keys()
@@ -453,6 +456,40 @@ async def test_opening_twice_at_once_is_opening_once(valkey_url: str, place: str
     await store.close()
 
 
+# ── shelves ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def made_by(process: str, count: int) -> str:
+    """An id as `shiftwork.handles.ids` makes them; 4096 of one process in a row are on one shelf."""
+    return f"01a1e39cf7fc{count:06x}{process * 14}"
+
+
+async def test_no_hash_becomes_large(store: Store, valkey_server: Server, place: str) -> None:
+    """A large one would be slow for as long as the server moves its fields, one by one, to a larger table."""
+    await store.add([job(new_id(1_800_000_000.0)) for _ in range(5_000)], NOW)
+    keys = valkey_server.ask("KEYS", key_of(place, "*"))
+    hashes = [key for key in keys if valkey_server.ask("TYPE", key) == b"hash"]
+    assert max(valkey_server.ask("HLEN", key) for key in hashes) <= 4_096
+    assert len(keys) < 30, "nor is a job a key of its own"
+    await store.close()
+
+
+async def test_a_call_gets_along_with_jobs_of_several_shelves(store: Store, valkey_server: Server, place: str) -> None:
+    ids = [id for n in range(40) for id in (made_by("a", n * 1_000), made_by("b", n * 5_000), f"own {n:02}")]
+    await add(store, *(job(id, run_at=NOW - 500 + n, payload=id.encode()) for n, id in enumerate(ids)))
+    assert [added.created for added in await store.add([job(id) for id in ids], NOW)] == [False] * len(ids)
+    claimed = await claim(store, len(ids))
+    assert [(one.id, one.payload) for one in claimed] == [(id, id.encode()) for id in ids]
+    told = [succeeded(one, result=one.id.encode(), keep_until=NOW) for one in claimed]
+    assert (await store.finish(told, NOW)).accepted == [True] * len(ids)
+    assert await store.results(ids[::-1]) == [id.encode() for id in ids[::-1]]
+    assert {record and record.result for record in await store.get(ids)} == {id.encode() for id in ids}
+    assert await store.prune(1_000, NOW) == len(ids)
+    assert await store.get(ids) == [None] * len(ids)
+    assert not valkey_server.ask("KEYS", key_of(place, "*01a1e39*"))
+    await store.close()
+
+
 # ── the short way of plain jobs ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -469,6 +506,7 @@ async def a_day(url: str, place: str) -> None:
         await store.add([job(f"alone {n}", head_start=ahead, options=b"o" if n else None)], NOW + 5)
         await store.add([job(f"alone {n}")], NOW + 6)
     await store.add([job("of another worker", "v", pool="r")], NOW + 7)
+    await store.add([job(f"01{0:030}")], NOW + 8)  # on a shelf of its own
     for n, (instance, pool, many) in enumerate([("i", "p", 3), ("i2", "q", 2), ("i", "p", 20), ("i", "q", 20)]):
         claimed = await claim(store, many, instance=instance, pool=pool, now=NOW + 10 + n)
         ended = [
@@ -502,9 +540,10 @@ def everything(server: Server, place: str) -> dict[bytes, Any]:
                 kept[name] = server.ask("ZRANGE", key, "0", "-1", "WITHSCORES")
             case b"set":
                 kept[name] = sorted(server.ask("SMEMBERS", key))
-    for id, state in kept[b"state"].items():
-        status, flags, reports, attempt, crashes, _, *times = STATE.unpack_from(state)
-        kept[b"state"][id] = (status, flags, reports, attempt, crashes, repr(times), state[STATE.size :])
+    for states in [value for name, value in kept.items() if name.startswith(b"state")]:
+        for id, state in states.items():
+            status, flags, reports, attempt, crashes, _, *times = STATE.unpack_from(state)
+            states[id] = (status, flags, reports, attempt, crashes, repr(times), state[STATE.size :])
     return kept
 
 

@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
 from shiftwork import (
-    Breaker, Context, Flow, GiveUp, Job, JobPriority, JobStatus, PoolConfig, Retry, RetryAfter, Snooze, WorkerConfig,
-    WorkerOrchestrator,
+    Breaker, Call, Context, Event, Flow, GiveUp, Job, JobPriority, JobStatus, PoolConfig, Retry, RetryAfter, Snooze,
+    WorkerConfig, WorkerOrchestrator,
 )
 
 app = WorkerOrchestrator("memory://")
@@ -81,7 +81,44 @@ SNIPPETS: Final = {
             await ctx.step("wrong", len, 3)  # E: call-overload
             await ctx.sleep(days=3)
             await ctx.sleep(weeks=3)  # E: call-arg
+            assert_type(ctx.blocking.wait_for("approval", timeout_seconds="3d"), Any)
+            await app.send("id", "approval", {"by": "ann"})
+            await app.send("id")  # E: call-arg
     """,
+    "what a flow is made of": """
+        @app.task
+        async def bind(title: str, pages: list[str]) -> int:
+            return len(pages)
+
+        def pages(count: int) -> list[Call[str]]:
+            return [resize.call(path=str(n)) for n in range(count)]
+
+        async def main(job: Job[str]) -> None:
+            outputs = [page.output for page in pages(3)]
+            flow = await app.enqueue_flow(bind.call("Emma", outputs))
+            assert_type(flow, Flow[int])
+            assert_type(flow.id, str)
+            assert_type(flow.jobs[0], Job[Any])
+            assert_type((await flow.status()).counts, dict[str, int])
+            assert_type(await flow.cancel(), int)
+            assert_type(flow.blocking.retry(), int)
+            assert_type(await app.get_flow("x"), Flow[Any])
+            several = await app.enqueue_flow(*pages(2), bind.call("Emma", outputs))
+            assert_type(await several.result(), tuple[Any, ...])
+            assert_type(bind.call("", []).after(*pages(2), whatever=True), Call[int])
+            assert_type(bind.with_options(tags=["a"]).call("", []).after(fetch.call("u")).output, int)
+            bind.call("Emma", [fetch.call("u").output])  # E: list-item
+            bind.call("Emma", pages(3))  # E: arg-type
+            bind.call("Emma", outputs[0])  # E: arg-type
+            fetch.call(url=nothing.call().output)  # E: arg-type
+            bind.call("", []).after(job)  # E: arg-type
+            bind.call("", []).after(resize)  # E: arg-type
+            bind.call("", []).after(pages(2))  # E: arg-type
+            bind.call("", []).after(fetch.call("u"), whatever="yes")  # E: arg-type
+            await app.enqueue_flow(bind)  # E: call-overload
+            await app.enqueue_flow(pages(2))  # E: call-overload
+            text: str = await flow.result()  # E: assignment
+        """,
     "right arguments": """
         async def main() -> None:
             await resize.enqueue(path="a.png", width=320)
@@ -269,8 +306,6 @@ SNIPPETS: Final = {
             app.trigger_worker("resize")  # E: unused-coroutine
         """,
     "hooks": """
-        from shiftwork.core.model import Event
-
         @app.on("worker.disabled")
         def plain(event: Event) -> None: ...
 

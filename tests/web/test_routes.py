@@ -12,7 +12,8 @@ import pytest
 from httpx2 import AsyncClient
 
 from shiftwork import JobStatus, ShiftworkError, WorkerOrchestrator, errors
-from shiftwork.core.model import Event, JobPriority, JobRecord
+from shiftwork.core.docs import WORKER
+from shiftwork.core.model import Doc, Event, JobPriority, JobRecord, WorkerConfig
 from shiftwork.handles.options import Options
 from shiftwork.views.instants import iso
 from shiftwork.web.problems import problem
@@ -197,6 +198,19 @@ async def test_dead_letters_are_summed_up_by_what_went_wrong(open_web: Web) -> N
     (group,) = dead["groups"]
     assert (dead["total"], group["worker"], group["count"]) == (2, "resize", 2)
     assert set(group["sample_ids"]) == {job.id for job in jobs}
+
+
+async def test_a_worker_that_is_gone_is_forgotten(web: Web) -> None:
+    store = await web.app.control.store.open()
+    await store.put([Doc("worker", "gone", WORKER.encode(WorkerConfig(name="gone")))])
+    refused = await web.post("workers/fetch/forget")
+    assert (refused.status_code, refused.json()["detail"]) == (
+        409,
+        "this app registers worker fetch; remove it from the code first",
+    )
+    forgotten = await web.post("workers/gone/forget")
+    assert (forgotten.status_code, forgotten.json()) == (200, {"worker": "gone"})
+    assert (await web.post("workers/gone/forget")).status_code == 404
 
 
 async def test_events_are_found_by_name_subject_and_number(web: Web) -> None:

@@ -11,6 +11,7 @@ import { JobsPage } from "./pages/jobs";
 import { NodesPage } from "./pages/nodes";
 import { OverviewPage } from "./pages/overview";
 import { PoolPage, PoolsPage } from "./pages/pools";
+import { SchedulePage, SchedulesPage } from "./pages/schedules";
 import { SignInPage } from "./pages/signin";
 import { WorkerPage, WorkersPage } from "./pages/workers";
 import { Empty, Failure, Loading } from "./parts/basics";
@@ -70,6 +71,8 @@ function Page() {
       return name ? <PoolPage key={name} name={name} /> : <PoolsPage />;
     case "workers":
       return name ? <WorkerPage key={name} name={name} /> : <WorkersPage />;
+    case "schedules":
+      return name ? <SchedulePage key={name} name={name} /> : <SchedulesPage />;
     case "jobs":
       return name ? <JobPage key={name} id={name} /> : <JobsPage />;
     case "flows":

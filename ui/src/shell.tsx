@@ -22,6 +22,7 @@ export const PAGES: [string, string, string, string][] = [
     "w",
     "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 2v4M12 18v4M2 12h4M18 12h4M5 5l2.5 2.5M16.5 16.5 19 19M5 19l2.5-2.5M16.5 7.5 19 5",
   ],
+  ["schedules", "Schedules", "s", "M4 5h16v15H4zM4 10h16M8 3v4M16 3v4M8 14h3"],
   ["jobs", "Jobs", "j", "M5 4h14v4H5zM5 10h14v4H5zM5 16h14v4H5z"],
   ["flows", "Flows", "f", "M4 4h6v5H4zM14 15h6v5h-6zM4 15h6v5H4zM7 9v6M10 17.5h4"],
   ["dead", "Dead letters", "d", "M3 6h18v12H3zM3 7l9 6 9-6"],

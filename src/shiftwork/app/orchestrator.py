@@ -61,6 +61,7 @@ from shiftwork.store.urls import store_of
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.overview import NodeView
 from shiftwork.views.pool_entries import scaling_entry
+from shiftwork.views.schedules import SchedulePreview, ScheduleView
 from shiftwork.views.stack import JobStack
 
 if TYPE_CHECKING:
@@ -545,7 +546,10 @@ class WorkerOrchestrator:
         runs = [(run.job.worker, run.started_at) for engine in self._engines() for run in engine.runs.values()]
         known = () if self._node is None else self._node.reporter.retrying
         retrying = {name for name in self._registered.workers if name in known}
-        return status_of(self._state, self._registered, runs=runs, retrying=retrying, now=self._clock.now())
+        changes = {} if self._node is None else self._node.rescheduled
+        return status_of(
+            self._state, self._registered, runs=runs, retrying=retrying, changes=changes, now=self._clock.now()
+        )
 
     def _strays(self) -> Mapping[str, int]:
         return self._node.strays() if self._node is not None else {}
@@ -661,6 +665,84 @@ class WorkerOrchestrator:
         """Disable a worker everywhere: it does not start, and its queued jobs wait. Running jobs continue."""
         await self.control.workers.disable(name, reason)
 
+    async def forget_worker(self, name: str) -> None:
+        """Delete the definition, state and schedule of a worker that is gone for good. Its ended jobs stay.
+
+        Raises `JobStateError`, with what to do first, while a live node has the worker or a job of it is live.
+        """
+        await self.control.workers.forget(name)
+
+    async def reschedule_worker(
+        self,
+        name: str,
+        *,
+        cron: str | None = None,
+        interval_seconds: Duration | None = None,
+        timezone: str | None = None,
+        reset: bool = False,
+    ) -> WorkerConfig:
+        """Give a worker another schedule, for all nodes together, and return the worker with it.
+
+        It wins over the one in the code until it is changed again. `reset` restores the one in the code. Without
+        `timezone`, a cron expression is in the time zone that the worker was registered with.
+        """
+        return await self.control.workers.reschedule(
+            name, cron=cron, interval_seconds=interval_seconds, timezone=timezone, reset=reset
+        )
+
+    async def put_schedule(
+        self,
+        name: str,
+        call: Call[Any],
+        *,
+        cron: str | None = None,
+        interval_seconds: Duration | None = None,
+        timezone: str | None = None,
+        catch_up: Literal["latest", "none", "all"] = "latest",
+        overlap: Literal["skip", "allow"] = "skip",
+    ) -> ScheduleView:
+        """Add the job of `call` at every fire time, or change the schedule of this name. It is kept in the store.
+
+        `cron` is in `timezone` (UTC); `interval_seconds` counts from fire time to fire time. `catch_up` decides about
+        fire times that were missed, `overlap` about a fire time at which the previous job of the schedule has not
+        ended. A schedule that is put again with the same times goes on where it was.
+        """
+        return await self.control.schedules.put(
+            name,
+            call,
+            cron=cron,
+            interval_seconds=interval_seconds,
+            timezone=timezone,
+            catch_up=catch_up,
+            overlap=overlap,
+        )
+
+    async def get_schedules(self, *, worker: str | None = None) -> list[ScheduleView]:
+        """Return every stored schedule, or those of one worker, by name, each with its next ten fire times."""
+        return await self.control.schedules.all(worker=worker)
+
+    async def pause_schedule(self, name: str) -> ScheduleView:
+        """Fire a schedule no more, until it is resumed. Jobs that it has added continue."""
+        return await self.control.schedules.pause(name)
+
+    async def resume_schedule(self, name: str) -> ScheduleView:
+        """Fire a paused schedule again. Its `catch_up` decides about the fire times that it has missed."""
+        return await self.control.schedules.resume(name)
+
+    async def delete_schedule(self, name: str) -> None:
+        """Delete a schedule. Jobs that it has added continue."""
+        await self.control.schedules.delete(name)
+
+    async def run_schedule(self, name: str) -> Job[Any]:
+        """Add a job of a schedule now, ahead of others, also while it is paused. Its fire times stay as they are."""
+        return await self.control.schedules.run(name)
+
+    def preview_schedule(
+        self, *, cron: str | None = None, interval_seconds: Duration | None = None, timezone: str | None = None
+    ) -> SchedulePreview:
+        """Return what a schedule means, in words and as the next ten fire times, without storing it."""
+        return self.control.schedules.preview(cron=cron, interval_seconds=interval_seconds, timezone=timezone)
+
     async def pools(self) -> dict[str, PoolConfig]:
         """Return every pool that this process or another one registered in this store."""
         return await self.control.pools.all()
@@ -758,6 +840,14 @@ class BlockingOrchestrator(BlockingCalls):
     workers = blocking(WorkerOrchestrator.workers)
     enable_worker = blocking(WorkerOrchestrator.enable_worker)
     disable_worker = blocking(WorkerOrchestrator.disable_worker)
+    forget_worker = blocking(WorkerOrchestrator.forget_worker)
+    reschedule_worker = blocking(WorkerOrchestrator.reschedule_worker)
+    put_schedule = blocking(WorkerOrchestrator.put_schedule)
+    get_schedules = blocking(WorkerOrchestrator.get_schedules)
+    pause_schedule = blocking(WorkerOrchestrator.pause_schedule)
+    resume_schedule = blocking(WorkerOrchestrator.resume_schedule)
+    delete_schedule = blocking(WorkerOrchestrator.delete_schedule)
+    run_schedule = blocking(WorkerOrchestrator.run_schedule)
     pools = blocking(WorkerOrchestrator.pools)
     pause_pool = blocking(WorkerOrchestrator.pause_pool)
     resume_pool = blocking(WorkerOrchestrator.resume_pool)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import asdict, replace
 
 from shiftwork.control.registry import DEFAULT_POOL, LocalRegistry
-from shiftwork.core.graph import compile_gates
+from shiftwork.core.graph import alias_config, compile_gates
 from shiftwork.core.model import PoolConfig
 from shiftwork.core.options import pool_config, worker_config
 from shiftwork.core.retry_options import rule_in
@@ -58,23 +58,33 @@ class Registrations:
     ) -> Worker[Any, Any]:
         """Register a worker. Raises `ConfigurationError` if it cannot work."""
         node = self._serving(f"worker {name}")
-        if name in self._registry.workers:
-            message = f"there is a worker {name!r} already; give one of the two another name"
-            raise DuplicateNameError(message)
+        self._check_free(name, f"there is a worker {name!r} already")
         config = worker_config(name, given, defaults=defaults)
+        for alias in config.aliases:
+            self._check_free(alias, f"worker {name!r} has the alias {alias!r}, which is a worker's name already")
         function = function.function if isinstance(function, Worker) else function
         signature = Signature(name, function, config.execution_mode, max_bytes=self._max_payload_bytes)
         if config.concurrency_key is not None:
             signature.check_key(config.concurrency_key)
-        worker: Worker[Any, Any] = Worker(
-            config, function, signature=signature, submitter=self._submitter, retry_rule=rule_in(given)
-        )
-        self._registry.workers[name] = worker
+        added: dict[str, Worker[Any, Any]] = {
+            known.name: Worker(
+                known, function, signature=signature, submitter=self._submitter, retry_rule=rule_in(given)
+            )
+            for known in (config, *(alias_config(config, alias) for alias in config.aliases))
+        }
+        self._registry.workers.update(added)
         if "timeout_seconds" in given:
-            self._own_timeout.add(name)
+            self._own_timeout |= added.keys()
         if node is not None:
-            self._adopt(node, f"worker {name}", config.pool, lambda: self._registry.workers.pop(name))
-        return worker
+            self._adopt(node, f"worker {name}", config.pool, lambda: [self._registry.workers.pop(one) for one in added])
+        return added[name]
+
+    def _check_free(self, name: str, problem: str) -> None:
+        if name in self._registry.workers:
+            owner = next((one for one, worker in self._registry.workers.items() if name in worker.config.aliases), None)
+            where = f", as an alias of {owner!r}" if owner else ""
+            message = f"{problem}{where}; give one of the two another name"
+            raise DuplicateNameError(message)
 
     def add_pool(self, given: str | PoolConfig, options: Mapping[str, Any]) -> PoolConfig:
         """Register a pool. Raises `ConfigurationError` if it cannot work."""

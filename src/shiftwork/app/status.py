@@ -1,19 +1,28 @@
 """What `get_status` returns: what this process knows, without asking the store."""
 
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.model import WorkerConfig, WorkerState
-from shiftwork.core.schedule import upcoming
+from shiftwork.core.schedule import describe, upcoming
+from shiftwork.core.timing import Rescheduled, rescheduled
 from shiftwork.views.snapshot import next_due
 
 
 def status_of(
-    state: str, registry: LocalRegistry, *, runs: Iterable[tuple[str, float]], retrying: Container[str], now: float
+    state: str,
+    registry: LocalRegistry,
+    *,
+    runs: Iterable[tuple[str, float]],
+    retrying: Container[str],
+    changes: Mapping[str, Rescheduled],
+    now: float,
 ) -> dict[str, Any]:
-    """Return the status. `runs`: the worker and the start of every run here; `retrying`: workers with failed jobs."""
+    """Return the status. `runs`: the worker and the start of every run here; `retrying`: workers with failed jobs;
+    `changes`: the schedules that people changed.
+    """
     started = [*runs]
     for name, at in started:
         known = registry.states.setdefault(name, WorkerState(worker=name))
@@ -25,7 +34,8 @@ def status_of(
         "running": running.total(),
         "worker_states": {
             name: {"running": running[name] > 0, "retrying": name in retrying}
-            | _worker_status(worker.config, registry.states.get(name), now)
+            | _worker_status(rescheduled(worker.config, changes.get(name)), registry.states.get(name), now)
+            | {"rescheduled": name in changes and changes[name].timing is not None}
             for name, worker in registry.workers.items()
         },
     }
@@ -41,6 +51,7 @@ def _worker_status(config: WorkerConfig, known: WorkerState | None, now: float) 
         "last_success": state.last_success,
         "last_error": state.last_error,
         "last_error_at": state.last_error_at,
+        "schedule": describe(config),
         "next_due": _next_due(config, state, now),
     }
 

@@ -1,14 +1,15 @@
 """`shiftwork enqueue`."""
 
-from typing import Any, cast
+from typing import Any
 
 import click
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.job_options import options_of, with_job_options
 from shiftwork.cli.output import json_option, say, show_json
 from shiftwork.cli.parameters import arguments_of, json_object, seconds
 from shiftwork.control.control import Control
-from shiftwork.core.model import JobPriority, JobStatus
+from shiftwork.core.model import JobStatus
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import JobOptions, Options, changed
 from shiftwork.views.shapes.jobs import job_shape
@@ -18,16 +19,9 @@ from shiftwork.views.shapes.jobs import job_shape
 @click.argument("worker")
 @click.argument("arguments", metavar="[NAME=VALUE]...", nargs=-1)
 @click.option("--payload", type=json_object, metavar="JSON", help="All arguments as one JSON object; - reads stdin.")
-@click.option("--priority", type=click.Choice([one.name.lower() for one in JobPriority]))
 @click.option("--delay", type=seconds, metavar="TIME", help="Run it after this time: 90, 5m, 2h.")
-@click.option(
-    "--unique-key", metavar="KEY", help="If a live job of the worker has this key, add nothing and show that job."
-)
 @click.option("--id", "job_id", metavar="ID", help="Your own id, which makes the command safe to repeat.")
-@click.option("--max-retries", type=click.IntRange(0), metavar="N", help="Retries, instead of the worker's.")
-@click.option("--timeout", type=seconds, metavar="TIME", help="How long a run may take, instead of the worker's.")
-@click.option("--expires", type=seconds, metavar="TIME", help="Cancel it if it has not started by then: 5m.")
-@click.option("--tag", "tags", metavar="TAG", multiple=True, help="To find it by. May be repeated.")
+@with_job_options
 @with_source
 @json_option
 def enqueue(
@@ -36,10 +30,8 @@ def enqueue(
     payload: dict[str, Any] | None,
     source: Source,
     *,
-    priority: str | None,
     delay: float | None,
-    timeout: float | None,
-    expires: float | None,
+    job_id: str | None,
     as_json: bool,
     **written: Any,
 ) -> None:
@@ -50,13 +42,8 @@ def enqueue(
     are checked by the types of the worker's function; otherwise by the schema that a running process has published, and
     again when the job runs.
     """
-    chosen = JobOptions(
-        priority=JobPriority[priority.upper()] if priority else None,
-        delay_seconds=delay,
-        timeout_seconds=timeout,
-        expires_seconds=expires,
-    )
-    options = changed(Options(), worker, chosen | cast("JobOptions", written))
+    chosen = options_of(**written) | JobOptions(delay_seconds=delay, job_id=job_id)
+    options = changed(Options(), worker, chosen)
     given = arguments_of(arguments, payload)
 
     async def add(control: Control) -> tuple[Job[Any], bool]:

@@ -25,21 +25,28 @@ from shiftwork.cli.record import record
 from shiftwork.cli.rekey import key, rekey
 from shiftwork.cli.run import run
 from shiftwork.cli.scale import scale
+from shiftwork.cli.schedules import reschedule, schedule, schedules
 from shiftwork.cli.stack import stack
 from shiftwork.cli.status import status
 from shiftwork.cli.token import token
 from shiftwork.cli.top import top
 from shiftwork.cli.trigger import trigger
 from shiftwork.cli.web import web
-from shiftwork.cli.workers import disable, enable, workers
+from shiftwork.cli.workers import disable, enable, forget, workers
 from shiftwork.errors import ShiftworkError, StoreError, UnknownStoreError, nearest
 from shiftwork.serve.exit import end_in_time
 
 _SECTIONS: Final = {
     "Run": (run, web, enqueue, trigger),
-    "Look": (status, top, workers, pools, nodes, jobs, job, explain, stack, flows, flow, dead, events, doctor, probe),
+    "Look": (
+        *(status, top, workers, schedules, pools, nodes, jobs, job, explain, stack, flows, flow),
+        *(dead, events, doctor, probe),
+    ),
     "Plan": (record, plan),
-    "Change": (enable, disable, pause, resume, scale, drain, cancel, retry, discard, send, token, move, db, key, rekey),
+    "Change": (
+        *(enable, disable, forget, reschedule, schedule, pause, resume, scale, drain, cancel, retry, discard, send),
+        *(token, move, db, key, rekey),
+    ),
 }
 _PIPE_CLOSED: Final = 141
 _INTERRUPTED: Final = 130

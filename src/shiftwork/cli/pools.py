@@ -11,8 +11,8 @@ from shiftwork.views.shapes.pools import pool_shape
 
 _MARKS = {"registration": "", "hand": "*", "clock": "@"}
 _TITLES = (
-    *("POOL", "KIND", "SLOTS", "BOUNDS", "INSTANCES", "BUSY", "QUEUED", "OLDEST WAIT", "SCHEDULED", "RETRYING"),
-    *("DEAD", "COMPLETED", "FAILED", "STATE"),
+    *("POOL", "KIND", "SLOTS", "BOUNDS", "INSTANCES", "BUSY", "QUEUED", "WAITING", "OLDEST WAIT", "SCHEDULED"),
+    *("RETRYING", "DEAD", "COMPLETED", "FAILED", "STATE"),
 )
 
 
@@ -71,6 +71,7 @@ def _row(pool: PoolView) -> list[Cell]:
         pool.instances,
         stats.processing,
         stats.queued,
+        stats.waiting,
         None if pool.oldest_wait_seconds is None else span(pool.oldest_wait_seconds),
         stats.scheduled,
         stats.retrying,

@@ -44,7 +44,8 @@ def _show(seen: Overview) -> None:
     if seen.pools:
         say()
         show_table(
-            ("POOL", "SLOTS", "QUEUED", "RUNNING", "OLDEST WAIT", "DEAD", "STATE"), [_pool(p) for p in seen.pools]
+            ("POOL", "SLOTS", "QUEUED", "WAITING", "RUNNING", "OLDEST WAIT", "DEAD", "STATE"),
+            [_pool(p) for p in seen.pools],
         )
 
 
@@ -83,4 +84,5 @@ def _workers(seen: Overview) -> str:
 def _pool(pool: PoolView) -> list[Cell]:
     waited = None if pool.oldest_wait_seconds is None else span(pool.oldest_wait_seconds)
     stats = pool.stats
-    return [pool.name, pool.workers, stats.queued, stats.processing, waited, stats.dead, pool_state(pool)]
+    busy = stats.queued, stats.waiting, stats.processing
+    return [pool.name, pool.workers, *busy, waited, stats.dead, pool_state(pool)]

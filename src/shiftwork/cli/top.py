@@ -34,7 +34,8 @@ REMEMBERED: Final = 24
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
 _ASCII: Final = "_.-=+*%#"
 _POOLS: Final = (
-    *("POOL", "KIND", "SLOTS", "BOUNDS", "BUSY", "QUEUED", "OLDEST WAIT", "DONE/S", "FAILED/S", "QUEUE", "STATE"),
+    *("POOL", "KIND", "SLOTS", "BOUNDS", "BUSY", "QUEUED", "WAITING", "OLDEST WAIT", "DONE/S", "FAILED/S"),
+    *("QUEUE", "STATE"),
 )
 _NODES: Final = ("NODE", "CPU", "CORES", "MEMORY", "OF", "LOOP LAG", "STORE")
 _INSTANCES: Final = ("INSTANCE", "POOL", "PID", "STATUS", "JOBS", "CPU", "MEMORY", "LAG", "AGE", "COMPLETED", "FAILED")
@@ -195,6 +196,7 @@ def _pool(pool: PoolView, history: GlanceHistory, blocks: str) -> list[Cell]:
         bounds_of(pool),
         pool.stats.processing,
         pool.stats.queued,
+        pool.stats.waiting,
         None if pool.oldest_wait_seconds is None else span(pool.oldest_wait_seconds),
         _rate(history.done.get(pool.name)),
         _rate(history.failed.get(pool.name)),

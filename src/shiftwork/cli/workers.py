@@ -1,4 +1,4 @@
-"""`shiftwork workers`, `enable`, `disable`."""
+"""`shiftwork workers`, `enable`, `disable`, `forget`."""
 
 import click
 
@@ -19,7 +19,10 @@ _TITLES = (
 @with_source
 @json_option
 def workers(source: Source, *, as_json: bool) -> None:
-    """List every worker: schedule, whether it is enabled, last run, last error, next due."""
+    """List every worker: schedule, whether it is enabled, last run, last error, next due.
+
+    A schedule with a * was set by hand: shiftwork reschedule WORKER --reset restores the one in the code.
+    """
     seen = source.ask(lambda control: control.system.overview())
     if as_json:
         show_json({"workers": [worker_shape(worker) for worker in seen.workers]})
@@ -56,19 +59,35 @@ def disable(worker: str, reason: str, source: Source, *, as_json: bool) -> None:
         say(f"worker {worker} is disabled: {reason}; running jobs continue, queued ones wait")
 
 
+@click.command()
+@click.argument("worker")
+@with_source
+@json_option
+def forget(worker: str, source: Source, *, as_json: bool) -> None:
+    """Delete what is kept about a worker that is gone for good: its definition, state and schedule.
+
+    No live node may have it, and no job of it may be live. Its ended jobs stay.
+    """
+    source.ask(lambda control: control.workers.forget(worker))
+    if as_json:
+        show_json({"worker": worker})
+    else:
+        say(f"worker {worker} is forgotten; its ended jobs stay until they are pruned or discarded")
+
+
 def _row(worker: WorkerView, now: float) -> list[Cell]:
     config, state = worker.config, worker.state
     return [
         config.name,
         config.execution_mode,
-        worker.schedule.removesuffix(", counted from the end of the last run"),
+        worker.schedule.removesuffix(", counted from the end of the last run") + ("*" if worker.rescheduled else ""),
         "yes" if state.enabled else "NO",
         worker.stats.processing,
         worker.stats.retrying,
         state.failures,
         ago(state.last_started, now),
         _due(worker, now),
-        _wrong(state, now),
+        _wrong(state, now) if worker.known else "no running node has it",
     ]
 
 

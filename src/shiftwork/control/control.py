@@ -3,7 +3,8 @@
     control.jobs       single jobs: enqueue, get, find, explain, stack, cancel, retry, discard
     control.flows      jobs that need each other: enqueue, status, newest, cancel, retry
     control.bulk       many jobs at once: change, count, and the dead ones
-    control.workers    all, enable, disable, trigger, payload_schema
+    control.workers    all, enable, disable, forget, reschedule, trigger, payload_schema
+    control.schedules  put, all, get, preview, pause, resume, delete, run
     control.pools      all, pause, resume, scale, instances, dashboard
     control.nodes      all, drain, undrain
     control.tokens     create, all, revoke
@@ -35,6 +36,7 @@ from shiftwork.control.nodes import Nodes
 from shiftwork.control.pools import Pools
 from shiftwork.control.portal import Portal
 from shiftwork.control.registry import LocalRegistry
+from shiftwork.control.schedules import ScheduleBook
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission
 from shiftwork.control.system import StoreFault, Strays, System
@@ -96,6 +98,15 @@ class Control:
         self.bulk = BulkChanges(self.store, self.now, audit=self.audit)
         self.workers = Workers(
             self.store, self.now, registry, definitions=definitions, jobs=self.jobs, audit=self.audit
+        )
+        self.schedules = ScheduleBook(
+            self.store,
+            self.now,
+            registry,
+            definitions=definitions,
+            jobs=self.jobs,
+            submission=self.submission,
+            audit=self.audit,
         )
         self.pools = Pools(self.store, clock, registry, definitions=definitions, audit=self.audit)
         self.nodes = Nodes(self.store, self.now, audit=self.audit)

@@ -42,6 +42,10 @@ class Definitions:
         self._now = now
         self._kept: Published | None = None
 
+    def read_again(self) -> None:
+        """Read everything anew the next time."""
+        self._kept = None
+
     async def workers(self) -> dict[str, WorkerConfig]:
         """Return every published worker, as it is now."""
         return await read_all(await self._access.open(), WORKER)

@@ -4,18 +4,19 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
 from shiftwork.control.audit import Audit
 from shiftwork.control.job_handles import JobHandles
+from shiftwork.control.known_calls import check_inputs, check_no_circle, flow_of, known_jobs
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission
 from shiftwork.core.flow_graph import FlowGraph, FlowJob, draw, state_of
 from shiftwork.core.job_parts import Input, Need
-from shiftwork.core.model import Cancel, Change, Claimed, FlowRecord, JobFilter, JobRecord, JobStatus, NewJob, Requeue
+from shiftwork.core.model import Cancel, Change, Claimed, FlowMember, FlowRecord, JobRecord, JobStatus, NewJob, Requeue
 from shiftwork.core.own_options import pack, unpack
 from shiftwork.core.plurals import counted
 from shiftwork.errors import FlowError, JobStateError, ResultTimeoutError, UnknownFlowError
@@ -25,12 +26,16 @@ from shiftwork.handles.ids import new_id
 from shiftwork.handles.job import Job
 
 PAGE: Final = 1_000
+MEMBERS: Final = 10_000
+"""How many jobs of a flow are read at a time where only their statuses matter."""
 FIRST_LOOK_SECONDS: Final = 0.25
 LOOK_SECONDS: Final = 10.0
 """How often a caller that waits for a result looks whether the flow is broken, in the end."""
 MANY: Final = 500
 """A flow of more jobs is drawn in a thread: it takes a while, and others must not wait for it."""
 BROKEN: Final = (JobStatus.DEAD, JobStatus.CANCELLED)
+LOOKED_AT: Final = (*BROKEN, JobStatus.WAITING, None)
+"""The statuses of needed jobs that may be the reason why a flow is broken; None is that of a job of another flow."""
 STOPPABLE: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.FAILED, JobStatus.QUEUED, JobStatus.PROCESSING)
 
 
@@ -58,13 +63,13 @@ class FlowCommands:
         """Add these calls and all that they need, in one step: all of them, or none."""
         ordered = self._ordered(calls)
         now = self._now()
-        flow = new_id(now)
+        known = await known_jobs(await self._access.open(), ordered)
+        flow = flow_of(ordered, known) or new_id(now)
         ids = {call: call.options.job_id or new_id(now) for call in ordered}
-        jobs, created = await self._submission.submit_jobs(
+        check_inputs(ordered, ids, known, flow)
+        jobs = await self._submission.submit_jobs(
             ordered, [self._job(call, ids, flow, None, now) for call in ordered], now
         )
-        if not any(created):  # it was added before, under these ids
-            flow = (await jobs[-1].refresh()).record.flow or flow
         handles = dict(zip(ordered, jobs, strict=True))
         return self._flow(flow, jobs, [handles[call] for call in calls])
 
@@ -73,15 +78,24 @@ class FlowCommands:
 
         The same calls of the same job get the same ids, so that a run that is repeated adds nothing twice.
         """
+        if not calls:
+            return []
         ordered = self._ordered(calls)
         store = await self._access.open()
         record = (await store.get([job.id]))[0]
         if record is None or record.fence != job.fence:
             message = f"this run of job {job.id} is stale: another run has taken over. Nothing was added"
             raise JobStateError(message)
+        if record.cancelling:
+            message = f"job {job.id} is being cancelled: nothing can be added to its flow"
+            raise JobStateError(message)
         now = self._now()
+        flow = record.flow or job.id
         ids = child_ids(job.id, ordered, before)
-        new = [self._job(call, ids, record.flow or job.id, job.id, now) for call in ordered]
+        known = await known_jobs(store, ordered)
+        check_inputs(ordered, ids, known, flow)
+        await check_no_circle(store, job.id, {id: one for id, one in known.items() if id != job.id})
+        new = [self._job(call, ids, flow, job.id, now) for call in ordered]
         await self._submission.submit_jobs(ordered, new, now)
         return [ids[call] for call in calls]
 
@@ -91,6 +105,10 @@ class FlowCommands:
     def _ordered(self, calls: Sequence[Call[Any]]) -> list[Call[Any]]:
         if not calls:
             raise FlowError("a flow needs at least one call: pass those whose results you want")
+        others = [call for call in cast("Sequence[object]", calls) if not isinstance(call, Call)]
+        if others:
+            message = f"enqueue_flow takes calls, as WORKER.call(…) returns them, one by one, not {others[0]!r}"
+            raise FlowError(message)
         ordered = in_order(calls)
         for call in ordered:
             known = self._registry.workers.get(call.worker.name)
@@ -127,7 +145,7 @@ class FlowCommands:
     async def status(self, flow_id: str) -> FlowStatus:
         """Return how far a flow is. Raises `FlowError` if it does not exist."""
         counts: dict[str, int] = {}
-        async for job in self._jobs(flow_id):
+        async for job in self._members(flow_id):
             counts[job.status] = counts.get(job.status, 0) + 1
         if not counts:
             raise UnknownFlowError(_unknown(flow_id))
@@ -139,19 +157,21 @@ class FlowCommands:
 
     async def get(self, flow_id: str) -> Flow[Any]:
         """Return a flow by its id. Raises `FlowError` if it does not exist."""
-        records = [record async for record in self._jobs(flow_id)]
-        if not records:
+        store = await self._access.open()
+        ids = [member.id async for member in self._members(flow_id)][::-1]
+        records = [record for at in range(0, len(ids), PAGE) for record in await store.get(ids[at : at + PAGE])]
+        if not ids:
             raise UnknownFlowError(_unknown(flow_id))
-        jobs = await self._handles.of(list(reversed(records)))
+        jobs = await self._handles.of([record for record in records if record is not None])
         return self._flow(flow_id, jobs, _last(jobs))
 
     async def picture(self, flow_id: str) -> tuple[FlowRecord, FlowGraph]:
         """Return a flow with what is needed to draw it. Raises `UnknownFlowError` if it does not exist."""
         jobs: list[FlowJob] = []
         created_at = inf
-        async for record in self._jobs(flow_id):
-            jobs.append(FlowJob.of(record))
-            created_at = min(created_at, record.created_at)
+        async for member in self._members(flow_id):
+            jobs.append(FlowJob.of(member))
+            created_at = min(created_at, member.created_at)
         if not jobs:
             raise UnknownFlowError(_unknown(flow_id))
         counts = Counter(job.status for job in jobs)
@@ -188,8 +208,8 @@ class FlowCommands:
         """Raise if the job waits, directly or not, for one that has ended badly."""
         if job.status is not JobStatus.WAITING:
             return
-        broken = {one.id: one async for one in self._jobs(flow_id, BROKEN)}
-        first = await self._first_broken(job.id, broken) if broken else None
+        statuses = {one.id: one.status async for one in self._members(flow_id)}
+        first = await self._first_broken(job.id, statuses)
         if first is not None:
             message = (
                 f"flow {flow_id} is broken: job {first.id} of {first.worker} is {first.status}: {first.error}. "
@@ -197,18 +217,21 @@ class FlowCommands:
             )
             raise FlowError(message)
 
-    async def _first_broken(self, job_id: str, broken: Mapping[str, JobRecord]) -> JobRecord | None:
-        """Return the first of these jobs that a job waits for, directly or not."""
+    async def _first_broken(self, job_id: str, statuses: Mapping[str, JobStatus]) -> JobRecord | None:
+        """Return the first job that has ended badly of those that a job waits for, directly or not.
+
+        Of the flow's own jobs, whose statuses are known, only those are read that wait for others.
+        """
         store = await self._access.open()
         seen, level = {job_id}, [job_id]
         while level:
             records = [job for job in await store.get(level) if job is not None]
-            needed = [need.id for job in records for need in job.unmet if need.id not in seen]
-            for id in needed:
-                if id in broken:
-                    return broken[id]
-            level = list(dict.fromkeys(needed))
-            seen.update(level)
+            for record in records:
+                if record.status in BROKEN:
+                    return record
+            needed = dict.fromkeys(need.id for job in records for need in job.unmet if need.id not in seen)
+            level = [id for id in needed if statuses.get(id) in LOOKED_AT]
+            seen.update(needed)
         return None
 
     # ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -225,23 +248,25 @@ class FlowCommands:
         store = await self._access.open_to_change()
         await self.status(flow_id)
         changed: set[str] = set()
-        while ids := [job.id async for job in self._jobs(flow_id, statuses) if job.id not in changed]:
+        while ids := [
+            job.id async for job in self._members(flow_id) if job.status in statuses and job.id not in changed
+        ]:
             for start in range(0, len(ids), PAGE):
                 amended = await store.amend(ids[start : start + PAGE], change, self._now())
                 changed |= {one.id for one in amended}
         await self._audit.record(f"flow.{what}", flow_id, f"flow {flow_id} was {what}: {counted(len(changed), 'job')}")
         return len(changed)
 
-    async def _jobs(self, flow_id: str, statuses: tuple[JobStatus, ...] | None = None) -> AsyncIterator[JobRecord]:
+    async def _members(self, flow_id: str) -> AsyncIterator[FlowMember]:
+        """Yield the jobs of a flow, newest first, without payloads and results."""
         store = await self._access.open()
-        after: str | None = None
-        while True:
-            page = await store.find(JobFilter(flow=flow_id, status=statuses, after=after, limit=PAGE))
+        behind: tuple[float, str] | None = None
+        while page := await store.members(flow_id, behind, MEMBERS):
             for job in page:
                 yield job
-            if len(page) < PAGE:
+            if len(page) < MEMBERS:
                 return
-            after = page[-1].id
+            behind = page[-1].created_at, page[-1].id
 
 
 def _last(jobs: Sequence[Job[Any]]) -> list[Job[Any]]:

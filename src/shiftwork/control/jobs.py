@@ -15,7 +15,7 @@ from shiftwork.control.stacks import read_stack
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission
 from shiftwork.core.job_parts import Signal
-from shiftwork.core.model import Cancel, Change, Discard, JobRecord, PoolConfig, Requeue, WorkerConfig
+from shiftwork.core.model import Cancel, Change, Discard, JobRecord, NewJob, PoolConfig, Requeue, WorkerConfig
 from shiftwork.core.own_options import unpack
 from shiftwork.errors import JobStateError, PayloadEncodingError, UnknownJobError
 from shiftwork.handles.call import new_job
@@ -68,15 +68,31 @@ class Jobs:
         The worker may be registered by another process in this store. Then its payload is checked by the schema that
         process published, and again when the job runs. Raises `JobStateError` if a job of another worker has the id.
         """
-        store = await self._access.open_to_add()
+        await self._access.open_to_add()
         config, pool, packed = await self._prepare(worker, payload)
         now = self._now()
-        with sending([new_job(config, pool, packed, options or Options(), now=now)]) as jobs:
-            added = (await store.add(jobs, now))[0]
-        record = JobRecord.of(jobs[0], now) if added.created else await self._record(added.id)
-        if record.worker != worker:
-            message = f"the id {added.id!r} is taken by a job of {record.worker}: nothing was added; choose another one"
+        job, created = await self.add(new_job(config, pool, packed, options or Options(), now=now), now)
+        if job.worker != worker:
+            message = f"the id {job.id!r} is taken by a job of {job.worker}: nothing was added; choose another one"
             raise JobStateError(message)
+        return job, created
+
+    async def template(
+        self, worker: str, payload: Mapping[str, Any], options: Options, original: Mapping[str, Any] | None
+    ) -> NewJob:
+        """Return a job of a worker by its name, checked as `enqueue` checks it, without adding it.
+
+        A value that is hidden in the payload is taken from the original.
+        """
+        config, pool, packed = await self._prepare(worker, payload, original)
+        return new_job(config, pool, packed, options, now=self._now())
+
+    async def add(self, job: NewJob, now: float) -> tuple[Job[Any], bool]:
+        """Add a job as it is; return the job that stands for it now, and whether that one is new."""
+        store = await self._access.open_to_add()
+        with sending([job]) as jobs:
+            [added] = await store.add(jobs, now)
+        record = JobRecord.of(jobs[0], now) if added.created else await self._record(added.id)
         return await self._handles.one(record), added.created
 
     async def get(self, job_id: str) -> Job[Any]:

@@ -80,15 +80,13 @@ class Submission:
         existing = [one.id for one in added if not one.created]
         return dict(zip(existing, await store.get(existing), strict=True)) if existing else {}
 
-    async def submit_jobs(
-        self, calls: Sequence[Call[Any]], jobs: Sequence[NewJob], now: float
-    ) -> tuple[list[Job[Any]], list[bool]]:
-        """Add these jobs, made of these calls, in one step; return their handles, and whether each is new."""
+    async def submit_jobs(self, calls: Sequence[Call[Any]], jobs: Sequence[NewJob], now: float) -> list[Job[Any]]:
+        """Add these jobs, made of these calls, in one step, and return their handles."""
         store = await self._access.open_to_add()
         await self.publish_secrets({call.worker for call in calls})
         with sending(jobs) as sent:
             added = await self._add(store, sent, now)
-        return self._handles(calls, sent, added, {}, now), [one.created for one in added]
+        return self._handles(calls, sent, added, {}, now)
 
     async def _add(self, store: Store, jobs: Sequence[NewJob], now: float) -> list[Added]:
         try:
@@ -131,6 +129,12 @@ class Submission:
                 if worker.name not in {doc.name for doc in await store.docs(SCHEMA)}:
                     await store.put([Doc(SCHEMA, worker.name, worker.schema or b"")])
             self._published.add(worker.name)
+
+    async def template(self, call: Call[Any]) -> NewJob:
+        """Return the job that a call stands for, without adding it."""
+        await self.publish_secrets([call.worker])
+        [job] = self._new_jobs([call], self._now())
+        return job
 
     async def _publish_new_secrets(self, calls: Sequence[Call[Any]]) -> None:
         if not self._all_published(calls):

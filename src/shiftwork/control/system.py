@@ -11,9 +11,10 @@ from shiftwork.control.glances import Glances
 from shiftwork.control.latency import MANY, PLACE
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
-from shiftwork.core.docs import EDITION, EDITION_NAME, PLAN, PLAN_NAME, SCHEDULE
+from shiftwork.core.docs import EDITION, EDITION_NAME, EXPIRED_LATELY, PLAN, PLAN_NAME, RESCHEDULED, SCHEDULE
 from shiftwork.core.health import Health
 from shiftwork.core.model import Event, Plan
+from shiftwork.core.timing import rescheduled
 from shiftwork.errors import StoreError
 from shiftwork.runtime.store_voice import TEST, StoreVoice
 from shiftwork.store.docs import read, read_all
@@ -61,7 +62,8 @@ class System:
         if try_write:
             await self._try_write()
         seen = await self._snapshot()
-        workers, pools = self._registry.worker_configs(), self._registry.pool_configs()
+        ours, pools = self._registry.worker_configs(), self._registry.pool_configs()
+        workers = {name: rescheduled(config, seen.rescheduled.get(name)) for name, config in ours.items()}
         with_ours = replace(seen, workers=seen.workers | workers, pools=seen.pools | pools)
         return overview_of(with_ours, self._judged(seen), store=self._access.url)
 
@@ -90,18 +92,22 @@ class System:
         return judged(seen, self._strays(), lease_seconds=self._lease_seconds, store_fault=fault)
 
     async def _snapshot(self) -> Snapshot:
-        """Ask the store eight questions, whose cost does not depend on how many jobs there are."""
+        """Ask the store ten questions, whose cost does not depend on how many jobs there are."""
         store, now = await self._access.open(), self._now()
         edition = await read(store, EDITION, EDITION_NAME)
+        changes = await read_all(store, RESCHEDULED)
+        workers = await self._definitions.workers()
         return Snapshot(
             at=now,
             facts=await store.survey(None, now),
             stats=await store.stats(now),
             instances=await store.instances(),
-            workers=await self._definitions.workers(),
+            workers={name: rescheduled(config, changes.get(name)) for name, config in workers.items()},
+            rescheduled=changes,
             pools=await self._definitions.pools(),
             cursors=await read_all(store, SCHEDULE),
             plan=await read(store, PLAN, PLAN_NAME) or Plan(),
             keys_in_use=await keys_in_use(store),
             edition=edition,
+            expired={pool: one.number(now) for pool, one in (await read_all(store, EXPIRED_LATELY)).items()},
         )

@@ -1,21 +1,31 @@
-"""Workers: what is known about them, enabling and disabling them, and triggering one."""
+"""Workers: what is known about them, enabling, disabling and forgetting them, and triggering one."""
 
 from collections.abc import Callable, Mapping
 from shlex import quote
 from typing import Any
 
+from msgspec.structs import replace
+
+from shiftwork.control.actor import current_actor
 from shiftwork.control.audit import Audit
 from shiftwork.control.definitions import Definitions
+from shiftwork.control.forgetting import erase_worker, refusal_to_forget
 from shiftwork.control.jobs import Jobs
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.admission import Lane
+from shiftwork.core.docs import RESCHEDULED
+from shiftwork.core.durations import Duration
 from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
-from shiftwork.errors import JobStateError, UnknownWorkerError, nearest
+from shiftwork.core.options import timing
+from shiftwork.core.schedule import describe
+from shiftwork.core.timing import Rescheduled, Timing, rescheduled
+from shiftwork.errors import JobStateError, ScheduleError, UnknownWorkerError, nearest
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import TRIGGERED
 from shiftwork.handles.schema import read_schema
 from shiftwork.runtime.engine.reporter import refresh
+from shiftwork.store.docs import change
 
 
 class Workers:
@@ -67,6 +77,50 @@ class Workers:
         """Disable a worker everywhere: it does not start, and its queued jobs wait. Running jobs continue."""
         await self._switch(name, enabled=False, reason=reason)
 
+    async def forget(self, name: str) -> None:
+        """Delete the definition, state and schedule of a worker that no live node, stored schedule or live job needs.
+
+        Raises `UnknownWorkerError`, and `JobStateError` with what to do first. Its ended jobs stay.
+        """
+        await self.get(name)
+        store = await self._access.open_to_change()
+        reason = await refusal_to_forget(store, name, registered=self._registry.workers, now=self._now())
+        if reason is not None:
+            raise JobStateError(reason)
+        await erase_worker(store, name)
+        self._definitions.read_again()
+        self._registry.states.pop(name, None)
+        await self._audit.record("worker.forgotten", name, f"worker {name} is forgotten")
+
+    async def reschedule(
+        self,
+        name: str,
+        *,
+        cron: str | None = None,
+        interval_seconds: Duration | None = None,
+        timezone: str | None = None,
+        reset: bool = False,
+    ) -> WorkerConfig:
+        """Give a worker another schedule, for every process, and return the worker with the schedule that holds.
+
+        It wins over the one in the code until it is changed again. `reset` restores the one in the code.
+        """
+        store = await self._access.open_to_change()
+        config, at, by = await self.get(name), self._now(), current_actor()
+        when = _new_timing(config, cron, interval_seconds, timezone, reset=reset)
+        before, after = await change(
+            store,
+            RESCHEDULED,
+            name,
+            lambda old: old if old is not None and old.timing == when else Rescheduled(when, at, by),
+        )
+        old, new = rescheduled(config, before), rescheduled(config, after)
+        how = "as in the code" if reset else "set by hand"
+        message = f"worker {name} runs {describe(new)}, {how}; it was {describe(old)}"
+        data = {"cron": new.cron, "interval_seconds": None if new.cron else new.interval_seconds}
+        await self._audit.record("worker.rescheduled", name, message, **data)
+        return new
+
     async def trigger(self, name: str, payload: Mapping[str, Any]) -> Job[Any]:
         """Add a job that runs a worker now, ahead of all others, and return it.
 
@@ -97,6 +151,33 @@ class Workers:
         message = f"worker {name} is " + ("enabled" if state.enabled else f"disabled: {state.reason}")
         await self._audit.record("worker.enabled" if enabled else "worker.disabled", name, message)
         await self.refresh()
+
+
+def _new_timing(
+    config: WorkerConfig,
+    cron: str | None,
+    interval_seconds: Duration | None,
+    timezone: str | None,
+    *,
+    reset: bool,
+) -> Timing | None:
+    """Return the schedule that a person gives a worker; None for the one in the code. Raises `ScheduleError`."""
+    subject, mode = f"worker {config.name!r}", config.execution_mode
+    if mode is WorkerExecutionMode.TRIGGERED:
+        message = f"{subject} is triggered and has no schedule of its own; give it some with put_schedule"
+        raise ScheduleError(message)
+    if reset:
+        if (cron, interval_seconds, timezone) != (None, None, None):
+            raise ScheduleError(f"{subject}: reset restores the schedule in the code; give it alone")
+        return None
+    when = timing(subject, cron=cron, interval_seconds=interval_seconds, timezone=timezone)
+    if when.cron is not None and mode is WorkerExecutionMode.CONTINUOUS:
+        raise ScheduleError(f"{subject}: cron has no meaning for a continuous worker; give interval_seconds, its pause")
+    if when.interval_seconds == 0 and mode is WorkerExecutionMode.SCHEDULED:
+        raise ScheduleError(f"{subject}: interval_seconds must be above 0, not 0")
+    if when.cron is None and timezone is not None:
+        raise ScheduleError(f"{subject}: timezone is the zone of a cron expression; give cron, or remove timezone")
+    return when if timezone is not None else replace(when, timezone=config.timezone)
 
 
 def runs_beside_itself(config: WorkerConfig, payload: Mapping[str, Any]) -> bool:

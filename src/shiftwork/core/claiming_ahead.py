@@ -29,7 +29,7 @@ _SPREAD_SHARE: Final = 1 / 4
 
 
 def rate_after(rate: float, ends: int, seconds: float) -> float:
-    """The present rate of ends a second, after so many more within these seconds. While no time passes, it stays."""
+    """Return the rate of ends per second after `ends` more in the last `seconds`; unchanged if no time has passed."""
     if seconds <= 0:
         return rate
     left = math.exp(-seconds / RATE_SECONDS)

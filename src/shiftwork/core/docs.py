@@ -5,9 +5,14 @@
     gates           the worker's  Gates           when the worker may start
     schema          the worker's  (JSON Schema)   its payload; the body is the schema itself
     schedule        the worker's  Cursor          how far its schedule has fired
+    rescheduled     the worker's  Rescheduled     the schedule that a person gave it at run time
+    schedules       SCHEDULES_NAME ScheduleIndex  which parts of the stored schedules there are
+    schedules:PART  the part      {name: bytes}   stored schedules; each value is a StoredSchedule
+    fired:PART      the part      {name: Place}   how far those have fired
     breaker         the breaker's BreakerState    closed or open, and its recent failures
     pool_config     the pool's    PoolConfig      a registered pool
     pool            the pool's    PoolDoc         what people changed about it at run time
+    expired         the pool's    ExpiredLately   how many of its jobs have expired lately
     edition         EDITION_NAME  Edition         which definitions the store holds
     plan            PLAN_NAME     Plan            how many slots of which pool each node runs
     history         hour of day   Hour            the charts, one moment a minute
@@ -30,12 +35,15 @@ from msgspec.structs import replace
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.edition import Edition
+from shiftwork.core.expired_lately import ExpiredLately
 from shiftwork.core.history import Hour
 from shiftwork.core.model import Attempt, Beat, Doc, Event, Plan, PoolConfig, PoolDoc, WorkerConfig
 from shiftwork.core.move import Arrival, Departure
 from shiftwork.core.schedule import Cursor
 from shiftwork.core.sealing import KeyInUse
 from shiftwork.core.stack_requests import StackRequests
+from shiftwork.core.stored_schedules import Place, ScheduleIndex, StoredSchedule
+from shiftwork.core.timing import Rescheduled
 from shiftwork.core.token import Token
 
 T = TypeVar("T")
@@ -84,9 +92,12 @@ class Kind(Generic[T]):
 WORKER: Final = Kind("worker", WorkerConfig)
 GATES: Final = Kind("gates", Gates)
 SCHEDULE: Final = Kind("schedule", Cursor)
+RESCHEDULED: Final = Kind("rescheduled", Rescheduled, empty=Rescheduled())
+SCHEDULES: Final = Kind("schedules", ScheduleIndex, empty=ScheduleIndex())
 BREAKER: Final = Kind("breaker", BreakerState, empty=BreakerState())
 POOL_CONFIG: Final = Kind("pool_config", PoolConfig)
 POOL: Final = Kind("pool", PoolDoc, empty=PoolDoc())
+EXPIRED_LATELY: Final = Kind("expired", ExpiredLately, empty=ExpiredLately())
 EDITION: Final = Kind("edition", Edition)
 PLAN: Final = Kind("plan", Plan, empty=Plan())
 HISTORY: Final = Kind("history", Hour)
@@ -100,6 +111,8 @@ SCHEMA: Final = "schema"
 """The kind whose body is a JSON Schema as it is."""
 EDITION_NAME: Final = "definitions"
 """The name of the one record of kind `EDITION`."""
+SCHEDULES_NAME: Final = "index"
+"""The name of the one record of kind `SCHEDULES`."""
 PLAN_NAME: Final = "plan"
 """The name of the one record of kind `PLAN`."""
 STACKS_NAME: Final = "stacks"
@@ -110,13 +123,19 @@ MOVE_NAME: Final = "move"
 KINDS: Final[dict[str, Kind[Any]]] = {
     kind.name: kind
     for kind in (
-        *(WORKER, GATES, SCHEDULE, BREAKER, POOL_CONFIG, POOL, EDITION, PLAN),
-        *(HISTORY, TOKEN, STACK_REQUESTS, ENCRYPTION, DEPARTURE, ARRIVAL),
+        *(WORKER, GATES, SCHEDULE, BREAKER, POOL_CONFIG, POOL, EXPIRED_LATELY, EDITION, PLAN),
+        *(RESCHEDULED, SCHEDULES, HISTORY, TOKEN, STACK_REQUESTS, ENCRYPTION, DEPARTURE, ARRIVAL),
     )
 }
 READ_BY_CLAIMS: Final[dict[str, Kind[Any]]] = {kind.name: kind for kind in (GATES, POOL, BREAKER, EDITION)}
 """The kinds that decide whether a job may start. A store lets people know when such a record is damaged."""
 
+SCHEDULE_PART: Final = Kind("schedules:PART", dict[str, bytes], empty={})
+"""A part of the stored schedules; `core.stored_schedules` says what the kind of its record is called."""
+FIRED_PART: Final = Kind("fired:PART", dict[str, Place], empty={})
+"""How far the schedules of one part have fired; see there."""
+STORED_SCHEDULE: Final = Kind("stored schedule", StoredSchedule)
+"""One schedule within a part. A damaged one harms no other."""
 BEAT: Final = Kind("beat", Beat)
 EVENT: Final = Kind("event", Event)
 ATTEMPT: Final = Kind("attempt", Attempt)

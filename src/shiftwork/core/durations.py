@@ -34,7 +34,7 @@ def seconds_in(value: object) -> float | None:
 
 
 def seconds_of(option: str, value: object) -> float:
-    """Return how many seconds an option stands for. Raises a `ConfigurationError` that names it if that is none."""
+    """Return how many seconds an option stands for. Raises a `ConfigurationError` that names the option."""
     seconds = seconds_in(value)
     if seconds is None or not isfinite(seconds) or seconds < 0:
         message = f'{option} must be a time of 0 or more, such as 90, "1h30m" or a timedelta, not {value!r}'
@@ -43,12 +43,12 @@ def seconds_of(option: str, value: object) -> float:
 
 
 def timeout_of(value: Duration | None) -> float | None:
-    """Return a timeout in seconds. A number is taken as it is: time that is left may be negative. None is no limit."""
+    """Return a timeout in seconds; None means no limit. A number passes unchanged: remaining time may be negative."""
     return value if value is None or isinstance(value, int | float) else seconds_of("timeout_seconds", value)
 
 
 def in_words(seconds: float) -> str:
-    """Return a duration as a person would say it: `0.3 s`, `40 s`, `3 min`; a larger unit from two of it on."""
+    """Return a duration as people say it: `0.3 s`, `40 s`, `3 min`; a larger unit once there are at least two of it."""
     for size, unit in _LONG:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"

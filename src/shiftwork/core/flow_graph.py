@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from shiftwork.core.model import JobRecord, JobStatus
+from shiftwork.core.model import FlowMember, JobStatus
 from shiftwork.core.own_options import unpack
 
 SAMPLES: Final = 5
@@ -45,8 +45,8 @@ class FlowJob(Struct, frozen=True, kw_only=True):
     ended_at: float | None = None
 
     @classmethod
-    def of(cls, record: JobRecord) -> "FlowJob":
-        """What drawing needs of a record."""
+    def of(cls, record: FlowMember) -> "FlowJob":
+        """What drawing needs of a job."""
         own = unpack(record.options)
         return cls(
             id=record.id,
@@ -114,7 +114,7 @@ def _measured(jobs: Mapping[str, FlowJob]) -> tuple[dict[str, int], dict[str, st
     for is_end, id in TopologicalSorter(_order(jobs)).static_order():
         job = jobs[id]
         if not is_end:
-            behind = [last[need] for need in job.needs if need in jobs]
+            behind = [last[need] for need in _needed(job, jobs)]
             if job.parent is not None and job.parent in depths:
                 behind.append(depths[job.parent])
             depths[id] = max(behind, default=-1) + 1
@@ -128,12 +128,17 @@ def _measured(jobs: Mapping[str, FlowJob]) -> tuple[dict[str, int], dict[str, st
 def _order(jobs: Mapping[str, FlowJob]) -> dict[Place, list[Place]]:
     order: dict[Place, list[Place]] = {}
     for id, job in jobs.items():
-        order[0, id] = [(1, need) for need in job.needs if need in jobs]
+        order[0, id] = [(1, need) for need in _needed(job, jobs)]
         order.setdefault((1, id), []).append((0, id))
         if job.parent is not None and job.parent in jobs:
             order[0, id].append((0, job.parent))
             order.setdefault((1, job.parent), []).append((1, id))
     return order
+
+
+def _needed(job: FlowJob, jobs: Mapping[str, FlowJob]) -> list[str]:
+    """The jobs that it waits for, and for all that they have added. Its own parent is not among them."""
+    return [need for need in job.needs if need in jobs and need != job.parent]
 
 
 def _lateness(job: FlowJob, depths: Mapping[str, int]) -> tuple[float, int, float, str]:
@@ -150,7 +155,7 @@ def _critical(jobs: Mapping[str, FlowJob], depths: Mapping[str, int], ends: Mapp
     before: Iterable[str] = jobs
     while at := max(before, key=lambda id: _lateness(jobs[id], depths), default=None):
         path.append(jobs[at])
-        needed = [ends[need] for need in jobs[at].needs if need in jobs]
+        needed = [ends[need] for need in _needed(jobs[at], jobs)]
         parent = jobs[at].parent
         before = [*needed, parent] if parent is not None and parent in jobs else needed
     return path[::-1]

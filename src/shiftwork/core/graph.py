@@ -2,6 +2,9 @@
 
 They are checked as a whole when everything is registered, because a worker may name one that is registered later. All
 problems are reported at once.
+
+An alias, a former name of a worker, is a worker of its own: the same function and policy under another name, without a
+schedule. It never runs beside what excludes its worker, nor beside its worker if that runs one job at a time.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,6 +31,12 @@ def compile_gates(configs: Mapping[str, WorkerConfig]) -> dict[str, Gates]:
             conflicts[other].add(name)
         for other in config.depends_on:
             before[other].add(name)
+    for name, config in configs.items():
+        for alias in config.aliases:
+            itself = {name} if _max_running(config) == 1 else set()
+            for other in conflicts[name] - {alias} | itself:
+                conflicts[alias].add(other)
+                conflicts[other].add(alias)
     return {
         name: Gates(
             worker=name,
@@ -41,6 +50,20 @@ def compile_gates(configs: Mapping[str, WorkerConfig]) -> dict[str, Gates]:
         )
         for name, config in configs.items()
     }
+
+
+def alias_config(config: WorkerConfig, alias: str) -> WorkerConfig:
+    """Return the configuration of the worker that runs what was added under a former name of this one."""
+    breaker = config.breaker and replace(config.breaker, name=_breaker_name(config))
+    return replace(
+        config,
+        name=alias,
+        execution_mode=WorkerExecutionMode.TRIGGERED,
+        cron=None,
+        max_running=config.max_running if config.concurrency_key else _max_running(config),
+        breaker=breaker,
+        aliases=(),
+    )
 
 
 def _max_running(config: WorkerConfig) -> int | None:
@@ -60,10 +83,14 @@ def _breaker_name(config: WorkerConfig) -> str | None:
 
 
 def _unknown_names(configs: Mapping[str, WorkerConfig]) -> Iterator[ConfigurationError]:
+    named_now = {alias: name for name, config in configs.items() for alias in config.aliases}
     for name, config in configs.items():
         for verb, others in (("depends on", config.depends_on), ("blocks", config.blocks)):
             for other in others:
-                if other not in configs:
+                if other in named_now:
+                    hint = f"which is an alias; write {named_now[other]!r}"
+                    yield ConfigurationError(f"worker {name!r} {verb} {other!r}, {hint}")
+                elif other not in configs:
                     hint = nearest(other, [known for known in configs if known != name])
                     yield UnknownWorkerError(f"worker {name!r} {verb} {other!r}, which is not registered; {hint}")
 

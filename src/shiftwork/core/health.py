@@ -5,12 +5,14 @@ It decides from facts that were gathered elsewhere, and asks for nothing itself.
 """
 
 from collections.abc import Iterator, Sequence
+from shlex import quote
 from typing import Final, Literal
 
 from msgspec import Struct, field
 
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.edition import REPORTED_SECONDS, Edition
+from shiftwork.core.expired_lately import LATELY_MINUTES, MANY_EXPIRED
 from shiftwork.core.model import Lost, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.plurals import counted
 from shiftwork.core.worker_state import is_failing
@@ -24,6 +26,10 @@ LEADERLESS_SECONDS: Final = 60.0
 
 STARTING_SECONDS: Final = 30.0
 """How long jobs may wait for the first worker of a pool that a node is about to start."""
+
+UNKNOWN_SECONDS: Final = 10.0
+"""How long jobs may wait for a worker that no live node has, and how long a node must run before that is a problem:
+during a deploy, the node that has the worker may be about to start."""
 
 SILENT_SHARE: Final = 0.8
 """The part of a lease after which a node that could not renew it stops its jobs."""
@@ -40,8 +46,8 @@ class Problem(Struct, frozen=True):
     code: str
     """One of worker_disabled, worker_failing, worker_starved, worker_unknown, schedule_missed, pool_failing,
     pool_unhosted, pool_unplaced, pool_unserved, pool_starved, pool_paused, node_silent, node_lost, instance_silent,
-    breaker_open, no_leader, dead_letters, thread_stuck, key_missing, store_failing, store_emptied; or the name of a
-    finding, if the store was examined."""
+    breaker_open, no_leader, dead_letters, jobs_expired, thread_stuck, key_missing, store_failing, store_emptied; or
+    the name of a finding, if the store was examined."""
     subject: str
     message: str
     remedy: str
@@ -111,6 +117,8 @@ class PoolFacts(Struct, frozen=True, kw_only=True):
     """Why it is paused."""
     served: bool = True
     """Whether a live instance takes jobs from it."""
+    expired: int = 0
+    """How many of its jobs have expired lately."""
     dead: int = 0
     """Jobs in its dead-letter queue, without those of schedules that have succeeded since."""
     hosting: Hosting = "nobody"
@@ -127,7 +135,7 @@ class HealthFacts(Struct, kw_only=True):
     workers: list[WorkerFacts] = field(default_factory=list)
     """The workers that a live node has; all of them if there is no live node."""
     unknown: dict[str, int] = field(default_factory=dict)
-    """How many jobs are queued of each worker that no live node has, if there are live nodes."""
+    """How many jobs have been queued for a while of each worker that no live node has, if there are live nodes."""
     nodes: list[NodeFacts] = field(default_factory=list)
     lost: dict[str, Lost] = field(default_factory=dict)
     """Nodes that vanished a short while ago."""
@@ -253,6 +261,16 @@ def _pools(facts: HealthFacts) -> Iterator[Problem]:
             yield Problem("pool_paused", pool.name, message, f"call resume_pool({pool.name!r}) to let it continue")
         else:
             yield from _serving(pool)
+        if pool.expired >= MANY_EXPIRED:
+            message = (
+                f"{counted(pool.expired, 'job')} of pool {pool.name} expired within {LATELY_MINUTES} minutes, because "
+                "they were not started in time"
+            )
+            remedy = (
+                "raise max_workers, add a node, or give the jobs more time (expires_seconds); "
+                "`shiftwork jobs --status cancelled` lists them, and retry_job runs one after all"
+            )
+            yield Problem("jobs_expired", pool.name, message, remedy)
         if pool.dead:
             message = f"{counted(pool.dead, 'job')} of pool {pool.name} in the dead-letter queue"
             yield Problem(
@@ -376,7 +394,10 @@ def _unknown(facts: HealthFacts) -> Iterator[Problem]:
     for name, queued in facts.unknown.items():
         wait = "1 job waits" if queued == 1 else f"{queued:,} jobs wait"
         message = f"{wait} for worker {name}, which no running node has"
-        remedy = f"start a node whose app registers {name}; or cancel: shiftwork cancel --waiting --worker {name}"
+        remedy = (
+            f"start a node whose app registers {name}; if it has another name now, give it aliases=[{name!r}]; if it "
+            f"is gone for good: shiftwork cancel --waiting --worker {quote(name)}, then shiftwork forget {quote(name)}"
+        )
         yield Problem("worker_unknown", name, message, remedy)
 
 

@@ -12,6 +12,8 @@ class Need(Struct, frozen=True, array_like=True):
     id: str
     whatever: bool = False
     """Whether any end will do. Otherwise the job must complete."""
+    alone: bool = False
+    """Whether only that job counts, and not the jobs that it adds while it runs."""
 
 
 class Step(Struct, frozen=True, array_like=True):

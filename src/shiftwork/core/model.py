@@ -153,11 +153,14 @@ class WorkerConfig(Struct, frozen=True, kw_only=True, metaclass=OptionStructMeta
     keep_completed_seconds: float = SECONDS_A_DAY
     enabled: bool = True
     """Whether a worker that was never enabled or disabled by hand is enabled."""
+    aliases: tuple[str, ...] = ()
+    """Former names of the worker: jobs that were added under one of them run with its function. See `core.graph`."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.depends_on, dict):
             force_setattr(self, "depends_on", list(self.depends_on))
         force_setattr(self, "blocks", tuple(self.blocks))
+        force_setattr(self, "aliases", tuple(self.aliases))
 
     @property
     def demands(self) -> dict[str, str]:
@@ -287,6 +290,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     traceback: str | None = None
     instance: str | None = None
     log: tuple[LogLine, ...] = ()
+    version: str | None = None
+    """The version of the app that refused the payload, if the job went back for a node of another version."""
 
 
 class Progress(Struct, frozen=True):
@@ -461,6 +466,20 @@ class FlowRecord(Struct, frozen=True):
     """How many of its jobs have which status."""
 
 
+class FlowMember(Struct, frozen=True):
+    """A job of a flow, without what only a person who looks at the job itself, or a run of it, needs."""
+
+    id: str
+    worker: str
+    """Empty if the record is damaged."""
+    status: JobStatus
+    created_at: float
+    started_at: float | None
+    ended_at: float | None
+    options: bytes | None
+    """Which jobs it needs is in there (`core.own_options`)."""
+
+
 class Finished(Struct, frozen=True):
     """What `finish` returns for a batch of outcomes, in their order."""
 
@@ -573,7 +592,7 @@ class Beat(Struct, frozen=True, kw_only=True):
     machine: "NodeBeat | None" = None
     """The machine, in the beat that a node sends for itself, under the name by which it leads."""
     process: "ProcessMark | None" = None
-    """The process that renews the leases, in the beat that a node sends for itself; None where that cannot be told."""
+    """The process that renews the leases, in the beat that a node sends for itself; None if it is unknown."""
     children: tuple[int, ...] = ()
     """The process groups in which its jobs run apart, in the beat that a node sends for itself."""
 
@@ -609,6 +628,8 @@ class NodeBeat(Struct, frozen=True, kw_only=True):
     """The store's mean response time since the previous beat, over claims, outcomes and beats."""
     keys: tuple[str, ...] = ()
     """The ids of its encryption keys; the first one encrypts."""
+    version: str = ""
+    """The version of the app that it runs: a digest of the workers' payload schemas. See `core.refusals`."""
     store_fault: str | None = None
     """What it cannot do with the store although it can send this beat; None if nothing fails."""
 

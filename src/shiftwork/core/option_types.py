@@ -27,6 +27,7 @@ class WorkerOptions(TypedDict, total=False):
     max_consecutive_failures: int | None
     depends_on: Sequence[str] | Mapping[str, str]
     blocks: Sequence[str]
+    aliases: Sequence[str]
     pool: str
     breaker: Breaker | None
     rate_limit: str | None

@@ -26,6 +26,7 @@ from shiftwork.core.model import (
 from shiftwork.core.option_hints import option_hint
 from shiftwork.core.retry_options import check_rule, contradiction, delays, error_names, retried_names
 from shiftwork.core.schedule import cron_problem, five_fields, zone_problem
+from shiftwork.core.timing import Timing
 from shiftwork.errors import ConfigurationError, ScheduleError, UnknownOptionError, nearest
 
 Check = Callable[[Any], Any]
@@ -61,7 +62,7 @@ def worker_config(name: str, options: Mapping[str, Any], *, defaults: Mapping[st
         )
     problems += [
         ConfigurationError(f"{option} names the worker itself; remove it")
-        for option in ("depends_on", "blocks")
+        for option in ("depends_on", "blocks", "aliases")
         if name in values.get(option, ())
     ]
     return _made(WorkerConfig, f"worker {name!r}", {"name": name, **values}, problems)
@@ -98,6 +99,36 @@ def check_bounds(pool: PoolConfig, change: PoolDoc, now: float) -> None:
             ConfigurationError(f"min_workers ({shown[0]}) must not be above max_workers ({shown[1]}); set both")
         )
     _made(PoolConfig, f"pool {pool.name!r}", {**structs.asdict(pool), **values}, problems)
+
+
+def timing(subject: str, **given: Any) -> Timing:
+    """Return when something runs, from `cron`, `interval_seconds` and `timezone`; exactly one of the first two is set.
+
+    Raises a `ConfigurationError` with every problem.
+    """
+    problems: list[ConfigurationError] = []
+    present = {option: value for option, value in given.items() if value is not None}
+    values = _checked(present, _TIMING_CHECKS, problems)
+    if {"cron", "interval_seconds"} <= present.keys():
+        problems.append(ScheduleError("cron and interval_seconds are both given; remove one"))
+    if not {"cron", "interval_seconds"} & present.keys():
+        problems.append(ScheduleError("it needs a schedule: give cron or interval_seconds"))
+    return _made(Timing, subject, values, problems)
+
+
+def check_schedule(name: Any, **given: Any) -> None:
+    """Raise a `ConfigurationError` with every problem of a stored schedule's name and options."""
+    problems = _name_problems(name)
+    values = _checked(given, _SCHEDULE_CHECKS, problems)
+    if values.get("catch_up") == "all" and values.get("overlap") == "skip":
+        problems.append(
+            ConfigurationError(
+                'catch_up="all" runs several missed fire times at once, and overlap="skip" only one; '
+                'use overlap="allow", or catch_up="latest"'
+            )
+        )
+    if problems:
+        _made(Timing, f"schedule {name!r}", {}, problems)
 
 
 def parse_rate(text: str) -> RateLimit:
@@ -374,6 +405,15 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value))
 
 
+def _aliases(value: Any) -> tuple[str, ...]:
+    names = _names(value)
+    for name in names:
+        wrong = _wrong_name(name)
+        if wrong:
+            raise ConfigurationError(f"contains a name that {wrong}")
+    return names
+
+
 def _labels(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         raise ConfigurationError(f"must be a list of labels, not one string; write [{value!r}]")
@@ -480,6 +520,7 @@ _WORKER_CHECKS: Final[Mapping[str, Check]] = {
     "max_consecutive_failures": _or_none(_whole(at_least=1)),
     "depends_on": _dependencies,
     "blocks": _names,
+    "aliases": _aliases,
     "pool": _name,
     "breaker": _or_none(_breaker),
     "rate_limit": _or_none(_rate),
@@ -489,6 +530,15 @@ _WORKER_CHECKS: Final[Mapping[str, Check]] = {
     "catch_up": _one_of("latest", "none", "all"),
     "keep_completed_seconds": _seconds(at_least=0),
     "enabled": _switch,
+}
+_TIMING_CHECKS: Final[Mapping[str, Check]] = {
+    "cron": _cron,
+    "interval_seconds": _seconds(at_least=0, kind=ScheduleError),
+    "timezone": _timezone,
+}
+_SCHEDULE_CHECKS: Final[Mapping[str, Check]] = {
+    "catch_up": _one_of("latest", "none", "all"),
+    "overlap": _one_of("skip", "allow"),
 }
 _POOL_CHECKS: Final[Mapping[str, Check]] = {
     "kind": _one_of("async", "thread", "process"),

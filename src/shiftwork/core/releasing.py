@@ -7,19 +7,27 @@ A job with an unmet need is waiting. When the last need is met, it is queued, or
 counts as due from then on: what came before it is not its queue's delay. A need that is met stays met, whatever becomes
 of the needed job later. A need of a job that does not exist is met: that job ended, and was deleted.
 
-A job that another one waits for cannot be discarded. A job of a flow is not pruned while a job of the same flow is live
-or dead, because that one may need its result; it is looked at again after `POSTPONED` seconds.
+What waits for a running job waits for the jobs that it adds, too, under the same condition. A job that was added to run
+after its own parent is an exception: it waits for that one alone, otherwise it would wait for itself, or for jobs that
+wait for it.
+
+A job that another one waits for cannot be discarded. An ended job is not pruned while a live or dead job waits for it;
+nor while a job of its flow is live or dead, because that one may need its result; nor, if it has completed, while a job
+of its flow is cancelled, because that one may be retried; nor while the job that a flow is named after, which has added
+all of it while it ran, is live or dead, because it may run again and add the same jobs. It is looked at again after
+`POSTPONED` seconds. If it is pruned while a cancelled job waits for it, that need is met.
 
 The memory and SQLite stores call these functions. Redis (flows.lua) and PostgreSQL (flows.sql) repeat them; the suite
 compares every store with the memory store.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
 from shiftwork.core.job_parts import Need
-from shiftwork.core.model import JobRecord, JobStatus
+from shiftwork.core.model import JobRecord, JobStatus, NewJob
 from shiftwork.core.statuses import ENDED
 
 POSTPONED: Final = 60.0
@@ -31,6 +39,30 @@ SETTLED: Final = (JobStatus.COMPLETED, JobStatus.CANCELLED)
 def meets(status: JobStatus | None, need: Need) -> bool:
     """Whether a job with this status, or None if there is none, meets the need."""
     return status is None or status is JobStatus.COMPLETED or (need.whatever and status in ENDED)
+
+
+def needs_of(job: NewJob) -> list[Need]:
+    """The needs of a new job, one for each needed job: the last one given counts."""
+    needs = {need.id: need for need in job.needs}
+    if job.parent is not None and job.parent in needs:
+        needs[job.parent] = replace(needs[job.parent], alone=True)
+    return list(needs.values())
+
+
+def inherited(child: str, need: Need) -> Need | None:
+    """What a job that has this need of a running job needs of a job that the running one adds; None if nothing."""
+    return None if need.alone else Need(child, need.whatever)
+
+
+def is_kept(status: JobStatus, in_flow: Mapping[JobStatus, int], *, founder: JobStatus | None, awaited: bool) -> bool:
+    """Whether an ended job with this status must not be pruned yet.
+
+    `in_flow` has the numbers of jobs in its flow, `founder` is the status of the job that the flow is named after, if
+    there is one, and `awaited` says whether a live or dead job waits for it.
+    """
+    unsettled = any(n for one, n in in_flow.items() if one not in SETTLED)
+    unsettled = unsettled or (founder is not None and founder not in SETTLED)
+    return awaited or unsettled or (status is JobStatus.COMPLETED and in_flow.get(JobStatus.CANCELLED, 0) > 0)
 
 
 def released(job: JobRecord, now: float) -> JobRecord:

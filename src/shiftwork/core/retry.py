@@ -12,7 +12,7 @@
                  nothing had asked its runs to stop
     cancelled    cancelled
     expired      cancelled, the attempt uncounted: it was claimed too late to be started
-    undecodable  dead: the same bytes would not fit next time either
+    undecodable  dead, unless a node of another version of the app may try it: `core.refusals` decides that
     unencodable  dead: the work is done and only its result cannot be kept, so doing it again would not help
 
 Consecutive failures of a worker count jobs, not attempts: only the attempt that makes a job dead is a failure of its
@@ -81,7 +81,7 @@ class End(Struct, frozen=True):
     unasked: bool = False
     """Whether a drained run was handed back although nothing had asked it to stop."""
     final: bool = False
-    """Whether a run that raised rules out another attempt."""
+    """Whether no other attempt can help: the function ruled it out, or no version of the app could begin."""
     again_in: float | None = None
     """After how many seconds the run asks for the next attempt; None leaves that to the policy."""
     wait: Wait | None = None

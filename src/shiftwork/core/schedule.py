@@ -29,6 +29,8 @@ CATCH_UP_LIMIT: Final = 100
 """How many missed fire times `catch_up="all"` still runs."""
 LOOK_BACK_LIMIT: Final = 1000
 """How many missed fire times are looked at, newest first. Older ones are skipped without being listed."""
+GRACE_SECONDS: Final = 30.0
+"""How late a fire time may become a job with `catch_up="none"`: a leader is never exactly on time."""
 SHORTEST_PAUSE: Final = 0.001
 """The pause between the end of a run and the next due time at least: the same due time would be the same job id."""
 INTERVAL_AHEAD_SECONDS: Final = 1.0
@@ -129,7 +131,7 @@ def fire(
     live: bool,
     now: float,
     moves: int = 0,
-    grace_seconds: float = 30.0,
+    grace_seconds: float = GRACE_SECONDS,
 ) -> Fire:
     """Return which runs of this worker are due now. `cursor` is `Cursor.of`, `moves` is `Cursor.moves`.
 
@@ -148,7 +150,7 @@ def fire(
     if cursor > now + CRON_AHEAD_SECONDS:
         return Fire(cursor=now, pulled_back=cursor - now, next_at=cron.after(now))
     due = cron.between(cursor, now)
-    times, why = _caught_up(config, due, now - grace_seconds)
+    times, why = caught_up(config.catch_up, due, now - grace_seconds)
     if times and live and config.overlap == "skip":
         times, why = [], "the previous run has not ended"
     return Fire(
@@ -169,15 +171,24 @@ def fire_id(worker: str, at: float) -> str:
 
 def upcoming(config: WorkerConfig, after: float, n: int) -> list[float]:
     """Return the next `n` fire times of a worker with a cron expression; none for other workers."""
+    return [] if config.cron is None else upcoming_fires(config.cron, config.timezone, after, n)
+
+
+def upcoming_fires(expression: str, timezone: str, after: float, n: int) -> list[float]:
+    """Return the next `n` fire times of a cron expression."""
+    times = _upcoming(expression, timezone, floor(after / 60) * 60.0, n + 1)
+    return [at for at in times if at > after][:n]  # in old zones, clocks were moved within a minute
+
+
+@lru_cache(maxsize=1024)
+def _upcoming(expression: str, timezone: str, minute: float, n: int) -> tuple[float, ...]:
+    cron = _Cron(expression, timezone)
     times: list[float] = []
-    if config.cron is None:
-        return times
-    cron = _Cron(config.cron, config.timezone)
-    at = cron.after(after)
+    at = cron.after(minute)
     while at is not None and len(times) < n:
         times.append(at)
         at = cron.after(at)
-    return times
+    return tuple(times)
 
 
 def last_fired(expression: str, timezone: str, at: float) -> float | None:
@@ -190,17 +201,27 @@ def _last_fired(expression: str, timezone: str, minute: float) -> float | None:
     return _Cron(expression, timezone).before(minute)
 
 
+def next_fired(expression: str, timezone: str, at: float) -> float | None:
+    """Return the first fire time of a cron expression after this instant; None if it never fires again."""
+    return next(iter(upcoming_fires(expression, timezone, at, 1)), None)
+
+
 def describe(config: WorkerConfig) -> str:
     """Return the schedule in plain words."""
     if config.execution_mode is WorkerExecutionMode.TRIGGERED:
         return "on demand"
     if config.cron is not None:
-        return f"{_cron_words(config.cron)}, {config.timezone}"
+        return cron_words(config.cron, config.timezone)
     if config.execution_mode is WorkerExecutionMode.SCHEDULED:
         return f"every {duration(config.interval_seconds, each=True)}, counted from the end of the last run"
     if config.interval_seconds <= SHORTEST_PAUSE:
         return "in a loop, without a pause"
     return f"in a loop, with a pause of {duration(config.interval_seconds)}"
+
+
+def cron_words(expression: str, timezone: str) -> str:
+    """Return a cron expression and its zone in plain words."""
+    return f"{_cron_words(expression)}, {timezone}"
 
 
 def _cron_words(expression: str) -> str:
@@ -250,7 +271,7 @@ def cron_problem(expression: str) -> str | None:
         )
     try:
         next(CronSim(expression, _NAIVE_EPOCH))
-    except CronSimError as error:
+    except (CronSimError, ValueError) as error:
         return f"{expression!r} cannot be read: {str(error).lower()}"
     except StopIteration:
         return f"{expression!r} never fires"
@@ -309,11 +330,11 @@ def _fire_interval(config: WorkerConfig, state: WorkerState, *, cursor: float | 
 # ── cron ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _caught_up(config: WorkerConfig, due: list[float], oldest: float) -> tuple[list[float], str]:
+def caught_up(catch_up: str, due: list[float], oldest: float) -> tuple[list[float], str]:
     """Return which of the due times fire, and why the earlier ones do not."""
-    if config.catch_up == "latest":
+    if catch_up == "latest":
         return due[-1:], "missed, and only the latest one is caught up"
-    if config.catch_up == "all":
+    if catch_up == "all":
         return due[-CATCH_UP_LIMIT:], f"missed, and only the newest {CATCH_UP_LIMIT} are caught up"
     return [at for at in due if at >= oldest], "missed, and missed runs are not caught up"
 

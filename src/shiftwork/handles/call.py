@@ -4,7 +4,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 
 from msgspec import Struct
 
-from shiftwork.core.model import NewJob, PoolConfig, WorkerConfig, shown_without_payload
+from shiftwork.core.model import NewJob, PoolConfig, WorkerConfig
 from shiftwork.core.own_options import pack
 from shiftwork.errors import PayloadTypeError
 from shiftwork.handles.codec import Packed, Signature
@@ -42,7 +42,8 @@ class Call(Struct, Generic[R_co], eq=False):
     needs: list[tuple["Call[Any]", bool]] = []
     """The calls that must end before it starts, each with whether any end will do."""
 
-    __repr__ = shown_without_payload
+    def __repr__(self) -> str:
+        return f"<Call of {self.worker.name}>"
 
     @property
     def output(self) -> R_co:

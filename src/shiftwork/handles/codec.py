@@ -29,7 +29,7 @@ from shiftwork.errors import (
     nearest,
 )
 from shiftwork.handles.argument_hints import missing_argument, unexpected_payload, unknown_argument
-from shiftwork.handles.output import Output
+from shiftwork.handles.output import Output, argument_with_a_call
 from shiftwork.handles.parameters import read_parameters
 from shiftwork.handles.redaction import Secrets, default_texts, hide, is_secret, secrets_of, without_defaults
 from shiftwork.handles.schema import read_schema
@@ -297,7 +297,7 @@ class Signature:
             result = msgspec.msgpack.encode(value, enc_hook=_to_plain)
         except RecursionError:
             raise ResultEncodingError(self._too_deep_result()) from None
-        except (TypeError, ValueError, OverflowError) as error:
+        except (TypeError, ValueError, OverflowError, OutputArgumentError) as error:
             message = (
                 f"{self._worker} finished, but its result ({type(value).__name__}) cannot be stored: {error}; "
                 "return numbers, text, lists, dicts or dataclasses, or nothing"
@@ -361,6 +361,10 @@ def _encoded(worker: str, arguments: Mapping[str, Any], max_bytes: int) -> bytes
     except RecursionError:
         raise PayloadEncodingError(_too_deep(worker)) from None
     except (TypeError, ValueError, OverflowError) as error:
+        call = argument_with_a_call(arguments)
+        if call is not None:
+            message = f"{worker}: argument {call!r} is a call, which has no value; pass its output: {call}=CALL.output"
+            raise PayloadTypeError(message) from None
         message = f"{worker}: the payload cannot be encoded: {error}; pass numbers, text, lists, dicts, dataclasses"
         raise PayloadEncodingError(message) from None
     if len(payload) > max_bytes:
@@ -487,7 +491,8 @@ def _to_plain(value: Any) -> Any:
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, Output):
-        raise OutputArgumentError
+        message = f"{value!r} is not a value yet"
+        raise OutputArgumentError(message)
     dump = getattr(value, "model_dump", None)  # pydantic, without knowing it
     if dump is not None:
         return dump(mode="json")

@@ -1,4 +1,4 @@
-"""How an object that is called like a coroutine function says so, for frameworks that ask before they call."""
+"""Marks an object that is called like a coroutine function as one, for frameworks that check before they call."""
 
 import asyncio
 import inspect
@@ -15,5 +15,5 @@ if sys.version_info >= (3, 12):
 else:
 
     def mark_as_coroutine_function(called: Callable[..., Any]) -> None:
-        """Let `asyncio.iscoroutinefunction` return True for this object; this Python's `inspect` cannot be told."""
+        """Let `asyncio.iscoroutinefunction` return True for this object; this Python's `inspect` has no such mark."""
         called._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]  # noqa: SLF001

@@ -1,7 +1,9 @@
 """Outputs: what stands for the result of one call in the arguments of another."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from shiftwork.errors import FlowError
 
 if TYPE_CHECKING:
     from shiftwork.handles.call import Call
@@ -10,15 +12,38 @@ Path = tuple[str | int, ...]
 
 
 class Output:
-    """Stands for the result that a call will have."""
+    """Stands for the result that a call will have. It can be passed on; everything that needs the value itself raises.
+
+    A type checker takes it for the value, and text that was made of it would pass for an argument.
+    """
 
     __slots__ = ("call",)
 
     def __init__(self, call: "Call[Any]") -> None:
         self.call = call
 
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(self._too_early(), name=name, obj=self)
+
     def __repr__(self) -> str:
         return f"<the output of {self.call.worker.name}>"
+
+    def _too_early(self) -> str:
+        return (
+            f"the output of {self.call.worker.name} is known only when that job has run: pass it to another call as it "
+            "is, or in lists, tuples and dicts, and use the value there"
+        )
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise FlowError(self._too_early())
+
+    __bool__ = __str__ = __format__ = __iter__ = __len__ = __getitem__ = __contains__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __mod__ = __rmod__ = (
+        _refuse
+    )
+    __lt__ = __le__ = __gt__ = __ge__ = __int__ = __float__ = __index__ = _refuse
+    if not TYPE_CHECKING:  # `object` has them, with other types
+        __eq__ = __ne__ = __hash__ = _refuse
 
 
 def take_outputs(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple["Call[Any]", Path]]]:
@@ -40,3 +65,12 @@ def _without(value: Any, path: Path, found: list[tuple["Call[Any]", Path]]) -> A
     if type(value) is dict:
         return {key: _without(item, (*path, key), found) for key, item in value.items()}
     return value
+
+
+def argument_with_a_call(arguments: Mapping[str, Any]) -> str | None:
+    """Return the name of an argument that is a call, or a list of calls, where its output was meant."""
+    for name, value in arguments.items():
+        first = value[0] if type(value) in (list, tuple) and value else value
+        if isinstance(getattr(first, "output", None), Output):
+            return name
+    return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, Unpack
 
 from shiftwork.core.model import Claimed, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.retry_options import RetryRule
-from shiftwork.errors import nearest
+from shiftwork.errors import PayloadTypeError, nearest
 from shiftwork.handles.call import Call
 from shiftwork.handles.codec import OutputArgumentError, Signature
 from shiftwork.handles.coroutine_mark import mark_as_coroutine_function
@@ -86,7 +86,11 @@ class Worker(Generic[P, R]):
         known, inputs = take_outputs(arguments)
         template, later = self.config.concurrency_key, {str(path[0]) for _, path in inputs}
         key = self.signature.early_key(template, known, later) if template else None
-        payload = self.signature.encode_known(known, later)
+        try:
+            payload = self.signature.encode_known(known, later)
+        except OutputArgumentError as error:
+            message = f"{self.name}: {error}: it may stand in lists, tuples and dicts, but not inside other objects"
+            raise PayloadTypeError(message) from None
         return Call(self, payload, key, self._options, inputs)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:

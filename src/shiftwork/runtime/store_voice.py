@@ -96,7 +96,7 @@ class StoreVoice:
         return result
 
     def failed(self, who: str, error: StoreError, *, quietly: bool = False) -> None:
-        """A call failed. `quietly`: another part has to know, but the caller is told by the error itself."""
+        """A call failed. `quietly`: no log line, because the caller gets the error itself."""
         now = self._monotonic()
         with self._lock:
             if not self._faults:

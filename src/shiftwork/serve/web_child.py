@@ -38,7 +38,7 @@ LONGEST_BACKLOG: Final = 1_000_000
 
 
 class NodeConnection:
-    """What the node says, and what it is told. It is the `Listeners` of the changes made here."""
+    """The messages from the node and to it. It is the `Listeners` of the changes made here."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.setup: asyncio.Future[WebSetup] = asyncio.get_running_loop().create_future()

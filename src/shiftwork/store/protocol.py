@@ -41,6 +41,7 @@ from shiftwork.core.model import (
     Doc,
     Event,
     Finished,
+    FlowMember,
     FlowRecord,
     InstanceRecord,
     JobFilter,
@@ -278,6 +279,14 @@ class Store(Protocol):
         A flow was created when the first of its jobs was.
         """
 
+    async def members(
+        self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000
+    ) -> list[FlowMember]:
+        """The jobs of a flow, newest first (by created_at, then id), behind a place in that order.
+
+        It reads no payloads and no results, so that a large flow can be looked at again and again.
+        """
+
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def promote(self, n: int, now: float) -> Promoted:
@@ -326,6 +335,13 @@ class Store(Protocol):
         """Write these docs, each by itself, and return which of them were written, in order; no doc is given twice.
 
         A doc is written as version `doc.version + 1` if the stored version is `doc.version` (0: none).
+        """
+
+    async def erase(self, docs: Sequence[Doc]) -> list[bool]:
+        """Delete these docs, each by itself, and return which of them were deleted, in order; no doc is given twice.
+
+        A doc is deleted if the stored version is `doc.version`; its body does not matter. Claims act as if it had never
+        existed, and it can be made again as version 1.
         """
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:

@@ -1,6 +1,6 @@
 """A `Context` for a test that calls a function itself, without a job."""
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
@@ -34,12 +34,14 @@ def make_context(
     last_error: str | None = None,
     consecutive_failures: int = 0,
     signals: Mapping[str, Any] | None = None,
+    connection: Any = None,
 ) -> "MadeContext":
     """Return a context with these values, to call a function with that takes one.
 
     `worker` is a registered worker, a configuration, or only a name. `state` is what the lifespan would have yielded.
     Steps run, and nothing is kept; `ctx.sleep` sets the context's clock, and returns. `signals` are the values that
-    `ctx.wait_for` returns, by name; without one it raises `TimeoutError`, as if none came in time.
+    `ctx.wait_for` returns, by name; without one it raises `TimeoutError`, as if none came in time. `connection` is what
+    steps in a transaction get.
     """
     config = WorkerConfig(name=worker) if isinstance(worker, str) else worker
     run = MadeRun(
@@ -60,7 +62,8 @@ def make_context(
         cancelled=cancelled,
         stopping=stopping,
     )
-    return MadeContext(run, state, ManualClock() if now is None else ManualClock(now), signals or {})
+    clock = ManualClock() if now is None else ManualClock(now)
+    return MadeContext(run, state, clock, signals=signals or {}, connection=connection)
 
 
 class MadeRun:
@@ -108,8 +111,9 @@ class MadeValues:
 class MadeSteps:
     """Steps that run and are not kept."""
 
-    def __init__(self, clock: ManualClock, signals: Mapping[str, Any]) -> None:
+    def __init__(self, clock: ManualClock, signals: Mapping[str, Any], connection: Any) -> None:
         self.names: list[str] = []
+        self._connection = connection
         self._clock = clock
         self._signals = signals
         self._value: Any = None
@@ -135,6 +139,13 @@ class MadeSteps:
         """Remember the value until it is asked for."""
         self._value = value
         return Step(len(self.names), name, b"", started_at, self._clock.now())
+
+    async def transact(self, name: str, work: Callable[[Any], Awaitable[Any]], started_at: float) -> Step:
+        """Run the step with the connection that the test has given."""
+        if self._connection is None:
+            message = f"step {name!r} needs a connection: make_context(connection=…)"
+            raise JobStateError(message)
+        return await self.keep(name, await work(self._connection), started_at)
 
     def value(self, function: Callable[..., Any], step: Step) -> Any:  # noqa: ARG002 - it has not been encoded
         """Return what the step has just returned."""
@@ -163,12 +174,14 @@ class MadeContext(Context):
 
     __slots__ = ("calls", "reported", "steps")
 
-    def __init__(self, run: MadeRun, state: Any, clock: ManualClock, signals: Mapping[str, Any]) -> None:
+    def __init__(
+        self, run: MadeRun, state: Any, clock: ManualClock, *, signals: Mapping[str, Any], connection: Any
+    ) -> None:
         self.reported: list[JobProgress] = []
         """What the function has passed to `progress`, in order."""
         self.calls = run.worker_values.calls
         """What the function has passed to `enqueue_flow`, in order."""
-        made = MadeSteps(clock, signals)
+        made = MadeSteps(clock, signals, connection)
         self.steps = made.names
         """The names of the steps that the function has come to, its waits included, in order."""
         surroundings = Surroundings()

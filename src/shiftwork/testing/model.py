@@ -295,6 +295,11 @@ class Histories(RuleBasedStateMachine):
     def corrupt(self, kind: str, name: str, body: bytes) -> None:
         self.put(kind, name, b"\xc1" + body)
 
+    @rule(kind=st.sampled_from(("pool", "breaker")), name=st.sampled_from("pqxy"), version=st.integers(0, 3))
+    def erase(self, kind: str, name: str, version: int) -> None:
+        self.alike(lambda store: store.erase([Doc(kind, name, b"", version)]), "erase")
+        self.alike(lambda store: store.docs(kind), "docs")
+
     @rule(worker=workers, enabled=st.sampled_from((True, True, False)))
     def switch(self, worker: str, *, enabled: bool) -> None:
         self.alike(lambda store: store.switch(worker, enabled=enabled, reason="r", now=self.now), "switch")

@@ -1,5 +1,7 @@
 """Jobs that were added to a store after its content had moved, by processes that had it open before."""
 
+from collections.abc import Iterator
+from itertools import groupby
 from typing import Final
 
 from msgspec import Struct
@@ -31,28 +33,43 @@ async def left_behind(store: Store) -> Left | None:
 
 async def carry_late(source: Store, destination: Store, departure: Departure) -> int:
     """Add the late jobs to the destination, where nodes may run by now; return how many there were."""
-    ids = await _late(source, departure)
-    for at in range(0, len(ids), BATCH):
-        batch = ids[at : at + BATCH]
+    late = await _late(source, departure)
+    for batch in _batches(late):
         records = [record for record in await source.get(batch) if record is not None]
         await destination.add([_new(record) for record in records], await destination.server_time())
         departure = replace(departure, carried=(*departure.carried, *batch))
         doc, _ = await departure_from(source)
         await write(source, doc, departure)
-    return len(ids)
+    return len(late)
 
 
-async def _late(store: Store, departure: Departure) -> list[str]:
-    """Return the ids of the jobs that have not moved."""
+async def _late(store: Store, departure: Departure) -> list[JobRecord]:
+    """Return the jobs that have not moved."""
     carried = set(departure.carried)
-    late: list[str] = []
+    late: list[JobRecord] = []
     after: str | None = None
     while page := await store.find(JobFilter(created_after=departure.horizon, after=after, limit=BATCH)):
-        late += [record.id for record in page if record.id not in carried]
+        late += [record for record in page if record.id not in carried]
         after = page[-1].id
     return late
 
 
+def _batches(late: list[JobRecord]) -> Iterator[list[str]]:
+    """Yield the ids of the jobs in batches that split no flow: a job is added together with those it needs."""
+    batch: list[str] = []
+    for _, together in groupby(sorted(late, key=_flow_or_itself), key=_flow_or_itself):
+        batch += [record.id for record in together]
+        if len(batch) >= BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _flow_or_itself(record: JobRecord) -> tuple[bool, str]:
+    return record.flow is None, record.flow or record.id
+
+
 def _new(record: JobRecord) -> NewJob:
-    fields = asdict(record)
+    fields = asdict(record) | {"needs": record.unmet, "parent": None}
     return NewJob(**{name: fields[name] for name in NewJob.__struct_fields__})

@@ -12,11 +12,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.docs import ENCRYPTION
-from shiftwork.core.model import Cancel, JobFilter, JobRecord, Rewrite
+from shiftwork.core.docs import ENCRYPTION, SCHEDULE_PART, STORED_SCHEDULE
+from shiftwork.core.model import Cancel, Doc, JobFilter, JobRecord, Rewrite
 from shiftwork.core.sealing import CIPHER, PLAIN, KeyInUse, is_sealed, key_of, keys_in
+from shiftwork.core.stored_schedules import schedules_kind
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
+from shiftwork.store.schedules import read_index
 from shiftwork.store.sealed.key_use import keys_in_use
 from shiftwork.store.sealed.store import SealedStore
 
@@ -81,10 +83,11 @@ async def rekey(store: SealedStore, *, now: float, report: Report) -> Rekeyed:
         rewritten += done.rewritten
         if not done.rewritten and not done.changing:
             break
+    schedules = await _rewrite_schedules(store)
     first, *_ = store.key_ids
     lagging = await _lagging(store, first, now)
     settled = not done.changing and not done.rewritten
-    retired = await _retire(store, {first, *done.needed, *lagging.values()}) if settled else ()
+    retired = await _retire(store, {first, *done.needed, *schedules, *lagging.values()}) if settled else ()
     return Rekeyed(
         key=first,
         jobs=done.jobs,
@@ -141,6 +144,27 @@ def _rewrite(store: SealedStore, job: JobRecord, done: _Pass) -> Rewrite | None:
     done.unreadable += bool(locked)
     done.needed |= locked
     return None if keys <= {store.key_ids[0], *locked} else Rewrite(job, store.sealer.seal_record(opened))
+
+
+async def _rewrite_schedules(store: SealedStore) -> set[str]:
+    """Encrypt the payloads of stored schedules with the first key; return the keys of those that are not readable."""
+    locked: set[str] = set()
+    for part in await read_index(store):
+        done = False
+        while not done:  # until nothing has changed it meanwhile
+            docs = await store.inner.docs(schedules_kind(part))
+            opened = [store.sealer.open_doc(doc) for doc in docs]
+            locked |= {key for doc in opened for key in _keys_of_schedules(doc)} - {PLAIN}
+            keys = {key for doc in docs for key in _keys_of_schedules(doc)}
+            done = keys <= {store.key_ids[0], *locked} or all(await store.put(opened))
+    return locked
+
+
+def _keys_of_schedules(doc: Doc) -> set[str]:
+    part = SCHEDULE_PART.decode(doc.body) or {}
+    schedules = (STORED_SCHEDULE.decode(body) for body in part.values())
+    payloads = (schedule.job.payload for schedule in schedules if schedule is not None)
+    return {key_of(payload) if is_sealed(payload) else PLAIN for payload in payloads}
 
 
 async def _pages(store: Store) -> AsyncIterator[Sequence[JobRecord]]:

@@ -23,6 +23,7 @@ from shiftwork.core.model import (
 )
 from shiftwork.core.plan import totals
 from shiftwork.core.schedule import describe
+from shiftwork.core.timing import Rescheduled
 from shiftwork.views.snapshot import Snapshot, failing_on, hosting, leader_of, next_due
 
 
@@ -31,9 +32,13 @@ class WorkerView(Struct, frozen=True, kw_only=True):
 
     config: WorkerConfig
     schedule: str
-    """The schedule in words."""
+    """The schedule in words: the one that holds, whether it comes from the code or from a person."""
+    rescheduled: Rescheduled | None
+    """Who changed its schedule at run time, and when; None if it is the one in the code."""
     state: WorkerState
     stats: WorkerStats
+    known: bool
+    """Whether a live node has it; true of every worker while no node is live."""
     next_due: float | None
     """When its schedule runs it next; None while it is disabled, has no schedule, has never run, or while a job of it
     is under way or to be retried: its interval is counted from the end of that one."""
@@ -134,6 +139,8 @@ class Overview(Struct, frozen=True, kw_only=True):
 def overview_of(seen: Snapshot, health: Health, *, store: str) -> Overview:
     """Return the overview of a snapshot. `store`: the URL of the store."""
     live = [known for known in seen.instances if known.expires_at > seen.at]
+    nodes = [one.beat for one in live if one.beat.machine is not None]
+    there = set[str]().union(*(beat.workers for beat in nodes)) if nodes else seen.workers
     return Overview(
         at=seen.at,
         store=store,
@@ -141,22 +148,25 @@ def overview_of(seen: Snapshot, health: Health, *, store: str) -> Overview:
         leader=leader_of(live, seen.at),
         nodes=sorted({known.beat.node for known in live}),
         pools=pool_views(seen.pools, stats=seen.stats, facts=seen.facts, live=live, plan=seen.plan, now=seen.at),
-        workers=[_worker(config, seen) for _, config in sorted(seen.workers.items())],
+        workers=[_worker(config, seen, known=name in there) for name, config in sorted(seen.workers.items())],
         breakers=_breakers(seen.facts, seen.at),
     )
 
 
-def _worker(config: WorkerConfig, seen: Snapshot) -> WorkerView:
+def _worker(config: WorkerConfig, seen: Snapshot, *, known: bool) -> WorkerView:
     name = config.name
     lane = seen.facts.lanes.get(name) or Lane(state=WorkerState(worker=name))
     due = next_due(config, cursor=seen.cursors.get(name), state=lane.state, live=lane.live)
+    change = seen.rescheduled.get(name)
     if not lane.state.enabled or (due is not None and due <= seen.at and lane.live):
         due = None
     return WorkerView(
         config=config,
         schedule=describe(config),
+        rescheduled=change if change is not None and change.timing is not None else None,
         state=lane.state,
         stats=seen.stats.workers.get(name, WorkerStats()),
+        known=known,
         next_due=due,
     )
 

@@ -8,7 +8,17 @@ from msgspec import Struct
 from shiftwork.core.admission import Facts, Lane
 from shiftwork.core.bounds import bounded
 from shiftwork.core.edition import Edition
-from shiftwork.core.health import Health, HealthFacts, Hosting, InstanceFacts, NodeFacts, PoolFacts, WorkerFacts, judge
+from shiftwork.core.health import (
+    UNKNOWN_SECONDS,
+    Health,
+    HealthFacts,
+    Hosting,
+    InstanceFacts,
+    NodeFacts,
+    PoolFacts,
+    WorkerFacts,
+    judge,
+)
 from shiftwork.core.model import (
     Beat,
     InstanceRecord,
@@ -24,6 +34,7 @@ from shiftwork.core.model import (
     WorkerStats,
 )
 from shiftwork.core.schedule import Cursor, pause, upcoming
+from shiftwork.core.timing import Rescheduled
 from shiftwork.core.worker_state import is_failing
 
 
@@ -35,7 +46,9 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     stats: Stats
     instances: list[InstanceRecord]
     workers: dict[str, WorkerConfig]
-    """Every published worker."""
+    """Every published worker, with the schedule that holds."""
+    rescheduled: dict[str, Rescheduled] = {}
+    """What people changed about the schedules of workers."""
     pools: dict[str, PoolConfig]
     """Every published pool."""
     cursors: dict[str, Cursor]
@@ -45,6 +58,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """The ids of the keys that jobs are encrypted with."""
     edition: Edition | None = None
     """Which definitions the store holds."""
+    expired: dict[str, int] = {}
+    """How many jobs of each pool have expired lately."""
 
 
 def judged(
@@ -75,16 +90,26 @@ def judged(
 
 
 def _unknown(seen: Snapshot, nodes: Sequence[Beat], there: Container[str]) -> dict[str, int]:
-    """Return how many jobs are queued of workers that no live node has. A pool that no node has is told by itself."""
+    """Return how many jobs are queued for workers that no live node has. Pools that no node has are not counted.
+
+    Only those count that have waited for some time, beside a node that has run for some time.
+    """
+    if not any(seen.at - beat.started_at > UNKNOWN_SECONDS for beat in nodes):
+        return {}
     pools = {pool for beat in nodes if beat.machine for pool in beat.machine.pools}
     return {
         name: stats.queued
         for name, stats in seen.stats.workers.items()
-        if nodes
-        and stats.queued
+        if stats.queued
         and name not in there
+        and _has_waited(seen, name)
         and (name not in seen.workers or seen.workers[name].pool in pools)
     }
+
+
+def _has_waited(seen: Snapshot, worker: str) -> bool:
+    lane = seen.facts.lanes.get(worker)
+    return lane is None or lane.head is None or seen.at - lane.head.run_at > UNKNOWN_SECONDS
 
 
 def _worker_facts(config: WorkerConfig, seen: Snapshot) -> WorkerFacts:
@@ -143,6 +168,7 @@ def _pool_facts(seen: Snapshot, nodes: Sequence[Beat]) -> list[PoolFacts]:
             nodes=nodes,
             plan=seen.plan,
             now=seen.at,
+            expired=seen.expired.get(name, 0),
         )
         for name in {*known, *stats}
     ]
@@ -170,6 +196,7 @@ def _pool_fact(
     nodes: Sequence[Beat],
     plan: Plan,
     now: float,
+    expired: int,
 ) -> PoolFacts:
     change = facts.pools.get(name) or PoolDoc()
     config = bounded(pool or PoolConfig(name=name, min_workers=0), change, now)
@@ -182,6 +209,7 @@ def _pool_fact(
         paused=change.paused,
         reason=change.reason,
         served=name in facts.served,
+        expired=expired,
         dead=max(0, stats.dead - superseded),
         hosting=hosting(config, nodes, plan),
         labels=config.labels,

@@ -16,6 +16,7 @@ _STATUS: Final[tuple[tuple[type[errors.ShiftworkError], int], ...]] = (
     # The first match counts.
     (errors.UnknownWorkerError, 404),
     (errors.UnknownPoolError, 404),
+    (errors.UnknownScheduleError, 404),
     (errors.UnknownNodeError, 404),
     (errors.UnknownJobError, 404),
     (errors.UnknownFlowError, 404),

@@ -18,6 +18,7 @@ const PACE_MS: Record<string, number> = {
   "long history": 60_000,
   pools: 1_000,
   workers: 2_000,
+  schedules: 3_000,
   graph: 15_000,
   jobs: 1_000,
   flows: 2_000,
@@ -28,9 +29,9 @@ const PACE_MS: Record<string, number> = {
 
 /** The queries that each topic of the server affects; an unknown topic affects all. */
 const CONCERNS: Record<string, string[]> = {
-  jobs: ["overview", "pools", "workers", "jobs", "flows", "dead"],
+  jobs: ["overview", "pools", "workers", "schedules", "jobs", "flows", "dead"],
   pools: ["overview", "pools", "nodes"],
-  workers: ["overview", "workers", "graph"],
+  workers: ["overview", "workers", "schedules", "graph"],
   nodes: ["overview", "nodes", "pools"],
   events: ["events", "overview", "pools"],
   history: ["history", "long history"],

@@ -65,6 +65,23 @@ export function useFlows(after: string | null, limit: number) {
   });
 }
 export const useFlow = (id: string) => useAsk<t.WholeFlow>("flows", `flows/${segment(id)}`);
+export function useSchedules(worker: string, after: string | null, limit: number) {
+  return useQuery({
+    queryKey: ["schedules", worker, after, limit],
+    queryFn: ({ signal }) =>
+      ask<{ schedules: t.Schedule[]; next_after: string | null }>("schedules", { worker, after, limit }, signal),
+    placeholderData: keepPreviousData,
+  });
+}
+export const useSchedule = (name: string) => useAsk<t.Schedule>("schedules", `schedules/${segment(name)}`);
+/** What a schedule would mean. The last answer stays while a person types. */
+export const usePreview = ({ cron, interval_seconds, timezone }: t.Timing) =>
+  useQuery({
+    queryKey: ["preview", cron, interval_seconds, timezone],
+    queryFn: ({ signal }) => ask<t.SchedulePreview>("schedule-preview", { cron, interval_seconds, timezone }, signal),
+    placeholderData: keepPreviousData,
+    retry: false,
+  });
 export const useDead = () => useAsk<{ groups: t.DeadGroup[]; total: number; looked_at: number }>("dead", "dead");
 export const useNodes = () => useAsk<{ nodes: t.Node[]; instances: t.Instance[] }>("nodes", "nodes");
 

@@ -95,12 +95,17 @@ export interface Worker {
   name: string;
   mode: "scheduled" | "triggered" | "continuous";
   schedule: string;
+  /** When a person changed its schedule; null if it is the one in the code. */
+  rescheduled_at: string | null;
+  rescheduled_by: string | null;
   pool: string;
   priority: string;
   timeout_seconds: number | null;
   max_retries: number;
   depends_on: Record<string, string>;
   blocks: string[];
+  /** Whether a live node has it; true of every worker while no node is live. */
+  known: boolean;
   enabled: boolean;
   reason: string | null;
   running: number;
@@ -238,6 +243,48 @@ export interface Signal {
   name: string;
   at: string;
   value: unknown;
+}
+
+export interface Schedule {
+  name: string;
+  worker: string;
+  pool: string;
+  payload: unknown;
+  priority: string;
+  unique_key: string | null;
+  max_retries: number | null;
+  timeout_seconds: number | null;
+  expires_seconds: number | null;
+  tags: string[];
+  /** When it fires, in words. */
+  schedule: string;
+  cron: string | null;
+  interval_seconds: number | null;
+  timezone: string;
+  catch_up: "latest" | "none" | "all";
+  overlap: "skip" | "allow";
+  paused: boolean;
+  paused_at: string | null;
+  next_fire_at: string | null;
+  /** Ten, on the clock of its own time zone. */
+  next_times: string[];
+  last_fire_at: string | null;
+  last_job: string | null;
+  put_at: string | null;
+  put_by: string;
+}
+
+/** A cron expression or an interval. */
+export interface Timing {
+  cron: string | null;
+  interval_seconds: number | null;
+  timezone: string | null;
+}
+
+export interface SchedulePreview {
+  words: string | null;
+  times: string[];
+  problem: string | null;
 }
 
 export interface Flow {

@@ -18,6 +18,8 @@ const NAMES = [
   "token.revoked",
   "worker.disabled",
   "worker.enabled",
+  "worker.forgotten",
+  "worker.rescheduled",
   "pool.scaled",
   "pool.paused",
   "pool.resumed",
@@ -34,6 +36,11 @@ const NAMES = [
   "store.emptied",
   "schedule.skipped",
   "schedule.pulled_back",
+  "schedule.put",
+  "schedule.paused",
+  "schedule.resumed",
+  "schedule.deleted",
+  "schedule.run",
   "health.problem",
   "health.recovered",
 ];
@@ -144,9 +151,13 @@ function List({ events, only }: { events: Event[]; only: (subject: string) => vo
   );
 }
 
-function addressOf({ name, subject }: Event): string | null {
+/** Events about the schedules of workers, and, if `stored` is among the data, about those that are data. */
+const OF_WORKERS = ["schedule.skipped", "schedule.pulled_back"];
+
+function addressOf({ name, subject, data }: Event): string | null {
   const kind = name.split(".")[0];
   if (kind === "pool") return to(["pools", subject]);
+  if (kind === "schedule" && (data.stored || !OF_WORKERS.includes(name))) return to(["schedules", subject]);
   if (kind === "worker" || kind === "schedule" || name === "jobs.expired") return to(["workers", subject]);
   if (kind === "node" || kind === "leader") return to(["nodes"], { node: subject });
   if (kind === "job") return to(["jobs", subject]);

@@ -174,6 +174,7 @@ const REMEDIES: Record<string, string> = {
   dead_letters: "Inspect the errors, then requeue or discard",
   worker_disabled: "Fix the cause, then enable it",
   worker_failing: "Read the error and the traceback of its newest job",
+  worker_unknown: "Start a node that has it, give it as an alias to its successor, or cancel these jobs and forget it",
   pool_paused: "Resume it when it may continue",
   pool_starved: "Check what holds its jobs back, and its bounds",
 };
@@ -183,6 +184,7 @@ function remedyOf(problem: Problem): string {
   const { code, subject } = problem;
   if (code === "dead_letters") return to(["dead"]);
   if (code.startsWith("pool_")) return to(["pools", subject]);
+  if (code === "jobs_expired") return to(["jobs"], { pool: subject, status: "cancelled" });
   if (code === "worker_unknown") return to(["jobs"], { worker: subject, status: "queued" });
   if (code.startsWith("worker_") || code === "schedule_missed") return to(["workers", subject]);
   if (code === "breaker_open") return to(["workers"], { search: subject });
@@ -261,6 +263,12 @@ function Pools({ pools }: { pools: Pool[] }) {
           accessorKey: "queued",
           meta: { numeric: true },
           cell: ({ row: { original } }) => count(original.queued),
+        },
+        {
+          header: "Waiting",
+          accessorKey: "waiting",
+          meta: { numeric: true, from: "md" },
+          cell: ({ row: { original } }) => count(original.waiting),
         },
         {
           header: "Oldest wait",

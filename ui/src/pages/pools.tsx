@@ -49,6 +49,12 @@ export function PoolsPage() {
                   cell: ({ row: { original } }) => count(original.queued),
                 },
                 {
+                  header: "Waiting",
+                  accessorKey: "waiting",
+                  meta: { numeric: true, from: "md" },
+                  cell: ({ row: { original } }) => count(original.waiting),
+                },
+                {
                   header: "Running",
                   accessorKey: "running",
                   meta: { numeric: true, from: "sm" },
@@ -157,7 +163,7 @@ export function PoolPage({ name }: { name: string }) {
               <Stat
                 label="Queued"
                 value={count(seen.queued)}
-                note={`${count(seen.retrying)} to retry`}
+                note={`${count(seen.retrying)} to retry, ${count(seen.waiting)} waiting`}
                 href={to(["jobs"], { pool: name, status: "queued" })}
               />
               <Stat

@@ -5,6 +5,7 @@ import { WorkerActions } from "../parts/actions";
 import { Answer, Badge, Button, Empty, Facts, Heading, Panel, Stat, Time } from "../parts/basics";
 import { GraphView } from "../parts/graph";
 import { JobTable } from "../parts/jobtable";
+import { Reschedule } from "../parts/schedules";
 import { Strip } from "../parts/strip";
 import { Table } from "../parts/table";
 import { Link, to, useParams } from "../router";
@@ -17,6 +18,7 @@ const STATES: [string, string, (worker: Worker) => boolean][] = [
   ["disabled", "disabled", (worker) => !worker.enabled],
   ["running", "running", (worker) => worker.running > 0],
   ["failing", "failing", (worker) => worker.failing],
+  ["unknown", "no node has it", (worker) => !worker.known],
 ];
 
 export function WorkersPage() {
@@ -126,7 +128,10 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
           accessorKey: "schedule",
           meta: { from: "md" },
           cell: ({ row: { original } }) => (
-            <span title={original.schedule}>{original.schedule.split(", counted")[0]}</span>
+            <span title={original.schedule}>
+              {original.schedule.split(", counted")[0]}
+              {original.rescheduled_at && <span className="text-muted">, changed</span>}
+            </span>
           ),
         },
         { header: "Pool", accessorKey: "pool", meta: { from: "lg" } },
@@ -147,6 +152,12 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
           accessorKey: "queued",
           meta: { numeric: true },
           cell: ({ row: { original } }) => count(original.queued),
+        },
+        {
+          header: "Waiting",
+          accessorKey: "waiting",
+          meta: { numeric: true, from: "md" },
+          cell: ({ row: { original } }) => count(original.waiting),
         },
         {
           header: "Failures",
@@ -187,7 +198,15 @@ function limits(config: Record<string, unknown>): [string, string][] {
 }
 
 const stateOf = (worker: Worker) =>
-  !worker.enabled ? "disabled" : worker.failing ? "failing" : worker.running ? "running" : "idle";
+  !worker.known
+    ? "no node has it"
+    : !worker.enabled
+      ? "disabled"
+      : worker.failing
+        ? "failing"
+        : worker.running
+          ? "running"
+          : "idle";
 
 /** What to show where there is no next fire time: an interval is counted from the end of the run. */
 const nextOf = (worker: Worker) =>
@@ -200,6 +219,13 @@ const nextOf = (worker: Worker) =>
         : "–";
 
 function State({ worker }: { worker: Worker }) {
+  if (!worker.known) {
+    return (
+      <Badge tone="warn" title="No running node has this worker">
+        ! no node has it
+      </Badge>
+    );
+  }
   if (!worker.enabled) {
     return (
       <Badge tone="bad" title={worker.reason ?? undefined}>
@@ -237,13 +263,27 @@ export function WorkerPage({ name }: { name: string }) {
               </>
             }
           >
+            {seen.mode !== "triggered" && <Reschedule worker={seen} />}
             <WorkerActions worker={seen} />
           </Heading>
           <div className="flex flex-col gap-3">
+            {!seen.known && (
+              <p className="rounded-md border border-warn bg-warn-soft px-3 py-2 text-sm break-words text-warn">
+                No running node has this worker, so its jobs wait. Start a node whose app registers it. If it has
+                another name now, give that one the alias "{name}". If it is gone for good, cancel its waiting jobs,
+                then forget it.
+              </p>
+            )}
             {!seen.enabled && (
               <p className="rounded-md border border-bad bg-bad-soft px-3 py-2 text-sm break-words text-bad">
                 Disabled{seen.reason ? `: ${seen.reason}` : ""}. Fix the cause, then enable it; queued jobs wait until
                 then.
+              </p>
+            )}
+            {seen.rescheduled_at && (
+              <p className="rounded-md border border-line bg-surface px-3 py-2 text-sm break-words">
+                Its schedule was set by hand (by {seen.rescheduled_by}, <Time at={seen.rescheduled_at} />) and wins over
+                the one in the code until it is reset.
               </p>
             )}
             <div className="grid grid-cols-2 gap-3 sm:grid-cols-4">
@@ -272,9 +312,9 @@ export function WorkerPage({ name }: { name: string }) {
                 }
               />
               <Stat
-                label="Waiting"
+                label="Queued"
                 value={count(seen.queued)}
-                note={`${count(seen.scheduled)} scheduled, ${count(seen.retrying)} to retry, ${count(seen.dead)} dead`}
+                note={`${count(seen.waiting)} waiting, ${count(seen.scheduled)} scheduled, ${count(seen.retrying)} to retry, ${count(seen.dead)} dead`}
                 href={to(["jobs"], { worker: name, status: "queued" })}
               />
             </div>
@@ -308,9 +348,14 @@ export function WorkerPage({ name }: { name: string }) {
             <Panel
               title="Jobs"
               side={
-                <Link className="link text-xs" href={to(["jobs"], { worker: name })}>
-                  All jobs of this worker
-                </Link>
+                <>
+                  <Link className="link text-xs" href={to(["schedules"], { worker: name })}>
+                    Stored schedules
+                  </Link>
+                  <Link className="link text-xs" href={to(["jobs"], { worker: name })}>
+                    All jobs of this worker
+                  </Link>
+                </>
               }
               flush
             >

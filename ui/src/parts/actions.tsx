@@ -4,13 +4,14 @@ import { useState } from "react";
 import { segment } from "../data/client";
 import { useAct, useMay, useWorker } from "../data/queries";
 import type { Node, Pool, Worker, WorkerDetail } from "../data/types";
-import { go, to } from "../router";
+import { go, Link, to } from "../router";
+import { counted } from "../words";
 import { Button, Loading } from "./basics";
 import { Ask, Labelled } from "./dialog";
 import { PayloadForm } from "./form";
 
 /** The tooltip of disabled buttons. */
-const READ_ONLY = "Your token may only read";
+export const READ_ONLY = "Your token may only read";
 
 function Reason({ label = "Reason, for the audit log" }: { label?: string }) {
   return (
@@ -120,6 +121,7 @@ export function WorkerActions({ worker, small }: { worker: Worker; small?: boole
   const may = useMay();
   const disabling = useOpen();
   const triggering = useOpen();
+  const forgetting = useOpen();
   const act = useAct(`Done: ${worker.name}`);
   const path = `workers/${segment(worker.name)}`;
   const title = may ? undefined : READ_ONLY;
@@ -172,8 +174,52 @@ export function WorkerActions({ worker, small }: { worker: Worker; small?: boole
           <Reason />
         </Ask>
       )}
+      {!worker.known && (
+        <Button
+          small={small}
+          kind="danger"
+          disabled={!may}
+          title={title}
+          aria-label={small ? `Forget ${worker.name}` : undefined}
+          onClick={forgetting.show}
+        >
+          Forget
+        </Button>
+      )}
       {triggering.open && <Trigger name={worker.name} close={triggering.hide} />}
+      {forgetting.open && <Forget worker={worker} close={forgetting.hide} />}
     </>
+  );
+}
+
+function Forget({ worker, close }: { worker: Worker; close: () => void }) {
+  const act = useAct(`Forgot ${worker.name}`);
+  const live = worker.queued + worker.scheduled + worker.waiting + worker.retrying + worker.running;
+  const forgotten = () => {
+    close();
+    go(to(["workers"]));
+  };
+  return (
+    <Ask
+      title={`Forget ${worker.name}?`}
+      verb="Forget"
+      danger
+      busy={act.isPending}
+      disabled={live > 0}
+      close={close}
+      submit={() => act.mutate({ path: `workers/${segment(worker.name)}/forget` }, { onSuccess: forgotten })}
+    >
+      <p>
+        Its definition is deleted, with its state and how far its schedule has fired. Its ended jobs stay. This cannot
+        be undone.
+      </p>
+      {live > 0 && (
+        <p className="text-bad">
+          {counted(live, "job")} of it {live === 1 ? "has" : "have"} not ended:{" "}
+          <Link href={to(["jobs"], { worker: worker.name })}>cancel {live === 1 ? "it" : "them"} first</Link>.
+        </p>
+      )}
+    </Ask>
   );
 }
 

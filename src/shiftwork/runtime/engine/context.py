@@ -4,7 +4,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from shiftwork.core.durations import Duration, seconds_in
 from shiftwork.core.job_parts import Step
 from shiftwork.core.model import Claimed, LogLine, Outcome, Progress, RunState, WorkerConfig
-from shiftwork.errors import ConfigurationError, JobCancelledError, nearest
+from shiftwork.errors import ConfigurationError, JobCancelledError, LifecycleError, nearest
 from shiftwork.runtime.engine.error_text import one_line
 from shiftwork.runtime.engine.joblog import JobLog, JobLogger
+from shiftwork.runtime.engine.step_in_transaction import StepInTransaction, plain
 from shiftwork.runtime.engine.surroundings import Surroundings
 
 if TYPE_CHECKING:
@@ -86,6 +87,9 @@ class RunSteps(Protocol):
 
     async def keep(self, name: str, value: Any, started_at: float) -> Step:
         """Keep what a step that ran has returned."""
+
+    async def transact(self, name: str, work: Callable[[Any], Awaitable[Any]], started_at: float) -> Step:
+        """Run a step with a connection, and keep what it returns in the same transaction."""
 
     def value(self, function: Callable[..., Any], step: Step) -> Any:
         """Return a step's result, whether it ran now or before."""
@@ -261,6 +265,10 @@ class Context:
         kept = await steps.begin(name)
         if kept is None:
             started_at = self._services.clock.now()
+            if isinstance(function, StepInTransaction):
+                in_transaction = function
+                kept = await steps.transact(name, lambda conn: in_transaction.run(conn, args, kwargs), started_at)
+                return steps.value(plain(function), kept)
             try:
                 value = function(*args, **kwargs)
                 if inspect.isawaitable(value):
@@ -269,7 +277,15 @@ class Context:
                 steps.failed()
                 raise
             kept = await steps.keep(name, value, started_at)
-        return steps.value(function, kept)
+        return steps.value(plain(function), kept)
+
+    def in_transaction(self, function: Callable[Concatenate[Any, P], T]) -> Callable[P, T]:
+        """Let a step write to your tables in the transaction that keeps its result: both are there, or neither is.
+
+        `await ctx.step("charge", ctx.in_transaction(charge), order)` calls `charge(connection, order)`. The connection
+        is the store's (PostgreSQL only), inside a transaction that is committed when the function has returned.
+        """
+        return StepInTransaction(function)
 
     async def sleep(
         self, seconds: Duration = 0.0, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0
@@ -329,6 +345,11 @@ class BlockingContext:
 
     def step(self, name: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a part of this function once, in this thread, and keep its result. See `Context.step`."""
+        if isinstance(function, StepInTransaction):
+            message = (
+                "ctx.in_transaction(…) needs an event loop: write the function with async def, and await ctx.step(…)"
+            )
+            raise LifecycleError(message)
         steps = self._steps
         kept = self._wait(steps.begin(name), "await ctx.step(…)")
         if kept is None:

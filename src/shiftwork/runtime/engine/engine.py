@@ -15,6 +15,7 @@ from shiftwork.runtime.engine.isolation import Isolation
 from shiftwork.runtime.engine.job_claimer import JobClaimer
 from shiftwork.runtime.engine.outbox import Outbox
 from shiftwork.runtime.engine.publication import Publication
+from shiftwork.runtime.engine.refusals import Refusals
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import Runner
@@ -59,6 +60,7 @@ class Engine:
         publication: Publication,
         bell: Bell,
         stopwatch: Stopwatch,
+        refusals: Refusals,
         unasked_hand_backs: UnaskedHandBacks,
         begun: Callable[[Claimed], None],
         node: str,
@@ -101,6 +103,7 @@ class Engine:
             settler=settler,
             outbox=outbox,
             publication=publication,
+            refusals=refusals,
         )
         runner.attach(self)
 

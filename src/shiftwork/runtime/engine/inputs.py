@@ -21,8 +21,8 @@ class Complete(NamedTuple):
     """Claimed jobs, with the results of other jobs in their payloads."""
 
     jobs: Sequence[Claimed]
-    misfits: Sequence[Claimed] = ()
-    """Those whose payload has no place for the results."""
+    misfits: Sequence[tuple[Claimed, str]] = ()
+    """Those that cannot get the results, each with the reason."""
 
 
 async def with_inputs(store: Store, jobs: Sequence[Claimed]) -> Complete:
@@ -34,13 +34,27 @@ async def with_inputs(store: Store, jobs: Sequence[Claimed]) -> Complete:
     if not ids:
         return Complete(jobs)
     results = dict(zip(ids, await store.results(ids), strict=True))
-    complete, misfits = list[Claimed](), list[Claimed]()
+    gone = await _gone(store, [id for id, result in results.items() if result is None])
+    complete, misfits = list[Claimed](), list[tuple[Claimed, str]]()
     for job in jobs:
+        wanted = inputs.get(job.id, ())
+        lost = next((one.job for one in wanted if one.job in gone), None)
+        if lost is not None:
+            misfits.append((job, f"the result of job {lost}, which it needs, is gone: enqueue the flow anew"))
+            continue
         try:
-            complete.append(_filled(job, inputs.get(job.id, ()), results))
+            complete.append(_filled(job, wanted, results))
         except (MsgspecError, LookupError, TypeError):
-            misfits.append(job)
+            misfits.append((job, MISFIT))
     return Complete(complete, misfits)
+
+
+async def _gone(store: Store, without_result: Sequence[str]) -> set[str]:
+    """Those of the jobs that were deleted. The others have returned nothing."""
+    if not without_result:
+        return set()
+    records = await store.get(without_result)
+    return {id for id, record in zip(without_result, records, strict=True) if record is None}
 
 
 def _filled(job: Claimed, inputs: Sequence[Input], results: Mapping[str, bytes | None]) -> Claimed:

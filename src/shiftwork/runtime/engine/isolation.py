@@ -11,7 +11,7 @@ class Isolation(Protocol):
     """Runs suspects in ever smaller groups, and a single one alone in a process."""
 
     def take(self, runs: Sequence[Run], again: Callable[[Sequence[Run]], None]) -> None:
-        """Run these as soon as there are places; each is told by `run.owner.run_begun`, and `run_ended` at its end.
+        """Run these as soon as there are places. Each calls `run.owner.run_begun`, and `run_ended` at its end.
 
         Those of which one has killed their process once more are passed to `again`, and have not ended. Where no place
         can be had for a long time, the runs end without having begun, as handed back.

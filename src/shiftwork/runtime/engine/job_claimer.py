@@ -15,10 +15,11 @@ from shiftwork.core.own_options import is_damaged
 from shiftwork.core.retry import End, EndKind
 from shiftwork.core.sealing import is_sealed, key_of
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.engine.inputs import MISFIT, with_inputs
+from shiftwork.runtime.engine.inputs import with_inputs
 from shiftwork.runtime.engine.outbox import Outbox
 from shiftwork.runtime.engine.pace import Pace
 from shiftwork.runtime.engine.publication import Publication
+from shiftwork.runtime.engine.refusals import Refusals
 from shiftwork.runtime.engine.reserve import Reserve
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import Runner
@@ -55,6 +56,7 @@ class JobClaimer:
         settler: Settler,
         outbox: Outbox,
         publication: Publication,
+        refusals: Refusals,
     ) -> None:
         self.slots = 0
         """How many jobs may run at a time."""
@@ -73,6 +75,7 @@ class JobClaimer:
         self._settler = settler
         self._outbox = outbox
         self._publication = publication
+        self._refusals = refusals
         self._pace = Pace(clock)
         self._reserve = Reserve(clock, overdue=self.hand_back)
 
@@ -93,7 +96,7 @@ class JobClaimer:
 
     @property
     def look_at(self) -> float | None:
-        """When to look again because runs will be about to end, if there is no other reason before."""
+        """When to claim again because runs are about to end, unless something else prompts a claim first."""
         return self._pace.look_at(self._runs.active.values())
 
     @property
@@ -126,10 +129,9 @@ class JobClaimer:
         if not wanted:
             return 0, Claims([])
         self.in_doubt = True
-        edition = self._publication.edition
+        edition, workers = self._publication.edition, self._refusals.claimable(self.workers)
         claims = await self._stopwatch.time(
-            CLAIMS,
-            self._store.claim(instance, self._pool.name, wanted, self._clock.now(), self.workers, edition=edition),
+            CLAIMS, self._store.claim(instance, self._pool.name, wanted, self._clock.now(), workers, edition=edition)
         )
         if claims.stale and edition is not None:
             self.in_doubt = False
@@ -141,8 +143,8 @@ class JobClaimer:
         if self._serves_as(instance):
             for job in complete.jobs:
                 self._accept(job)
-            for job in complete.misfits:
-                self._settler.end(job, End(EndKind.UNDECODABLE, error=MISFIT), self._clock.now())
+            for job, why in complete.misfits:
+                self._settler.end(job, End(EndKind.UNDECODABLE, error=why, final=True), self._clock.now())
         else:  # the lease or the runner went away while the store answered
             for job in claims.jobs:
                 self._settler.hand_back(job, self._clock.now())

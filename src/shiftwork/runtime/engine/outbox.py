@@ -35,6 +35,8 @@ class Settled(Struct, frozen=True):
     """Whether the store has the outcome already: the function wrote it in a transaction."""
     max_retries: int | None = None
     """How many retries the job has of its own; None if it has as many as its worker."""
+    final: bool = False
+    """Whether no node of another version of the app can help."""
 
 
 class Outbox:
@@ -47,6 +49,7 @@ class Outbox:
         *,
         stopwatch: Stopwatch,
         voice: StoreVoice,
+        review: Callable[[Sequence[Settled]], Awaitable[list[Settled]]],
         before: Sequence[Callable[[Sequence[Settled]], Awaitable[None]]],
         written: Callable[[Sequence[Settled], Finished], None],
     ) -> None:
@@ -54,6 +57,8 @@ class Outbox:
         self._clock = clock
         self._stopwatch = stopwatch
         self._voice = voice
+        self._review = review
+        """Returns what to write instead of a batch."""
         self._before = before
         self._written = written
         self._waiting: list[Settled] = []
@@ -100,10 +105,14 @@ class Outbox:
             self._task = None
 
     async def _write(self, batch: list[Settled]) -> None:
-        outcomes = [settled.outcome for settled in batch if not settled.written]
-        repeated = prepared = False
+        outcomes: list[Outcome] = []
+        repeated = reviewed = prepared = False
         while True:
             try:
+                if not reviewed:
+                    batch[:] = await self._review(batch)
+                    outcomes = [settled.outcome for settled in batch if not settled.written]
+                    reviewed = True
                 if not prepared:
                     for prepare in self._before:
                         await prepare(batch)

@@ -9,6 +9,7 @@ from msgspec import Struct
 from shiftwork.core.admission import Gates, Lane
 from shiftwork.core.docs import EDITION, GATES, POOL_CONFIG, SCHEMA, WORKER
 from shiftwork.core.model import Doc, PoolConfig, WorkerConfig, WorkerState
+from shiftwork.core.refusals import version_of
 from shiftwork.core.retry_options import RetryRule
 from shiftwork.runtime.engine.context import Context, WorkerValues
 from shiftwork.runtime.engine.surroundings import Surroundings
@@ -69,10 +70,19 @@ class Registry:
         """The workers that can be run in this process."""
         self.surroundings = surroundings or Surroundings()
         """What is around the jobs that run in this process."""
+        self._version: str | None = None
 
     def extend(self, other: "Registry") -> None:
         """Take over what another registry has, which knows everything that this one knows."""
         self.workers, self.pools, self.gates, self.callees = other.workers, other.pools, other.gates, other.callees
+        self._version = None
+
+    @property
+    def version(self) -> str:
+        """The version of the app: other nodes may know the same workers with other payloads."""
+        if self._version is None:
+            self._version = version_of({name: worker.schema for name, worker in [*self.workers.items()]})
+        return self._version
 
 
 class StoredDefinitions(Struct, frozen=True):

@@ -5,10 +5,13 @@ The outcome is in the store already. If something fails here, it is logged and a
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 from shiftwork.core.admission import Lane
+from shiftwork.core.docs import EXPIRED_LATELY
+from shiftwork.core.expired_lately import ExpiredLately
 from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.model import Claimed, Event, Finished, JobStatus, Outcome, WorkerState
 from shiftwork.core.worker_state import after_run
@@ -21,6 +24,7 @@ from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.retrying_jobs import RetryingJobs
 from shiftwork.runtime.engine.run_log import RunLog
 from shiftwork.runtime.store_voice import EVENTS, StoreVoice
+from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -52,7 +56,7 @@ class Reporter:
         self._clock = clock
         self._hooks = hooks
         self._under_way: set[asyncio.Task[None]] = set()
-        self._expiries = ExpiryNotices(clock, self._tell_expired)
+        self._expiries = ExpiryNotices(clock, self._emit_expired)
 
     def run_begun(self, job: Claimed) -> None:
         """Follow up the beginning of a run."""
@@ -60,7 +64,7 @@ class Reporter:
         self._run_log.started(job)
         if "job.started" in self._hooks.names:
             message = f"job {job.id} of {job.worker} has started, attempt {job.attempt}"
-            self._tell("job.started", job.id, message, worker=job.worker, attempt=job.attempt)
+            self._fire("job.started", job.id, message, worker=job.worker, attempt=job.attempt)
 
     def written(self, batch: Sequence[Settled], finished: Finished) -> None:
         """Follow up a batch of outcomes that has been written."""
@@ -128,9 +132,9 @@ class Reporter:
         self._run_log.ended(outcome, settled.started_at, settled.max_retries)
         if outcome.status is JobStatus.COMPLETED:
             if "job.completed" in self._hooks.names:
-                self._tell_completed(outcome, settled.started_at)
+                self._fire_completed(outcome, settled.started_at)
         elif outcome.status in _FAILED and "job.failed" in self._hooks.names:
-            self._tell_failed(outcome)
+            self._fire_failed(outcome)
         elif outcome.status is JobStatus.CANCELLED and outcome.error == EXPIRED:
             self.expired({outcome.worker: 1})
         if outcome.status is JobStatus.DEAD:
@@ -141,25 +145,37 @@ class Reporter:
         """Report, now or within a minute, that this many jobs of each worker have expired."""
         self._expiries.add(counts)
 
-    def _tell_expired(self, counts: Mapping[str, int]) -> None:
+    def _emit_expired(self, counts: Mapping[str, int]) -> None:
         self.emit("jobs.expired", next(iter(counts)), expiry_notice(counts), workers=dict(counts))
+        by_pool: Counter[str] = Counter()
+        for worker, number in counts.items():
+            if worker in self._registry.workers:
+                by_pool[self._registry.workers[worker].config.pool] += number
+        for pool, number in by_pool.items():
+            self._later(self._count_expired(pool, number))
+
+    async def _count_expired(self, pool: str, number: int) -> None:
+        """Let health report for a while how many jobs of a pool have expired."""
+        now = self._clock.now()
+        counting = change(self._store, EXPIRED_LATELY, pool, lambda one: (one or ExpiredLately()).plus(number, now))
+        await self._voice.hear(EVENTS, counting)
 
     # ── to hooks alone ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def _tell_completed(self, outcome: Outcome, started_at: float) -> None:
+    def _fire_completed(self, outcome: Outcome, started_at: float) -> None:
         seconds = max(0.0, outcome.ended_at - started_at)
         message = f"job {outcome.id} of {outcome.worker} was completed in {seconds:.3g} s"
         about = {"worker": outcome.worker, "attempt": outcome.attempt, "seconds": seconds}
-        self._tell("job.completed", outcome.id, message, **about)
+        self._fire("job.completed", outcome.id, message, **about)
 
-    def _tell_failed(self, outcome: Outcome) -> None:
+    def _fire_failed(self, outcome: Outcome) -> None:
         retry_at = outcome.run_at if outcome.status is JobStatus.FAILED else None
         number = outcome.attempt if outcome.report is None else outcome.report.number
         message = f"attempt {number} of job {outcome.id} of {outcome.worker} failed: {outcome.error}"
         about = {"worker": outcome.worker, "attempt": number, "error": outcome.error, "retry_at": retry_at}
-        self._tell("job.failed", outcome.id, message, **about)
+        self._fire("job.failed", outcome.id, message, **about)
 
-    def _tell(self, name: str, subject: str, message: str, **data: Any) -> None:
+    def _fire(self, name: str, subject: str, message: str, **data: Any) -> None:
         """Call the hooks of an event that is neither logged nor kept."""
         self._hooks.fire(Event(at=self._clock.now(), name=name, subject=subject, message=message, data=data))
 

@@ -64,7 +64,7 @@ class Settler:
         elif outcome.report is not None:
             self.failed += 1
         own = None if job.options is None else unpack(job.options).max_retries
-        self._outbox.put(Settled(outcome, started_at, max_retries=own))
+        self._outbox.put(Settled(outcome, started_at, max_retries=own, final=end.final))
 
     def _settled_itself(self, run: Run, outcome: Outcome, end: End) -> None:
         """Count a job that its function ended in a transaction; what the function did afterwards does not count."""

@@ -21,7 +21,7 @@ from shiftwork.core.waits import MARK, SLEEP, got, in_words, waiting
 from shiftwork.errors import JobStateError, LifecycleError, StepError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.context import CurrentRun
-from shiftwork.store.protocol import Store
+from shiftwork.store.protocol import Store, transactional
 
 T = TypeVar("T")
 
@@ -103,6 +103,20 @@ class Steps:
         finally:
             self._current = None
 
+    async def transact(self, name: str, work: Callable[[Any], Awaitable[Any]], started_at: float) -> Step:
+        """Run a step with a connection, and keep what it returns in the same transaction."""
+        try:
+            store = transactional(await self._store(), "ctx.in_transaction()")
+            async with store.transaction() as transaction:
+                result = self._run.worker_values.encode_step(name, await work(transaction.connection))
+                step = Step(self._done + 1, name, result, started_at, self._clock.now())
+                if not await transaction.keep_step(self._run.job.id, self._run.job.fence, step):
+                    raise JobStateError(self._stale())
+            self._has_kept(step)
+            return step
+        finally:
+            self._current = None
+
     def value(self, function: Callable[..., Any], step: Step) -> Any:
         """Return a step's result as its function is annotated to return it, whether it ran now or before."""
         return self._run.worker_values.decode_step(step.name, function, step.result)
@@ -110,9 +124,12 @@ class Steps:
     async def sleep(self, seconds: float) -> None:
         """Return once this time has passed since the function first came here."""
         with self._turn(SLEEP):
-            until = await self._noted(SLEEP, lambda: self._clock.now() + seconds)
+            kept = await self._next(SLEEP)
             now = self._clock.now()
-            if until > now:
+            until = now + seconds if kept is None else msgpack.decode(kept.result, type=float)
+            if kept is None:
+                await self._keep(SLEEP, msgpack.encode(until), now)
+            if until > now:  # as it was before the sleep was kept: the clock may have been set meanwhile
                 raise Suspended(now, until)
 
     async def wait_for(self, name: str, seconds: float | None) -> Any:
@@ -202,14 +219,17 @@ class Steps:
         self._kept, self._signals = list(record.steps), record.signals
 
     async def _keep(self, name: str, result: bytes, started_at: float) -> Step:
-        assert self._kept is not None  # noqa: S101 - loaded by `_next`
         step = Step(self._done + 1, name, result, started_at, self._clock.now())
         store = await self._store()
         if not await store.keep_step(self._run.job.id, self._run.job.fence, step):
             raise JobStateError(self._stale())
+        self._has_kept(step)
+        return step
+
+    def _has_kept(self, step: Step) -> None:
+        assert self._kept is not None  # noqa: S101 - loaded by `_next`
         self._kept.append(step)
         self._done += 1
-        return step
 
     def _stale(self) -> str:
         return f"this run of job {self._run.job.id} is stale: another run has taken over"

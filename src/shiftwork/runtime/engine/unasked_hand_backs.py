@@ -1,6 +1,6 @@
 """How often a job was handed back in the last minute although nothing had asked its run to stop.
 
-That should never happen: a run ends, or is told to stop. If it happens all the same, the job would be claimed again at
+That should never happen: a run ends, or is asked to stop. If it happens all the same, the job would be claimed again at
 once, over and over, without using up an attempt; so `core.retry` stops it. The node that runs the job keeps the count,
 and forgets it when it stops.
 """

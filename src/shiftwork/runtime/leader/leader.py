@@ -66,6 +66,7 @@ class Leader:
         """Keep the lead, and do what is due; return when something will be due next."""
         now = self._clock.now()
         if not await self.stand():
+            self._schedules.forget()
             return now + self._ttl / 3
         duties = self.promote(), self._recovery.poll(now), self._schedules.poll(now), self._prune(now)
         due: list[float | None] = [self._leadership.renew_at, *await together(*duties)]

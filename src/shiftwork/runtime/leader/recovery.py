@@ -4,9 +4,9 @@ So are the jobs of nodes that are proven dead (`bury`): their leases are ended f
 
 What it knows of the jobs that it has taken over, which it holds in the store under its name `holder`:
 
-    certain ── `reap` is sent ──▶ in doubt ── it returns ──▶ certain
+    certain ── `reap` is sent ──▶ in doubt ── all of them are settled ──▶ certain
                                    │    ▲
-                                   └────┘ it raises: the store may have done it, and the answer got lost. The next
+                                   └────┘ a call raises: the store may have done it, and the answer got lost. The next
                                           recovery also settles what the store says `holder` holds, as far as it is
                                           not on its way through the outbox already
 
@@ -97,7 +97,7 @@ class Recovery:
         """Recover, unless it must wait; return when to poll again."""
         if now < self._recovers_at:
             return self._recovers_at
-        return now if await self.recover() == BATCH else None
+        return now if await self.recover() >= BATCH else None
 
     async def recover(self) -> int:
         """Take over the jobs of instances that are gone, and settle them; return how many there were."""
@@ -120,7 +120,7 @@ class Recovery:
 
     async def _recover_from(self, dead: Sequence[str], now: float) -> None:
         await self._store.leave(dead, now)
-        while await self._recover_jobs(now) == BATCH:
+        while await self._recover_jobs(now) >= BATCH:
             now = self._clock.now()
 
     async def _recover_jobs(self, now: float) -> int:
@@ -129,6 +129,7 @@ class Recovery:
         for record, known in zip(lost, whole, strict=True):
             losses = sum(attempt.kind == EndKind.LOST for attempt in known.attempts) if known else 0
             self._settle(record, losses)
+        self._in_doubt = False
         return len(lost)
 
     # ── instances ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -160,13 +161,15 @@ class Recovery:
     async def _take_over(self, now: float) -> list[JobRecord]:
         unsettled = await self._unsettled() if self._in_doubt else []
         self._in_doubt = True
-        reaped = await self._store.reap(self.holder, BATCH, now)
-        self._in_doubt = False
-        return [*unsettled, *reaped]
+        return [*unsettled, *await self._store.reap(self.holder, BATCH, now)]
 
     async def _unsettled(self) -> list[JobRecord]:
         """Return the jobs that an earlier recovery took over, and of which it never heard."""
-        held = await self._store.find(JobFilter(instance=self.holder, status=(JobStatus.PROCESSING,), limit=BATCH))
+        wanted = JobFilter(instance=self.holder, status=(JobStatus.PROCESSING,), limit=BATCH)
+        held: list[JobRecord] = []
+        while page := await self._store.find(wanted):
+            held += page
+            wanted = replace(wanted, after=page[-1].id)
         known = self._outbox.holds()
         return [record for record in held if record.id not in known]
 

@@ -6,24 +6,30 @@ An interval usually needs no cursor: its fire time follows from the end of the l
 fire time may be one that has run already. Its job exists and has ended, so nothing would ever run again; then, and only
 then, a cursor is written that counts from the end of that job. It is written before the next job is added, by
 compare-and-set: of two leaders one moves it, and both fire the same id.
+
+A schedule that a person has changed (`reschedule_worker`) wins over the one in the code. Schedules that are data are
+fired by `stored_schedules`; what says whether they have changed is read here, in the same call.
 """
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.core.admission import Lane
-from shiftwork.core.docs import SCHEDULE
+from shiftwork.core.docs import RESCHEDULED, SCHEDULE, SCHEDULES, SCHEDULES_NAME
 from shiftwork.core.model import Added, Doc, NewJob, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.plurals import counted
 from shiftwork.core.schedule import Cursor, Fire, duration, fire, past
+from shiftwork.core.stored_schedules import tokens_in
+from shiftwork.core.timing import rescheduled
+from shiftwork.runtime.duty import together
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.reporter import Reporter
-from shiftwork.store.docs import stored_all
+from shiftwork.runtime.leader.stored_schedules import StoredSchedules
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -65,14 +71,24 @@ class KnownSchedule(Struct, frozen=True):
         return Cursor(at, None, config.timezone, over=self.lane.state.last_ended, moves=self.moves + 1)
 
 
+class ReadSchedules(Struct, frozen=True):
+    """What a poll has read."""
+
+    known: dict[str, KnownSchedule]
+    """The schedules of the workers that have one."""
+    index: Mapping[str, str]
+    """The parts of the stored schedules, with their tokens."""
+
+
 class Schedules:
-    """Fires the schedules of the workers that have one."""
+    """Fires the schedules of the workers that have one, and those that are data."""
 
     def __init__(self, registry: Registry, store: Store, reporter: Reporter) -> None:
         self._registry = registry
         self._store = store
         self._reporter = reporter
         self._timed: dict[str, WorkerConfig] = {}
+        self._stored = StoredSchedules(registry, store, reporter)
         self.adopt()
 
     def adopt(self) -> None:
@@ -83,35 +99,49 @@ class Schedules:
             if worker.config.execution_mode is not WorkerExecutionMode.TRIGGERED
         }
 
+    def forget(self) -> None:
+        """Rely on nothing that was read before: another node leads."""
+        self._stored.forget()
+
     async def poll(self, now: float, *, without: Collection[str] = ()) -> float | None:
         """Fire what is due, but for these workers; return when something will be due next."""
-        if not self._timed:
-            return None
-        known = await self._known(now)
+        read = await self._read(now)
+        due = await together(self._fire(read.known, now, without), self._stored.poll(now, read.index))
+        return min((at for at in due if at is not None), default=None)
+
+    async def _fire(self, known: dict[str, KnownSchedule], now: float, without: Collection[str]) -> float | None:
         fires = {name: one.fire(now) for name, one in known.items() if one.lane.state.enabled and name not in without}
-        jobs = [job for name, fired in fires.items() for job in self._jobs(self._timed[name], fired, now)]
+        jobs = [job for name, fired in fires.items() for job in self._jobs(known[name].config, fired, now)]
         added = await self._store.add(jobs, now) if jobs else []
         for name, fired in fires.items():
             self._report_skipped(name, fired)
         await self._advance(known, fires)
         times = [fired.next_at for fired in fires.values() if fired.next_at is not None]
-        repeated = self._repeated(jobs, added)
+        repeated = _repeated(jobs, added, known)
         if repeated and await self._pass_over(repeated, known, now):
             times.append(now)
         return min(times, default=None)
 
-    async def _known(self, now: float) -> dict[str, KnownSchedule]:
-        docs, facts = await asyncio.gather(stored_all(self._store, SCHEDULE), self._store.survey(self._timed, now))
-        lanes = facts.lanes
-        return {
+    async def _read(self, now: float) -> ReadSchedules:
+        """Read everything in one round trip."""
+        kinds = SCHEDULE.name, RESCHEDULED.name, SCHEDULES.name
+        survey = self._store.survey(self._timed, now) if self._timed else _nothing()
+        docs, facts = await asyncio.gather(self._store.docs(*kinds), survey)
+        lanes = {} if facts is None else facts.lanes
+        by_kind: dict[str, dict[str, Doc]] = {kind: {} for kind in kinds}
+        for doc in docs:
+            by_kind[doc.kind][doc.name] = doc
+        cursors, changes, indexes = by_kind.values()
+        known = {
             name: KnownSchedule(
-                config,
+                rescheduled(config, RESCHEDULED.decode(changes[name].body) if name in changes else None),
                 lanes.get(name) or Lane(state=WorkerState(worker=name)),
-                docs.get(name) or Doc(SCHEDULE.name, name, b""),
-                _cursor(docs.get(name)),
+                cursors.get(name) or Doc(SCHEDULE.name, name, b""),
+                _cursor(cursors.get(name)),
             )
             for name, config in self._timed.items()
         }
+        return ReadSchedules(known, _index(indexes.get(SCHEDULES_NAME)))
 
     def _jobs(self, config: WorkerConfig, fired: Fire, now: float) -> list[NewJob]:
         aging = self._registry.pools[config.pool].priority_aging_seconds
@@ -155,14 +185,6 @@ class Schedules:
 
     # ── fire times that have run already ─────────────────────────────────────────────────────────────────────────
 
-    def _repeated(self, jobs: Sequence[NewJob], added: Sequence[Added]) -> list[NewJob]:
-        """Return the jobs of intervals that existed already. A cron cursor moves past them anyway."""
-        return [
-            job
-            for job, one in zip(jobs, added, strict=True)
-            if not one.created and self._timed[job.worker].cron is None
-        ]
-
     async def _pass_over(self, jobs: Sequence[NewJob], known: dict[str, KnownSchedule], now: float) -> bool:
         """Move the cursors of intervals past jobs that have ended; return whether there may be something to fire now.
 
@@ -179,6 +201,27 @@ class Schedules:
                 moves.setdefault(job.worker, (known[job.worker], past(record.ended_at, now)))
         await self._move(moves)
         return again
+
+
+def _repeated(jobs: Sequence[NewJob], added: Sequence[Added], known: Mapping[str, KnownSchedule]) -> list[NewJob]:
+    """Return the jobs of intervals that existed already. A cron cursor moves past them anyway."""
+    return [
+        job for job, one in zip(jobs, added, strict=True) if not one.created and known[job.worker].config.cron is None
+    ]
+
+
+async def _nothing() -> None:
+    """Stand in for a survey of no workers."""
+
+
+def _index(doc: Doc | None) -> Mapping[str, str]:
+    if doc is None:
+        return {}
+    index = SCHEDULES.decode(doc.body)
+    if index is None:
+        why = SCHEDULES.damage(doc.body)
+        logger.warning("the index of the schedules cannot be read; the next change of one writes it anew: %s", why)
+    return tokens_in(index)
 
 
 def _cursor(doc: Doc | None) -> Cursor | None:

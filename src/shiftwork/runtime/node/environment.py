@@ -9,6 +9,7 @@ from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
 from shiftwork.runtime.engine.publication import Publication
+from shiftwork.runtime.engine.refusals import Refusals
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
 from shiftwork.runtime.gauge import OwnGauge
@@ -36,6 +37,7 @@ class NodeEnvironment(Struct, frozen=True, kw_only=True):
     outbox: Outbox
     publication: Publication
     emit: Emit
+    refusals: Refusals
     unasked_hand_backs: UnaskedHandBacks
     voice: StoreVoice
     begun: Callable[[Claimed], None]

@@ -49,6 +49,7 @@ class InstanceStarter:
             publication=here.publication,
             bell=bell,
             stopwatch=here.gauge.stopwatch,
+            refusals=here.refusals,
             unasked_hand_backs=here.unasked_hand_backs,
             begun=here.begun,
             node=here.node,

@@ -126,6 +126,7 @@ class LeaseKeeper:
             lag=own.lag,
             store_seconds=self._environment.gauge.stopwatch.read(),
             keys=key_ids(self._environment.store),
+            version=self._environment.registry.version,
             store_fault=self._environment.voice.rejection,
         )
 

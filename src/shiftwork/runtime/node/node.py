@@ -7,11 +7,11 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.docs import PLAN, PLAN_NAME
+from shiftwork.core.docs import PLAN, PLAN_NAME, RESCHEDULED
 from shiftwork.core.history import MINUTE
 from shiftwork.core.model import InstanceRecord, Plan, PoolConfig, WorkerState
 from shiftwork.core.plan import LOOK_SECONDS, Planned
@@ -25,6 +25,7 @@ from shiftwork.runtime.engine.engine import Engine
 from shiftwork.runtime.engine.loop_watch import LoopWatch
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
 from shiftwork.runtime.engine.publication import Publication
+from shiftwork.runtime.engine.refusals import Refusals
 from shiftwork.runtime.engine.registry import Registry, StoredDefinitions, publish, read_definitions
 from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
@@ -49,15 +50,17 @@ from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.node.store_patience import HURRIED_SECONDS, StorePatience
 from shiftwork.runtime.processes.messages import Setup
 from shiftwork.runtime.store_voice import StoreVoice
-from shiftwork.store.docs import read
 from shiftwork.store.protocol import Store
+
+if TYPE_CHECKING:
+    from shiftwork.core.timing import Rescheduled
 
 logger: Final = logging.getLogger("shiftwork")
 
 FLUSH_SECONDS: Final = 10.0
 """How long a stopping node tries to write its last outcomes; the rest is recovered once its leases have ended."""
 ADOPTION_SECONDS: Final = 3600.0
-"""How often a node looks for workers to adopt. It is told of each at once."""
+"""How often a node looks for workers to adopt. Registering one starts a look at once."""
 LEAVE_SECONDS: Final = 6.0
 """How long a stopping node waits for its processes to end."""
 
@@ -88,6 +91,8 @@ class Node:
             voice=voice,
             every_run=settings.every_run,
         )
+        self.rescheduled: dict[str, Rescheduled] = {}
+        """What people changed about the schedules of workers, as last read."""
         self._registry = registry
         self._store = store
         self._clock = clock
@@ -98,11 +103,13 @@ class Node:
         self._duties: list[Duty] = []
         self._pools: dict[str, PoolConfig] = {}
         self._notebook = notebook = Notebook(store, clock, voice)
+        refusals = Refusals(registry, store, clock)
         self._outbox = outbox = Outbox(
             store,
             clock,
             stopwatch=self.gauge.stopwatch,
             voice=voice,
+            review=refusals.review,
             before=(notebook.before_end, Breakers(registry, store, reporter.emit).judge),
             written=reporter.written,
         )
@@ -143,6 +150,7 @@ class Node:
             outbox=outbox,
             publication=self._publication,
             emit=reporter.emit,
+            refusals=refusals,
             unasked_hand_backs=UnaskedHandBacks(),
             voice=voice,
             begun=reporter.run_begun,
@@ -383,8 +391,11 @@ class Node:
         if not self._settings.leads:
             await self.reporter.refresh()
             return
-        plan, _ = await together(read(self._store, PLAN, PLAN_NAME), self.reporter.refresh())
-        self._follow(plan or Plan())
+        docs, _ = await together(self._store.docs(PLAN.name, RESCHEDULED.name), self.reporter.refresh())
+        plans = {doc.name: PLAN.decode(doc.body) for doc in docs if doc.kind == PLAN.name}
+        self._follow(plans.get(PLAN_NAME) or Plan())
+        changes = {doc.name: RESCHEDULED.decode(doc.body) for doc in docs if doc.kind == RESCHEDULED.name}
+        self.rescheduled = {name: change for name, change in changes.items() if change is not None}
 
     async def _look(self) -> None:
         self.gauge.look()

@@ -25,18 +25,18 @@ class ProcessGuard:
     def watch(self, group: int) -> None:
         """End this process group with the node, or when its leases end."""
         self._groups.add(group)
-        self._tell(f"+{group}\n")
+        self._order(f"+{group}\n")
 
     def forget(self, group: int) -> None:
         """This group has ended, and its number may soon be another's."""
         self._groups.discard(group)
-        self._tell(f"-{group}\n")
+        self._order(f"-{group}\n")
 
     def renew(self, until: float) -> None:
         """The leases hold until then, by the monotonic clock."""
         self._until = until
         if self._groups:
-            self._tell(f"={until!r}\n")
+            self._order(f"={until!r}\n")
 
     def close(self) -> None:
         """Let the guard end, and wait for that."""
@@ -45,7 +45,7 @@ class ProcessGuard:
         if popen is not None:
             _end(popen)
 
-    def _tell(self, order: str) -> None:
+    def _order(self, order: str) -> None:
         if self._popen is not None:
             with suppress(OSError):
                 _write(self._popen, order)

@@ -175,9 +175,9 @@ class RemoteRunner:
         if self._waits(run):
             self._stop_waiting(run)
         else:
-            self._tell_to_stop(run)
+            self._ask_to_stop(run)
 
-    def _tell_to_stop(self, run: Run) -> None:
+    def _ask_to_stop(self, run: Run) -> None:
         assert run.stopped_as is not None  # noqa: S101 - set by all who stop a run
         self._process.send(Stop(run.job.id, run.job.fence, run.stopped_as))
         patience = STUBBORN_SECONDS
@@ -238,7 +238,7 @@ class RemoteRunner:
         run.started_at = self._clock.now()
         run.owner.run_begun(run)
         if run.stopped_as is not None:
-            self._tell_to_stop(run)
+            self._ask_to_stop(run)
 
     def _stop_waiting(self, run: Run) -> None:
         """End a run that has not begun. If the process cannot be held still, it is stopped when it begins."""

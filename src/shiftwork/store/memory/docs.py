@@ -45,6 +45,16 @@ class DocTable:
             self._read(doc)
         return True
 
+    def erase(self, doc: Doc) -> bool:
+        there = self._docs.get((doc.kind, doc.name))
+        if there is None or doc.version != there.version:
+            return False
+        del self._docs[doc.kind, doc.name]
+        if doc.kind in READ_BY_CLAIMS:
+            self._decoded(doc.kind).pop(doc.name, None)
+            self.unreadable.pop((doc.kind, doc.name), None)
+        return True
+
     def _read(self, doc: Doc) -> None:
         decoded: dict[str, Any] = self._decoded(doc.kind)
         decoded.pop(doc.name, None)

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.model import DeadJob, JobFilter, JobRecord, JobStatus
+from shiftwork.core.model import DeadJob, FlowMember, JobFilter, JobRecord, JobStatus
 
 EXACT: Final = ("worker", "pool", "key", "unique_key", "instance", "flow")
 
@@ -27,6 +27,15 @@ def dead(jobs: Mapping[str, JobRecord], behind: tuple[float, str] | None, limit:
     ended = (job for job in jobs.values() if job.status is JobStatus.DEAD and (behind is None or _age(job) < behind))
     found = nlargest(limit, ended, key=_age)
     return [DeadJob(job.id, job.worker, job.error, job.created_at, job.ended_at) for job in found]
+
+
+def members(jobs: Mapping[str, JobRecord], flow: str, behind: tuple[float, str] | None, limit: int) -> list[FlowMember]:
+    """The newest jobs of a flow behind a place."""
+    of_flow = (job for job in jobs.values() if job.flow == flow and (behind is None or _age(job) < behind))
+    return [
+        FlowMember(job.id, job.worker, job.status, job.created_at, job.started_at, job.ended_at, job.options)
+        for job in nlargest(limit, of_flow, key=_age)
+    ]
 
 
 def _age(job: JobRecord) -> tuple[float, str]:

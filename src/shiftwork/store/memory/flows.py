@@ -6,7 +6,7 @@ from heapq import nlargest
 
 from shiftwork.core.job_parts import Need
 from shiftwork.core.model import FlowRecord, JobRecord, JobStatus
-from shiftwork.core.releasing import SETTLED
+from shiftwork.core.releasing import SETTLED, is_kept
 
 
 class Flows:
@@ -17,23 +17,26 @@ class Flows:
         """By job: its unmet needs, by the needed job."""
         self._waiters: defaultdict[str, dict[str, None]] = defaultdict(dict)
         """By needed job: the jobs that wait for it, in the order in which they came."""
-        self._members: defaultdict[str, set[str]] = defaultdict(set)
+        self._counts: defaultdict[str, Counter[JobStatus]] = defaultdict(Counter)
         self._created: dict[str, float] = {}
 
-    def note(self, job: JobRecord) -> None:
-        """List a job with its flow."""
+    def count(self, job: JobRecord) -> None:
+        """Count a job in its flow."""
         if job.flow is not None:
-            self._members[job.flow].add(job.id)
+            self._counts[job.flow][job.status] += 1
             self._created[job.flow] = min(job.created_at, self._created.get(job.flow, job.created_at))
+
+    def uncount(self, job: JobRecord) -> None:
+        """Count a job in its flow no longer, because it changes or is deleted."""
+        if job.flow is not None:
+            self._counts[job.flow][job.status] -= 1
 
     def forget(self, job: JobRecord) -> None:
         """Forget a job that is deleted."""
         for needed in list(self._unmet.get(job.id, ())):
             self.meet(job.id, needed)
-        if job.flow is not None:
-            self._members[job.flow].discard(job.id)
-            if not self._members[job.flow]:
-                del self._members[job.flow], self._created[job.flow]
+        if job.flow is not None and not self._counts[job.flow].total():
+            del self._counts[job.flow], self._created[job.flow]
 
     def need(self, id: str, needs: Iterable[Need]) -> None:
         """Let a job wait for these."""
@@ -59,15 +62,20 @@ class Flows:
         """The jobs that wait for this one, each with its need."""
         return [(waiter, self._unmet[waiter][id]) for waiter in self._waiters.get(id, ())]
 
-    def needs(self, job: JobRecord, jobs: Mapping[str, JobRecord]) -> bool:
-        """Whether a job of its flow may still need this one's result."""
-        return job.flow is not None and any(jobs[id].status not in SETTLED for id in self._members[job.flow])
+    def keeps(self, job: JobRecord, jobs: Mapping[str, JobRecord]) -> bool:
+        """Whether this job must not be pruned yet."""
+        awaited = any(jobs[id].status not in SETTLED for id in self._waiters.get(job.id, ()))
+        if job.flow is None:
+            return awaited
+        founder = jobs.get(job.flow)
+        status = None if founder is None else founder.status
+        return is_kept(job.status, self._counts[job.flow], founder=status, awaited=awaited)
 
-    def records(self, jobs: Mapping[str, JobRecord], behind: tuple[float, str] | None, limit: int) -> list[FlowRecord]:
+    def records(self, behind: tuple[float, str] | None, limit: int) -> list[FlowRecord]:
         """The newest flows behind a place."""
         places = ((at, id) for id, at in self._created.items() if behind is None or (at, id) < behind)
-        return [FlowRecord(id, at, self._counts(id, jobs)) for at, id in nlargest(limit, places)]
+        return [FlowRecord(id, at, self._numbers(id)) for at, id in nlargest(limit, places)]
 
-    def _counts(self, flow: str, jobs: Mapping[str, JobRecord]) -> dict[str, int]:
-        counts: Counter[JobStatus] = Counter(jobs[id].status for id in self._members[flow])
+    def _numbers(self, flow: str) -> dict[str, int]:
+        counts = self._counts[flow]
         return {status.value: counts[status] for status in JobStatus if counts[status]}

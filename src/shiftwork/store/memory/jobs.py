@@ -133,7 +133,7 @@ class JobTable:
         self.by_id[job.id] = job
         self.by_pool[job.pool][job.status] += 1
         self.by_worker[job.worker][job.status] += 1
-        self.flows.note(job)
+        self.flows.count(job)
         if (expires_at := expiry(job)) is not None:
             self.expiring.add(expires_at, job.id)
             if self.expiring.head == (expires_at, job.id):
@@ -182,6 +182,7 @@ class JobTable:
             return
         _subtract(self.by_pool, job.pool, job.status)
         _subtract(self.by_worker, job.worker, job.status)
+        self.flows.uncount(job)
         if (expires_at := expiry(job)) is not None:
             self.expiring.discard(expires_at, id)
         if job.status in LIVE and job.unique_key is not None:

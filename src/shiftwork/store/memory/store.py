@@ -6,7 +6,7 @@ directly: `core.admission`, `core.landing`, `core.amending`, `core.worker_state`
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
 
@@ -18,7 +18,7 @@ from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import READ_BY_CLAIMS
 from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.health import Finding, integrity
-from shiftwork.core.job_parts import Need, Signal, Step
+from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.landing import accepts, landed
 from shiftwork.core.model import (
     Added,
@@ -32,6 +32,7 @@ from shiftwork.core.model import (
     Doc,
     Event,
     Finished,
+    FlowMember,
     FlowRecord,
     InstanceRecord,
     JobFilter,
@@ -48,7 +49,7 @@ from shiftwork.core.model import (
     Stats,
     WorkerState,
 )
-from shiftwork.core.releasing import POSTPONED, meets, released
+from shiftwork.core.releasing import POSTPONED, inherited, meets, needs_of, released
 from shiftwork.core.rewriting import is_written, rewritten
 from shiftwork.core.signals import signalled
 from shiftwork.core.statuses import allows
@@ -58,7 +59,7 @@ from shiftwork.store.machine_clock import SteadyClock
 from shiftwork.store.memory import lanes
 from shiftwork.store.memory.docs import DocTable
 from shiftwork.store.memory.events import EventLog
-from shiftwork.store.memory.finding import dead, find
+from shiftwork.store.memory.finding import dead, find, members
 from shiftwork.store.memory.jobs import JobTable
 from shiftwork.store.memory.leases import Instances, Places
 from shiftwork.store.memory.states import StateTable
@@ -115,12 +116,13 @@ class MemoryStore:
 
     def _tie(self, table: JobTable, job: NewJob, now: float) -> None:
         """Let a new job wait for what it needs, and let what waits for its parent wait for it."""
-        unmet = [need for need in job.needs if not meets(self._status(need.id), need)]
+        unmet = [need for need in needs_of(job) if not meets(self._status(need.id), need)]
         table.flows.need(job.id, unmet)
         if job.needs and not unmet:
             table.write(released(table.by_id[job.id], now))
         for waiter, need in table.flows.waiters_of(job.parent or ""):
-            table.flows.need(waiter, [Need(job.id, need.whatever)])
+            if (more := inherited(job.id, need)) is not None:
+                table.flows.need(waiter, [more])
 
     def _status(self, id: str) -> JobStatus | None:
         job = self._jobs.by_id.get(id)
@@ -243,7 +245,13 @@ class MemoryStore:
 
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
         with self._change() as table:
-            return table.flows.records(table.by_id, behind, limit)
+            return table.flows.records(behind, limit)
+
+    async def members(
+        self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000
+    ) -> list[FlowMember]:
+        with self._change() as table:
+            return members(table.by_id, flow, behind, limit)
 
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -279,14 +287,16 @@ class MemoryStore:
 
     async def prune(self, n: int, now: float) -> int:
         with self._change() as table:
-            ids = table.disposable.until(now, n)
-            for id in ids:
-                job = table.by_id[id]
-                if table.flows.needs(job, table.by_id):
+            jobs = [table.by_id[id] for id in table.disposable.until(now, n)]
+            kept = {job.id for job in jobs if table.flows.keeps(job, table.by_id)}
+            for job in jobs:
+                if job.id in kept:
                     table.write(replace(job, keep_until=now + POSTPONED))
                 else:
-                    table.delete(id)
-            return len(ids) + self._events.prune(n)
+                    for waiter, _ in table.flows.waiters_of(job.id):
+                        table.flows.meet(waiter, job.id)
+                    table.delete(job.id)
+            return len(jobs) + self._events.prune(n)
 
     async def leave(self, instances: Sequence[str], now: float) -> None:  # noqa: ARG002 - others note the time
         with self._change("leader") as table:
@@ -314,13 +324,19 @@ class MemoryStore:
             return self._docs.of_kinds(kinds)
 
     async def put(self, docs: Sequence[Doc]) -> list[bool]:
+        return self._change_docs(docs, self._docs.put)
+
+    async def erase(self, docs: Sequence[Doc]) -> list[bool]:
+        return self._change_docs(docs, self._docs.erase)
+
+    def _change_docs(self, docs: Sequence[Doc], change: Callable[[Doc], bool]) -> list[bool]:
         with self._change() as table:
-            written = [self._docs.put(doc) for doc in docs]
-            if any(written):
+            changed = [change(doc) for doc in docs]
+            if any(changed):
                 table.topics |= {"state", "leader"}
-            if any(put and doc.kind in READ_BY_CLAIMS for put, doc in zip(written, docs, strict=True)):
+            if any(done and doc.kind in READ_BY_CLAIMS for done, doc in zip(changed, docs, strict=True)):
                 table.stir()
-            return written
+            return changed
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         with self._change("state", "leader") as table:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import json
 
-from shiftwork.core.model import DeadJob, FlowRecord, JobFilter, JobRecord
+from shiftwork.core.model import DeadJob, FlowMember, FlowRecord, JobFilter, JobRecord
 from shiftwork.core.statuses import COMPLETED, NUMBERS, PROCESSING, QUEUED, STATUSES
 from shiftwork.store.postgres import rows
 from shiftwork.store.postgres.session import PostgresSession
@@ -62,6 +62,18 @@ async def flows(session: PostgresSession, behind: tuple[float, str] | None, limi
     created_at, id = behind or EVERYTHING
     args = {"namespace": session.namespace, "created_at": created_at, "id": id, "limit": max(0, limit)}
     return [FlowRecord(id, at, _counts(counts)) for id, at, counts in await session.rows("flows", args)]
+
+
+async def members(
+    session: PostgresSession, flow: str, behind: tuple[float, str] | None, limit: int
+) -> list[FlowMember]:
+    """Return the newest jobs of a flow after a position."""
+    created_at, id = behind or EVERYTHING
+    args = {"namespace": session.namespace, "flow": flow, "created_at": created_at, "id": id, "limit": max(0, limit)}
+    return [
+        FlowMember(id, worker, STATUSES[status], *more)
+        for id, worker, status, *more in await session.rows("members", args)
+    ]
 
 
 def _counts(encoded: str | None) -> dict[str, int]:

@@ -21,6 +21,7 @@ from shiftwork.core.model import (
     Requeue,
     Rewrite,
 )
+from shiftwork.core.releasing import needs_of
 from shiftwork.core.statuses import STATUSES
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.session import PostgresSession, Statements
@@ -60,7 +61,7 @@ async def _tie(session: PostgresSession, created: Sequence[Timed]) -> None:
     """Tie jobs that were added in several parts to what they need, and to what waits for their parents."""
     tied = [job for job, _ in created if job.needs or job.parent]
     if tied:
-        needs = [(job.id, need.id) for job in tied for need in rows.needs_of(job)]
+        needs = [(job.id, need.id) for job in tied for need in needs_of(job)]
         waiters, neededs = arrays.texts([id for id, _ in needs]), arrays.texts([id for _, id in needs])
         family = arrays.texts([job.id for job in tied]), arrays.texts([job.parent for job in tied])
         session.ring(await session.value("tie_jobs", (session.namespace, created[0][1], waiters, neededs, *family)))

@@ -27,7 +27,7 @@ SELECT twins, topics FROM shiftwork.add(
 SELECT twins, topics FROM shiftwork.add_any(
     %s::int, %s::text[], %s::text[], %s::text[], %s::bytea[], %s::float8[], %s::int2[], %s::float8[], %s::text[],
     %s::text[], %s::int[], %s::text[], %s::text[], %s::float8[], %s::bigint, %s::float8[], %s::bytea[], %s::text[],
-    %s::text[], %s::int[], %s::bool[], %s::text[], %s::text[], %s::text[], %s::bool[], %s::bool[], %s::bool
+    %s::text[], %s::int[], %s::bool[], %s::text[], %s::text[], %s::text[], %s::bool[], %s::bool[], %s::bool[], %s::bool
 );
 
 -- name: tie_jobs
@@ -136,6 +136,11 @@ SELECT written_kinds, written_names, topics FROM shiftwork.put(
     %s::int, %s::text[], %s::text[], %s::bigint[], %s::bytea[], %s::bool[], %s::bool[], %s::text[], %s::bool
 );
 
+-- name: erase
+SELECT written_kinds, written_names, topics FROM shiftwork.erase(
+    %s::int, %s::text[], %s::text[], %s::bigint[], %s::bool
+);
+
 -- name: tied
 SELECT name, body, ties FROM shiftwork.docs WHERE namespace = %s AND kind = 'gates';
 
@@ -153,7 +158,7 @@ SELECT shiftwork.restore(
     %s::float8[], %s::text[], %s::int[], %s::int[], %s::bigint[], %s::text[], %s::float8[], %s::float8[], %s::text[],
     %s::text[], %s::int[], %s::bytea[], %s::text[], %s::bytea[], %s::text[], %s::float8[], %s::float8[], %s::bytea[],
     %s::text[], %s::text[], %s::text[], %s::int[], %s::int[], %s::int[], %s::bytea[], %s::int[], %s::text[], %s::bytea[],
-    %s::text[], %s::text[], %s::bool[], %s::text[], %s::int[], %s::bytea[]
+    %s::text[], %s::text[], %s::bool[], %s::bool[], %s::text[], %s::int[], %s::bytea[]
 );
 
 -- name: take_state
@@ -180,7 +185,7 @@ SELECT shiftwork.facts(%s::int, %s::float8, %s::text[])::text;
 SELECT
     {columns}, j.attempts, j.signals,
     CASE WHEN j.unmet IS NOT NULL THEN (
-        SELECT json_agg(json_build_array(n.needed, n.whatever) ORDER BY n.needed)::text FROM shiftwork.needs n
+        SELECT json_agg(json_build_array(n.needed, n.whatever, n.alone) ORDER BY n.needed)::text FROM shiftwork.needs n
         WHERE n.namespace = j.namespace AND n.id = j.id
     ) END,
     CASE WHEN j.durable IS NOT NULL THEN (
@@ -263,6 +268,13 @@ SELECT {columns} FROM (
 ) AS t CROSS JOIN LATERAL (
     SELECT * FROM shiftwork.jobs j WHERE j.namespace + 0 = %(namespace)s::int AND j.id = t.id AND {wanted} LIMIT 1
 ) AS j ORDER BY t.created_at DESC, t.id DESC LIMIT %(limit)s;
+
+-- name: members
+-- serves: jobs_of_flow
+SELECT j.id, j.worker, j.status, j.created_at, j.started_at, j.ended_at, j.options FROM shiftwork.jobs j
+WHERE j.namespace = %(namespace)s::int AND j.flow = %(flow)s::text
+    AND (j.created_at, j.id) < (%(created_at)s::float8, %(id)s::text)
+ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: find_by_flow
 -- serves: jobs_of_flow
@@ -387,6 +399,6 @@ FROM (
         %s::text::int2[], %s::text::float8[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::text[],
         %s::text::text[], %s::text::float8[], pg_current_xact_id()::text::bigint + 24, %s::text::float8[],
         %s::text::bytea[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::bool[], %s::text::text[],
-        %s::text::text[], %s::text::text[], %s::text::bool[], %s::text::bool[], false
+        %s::text::text[], %s::text::text[], %s::text::bool[], %s::text::bool[], %s::text::bool[], false
     ) AS a
 ) AS added;

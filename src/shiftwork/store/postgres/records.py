@@ -73,6 +73,24 @@ async def put_gates(session: PostgresSession, docs: Sequence[Doc]) -> list[bool]
     return _written(session, docs, row)
 
 
+async def erase(session: PostgresSession, docs: Sequence[Doc]) -> list[bool]:
+    """Delete each doc if the stored version is its own."""
+    if not docs:
+        return []
+    args = (
+        session.namespace,
+        arrays.texts([doc.kind for doc in docs]),
+        arrays.texts([doc.name for doc in docs]),
+        arrays.numbers([doc.version for doc in docs]),
+        any(doc.kind in READ_BY_CLAIMS for doc in docs),
+    )
+    async with session.quick_transaction():
+        sent = await session.send("erase", args)
+        await _tie(session)
+    [row] = await sent.fetchall()
+    return _written(session, docs, row)
+
+
 def _written(session: Statements, docs: Sequence[Doc], row: tuple[Any, ...]) -> list[bool]:
     kinds, names, topics = row
     session.ring(topics)

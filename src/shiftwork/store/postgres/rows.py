@@ -17,6 +17,7 @@ from shiftwork.core.model import (
     Outcome,
     Progress,
 )
+from shiftwork.core.releasing import needs_of
 from shiftwork.core.statuses import NUMBERS, STATUSES
 from shiftwork.errors import StoreError
 from shiftwork.store.postgres import arrays
@@ -101,13 +102,9 @@ def part_columns(jobs: Sequence[NewJob]) -> tuple[Any, ...]:
         arrays.texts([id for id, _ in needs]) if needs else None,
         arrays.texts([need.id for _, need in needs]) if needs else None,
         arrays.booleans([need.whatever for _, need in needs]),
+        arrays.booleans([need.alone for _, need in needs]),
         arrays.booleans([need.id not in ids for _, need in needs]),
     )
-
-
-def needs_of(job: NewJob) -> list[Need]:
-    """Return the needs of a job, one for each needed job: the last one given counts."""
-    return list({need.id: need for need in job.needs}.values())
 
 
 def new_row(job: NewJob, now: float) -> tuple[Any, ...]:
@@ -269,6 +266,7 @@ def _records_beside(jobs: Sequence[JobRecord]) -> tuple[Any, ...]:
         arrays.texts([id for id, _ in needs]),
         arrays.texts([one.id for _, one in needs]),
         arrays.booleans([one.whatever for _, one in needs]),
+        arrays.booleans([one.alone for _, one in needs]),
         arrays.texts([id for id, _ in steps]),
         arrays.numbers([one.number for _, one in steps]),
         arrays.blobs([msgpack.encode(one) for _, one in steps]) if steps else None,

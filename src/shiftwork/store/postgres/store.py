@@ -26,6 +26,7 @@ from shiftwork.core.model import (
     Doc,
     Event,
     Finished,
+    FlowMember,
     FlowRecord,
     InstanceRecord,
     JobFilter,
@@ -171,6 +172,11 @@ class PostgresStore:
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
         return await self._connections.read(lambda session: find.flows(session, behind, limit))
 
+    async def members(
+        self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000
+    ) -> list[FlowMember]:
+        return await self._connections.read(lambda session: find.members(session, flow, behind, limit))
+
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def promote(self, n: int, now: float) -> Promoted:
@@ -203,6 +209,9 @@ class PostgresStore:
         if any(doc.kind == GATES.name for doc in docs):
             return await self._call_beside(records.put_gates, docs)
         return await self._ask(records.put, docs)
+
+    async def erase(self, docs: Sequence[Doc]) -> list[bool]:
+        return await self._call_beside(records.erase, docs)
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         return await self._call_beside(records.switch, worker, enabled=enabled, reason=reason, now=now)

@@ -1,6 +1,6 @@
 -- add: the number of jobs, and the columns id, worker, pool, run_at, head_start, unique_key, key, key_limit,
 -- created_at (the time of the call that adds the job), positions of i and of what few jobs have in ARGV; followed by the
--- payload of each job, and then by every i and what few jobs have, once: msgpack of flow, tags, needs as {id, whatever},
+-- payload of each job, and then by every i and what few jobs have, once: msgpack of flow, tags, needs as {id, whatever, alone},
 -- parent, expires_at. Returns the topics, and an empty list if all jobs are new; otherwise for each job 1 (created),
 -- 0 (the id exists) or the id of the live job with its unique key.
 
@@ -64,9 +64,9 @@ for _, of_pool in pairs(lanes) do
     count(at, QUEUED, at.into.n / 2)
   end
 end
-in_slices('HSET', STATE, states)
-in_slices('HSET', INFO, known)
-in_slices('HSET', PAYLOAD, payloads)
+write_all(STATE, states)
+write_all(INFO, known)
+write_all(PAYLOAD, payloads)
 if others then
   others.tie()
 end

@@ -26,10 +26,11 @@ FULL_BATCH_BYTES: Final = 1_000_000
 LEAST_SHARE: Final = 16
 """With at least this many callers, half of them share a batch: the server works while the others prepare their jobs."""
 
-MAX_SCRIPT_JOBS: Final = 10_000
+MAX_SCRIPT_JOBS: Final = 20_000
 MAX_SCRIPT_BYTES: Final = 64_000_000
 """More jobs than this are added by several scripts in a row, so that other scripts run in between, and the server's
-limit for what one client sends (a gigabyte) is far away."""
+limit for what one client sends (a gigabyte) is far away. As many jobs as a flow may be added with are one script, so
+that all of them are added, or none."""
 
 Rows = Sequence[tuple[Any, ...]]
 Caller = tuple[asyncio.Future[list[Any]], int]

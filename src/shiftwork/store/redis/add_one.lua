@@ -2,16 +2,17 @@
 -- the calling store, then id, s and i of the job, its payload, worker, pool, created_at and rank. Returns 1; or 0 if the
 -- id is taken, and then it has written nothing: `add` finds out by what.
 --
--- It uses no other part, and its caller prepares what can be prepared: making the functions of the parts, and unpacking
--- and formatting, would cost the server more than the calls.
+-- It uses one other part only, and its caller prepares what can be prepared: making the functions of the parts, and
+-- unpacking and formatting, would cost the server more than the calls.
 
 local call, P = redis.call, KEYS[1]
 local origin, id, state, info, payload, worker, pool, created, rank = unpack(ARGV)
-if call('HSETNX', P .. 'state', id, state) == 0 then
+local of = shelf(id)
+if call('HSETNX', P .. 'state' .. of, id, state) == 0 then
   return 0
 end
-call('HSET', P .. 'info', id, info)
-call('HSET', P .. 'payload', id, payload)
+call('HSET', P .. 'info' .. of, id, info)
+call('HSET', P .. 'payload' .. of, id, payload)
 call('ZADD', P .. 'all:' .. worker, created, id)
 local queue = P .. 'q:' .. #pool .. ':' .. pool .. ':' .. worker
 call('ZADD', queue, rank, id)

@@ -85,7 +85,7 @@ local function tie_needs(one)
   local job, unmet = one.job, false
   for _, need in ipairs(one.needs) do
     if not meets(statuses[need[1]], need[2]) then
-      tie_to(need[1], job.id, need[2] and '1' or '0')
+      tie_to(need[1], job.id, kind_of(need))
       unmet = true
     end
   end
@@ -100,14 +100,17 @@ end
 local function tie_children(one) -- what waits for its parent waits for the new job, too
   for _, waiters in ipairs({ call('HGETALL', NEED .. one.parent), tied.needed[one.parent] or {} }) do
     for at = 1, #waiters, 2 do
-      tie_to(one.job.id, waiters[at], waiters[at + 1])
+      local kind = waiters[at + 1]
+      if kind == '0' or kind == '1' then
+        tie_to(one.job.id, waiters[at], kind)
+      end
     end
   end
 end
 
 local function tie() -- when the states of all new jobs are known
-  in_slices('HSET', FLOW, flow_fields)
-  in_slices('HSET', TAGS, tag_fields)
+  write_all(FLOW, flow_fields)
+  write_all(TAGS, tag_fields)
   read_statuses()
   for _, one in ipairs(tying) do
     tie_needs(one)

@@ -32,9 +32,9 @@ local function add_plain(many, columns)
     into[at - 1], into[at] = rank, id
   end
   local queue = lane_key(pool, worker)
-  in_slices('HSET', STATE, states)
-  in_slices('HSET', INFO, known)
-  in_slices('HSET', PAYLOAD, payloads)
+  write_all(STATE, states, ids)
+  write_all(INFO, known, ids)
+  write_all(PAYLOAD, payloads, ids)
   in_slices('ZADD', P .. 'all:' .. worker, fresh)
   local before, was = head_in(queue, worker)
   in_slices('ZADD', queue, into)

@@ -44,7 +44,7 @@ local function requeue(job)
     return false
   end
   take_out(job)
-  call('HDEL', RESULT, job.id)
+  at_job('HDEL', RESULT, job.id)
   call('HDEL', J .. job.id, 'g')
   set(job, HAS_RESULT, false)
   set(job, HAS_PROGRESS, false)
@@ -54,8 +54,8 @@ local function requeue(job)
   job.status, job.run_at = waits and WAITING or run_at <= now and QUEUED or SCHEDULED, run_at
   job.attempt, job.crashes, job.ended = 0, 0, NONE
   if payload then
-    call('HSET', PAYLOAD, job.id, payload)
-    call('HSET', INFO, job.id, with_key(call('HGET', INFO, job.id), A[5]))
+    at_job('HSET', PAYLOAD, job.id, payload)
+    at_job('HSET', INFO, job.id, with_key(at_job('HGET', INFO, job.id), A[5]))
     job.key = A[5] or false
   end
   put_in(job)

@@ -15,7 +15,7 @@ for n, beat in ipairs(beats) do
   end
 end
 for _, id in ipairs(call('SMEMBERS', P .. 'cancels')) do
-  local job = parse(id, call('HGET', STATE, id))
+  local job = parse(id, at_job('HGET', STATE, id))
   if job and job.status == PROCESSING and alive[job.instance] then
     cancel[#cancel + 1] = { id = id, fence = job.fence, order = alive[job.instance] }
   end

@@ -38,12 +38,12 @@ local function note_end(worker, now) -- otherwise a schedule would wait for the 
 end
 
 local function keep_listed(id, status) -- returns the flags of what does not depend on its record
-  local flow = call('HGET', FLOW, id)
+  local flow = at_job('HGET', FLOW, id)
   if flow then
     count_in_flow(flow, status, -1)
     count_in_flow(flow, DEAD, 1)
   end
-  return (flow and IN_FLOW or 0) + TAGGED * call('HEXISTS', TAGS, id) + NEEDS * call('EXISTS', UNMET .. id)
+  return (flow and IN_FLOW or 0) + TAGGED * at_job('HEXISTS', TAGS, id) + NEEDS * call('EXISTS', UNMET .. id)
     + NEEDED * call('EXISTS', NEED .. id)
 end
 
@@ -51,7 +51,7 @@ local function bury(id, pool, why, now) -- an unknown pool is "", an unknown tim
   local worker = worker_of(id)
   local status, seen_in = status_by_index(id, worker)
   local job = parse(id, state_at(id)) or parse(id, string.rep('\0', LENGTH))
-  local info = informed({}, call('HGET', INFO, id))
+  local info = informed({}, at_job('HGET', INFO, id))
   pool = seen_in or (info and info.pool) or pool
   local at = lane(pool, worker)
   local created = tonumber(call('ZSCORE', at.all, id)) or now
@@ -69,9 +69,9 @@ local function bury(id, pool, why, now) -- an unknown pool is "", an unknown tim
   place(P .. 'st:' .. DEAD, id, created)
   call('SREM', P .. 'cancels', id)
   call('DEL', J .. id)
-  call('HDEL', RESULT, id)
-  call('HSETNX', PAYLOAD, id, '')
-  call('HSET', INFO, id, cmsgpack.pack({ worker, pool, 1, 0, created, 'enqueued', false, false, 1, false }))
+  at_job('HDEL', RESULT, id)
+  at_job('HSETNX', PAYLOAD, id, '')
+  at_job('HSET', INFO, id, cmsgpack.pack({ worker, pool, 1, 0, created, 'enqueued', false, false, 1, false }))
   call('HSET', J .. id, 'e', why)
   local flags = HAS_ERROR + keep_listed(id, status)
   saved[id] = struct.pack(LAYOUT, DEAD, flags, 0, 0, 0, job.fence, now, 0, NONE, now)

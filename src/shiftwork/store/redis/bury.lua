@@ -3,7 +3,7 @@
 local now, pool, records = A[1], A[2], A[3]
 for _, record in ipairs(records) do
   local id, reason = record[1], record[2]
-  if call('HEXISTS', STATE, id) == 1 or call('HEXISTS', INFO, id) == 1 then
+  if at_job('HEXISTS', STATE, id) == 1 or at_job('HEXISTS', INFO, id) == 1 then
     bury(id, pool, reason, now)
   end
 end

@@ -42,7 +42,7 @@ local function rung() -- notifies the others, and returns the topics that the ca
   return notify(table.concat(names, '\n'))
 end
 
-local FLOW, FLOW_NUMBERS = P .. 'flow', P .. 'flow numbers'
+local FLOW_NUMBERS = P .. 'flow numbers'
 
 -- ── gathered changes ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -121,11 +121,12 @@ local function count_in_flow(flow, status, n)
 end
 
 local function flush_saved()
-  local states, n = {}, 0
+  local ids, states, n = {}, {}, 0
   for id, state in pairs(saved) do
-    states[n + 1], states[n + 2], n = id, state, n + 2
+    n = n + 1
+    ids[n], states[2 * n - 1], states[2 * n] = id, id, state
   end
-  in_slices('HSET', STATE, states)
+  write_all(STATE, states, ids)
 end
 
 local function flush_places(key, members)

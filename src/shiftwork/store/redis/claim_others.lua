@@ -115,7 +115,7 @@ end
 local function advance(line) -- moves on to the next readable job, and reads it
   while step_on(line) do
     local id, rank = line.head.id, line.head.rank
-    local info = call('HGET', INFO, id)
+    local info = at_job('HGET', INFO, id)
     local job = info and parse(id, state_at(id))
     if job and job.status == QUEUED and (not is(job, KEYED) or informed(job, info)) then
       job.worker, job.pool, job.rank, job.info = line.worker, pool, rank, info

@@ -55,8 +55,8 @@ local function claim_plain(now, instance, pool, limit, wanted, edition)
     saved[2 * n - 1], saved[2 * n] = id, state
     answer[at - 3], answer[at - 2], answer[at - 1], answer[at] = id, state, infos[n], payloads[n] or ''
   end
-  in_slices('HSET', STATE, saved)
-  in_slices('ZREM', queue, ids)
+  write_all(STATE, saved, ids)
+  call('ZREMRANGEBYRANK', queue, 0, many - 1)
   move_head(pool, worker, head, was, head_in(queue, worker))
   in_slices('SADD', P .. 'run:' .. worker, ids)
   call('HINCRBY', P .. 'holding', instance, many)

@@ -12,8 +12,8 @@ for at = 1, #found, 2 do
   local failure = redis.pcall('HGET', J .. id, 'e')
   answer[#answer + 1] = id
   answer[#answer + 1] = found[at + 1]
-  answer[#answer + 1] = call('HGET', STATE, id) or ''
-  answer[#answer + 1] = call('HGET', INFO, id) or ''
+  answer[#answer + 1] = at_job('HGET', STATE, id) or ''
+  answer[#answer + 1] = at_job('HGET', INFO, id) or ''
   answer[#answer + 1] = type(failure) == 'string' and failure or ''
 end
 return answer

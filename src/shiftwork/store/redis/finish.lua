@@ -83,7 +83,7 @@ local states = read_all(STATE, column.id)
 local function finish(n) -- whether it was accepted
   local id = column.id[n]
   local state = saved[id] or states[n]
-  if (not state or #state < LENGTH) and call('HEXISTS', INFO, id) == 0 then
+  if (not state or #state < LENGTH) and at_job('HEXISTS', INFO, id) == 0 then
     return 0
   elseif not state or #state < LENGTH or string.byte(state) > CANCELLED then
     other().bury(n, id)
@@ -114,7 +114,7 @@ for _, of_pool in pairs(lanes) do
     count(at, COMPLETED, at.plain)
   end
 end
-in_slices('HSET', RESULT, results)
+write_all(RESULT, results)
 in_slices('ZADD', P .. 'end', kept)
 in_slices('ZADD', P .. 'done', done)
 sum_up_marks()

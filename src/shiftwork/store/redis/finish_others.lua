@@ -51,7 +51,7 @@ local function write(job, outcome)
   if outcome.result then
     append_pair(results, job.id, ARGV[outcome.result])
   elseif is(job, HAS_RESULT) then
-    call('HDEL', RESULT, job.id)
+    at_job('HDEL', RESULT, job.id)
   end
   set(job, HAS_ERROR, outcome.error)
   set(job, HAS_RESULT, outcome.result)
@@ -65,7 +65,7 @@ local function settle_outcome(job, outcome)
   job.worker, job.pool, job.cause = outcome.worker, outcome.pool, outcome.cause
   if lands ~= COMPLETED or is(job, KEYED) or is(job, UNIQUE) then
     -- The indices depend on more than the outcome has. A record that cannot be read has neither key nor age.
-    if not informed(job, call('HGET', INFO, job.id)) and is(job, KEYED) then
+    if not informed(job, at_job('HGET', INFO, job.id)) and is(job, KEYED) then
       leave_group(job.id, true)
     end
     job.created = job.created or now

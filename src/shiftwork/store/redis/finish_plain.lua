@@ -85,8 +85,8 @@ local function finish_plain(many, counted, columns)
     topics = causes[n] ~= 'enqueued' and 'ended\nleader' or topics
     accepted[n] = 1
   end
-  in_slices('HSET', STATE, saved)
-  in_slices('HSET', RESULT, results)
+  write_all(STATE, saved, ids)
+  write_all(RESULT, results)
   in_slices('SREM', P .. 'run:' .. worker, ids)
   in_slices('ZADD', P .. 'end', kept)
   in_slices('ZADD', P .. 'done', done)

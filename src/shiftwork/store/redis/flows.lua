@@ -22,10 +22,14 @@ end
 
 -- ── needs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-local function tie_to(needed, waiting, whatever) -- `whatever`: "1" if any end of the needed job will do, otherwise "0"
+local function kind_of(need) -- {id, whether any end will do, whether what the needed job adds does not count}
+  return tostring((need[2] and 1 or 0) + (need[3] and 2 or 0))
+end
+
+local function tie_to(needed, waiting, kind)
   local of_needed, of_waiting = tied.needed[needed] or {}, tied.waiting[waiting] or {}
-  of_needed[#of_needed + 1], of_needed[#of_needed + 2] = waiting, whatever
-  of_waiting[#of_waiting + 1], of_waiting[#of_waiting + 2] = needed, whatever
+  of_needed[#of_needed + 1], of_needed[#of_needed + 2] = waiting, kind
+  of_waiting[#of_waiting + 1], of_waiting[#of_waiting + 2] = needed, kind
   tied.needed[needed], tied.waiting[waiting] = of_needed, of_waiting
 end
 
@@ -34,7 +38,7 @@ local function mark_needed(ids) -- so that their ends are noticed
   for n, id in ipairs(ids) do
     local state = saved[id] or states[n]
     if not state then
-      call('HSET', STATE, id, AWAITED)
+      at_job('HSET', STATE, id, AWAITED)
     elseif #state >= LENGTH then
       local high = bor(string.byte(state, 3), NEEDED / 256)
       saved[id] = string.sub(state, 1, 2) .. string.char(high) .. string.sub(state, 4)
@@ -62,11 +66,28 @@ local function is_needed(job) -- whether another job waits for it
   return is(job, NEEDED) and call('EXISTS', NEED .. job.id) == 1
 end
 
+local function is_awaited(id) -- whether a live or dead job waits for it
+  for _, state in ipairs(read_all(STATE, call('HKEYS', NEED .. id))) do
+    local status = state and string.byte(state)
+    if status and status ~= COMPLETED and status ~= CANCELLED then
+      return true
+    end
+  end
+  return false
+end
+
+local function give_up_waiters(id) -- those that are left are cancelled
+  for _, waiting in ipairs(call('HKEYS', NEED .. id)) do
+    call('HDEL', UNMET .. waiting, id)
+  end
+  call('UNLINK', NEED .. id)
+end
+
 local function give_up_needs(id)
   for _, needed in ipairs(call('HKEYS', UNMET .. id)) do
     call('HDEL', NEED .. needed, id)
     if call('EXISTS', NEED .. needed) == 0 and state_at(needed) == AWAITED then
-      call('HDEL', STATE, needed)
+      at_job('HDEL', STATE, needed)
     end
   end
   call('UNLINK', UNMET .. id)
@@ -92,7 +113,7 @@ local function delist(job) -- a job that is deleted; what is stored of it is sti
     left_flows[flow] = true
   end
   if is(job, TAGGED) then
-    local fine, tags = pcall(cmsgpack.unpack, call('HGET', TAGS, id) or '')
+    local fine, tags = pcall(cmsgpack.unpack, at_job('HGET', TAGS, id) or '')
     for _, tag in ipairs(fine and type(tags) == 'table' and tags or {}) do
       place(P .. 'tag:' .. tag, id, false)
     end
@@ -119,7 +140,7 @@ local function flush_flows() -- after flush
   end
   for _, id in ipairs(left_needed) do
     if call('EXISTS', NEED .. id) == 1 then
-      call('HSETNX', STATE, id, AWAITED)
+      at_job('HSETNX', STATE, id, AWAITED)
     end
   end
   new_flows, left_flows, left_needed = {}, {}, {}

@@ -4,10 +4,9 @@
 local jobs = {} -- by id: job tables in use, so that no job has two of them
 local due_head
 local expiring_head
-local TAGS = P .. 'tags'
 local PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_PROGRESS = 1, 2, 4, 8, 16, 64
 local EXPIRES, WAITS, TAGGED, DURABLE, NEEDS = 128, 256, 1024, 2048, 4096
-local HASHES = { s = STATE, i = INFO, p = PAYLOAD, r = RESULT, f = FLOW, t = TAGS } -- fields with a hash of their own
+local HASHES = { s = STATE, i = INFO, p = PAYLOAD, r = RESULT, f = FLOW, t = TAGS } -- fields with hashes of their own
 local AWAITED = 'awaited' -- the state of a job that does not exist, though another one waits for it
 
 local function state_of(job)
@@ -22,7 +21,7 @@ local function save(job)
 end
 
 local function state_at(id) -- false if there is none
-  return saved[id] or call('HGET', STATE, id)
+  return saved[id] or at_job('HGET', STATE, id)
 end
 
 local function parse(id, state)
@@ -60,7 +59,7 @@ local function fetch(id) -- returns the job; or nil, and whether there is a reco
   if job then
     return job
   end
-  local state, info = state_at(id), call('HGET', INFO, id)
+  local state, info = state_at(id), at_job('HGET', INFO, id)
   if not info and (not state or state == AWAITED) then
     return nil, false
   end
@@ -72,17 +71,24 @@ end
 
 local function read_field(id, name)
   local hash = HASHES[name]
-  return call('HGET', hash or J .. id, hash and id or name)
+  if hash then
+    return at_job('HGET', hash, id)
+  end
+  return call('HGET', J .. id, name)
 end
 
 local function write_field(id, name, value)
   local hash = HASHES[name]
-  call('HSET', hash or J .. id, hash and id or name, value)
+  if hash then
+    at_job('HSET', hash, id, value)
+  else
+    call('HSET', J .. id, name, value)
+  end
 end
 
 local function erase(id) -- what is stored of a job, apart from indices
   for _, hash in pairs(HASHES) do
-    call('HDEL', hash, id)
+    at_job('HDEL', hash, id)
   end
   call('UNLINK', J .. id)
   jobs[id], saved[id] = nil, nil
@@ -208,7 +214,7 @@ local function expires_at(id, time)
 end
 
 local function flow_of(job) -- of a job in a flow; '' if that field is lost
-  job.flow = job.flow or call('HGET', FLOW, job.id) or ''
+  job.flow = job.flow or at_job('HGET', FLOW, job.id) or ''
   return job.flow
 end
 
@@ -315,7 +321,7 @@ local function all_fields(id)
     return { 's', '' }
   end
   for name, hash in pairs(HASHES) do
-    local value = call('HGET', hash, id)
+    local value = at_job('HGET', hash, id)
     if value and value ~= AWAITED then
       fields[#fields + 1], fields[#fields + 2] = name, value
     end

@@ -6,6 +6,7 @@ and the scripts read and write the same bytes.
 
 import struct
 from collections.abc import Awaitable, Iterable, Sequence
+from math import isnan
 from operator import attrgetter
 from typing import Any, Final
 
@@ -16,12 +17,14 @@ from shiftwork.core.job_parts import Wait
 from shiftwork.core.model import (
     Added,
     Claimed,
+    FlowMember,
     JobRecord,
     JobStatus,
     NewJob,
     Outcome,
 )
-from shiftwork.core.statuses import NUMBERS
+from shiftwork.core.releasing import needs_of
+from shiftwork.core.statuses import NUMBERS, STATUSES
 
 STATE: Final = struct.Struct("<BHHIIddddd")
 PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_RESULT, HAS_PROGRESS = 1, 2, 4, 8, 16, 32, 64
@@ -148,7 +151,7 @@ def _extra(job: NewJob) -> bytes | None:
     """Return what few new jobs have, as `add.lua` describes it; None if this one has nothing of it."""
     if job.flow is None and not job.tags and not job.needs and job.parent is None and job.expires_at is None:
         return None
-    return _encode((job.flow, job.tags, job.needs, job.parent, job.expires_at))
+    return _encode((job.flow, job.tags, needs_of(job), job.parent, job.expires_at))
 
 
 def outcomes(given: Sequence[Outcome]) -> tuple[list[Any], list[bytes]]:
@@ -201,3 +204,25 @@ def own_values(own: Sequence[Any], flags: int) -> dict[str, Any]:
         "options": options.encode("latin-1") if options else None,
         "expires_at": expires_at if flags & EXPIRES and expires_at else None,
     }
+
+
+def members(flat: Sequence[bytes]) -> list[FlowMember]:
+    """Return the jobs of a reply of `members.lua`."""
+    return [_member(*flat[at : at + 4]) for at in range(0, len(flat), 4)]
+
+
+def _member(id: bytes, created_at: bytes, state: bytes, never_changes: bytes) -> FlowMember:
+    worker, status, started_at, ended_at, options = "", JobStatus.DEAD, None, None, None
+    try:
+        number, flags, *_, started, ended = STATE.unpack_from(state)
+        worker, _, _, _, _, _, _, _, _, _, *own = _decode(never_changes)
+        status = STATUSES[number]
+        started_at, ended_at = _time(started), _time(ended)
+        options = own_values(own, flags).get("options")
+    except (MsgspecError, struct.error, UnicodeDecodeError, LookupError, TypeError, ValueError):
+        pass  # damaged: the next call that reads the job itself buries it
+    return FlowMember(id.decode(), worker, status, float(created_at), started_at, ended_at, options)
+
+
+def _time(number: float) -> float | None:
+    return None if isnan(number) else number

@@ -1,12 +1,13 @@
--- Every script begins with this part: the key dictionary, and what all need. `shiftwork.store.redis.scripts` lists the
--- parts of each script.
+-- Nearly every script begins with this part: the key dictionary, and what all need. `shiftwork.store.redis.scripts` lists
+-- the parts of each script.
 --
 -- One namespace is one hash tag, so that all of its keys are in one slot. KEYS[1] is the prefix of every key,
--- "{shiftwork:NAMESPACE}:". LANE is "length of POOL:POOL:WORKER", GROUP is "length of WORKER:WORKER:KEY".
+-- "{shiftwork:NAMESPACE}:". LANE is "length of POOL:POOL:WORKER", GROUP is "length of WORKER:WORKER:KEY". SHELF follows
+-- from the id of a job, see shelf.lua.
 --
---   state          hash    id -> s, the state of a job (see jobs.lua)   info    hash  id -> i, what never changes about it
---   payload        hash    id -> p, its payload                         result  hash  id -> r, its result, if it has one
---   flow           hash    id -> f, its flow, if it has one             tags    hash  id -> t, its tags, if it has any
+--   stateSHELF     hash    id -> s, the state of a job (see jobs.lua)   infoSHELF   hash  id -> i, what never changes about it
+--   payloadSHELF   hash    id -> p, its payload                         resultSHELF hash  id -> r, its result, if it has one
+--   flowSHELF      hash    id -> f, its flow, if it has one             tagsSHELF   hash  id -> t, its tags, if it has any
 --   j:ID           hash    what few jobs have: e error, g progress, a1 a2 … reports of attempts, step1 step2 … steps,
 --                          signal1 signal2 … signals, "signals" their number, "signals NAME" the number of those with
 --                          this name, wait "NTH NAME" of the signal that it waits for
@@ -24,7 +25,8 @@
 --   tag:TAG        zset    the jobs with a tag, by created_at           flow:FLOW zset the jobs of a flow, by created_at
 --   flows          zset    the flows that have jobs, by the created_at of their first job
 --   flow numbers   hash    STATUS FLOW (without the space) -> how many of its jobs have this status
---   unmet:ID       hash    the jobs that a job still waits for -> "1" if any end will do, otherwise "0"
+--   unmet:ID       hash    the jobs that a job still waits for -> "1" if any end will do, "2" if what the needed job adds
+--                          does not count, "3" for both, otherwise "0"
 --   need:ID        hash    the jobs that still wait for a job -> the same
 --   unique         hash    worker and unique_key -> id of the live job that has it
 --   k:GROUP        zset    queued jobs of a concurrency key, parked or not, by rank
@@ -57,8 +59,9 @@ local A = cmsgpack.unpack(ARGV[1])
 -- The original is `shiftwork.core.statuses`.
 local SCHEDULED, FAILED, WAITING, QUEUED, PROCESSING, COMPLETED, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5, 6, 7
 local SLICE = 1000 -- arguments of one call
--- One field of all jobs is one hash: a script reads and writes it for many jobs in one call, and calls are what costs.
+-- A field of many jobs is one hash: a script reads and writes it for all of them in one call, and calls are what costs.
 local STATE, INFO, PAYLOAD, RESULT, J = P .. 'state', P .. 'info', P .. 'payload', P .. 'result', P .. 'j:'
+local FLOW, TAGS = P .. 'flow', P .. 'tags'
 
 local function in_slices(command, key, arguments)
   local done = 0
@@ -68,20 +71,99 @@ local function in_slices(command, key, arguments)
   return done
 end
 
-local function read_all(hash, ids) -- the values of these fields, in their order; false for those that are missing
-  local n = #ids
-  if n == 0 then
+local function at_job(command, hash, id, ...)
+  return call(command, hash .. shelf(id), id, ...)
+end
+
+local sorted, one_shelf, shelves -- the last list; the one shelf of its ids; or by shelf, positions in it
+
+local function sort_by_shelf(ids)
+  if ids == sorted then
+    return
+  end
+  sorted, one_shelf, shelves = ids, shelf(ids[1]), #ids > SLICE and {} or nil
+  local length, time, count = #ids[1], string.sub(ids[1], 1, 7), string.sub(ids[1], 13, 15)
+  for n = 2, shelves and 0 or #ids do
+    local id = ids[n]
+    if #id ~= length or string.sub(id, 1, 7) ~= time or string.sub(id, 13, 15) ~= count then
+      shelves = {}
+      break
+    end
+  end
+  for n = 1, shelves and #ids or 0 do
+    local of = shelf(ids[n])
+    local places = shelves[of]
+    if places then
+      places[#places + 1] = n
+    else
+      shelves[of] = { n }
+    end
+  end
+end
+
+local function read_all(hash, ids) -- this field of these jobs, in their order; false for those that are missing
+  if #ids == 0 then
     return {}
-  elseif n <= SLICE then
-    return call('HMGET', hash, unpack(ids))
+  end
+  sort_by_shelf(ids)
+  if not shelves then
+    return call('HMGET', hash .. one_shelf, unpack(ids))
   end
   local values = {}
-  for at = 1, n, SLICE do
-    for of, value in ipairs(call('HMGET', hash, unpack(ids, at, math.min(at + SLICE - 1, n)))) do
-      values[at + of - 1] = value
+  for of, places in pairs(shelves) do
+    for from = 1, #places, SLICE do
+      local some = {}
+      for n = from, math.min(from + SLICE - 1, #places) do
+        some[#some + 1] = ids[places[n]]
+      end
+      for n, value in ipairs(call('HMGET', hash .. of, unpack(some))) do
+        values[places[from + n - 1]] = value
+      end
     end
   end
   return values
+end
+
+local function write_all(hash, fields, ids) -- this field of jobs: ids and values in turn; and the ids, if they are at hand
+  if #fields == 0 then
+    return
+  end
+  if not ids then
+    ids = {}
+    for n = 1, #fields / 2 do
+      ids[n] = fields[2 * n - 1]
+    end
+  end
+  sort_by_shelf(ids)
+  if not shelves then
+    in_slices('HSET', hash .. one_shelf, fields)
+    return
+  end
+  for of, places in pairs(shelves) do
+    local some = {}
+    for n, place in ipairs(places) do
+      some[2 * n - 1], some[2 * n] = ids[place], fields[2 * place]
+    end
+    in_slices('HSET', hash .. of, some)
+  end
+end
+
+local function delete_all(hash, ids)
+  if #ids == 0 then
+    return
+  end
+  sort_by_shelf(ids)
+  if not shelves then
+    in_slices('HDEL', hash .. one_shelf, ids)
+    return
+  end
+  for of, places in pairs(shelves) do
+    local some = {}
+    for n, place in ipairs(places) do
+      some[n] = ids[place]
+    end
+    in_slices('HDEL', hash .. of, some)
+  end
 end
 
 local function exact(number) -- replies cannot carry fractions, and tostring rounds them
@@ -150,8 +232,11 @@ local function change_numbers(changes, hash) -- field -> what to add to it
       fields[n] = field
     end
   end
-  for at, before in ipairs(read_all(hash, fields)) do
-    sums[2 * at - 1], sums[2 * at] = fields[at], exact((tonumber(before) or 0) + changes[fields[at]])
+  for from = 1, n, SLICE do
+    for at, before in ipairs(call('HMGET', hash, unpack(fields, from, math.min(from + SLICE - 1, n)))) do
+      local field = fields[from + at - 1]
+      sums[#sums + 1], sums[#sums + 2] = field, exact((tonumber(before) or 0) + changes[field])
+    end
   end
   in_slices('HSET', hash, sums)
 end

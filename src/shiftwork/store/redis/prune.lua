@@ -7,18 +7,39 @@ local ids = n > 0 and call('ZRANGE', P .. 'end', '-inf', now, 'BYSCORE', 'LIMIT'
 
 local gone, extras = {}, {} -- ids, and keys of what few jobs have
 local others -- what few jobs need
-local needed = {} -- flow -> whether one of its jobs may still need a result
+local kept = {} -- flow -> 'all', 'completed' or 'none': which of its jobs are kept
 
 -- OTHERS
 
-local function is_kept(flow)
-  if needed[flow] == nil then
-    needed[flow] = false
-    for _, status in ipairs({ SCHEDULED, FAILED, WAITING, QUEUED, PROCESSING, DEAD }) do
-      needed[flow] = needed[flow] or (tonumber(call('HGET', FLOW_NUMBERS, status .. flow)) or 0) > 0
+local function other()
+  others = others or load_others()
+  return others
+end
+
+local function has_any(flow, statuses)
+  for _, status in ipairs(statuses) do
+    if (tonumber(call('HGET', FLOW_NUMBERS, status .. flow)) or 0) > 0 then
+      return true
     end
   end
-  return needed[flow]
+  return false
+end
+
+local function is_founded(flow) -- whether the job that it is named after is live or dead
+  local founder = parse(flow, call('HGET', STATE, flow))
+  return founder and founder.status ~= COMPLETED and founder.status ~= CANCELLED
+end
+
+local function is_kept(job) -- the original is `shiftwork.core.releasing`
+  local flow = job.flow
+  if flow and not kept[flow] then
+    local unsettled = has_any(flow, { SCHEDULED, FAILED, WAITING, QUEUED, PROCESSING, DEAD }) or is_founded(flow)
+    kept[flow] = unsettled and 'all' or has_any(flow, { CANCELLED }) and 'completed' or 'none'
+  end
+  if flow and (kept[flow] == 'all' or (kept[flow] == 'completed' and job.status == COMPLETED)) then
+    return true
+  end
+  return is(job, NEEDED) and other().is_awaited(job.id)
 end
 
 local function forget(job)
@@ -33,8 +54,10 @@ local function forget(job)
     count_in_flow(flow_of(job), job.status, -1)
   end
   if band(job.flags, STAYING) ~= 0 then
-    others = others or load_others()
-    others.delist(job)
+    if is(job, NEEDED) then
+      other().give_up_waiters(id)
+    end
+    other().delist(job)
   end
   if job.reports > 0 or is(job, HAS_ERROR) or is(job, HAS_PROGRESS) or is(job, DURABLE) then
     extras[#extras + 1] = J .. id
@@ -43,22 +66,25 @@ end
 
 local function prune(of) -- all that is stored of these jobs, if they have ended
   local states, infos = read_all(STATE, of), read_all(INFO, of)
-  local put_off, flows = {}, nil
+  local put_off, doomed, flows = {}, {}, nil
   for at, id in ipairs(of) do
     local job = parse(id, states[at])
     if job and job.status >= COMPLETED and informed(job, infos[at]) then
       flows = flows or (is(job, IN_FLOW) and read_all(FLOW, of))
       job.flow = flows and flows[at]
-      if job.flow and is_kept(job.flow) then
+      if is_kept(job) then
         put_off[#put_off + 1], put_off[#put_off + 2] = score_of(now + postponed), id
       else
-        forget(job)
+        doomed[#doomed + 1] = job
       end
     end
   end
+  for _, job in ipairs(doomed) do -- only now: what is deleted has kept others
+    forget(job)
+  end
   for _, hash in pairs(HASHES) do
     if others or (hash ~= FLOW and hash ~= TAGS) then
-      in_slices('HDEL', hash, gone)
+      delete_all(hash, gone)
     end
   end
   for _, key in ipairs(extras) do

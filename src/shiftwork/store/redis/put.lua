@@ -1,6 +1,7 @@
 -- put: for each doc kind, name, version, and the value that claims read (false if they read none): until when a breaker
--- is open, whether a pool is paused, the breaker of gates, the token of an edition. Behind that, for each doc, come the
--- body, and the value for the key `gates`. Returns the topics, and for each doc 1 if it was written, otherwise 0.
+-- is open, whether a pool is paused, the breaker of gates, the token of an edition. Then whether to delete the docs
+-- instead. Behind that, for each doc, come the body, and the value for the key `gates`. Returns the topics, and for each
+-- doc 1 if it was written or deleted, otherwise 0.
 
 local function put_gates(name, value, packed_gates)
   local before = gate_of(name)
@@ -34,6 +35,7 @@ local function put_edition(_, value)
 end
 
 local read_by_claims = { gates = put_gates, breaker = put_breaker, pool = put_pool, edition = put_edition }
+local erases = A[2]
 local written, any, weighs = {}, false, false
 for n, doc in ipairs(A[1]) do
   local kind, name, version, value = doc[1], doc[2], doc[3], doc[4]
@@ -41,10 +43,14 @@ for n, doc in ipairs(A[1]) do
   local stored = call('HGET', key, name)
   local stored_version = stored and tonumber(string.match(stored, '^(%d+):')) or 0
   written[n] = 0
-  if stored_version == version then
+  if stored_version == version and (stored or not erases) then
     written[n], any = 1, true
-    call('HSET', key, name, string.format('%d:', version + 1) .. ARGV[2 * n + 1])
-    call('SADD', P .. 'kinds', kind)
+    if erases then
+      call('HDEL', key, name)
+    else
+      call('HSET', key, name, string.format('%d:', version + 1) .. ARGV[2 * n + 1])
+      call('SADD', P .. 'kinds', kind)
+    end
     local read = read_by_claims[kind]
     if read then
       weighs = true

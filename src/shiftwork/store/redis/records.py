@@ -196,7 +196,10 @@ def _read_wait(text: str) -> Wait:
 def _parts(found: Fields) -> dict[str, Any]:
     """Return the steps, the signals and the unmet needs of a job."""
     unmet = found.get(b"unmet") or ()
-    needs = (Need(id.decode(), whatever == b"1") for id, whatever in zip(unmet[::2], unmet[1::2], strict=True))
+    needs = (
+        Need(id.decode(), whatever=kind in b"13", alone=kind in b"23")
+        for id, kind in zip(unmet[::2], unmet[1::2], strict=True)
+    )
     return {
         "steps": tuple(_read_numbered(b"step", found, Step)),
         "signals": tuple(_read_numbered(b"signal", found, Signal)),

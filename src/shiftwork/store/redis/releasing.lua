@@ -23,7 +23,7 @@ end
 local function met_by(id, status) -- the jobs whose need of this job its end meets
   local waiters, met, unmet = call('HGETALL', NEED .. id), {}, false
   for at = 1, #waiters, 2 do
-    if meets(status, waiters[at + 1] == '1') then
+    if meets(status, tonumber(waiters[at + 1]) % 2 == 1) then
       met[#met + 1] = waiters[at]
     else
       unmet = true

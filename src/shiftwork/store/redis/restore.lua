@@ -1,4 +1,4 @@
--- restore: jobs as {id, keep_until (false for none), number of fields, flow, tags, unmet needs as {id, whatever}};
+-- restore: jobs as {id, keep_until (false for none), number of fields, flow, tags, unmet needs as {id, whatever, alone}};
 -- followed by names and values of the fields of each, the first two of which are s and i. Returns the topics.
 
 local given = A[1]
@@ -34,7 +34,7 @@ end
 local function list(job, flow, tags, unmet)
   enlist(job.id, flow, tags, job.created)
   for _, need in ipairs(unmet) do
-    tie_to(need[1], job.id, need[2] and '1' or '0')
+    tie_to(need[1], job.id, kind_of(need))
   end
   set(job, NEEDED, call('EXISTS', NEED .. job.id) == 1)
 end

@@ -2,7 +2,8 @@
 
 Every script gets KEYS[1], the prefix of all keys of the namespace; ARGV[1], its arguments as MessagePack; ARGV[2], the
 id of the calling store; and then byte strings, which the server's MessagePack does not support. The parts of a script
-come first, in an order in which each follows those that it uses. `add_one` has no parts, and arguments of its own.
+come first, in an order in which each follows those that it uses. `add_one` has no other parts than the first, and
+arguments of its own.
 """
 
 from functools import cache
@@ -25,7 +26,9 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "note": _JOBS,
     "keep_step": _JOBS,
     "send": (*_ENDS, "signals"),
+    "results": ("keys",),
     "list_flows": (*_ALL, "paging"),
+    "members": (*_ALL, "paging"),
     "promote": (*_ENDS, "worker_state", *_GATES, "cancelling"),
     "reap": (*_ENDS, *_GATES),
     "prune": _JOBS,
@@ -55,7 +58,7 @@ OTHERS: Final[dict[str, tuple[str, ...]]] = {
 """Parts that many calls do not need, and that are made only when they are: the server makes every function of a script
 anew in each call, which costs more than running a small one. They are the function `load_others` of the script, at the
 line `-- OTHERS`, and the last of them returns what the script needs."""
-READERS: Final = ("survey", "get", "find", "dead", "list_flows", "stats")
+READERS: Final = ("survey", "get", "results", "find", "dead", "list_flows", "members", "stats")
 REFUSED_WHEN_FULL: Final = ("add", "add_one", "record", "restore", "take_over")
 """Scripts that would fill a full server further. All others still run, so that queued jobs can be completed: also those
 that write docs, which are few and small, and without which no pool scales and no breaker opens."""
@@ -79,7 +82,7 @@ def script(name: str) -> Script:
     """Return the script of this name."""
     flags = "no-writes" if name in READERS else "" if name in REFUSED_WHEN_FULL else "allow-oom"
     first = f"#!lua flags={flags}\n" if flags else "#!lua\n"
-    text = (first + "\n".join(_part(part) for part in PARTS[name]) + _main(name)).encode()
+    text = (first + "\n".join(_part(part) for part in ("shelf", *PARTS[name])) + _main(name)).encode()
     # The server identifies scripts by SHA-1; security does not depend on it.
     return Script(name, text, sha1(text, usedforsecurity=False).hexdigest().encode())
 

@@ -18,7 +18,7 @@ local band, bor, bnot = bit.band, bit.bor, bit.bnot
 
 local function move_in_flows(ids, from, to) -- jobs have changed their status: count them, where they belong to a flow
   local changes = {}
-  for _, flow in ipairs(read_all(P .. 'flow', ids)) do
+  for _, flow in ipairs(read_all(FLOW, ids)) do
     if flow then
       changes[from .. flow], changes[to .. flow] = (changes[from .. flow] or 0) - 1, (changes[to .. flow] or 0) + 1
     end

@@ -32,6 +32,7 @@ from shiftwork.core.model import (
     Doc,
     Event,
     Finished,
+    FlowMember,
     FlowRecord,
     InstanceRecord,
     JobFilter,
@@ -59,7 +60,7 @@ from shiftwork.store.redis.address import RedisAddress
 from shiftwork.store.redis.bell_listener import BellListener
 from shiftwork.store.redis.blocking_line import BlockingLine
 from shiftwork.store.redis.client import RedisClient, RedisConnection, SentCommand
-from shiftwork.store.redis.docs import claim_view, stored
+from shiftwork.store.redis.docs import ClaimView, claim_view, stored
 from shiftwork.store.redis.find import FoundJobs, criteria, decoded
 from shiftwork.store.redis.records import fields, whole_jobs
 
@@ -219,7 +220,7 @@ class RedisStore:
     # ── flows and durable functions ──────────────────────────────────────────────────────────────────────────────
 
     async def results(self, ids: Sequence[str]) -> list[bytes | None]:
-        found: list[bytes | None] = await self._client.ask("HMGET", self._prefix + b"result", *ids) if ids else []
+        found: list[bytes | None] = await self._run("results", ids) if ids else []
         return found
 
     async def keep_step(self, id: str, fence: int, step: Step) -> bool:
@@ -231,6 +232,11 @@ class RedisStore:
 
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
         return replies.flows(await self._run("list_flows", behind, limit))
+
+    async def members(
+        self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000
+    ) -> list[FlowMember]:
+        return jobs.members(await self._run("members", flow, behind, limit))
 
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -272,10 +278,15 @@ class RedisStore:
         return [doc for kind, flat in zip(wanted, found, strict=True) for doc in stored(kind, flat)]
 
     async def put(self, docs: Sequence[Doc]) -> list[bool]:
-        views = [claim_view(doc) for doc in docs]
+        return await self._put(docs, [claim_view(doc) for doc in docs], erase=False)
+
+    async def erase(self, docs: Sequence[Doc]) -> list[bool]:
+        return await self._put(docs, [(False, b"")] * len(docs), erase=True)
+
+    async def _put(self, docs: Sequence[Doc], views: Sequence[ClaimView], *, erase: bool) -> list[bool]:
         heads = [(doc.kind, doc.name, doc.version, value) for doc, (value, _) in zip(docs, views, strict=True)]
         bodies = [part for doc, (_, gates) in zip(docs, views, strict=True) for part in (doc.body, gates)]
-        [written] = await self._write("put", heads, behind=bodies)
+        [written] = await self._write("put", heads, erase, behind=bodies)
         return [one == 1 for one in written]
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:

@@ -6,22 +6,25 @@
     attempt             error, traceback, log lines      the job's id
     error               text; workers keep it as well    the worker's name
     event               message and data, but for "by"   the event's name and subject
+    stored schedule     the payload of its job           the schedule's name
 
 A value that is encrypted already stays as it is, and so does one that cannot be decrypted: whatever reads a record and
 writes it elsewhere, such as a move, loses nothing even without the key.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
+from shiftwork.core.docs import SCHEDULE_PART, STORED_SCHEDULE
 from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import (
     Attempt,
     Claimed,
     DeadJob,
+    Doc,
     Event,
     JobRecord,
     LogLine,
@@ -31,6 +34,7 @@ from shiftwork.core.model import (
     WorkerState,
 )
 from shiftwork.core.sealing import as_text, changed_value, is_sealed, replace_sealed, sealed_in
+from shiftwork.core.stored_schedules import PREFIX
 from shiftwork.store.sealed.key_ring import KeyRing
 
 BY: Final = "by"
@@ -173,6 +177,14 @@ class Sealer:
         message, data = said
         return replace(event, message=message, data={**_by(event), **data})
 
+    # ── stored schedules ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def seal_doc(self, doc: Doc) -> Doc:
+        return _with_payloads(doc, lambda name, payload: self._seal(payload, "schedule", name))
+
+    def open_doc(self, doc: Doc) -> Doc:
+        return _with_payloads(doc, lambda name, payload: self._open(payload, "schedule", name))
+
     # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _seal(self, value: bytes, *place: str) -> bytes:
@@ -198,6 +210,19 @@ class Sealer:
     def _open_texts(self, text: str | None, *place: str) -> list[Any] | None:
         value = sealed_in(text)
         return None if value is None else self._decoded(value, *place)
+
+
+def _with_payloads(doc: Doc, made: Callable[[str, bytes], bytes]) -> Doc:
+    """Return a doc whose schedules, if it holds any, have other payloads. What cannot be read stays as it is."""
+    part = SCHEDULE_PART.decode(doc.body) if doc.kind.startswith(PREFIX) else None
+    if part is None:
+        return doc
+    for name, body in part.items():
+        schedule = STORED_SCHEDULE.decode(body)
+        if schedule is not None:
+            job = replace(schedule.job, payload=made(name, schedule.job.payload))
+            part[name] = STORED_SCHEDULE.encode(replace(schedule, job=job))
+    return replace(doc, body=SCHEDULE_PART.encode(part))
 
 
 def _messages(lines: Sequence[LogLine]) -> list[str]:

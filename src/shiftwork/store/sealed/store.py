@@ -24,6 +24,7 @@ from shiftwork.core.model import (
     Doc,
     Event,
     Finished,
+    FlowMember,
     FlowRecord,
     InstanceRecord,
     JobFilter,
@@ -123,6 +124,11 @@ class SealedStore:
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
         return await self.inner.flows(behind, limit)
 
+    async def members(
+        self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000
+    ) -> list[FlowMember]:
+        return await self.inner.members(flow, behind, limit)
+
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def promote(self, n: int, now: float) -> Promoted:
@@ -146,10 +152,13 @@ class SealedStore:
         await self.inner.drop(name, holder)
 
     async def docs(self, *kinds: str) -> list[Doc]:
-        return await self.inner.docs(*kinds)
+        return [self.sealer.open_doc(doc) for doc in await self.inner.docs(*kinds)]
 
     async def put(self, docs: Sequence[Doc]) -> list[bool]:
-        return await self.inner.put(docs)
+        return await self.inner.put([self.sealer.seal_doc(doc) for doc in docs])
+
+    async def erase(self, docs: Sequence[Doc]) -> list[bool]:
+        return await self.inner.erase(docs)
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         hidden = self.sealer.seal_error(worker, reason)

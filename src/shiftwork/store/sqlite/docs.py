@@ -39,13 +39,22 @@ def stored_docs(session: SqliteSession, kinds: Collection[str]) -> list[Doc]:
 
 def put(session: SqliteSession, docs: Sequence[Doc]) -> list[bool]:
     """Write each doc if the stored version is the one it was made from."""
-    written = [_put(session, doc) for doc in docs]
-    if any(written):
+    return _changed(session, docs, [_put(session, doc) for doc in docs])
+
+
+def erase(session: SqliteSession, docs: Sequence[Doc]) -> list[bool]:
+    """Delete each doc if the stored version is its own."""
+    places = ((session.namespace, doc.kind, doc.name, doc.version) for doc in docs)
+    return _changed(session, docs, [session.run("delete_doc", place).rowcount > 0 for place in places])
+
+
+def _changed(session: SqliteSession, docs: Sequence[Doc], changed: list[bool]) -> list[bool]:
+    if any(changed):
         session.ring("state", "leader")
-    if any(put and doc.kind in READ_BY_CLAIMS for put, doc in zip(written, docs, strict=True)):
+    if any(done and doc.kind in READ_BY_CLAIMS for done, doc in zip(changed, docs, strict=True)):
         session.doc_changed()
         stir_everybody(session)
-    return written
+    return changed
 
 
 def _put(session: SqliteSession, doc: Doc) -> bool:

@@ -10,11 +10,12 @@ from math import inf
 from typing import Final, NamedTuple
 
 from shiftwork.core.job_parts import Need
-from shiftwork.core.model import FlowRecord, JobStatus, NewJob
-from shiftwork.core.releasing import POSTPONED, SETTLED, due_when_released, meets
+from shiftwork.core.model import FlowMember, FlowRecord, JobStatus, NewJob
+from shiftwork.core.releasing import POSTPONED, due_when_released, inherited, is_kept, meets, needs_of
 from shiftwork.core.statuses import NUMBERS, QUEUED, SCHEDULED, STATUSES, WAITING
 from shiftwork.store.sqlite import keys
 from shiftwork.store.sqlite.due import due_before, ring_if_sooner
+from shiftwork.store.sqlite.jobs import DoomedJob
 from shiftwork.store.sqlite.session import SqliteSession, as_list
 from shiftwork.store.sqlite.sql import SQL
 
@@ -58,44 +59,52 @@ def tie(session: SqliteSession, added: Sequence[tuple[int, NewJob]], now: float)
     """Let new jobs wait for what they need, and let what waits for their parents wait for them."""
     statuses = _statuses(session, {need.id for _, job in added for need in job.needs})
     waiters = _waiters(session, {job.parent for _, job in added if job.parent is not None})
-    rows: dict[tuple[int, str], bool] = {}
+    rows: list[tuple[int, Need]] = []
     free: list[int] = []
     for seq, job in added:
-        unmet = [need for need in job.needs if not meets(statuses.get(need.id), need)]
+        unmet = [need for need in needs_of(job) if not meets(statuses.get(need.id), need)]
         if job.needs and not unmet:
             free.append(seq)
-        for need in unmet:
-            rows[seq, need.id] = need.whatever
+        heirs = waiters.get(job.parent or "", {})
+        more = [(heir, need) for heir, of_parent in heirs.items() if (need := inherited(job.id, of_parent))]
+        for waiter, need in (*((seq, need) for need in unmet), *more):
+            rows.append((waiter, need))
             if need.id in waiters:
-                waiters[need.id][seq] = need.whatever
-        for waiter, whatever in list(waiters.get(job.parent or "", {}).items()):
-            rows[waiter, job.id] = whatever
-            if job.id in waiters:
-                waiters[job.id][waiter] = whatever
+                waiters[need.id][waiter] = need
     need_all(session, rows)
     _release(session, free, now)
 
 
 def _statuses(session: SqliteSession, ids: Iterable[str]) -> dict[str, JobStatus]:
     found = session.run("statuses_of_ids", (session.namespace, as_list(ids)))
-    return {id: STATUSES[number] if number in range(len(STATUSES)) else JobStatus.DEAD for id, number in found}
+    return {id: _status(number) for id, number in found}
 
 
-def _waiters(session: SqliteSession, ids: Iterable[str]) -> dict[str, dict[int, bool]]:
-    """The jobs that wait for each of these, with their conditions."""
-    found: dict[str, dict[int, bool]] = {id: {} for id in ids}
+def _status(number: int) -> JobStatus:
+    """The status with a number. A damaged row may hold any number."""
+    return STATUSES[number] if number in range(len(STATUSES)) else JobStatus.DEAD
+
+
+def _waiters(session: SqliteSession, ids: Iterable[str]) -> dict[str, dict[int, Need]]:
+    """The jobs that wait for each of these, with their needs."""
+    found: dict[str, dict[int, Need]] = {id: {} for id in ids}
     if found:
-        for id, seq, whatever in session.run("needs_of_ids", (session.namespace, as_list(found))):
-            found[id][seq] = bool(whatever)
+        for id, seq, kind in session.run("needs_of_ids", (session.namespace, as_list(found))):
+            found[id][seq] = need_of(id, kind)
     return found
 
 
-def need_all(session: SqliteSession, needs: Mapping[tuple[int, str], bool]) -> None:
-    """Let jobs wait for others: by the job's number and the needed id, whether any end will do."""
+def need_all(session: SqliteSession, needs: Sequence[tuple[int, Need]]) -> None:
+    """Let jobs, by their numbers, wait for others."""
     if needs:
         session.any_needs = True
-        rows = [(seq, id, session.namespace, whatever) for (seq, id), whatever in needs.items()]
+        rows = [(seq, need.id, session.namespace, need.whatever + 2 * need.alone) for seq, need in needs]
         session.run_rows("add_need", rows)
+
+
+def need_of(id: str, kind: int) -> Need:
+    """A row of `needs`."""
+    return Need(id, whatever=bool(kind & 1), alone=bool(kind & 2))
 
 
 # ── release ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -111,7 +120,7 @@ def anything_waits(session: SqliteSession) -> bool:
 def meet(session: SqliteSession, ended: Mapping[str, JobStatus], now: float) -> None:
     """Meet the needs that the ends of these jobs meet, and release the jobs that need nothing else."""
     needs = session.run("needs_of_ids", (session.namespace, as_list(ended))).fetchall()
-    met = [(seq, id) for id, seq, whatever in needs if meets(ended[id], Need(id, bool(whatever)))]
+    met = [(seq, id) for id, seq, kind in needs if meets(ended[id], need_of(id, kind))]
     if met:
         session.run_many("meet_need", met)
         session.any_needs = None
@@ -143,20 +152,29 @@ def _release(session: SqliteSession, seqs: Iterable[int], now: float) -> None:
 # ── keeping ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def put_off(session: SqliteSession, doomed: Sequence[tuple[int, int | None]], now: float) -> set[int]:
-    """Keep those of the jobs, by number and flow, that their flows still need, and return their numbers."""
-    flows = {flow for _, flow in doomed if flow is not None}
-    if not flows:
+def put_off(session: SqliteSession, doomed: Sequence[DoomedJob], now: float) -> set[int]:
+    """Keep those of the jobs that others still need, and return their numbers. The others are needed no longer."""
+    flows = {flow for *_, flow in doomed if flow is not None}
+    waits = bool(doomed) and anything_waits(session)
+    if not flows and not waits:
         return set()
     session.flush()
-    busy = {flow for flow, *counts in session.run("counts_of_flows", (as_list(flows),)) if _needs_results(counts)}
-    kept = {seq for seq, flow in doomed if flow in busy}
+    counts: dict[int | None, dict[JobStatus, int]] = {
+        flow: dict(zip(STATUSES, numbers, strict=True))
+        for flow, *numbers in session.run("counts_of_flows", (as_list(flows),))
+    }
+    founders = {flow: _status(number) for flow, number in session.run("founders_of_flows", (as_list(flows),))}
+    awaited = set(session.values("awaited_jobs", (as_list(seq for seq, *_ in doomed),))) if waits else set[int]()
+    kept = {
+        seq
+        for seq, _, _, status, flow in doomed
+        if is_kept(_status(status), counts.get(flow, {}), founder=founders.get(flow), awaited=seq in awaited)
+    }
     session.run_many("put_off", [(now + POSTPONED, seq) for seq in kept])
+    if waits:
+        session.run("delete_needs_of", (as_list(seq for seq, *_ in doomed if seq not in kept),))
+        session.any_needs = None
     return kept
-
-
-def _needs_results(counts: Sequence[int]) -> bool:
-    return any(n and status not in SETTLED for status, n in zip(STATUSES, counts, strict=True))
 
 
 # ── for people and functions ─────────────────────────────────────────────────────────────────────────────────────────
@@ -168,6 +186,16 @@ def flows(session: SqliteSession, behind: tuple[float, str] | None, limit: int) 
     return [
         FlowRecord(name, created_at, {status.value: n for status, n in zip(STATUSES, counts, strict=True) if n})
         for name, created_at, *counts in session.run("newest_flows", place)
+    ]
+
+
+def members(session: SqliteSession, flow: str, behind: tuple[float, str] | None, limit: int) -> list[FlowMember]:
+    """The newest jobs of a flow behind a place."""
+    number = session.value("find_flow", (session.namespace, flow))
+    found = session.run("members_of_flow", (number, *(behind or (inf, "")), max(0, limit)))
+    return [
+        FlowMember(id, session.workers.name(worker), _status(status), *more)
+        for id, worker, status, *more in found.fetchall()
     ]
 
 

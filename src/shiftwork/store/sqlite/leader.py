@@ -87,7 +87,7 @@ def _forget_idle(session: SqliteSession, taker: int, now: float) -> None:
 def prune(session: SqliteSession, n: int, now: float) -> int:
     """Delete up to `n` jobs that need not be kept, old events, and instances gone for long."""
     disposable: list[jobs.DoomedJob] = session.run("disposable_jobs", (session.namespace, now, n)).fetchall()
-    needed = flows.put_off(session, [(seq, flow) for seq, _, _, _, flow in disposable], now)
+    needed = flows.put_off(session, disposable, now)
     doomed = [job for job in disposable if job[0] not in needed] if needed else disposable
     if doomed:
         jobs.delete(session, doomed)

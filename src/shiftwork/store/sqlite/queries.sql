@@ -182,11 +182,22 @@ WHERE no = ? AND scheduled + retrying + waiting + queued + processing + complete
 SELECT no, scheduled, retrying, waiting, queued, processing, completed, dead, cancelled
 FROM json_each(?) AS wanted CROSS JOIN flows WHERE flows.no = wanted.value;
 
+-- name: founders_of_flows
+-- The statuses of the jobs that these flows are named after.
+-- serves: flows (rowid), jobs_by_id
+SELECT flows.no, jobs.status FROM json_each(?) AS wanted CROSS JOIN flows CROSS JOIN jobs
+WHERE flows.no = wanted.value AND jobs.namespace = flows.namespace AND jobs.id = flows.name;
+
 -- name: newest_flows
 -- serves: flows_newest
 SELECT name, created_at, scheduled, retrying, waiting, queued, processing, completed, dead, cancelled
 FROM flows INDEXED BY flows_newest
 WHERE namespace = ?1 AND (created_at, name) < (?2, ?3) ORDER BY created_at DESC, name DESC LIMIT ?4;
+
+-- name: members_of_flow
+-- serves: jobs_of_flow
+SELECT id, worker, status, created_at, started_at, ended_at, options FROM jobs INDEXED BY jobs_of_flow
+WHERE flow = ?1 AND flow IS NOT NULL AND (created_at, id) < (?2, ?3) ORDER BY created_at DESC, id DESC LIMIT ?4;
 
 -- name: lanes_of_pool
 -- serves: lanes (pool, worker)
@@ -389,12 +400,12 @@ UPDATE jobs SET progress = ? WHERE namespace = ? AND id = ? AND fence = ? AND st
 SELECT EXISTS (SELECT 1 FROM needs);
 
 -- name: add_need
-INSERT OR REPLACE INTO needs (job, needed, namespace, whatever) VALUES {(?, ?, ?, ?)};
+INSERT OR REPLACE INTO needs (job, needed, namespace, kind) VALUES {(?, ?, ?, ?)};
 
 -- name: needs_of_ids
 -- The jobs that wait for these, each with its need.
 -- serves: needs_of_id
-SELECT needs.needed, needs.job, needs.whatever FROM json_each(?2) AS ids CROSS JOIN needs INDEXED BY needs_of_id
+SELECT needs.needed, needs.job, needs.kind FROM json_each(?2) AS ids CROSS JOIN needs INDEXED BY needs_of_id
 WHERE needs.namespace = ?1 AND needs.needed = ids.value;
 
 -- name: is_needed
@@ -510,6 +521,22 @@ DELETE FROM instances WHERE namespace = ? AND beat IS NULL AND seen_at < ?;
 SELECT seq, pool, worker, status, flow FROM jobs INDEXED BY jobs_disposable
 WHERE namespace = ? AND status >= 5 AND keep_until IS NOT NULL AND keep_until <= ? ORDER BY keep_until LIMIT ?;
 
+-- name: awaited_jobs
+-- Those of the jobs that a live or dead job waits for.
+-- serves: jobs (rowid), needs_of_id
+SELECT DISTINCT jobs.seq
+FROM json_each(?) AS doomed CROSS JOIN jobs CROSS JOIN needs INDEXED BY needs_of_id CROSS JOIN jobs AS waiters
+WHERE jobs.seq = doomed.value AND needs.namespace = jobs.namespace AND needs.needed = jobs.id
+    AND waiters.seq = needs.job AND waiters.status <> 5 AND waiters.status <> 7;
+
+-- name: delete_needs_of
+-- The needs that others have of these jobs.
+-- serves: jobs (rowid), needs_of_id, needs (job, needed)
+DELETE FROM needs WHERE (job, needed) IN (
+    SELECT needs.job, needs.needed FROM json_each(?) AS doomed CROSS JOIN jobs CROSS JOIN needs INDEXED BY needs_of_id
+    WHERE jobs.seq = doomed.value AND needs.namespace = jobs.namespace AND needs.needed = jobs.id
+);
+
 -- name: put_off
 -- serves: jobs (rowid)
 UPDATE jobs SET keep_until = ? WHERE seq = ?;
@@ -611,6 +638,10 @@ INSERT INTO docs (namespace, kind, name, version, body) VALUES (?, ?, ?, 1, ?) O
 -- serves: docs (namespace, kind, name)
 UPDATE docs SET version = version + 1, body = ? WHERE namespace = ? AND kind = ? AND name = ? AND version = ?;
 
+-- name: delete_doc
+-- serves: docs (namespace, kind, name)
+DELETE FROM docs WHERE namespace = ? AND kind = ? AND name = ? AND version = ?;
+
 -- ── moving in from another store ────────────────────────────────────────────────────────────────────────────────────
 
 -- name: jobs_to_replace
@@ -649,7 +680,7 @@ SELECT job, body FROM json_each(?) AS seqs CROSS JOIN attempts WHERE attempts.jo
 
 -- name: needs_of_jobs
 -- serves: needs (job, needed)
-SELECT job, needed, whatever FROM json_each(?) AS seqs CROSS JOIN needs WHERE needs.job = seqs.value
+SELECT job, needed, kind FROM json_each(?) AS seqs CROSS JOIN needs WHERE needs.job = seqs.value
 ORDER BY needs.needed;
 
 -- name: steps_of_jobs

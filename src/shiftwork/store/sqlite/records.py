@@ -10,6 +10,7 @@ from shiftwork.core.docs import read_attempt
 from shiftwork.core.job_parts import Need, Signal, Step, Wait
 from shiftwork.core.model import Attempt, JobPriority, JobRecord, JobStatus, Progress
 from shiftwork.core.statuses import STATUSES
+from shiftwork.store.sqlite import flows
 from shiftwork.store.sqlite.driver import Damaged
 from shiftwork.store.sqlite.session import SqliteSession, as_list
 
@@ -60,8 +61,8 @@ def _parts(session: SqliteSession, seqs: Iterable[int]) -> dict[int, Parts]:
         found[seq].steps.append(body)
     for seq, body in session.run("signals_of_jobs", listed):
         found[seq].signals.append(body)
-    for seq, id, whatever in session.run("needs_of_jobs", listed):
-        found[seq].unmet.append(Need(id, bool(whatever)))
+    for seq, id, kind in session.run("needs_of_jobs", listed):
+        found[seq].unmet.append(flows.need_of(id, kind))
     return found
 
 

@@ -64,7 +64,7 @@ def _write_parts(session: SqliteSession, seq: int, job: JobRecord) -> None:
     signals = enumerate(job.signals, 1)
     session.run_many("add_signal", [(seq, number, signal.name, msgpack.encode(signal)) for number, signal in signals])
     session.run_many("add_tag", [(session.namespace, tag, job.created_at, job.id, seq) for tag in job.tags])
-    flows.need_all(session, {(seq, need.id): need.whatever for need in job.unmet})
+    flows.need_all(session, [(seq, need) for need in job.unmet])
 
 
 def _row(session: SqliteSession, seq: int, job: JobRecord, flow: int | None, now: float) -> tuple[Any, ...]:

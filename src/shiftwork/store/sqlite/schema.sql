@@ -226,12 +226,12 @@ CREATE TABLE needs (
     job       INTEGER NOT NULL,
     needed    TEXT NOT NULL,
     namespace INTEGER NOT NULL,
-    whatever  INTEGER NOT NULL,
+    kind      INTEGER NOT NULL,   -- 1 if any end will do, plus 2 if the needed job alone counts
     PRIMARY KEY (job, needed)
 ) WITHOUT ROWID;
 
 -- The jobs that wait for a job.
-CREATE INDEX needs_of_id ON needs (namespace, needed, job, whatever);
+CREATE INDEX needs_of_id ON needs (namespace, needed, job, kind);
 
 CREATE TABLE tags (
     namespace  INTEGER NOT NULL,
@@ -294,7 +294,7 @@ CREATE TABLE docs (
     PRIMARY KEY (namespace, kind, name)
 ) WITHOUT ROWID;
 
--- Only people delete docs. Claims read them again then. (On one line: statements end where a line does.)
+-- People may delete docs by hand. Claims read them again then. (On one line: statements end where a line does.)
 CREATE TRIGGER doc_deleted AFTER DELETE ON docs BEGIN UPDATE store SET changes = changes + 1; END;
 
 CREATE TABLE events (

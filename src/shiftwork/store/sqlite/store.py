@@ -26,6 +26,7 @@ from shiftwork.core.model import (
     Doc,
     Event,
     Finished,
+    FlowMember,
     FlowRecord,
     InstanceRecord,
     JobFilter,
@@ -48,12 +49,12 @@ from shiftwork.store.sqlite.amend import amend
 from shiftwork.store.sqlite.burial import bury_unreadable
 from shiftwork.store.sqlite.claim import claim
 from shiftwork.store.sqlite.clock import FileClock
-from shiftwork.store.sqlite.docs import drop, hold, put, stored_docs, switch
+from shiftwork.store.sqlite.docs import drop, erase, hold, put, stored_docs, switch
 from shiftwork.store.sqlite.durable import keep_step, send
 from shiftwork.store.sqlite.facts import survey
 from shiftwork.store.sqlite.find import dead, find
 from shiftwork.store.sqlite.finish import finish, note
-from shiftwork.store.sqlite.flows import flows, results
+from shiftwork.store.sqlite.flows import flows, members, results
 from shiftwork.store.sqlite.instances import beat, instances, leave
 from shiftwork.store.sqlite.leader import promote, prune, reap
 from shiftwork.store.sqlite.open_file import OutdatedReaderError, replaced
@@ -158,6 +159,11 @@ class SqliteStore:
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
         return await self._read(partial(flows, behind=behind, limit=limit))
 
+    async def members(
+        self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000
+    ) -> list[FlowMember]:
+        return await self._read(partial(members, flow=flow, behind=behind, limit=limit))
+
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def promote(self, n: int, now: float) -> Promoted:
@@ -187,6 +193,9 @@ class SqliteStore:
 
     async def put(self, docs: Sequence[Doc]) -> list[bool]:
         return await self._write(partial(put, docs=docs))
+
+    async def erase(self, docs: Sequence[Doc]) -> list[bool]:
+        return await self._write(partial(erase, docs=docs))
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         return await self._write(partial(switch, worker=worker, enabled=enabled, reason=reason, now=now))

@@ -88,6 +88,8 @@ async def check_answers_come_in_order(lab: Lab) -> None:
     answer = await lab.store.add([job("3"), job("2"), job("1"), job("3")], NOW)
     wanted = [Added("3", created=True), Added("2", created=False), Added("1", created=True), Added("3", created=False)]
     equal(answer, wanted, "the answers")
+    answer = await lab.store.add([job("4"), job("4")], NOW)
+    equal(answer, [Added("4", created=True), Added("4", created=False)], "the answers to new jobs only")
 
 
 async def check_the_same_id_is_one_job(lab: Lab) -> None:

@@ -144,6 +144,16 @@ async def check_the_second_of_two_outcomes_is_refused(lab: Lab) -> None:
     await _changes_nothing(store, failed(one, disable_after=1))
 
 
+async def check_an_outcome_that_is_given_twice_counts_once(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("1"))
+    claimed = await claim_one(store, "1")
+    finished = await store.finish([succeeded(claimed), succeeded(claimed)], NOW)
+    equal(finished.accepted, [True, False], "accepted")
+    pool = (await store.stats(NOW)).pools["p"]
+    equal((pool.processing, pool.completed), (0, 1), "processing and completed")
+
+
 async def _changes_nothing(store: Store, refused: Outcome) -> None:
     before = await _everything(store)
     equal((await store.finish([refused], NOW + 1)).accepted, [False], f"whether {refused.id} is accepted")

@@ -3,7 +3,7 @@
 import asyncio
 
 from shiftwork.core.job_parts import Need
-from shiftwork.core.model import Amended, Cancel, Discard, FlowRecord, JobFilter, JobStatus, NewJob, Requeue
+from shiftwork.core.model import Amended, Cancel, Discard, FlowMember, FlowRecord, JobFilter, JobStatus, NewJob, Requeue
 from shiftwork.core.releasing import POSTPONED
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import (
@@ -185,6 +185,21 @@ async def check_what_waits_for_a_parent_waits_for_its_children(lab: Lab) -> None
     equal(await statuses(store, "end", "any"), ["waiting", "queued"], "when one child is dead")
 
 
+async def check_a_job_that_runs_after_its_own_parent_waits_for_it_alone(lab: Lab) -> None:
+    """It does not wait for itself, nor for other jobs that the parent adds, some of which may wait for it."""
+    store = lab.store
+    await add(store, job("parent", flow="f"), after("end", "parent"))
+    parent = await claim_one(store, "parent")
+    await add(store, after("a", "parent", parent="parent"), after("b", "a", parent="parent"))
+    await add(store, job("c", flow="f", parent="parent"), after("d", "a", "c", parent="parent"))
+    equal((await get(store, "a")).unmet, (Need("parent", alone=True),), "what waits for its own parent")
+    await finish(store, succeeded(parent))
+    equal(await statuses(store, *"abcd"), ["queued", "waiting", "queued", "waiting"], "when the parent has ended")
+    await finish(store, *(succeeded(one) for one in await claim(store)))
+    equal(sorted(await claim_ids(store)), ["b", "d"], "then released")
+    equal((await get(store, "end")).unmet, (Need("b"), Need("d")), "what the end still waits for")
+
+
 # ── results and keeping ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -212,6 +227,53 @@ async def check_results_are_kept_while_the_flow_needs_them(lab: Lab) -> None:
     equal(await statuses(store, "a"), [None], "at the end")
 
 
+async def check_a_job_that_another_waits_for_is_not_pruned(lab: Lab) -> None:
+    """Even if it belongs to no flow. What only cancelled jobs wait for is pruned, and no longer holds them."""
+    store = lab.store
+    await add(store, job("a"), after("b", "a"), after("c", "a"))
+    await finish(store, outcome(await claim_one(store, "a"), JobStatus.CANCELLED, keep_until=NOW + 1))
+    await store.amend(["c"], Cancel(), NOW)
+    equal(await store.prune(10, NOW + 2), 1, "put off")
+    equal((await get(store, "a")).keep_until, NOW + 2 + POSTPONED, "when it is looked at again")
+    await store.amend(["b"], Cancel(), NOW)
+    equal(await store.prune(10, NOW + 70), 1, "pruned")
+    equal(await statuses(store, *"abc"), [None, "cancelled", "cancelled"], "what is left")
+    await store.amend(["b", "c"], Requeue(run_at=NOW), NOW + 70)
+    await add(store, job("a", "v"), now=NOW + 70)
+    equal(sorted(await claim_ids(await lab.restart(), workers=["w"])), ["b", "c"], "what can run")
+
+
+async def check_a_flow_is_kept_while_the_job_that_added_it_may_run_again(lab: Lab) -> None:
+    """That job belongs to no flow itself: the flow is named after it."""
+    store = lab.store
+    await add(store, job("founder"))
+    founder = await claim_one(store, "founder")
+    await add(store, job("a", flow="founder", parent="founder"))
+    await finish(store, succeeded(await claim_one(store, "a"), keep_until=NOW + 1))
+    equal(await store.prune(10, NOW + 2), 1, "put off while it runs")
+    await finish(store, failed(founder))
+    equal(await store.prune(10, NOW + 2 + POSTPONED), 1, "put off while it is dead")
+    equal(await statuses(store, "a"), ["completed"], "what is kept")
+    await store.amend(["founder"], Discard(), NOW)
+    await store.prune(10, NOW + 2 + 2 * POSTPONED)
+    equal(await statuses(store, "a"), [None], "when it is gone")
+
+
+async def check_results_are_kept_while_a_job_of_the_flow_may_be_retried(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("a", flow="f"), after("b", "a"), job("c", flow="f"))
+    for claimed in await claim(store):
+        await finish(store, succeeded(claimed, result=b"r", keep_until=NOW + 1))
+    await store.amend(["b"], Cancel(), NOW)
+    equal(await store.prune(10, NOW + 2), 2, "put off")
+    equal(await store.results(["a"]), [b"r"], "the result")
+    a_day = NOW + 24 * 60 * 60
+    equal(await store.prune(10, a_day), 3, "pruned or put off, after a day")
+    equal(await statuses(store, *"abc"), ["completed", None, "completed"], "the cancelled job goes first")
+    await store.prune(10, a_day + POSTPONED)
+    equal(await statuses(store, *"ac"), [None, None], "then the others")
+
+
 # ── flows as people see them ─────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -228,6 +290,22 @@ async def check_flows_are_listed_newest_first(lab: Lab) -> None:
     equal((await store.flows((NOW + 1, "young")))[0].counts, {"cancelled": 1}, "the counts")
     await store.amend(["1"], Discard(), NOW)
     equal([one.id for one in await (await lab.restart()).flows()], ["young"], "when all of its jobs are deleted")
+
+
+async def check_the_members_of_a_flow_are_read_newest_first(lab: Lab) -> None:
+    """With what drawing the flow needs, and nothing else."""
+    store = lab.store
+    await add(store, job("1", flow="f", options=b"own \xff"), job("2", flow="g"), now=NOW)
+    await add(store, after("3", "1"), job("4", "v", flow="f"), now=NOW + 1)
+    await finish(store, succeeded(await claim_one(store, "1", workers=["w"]), now=NOW + 2), now=NOW + 2)
+    first = FlowMember("1", "w", JobStatus.COMPLETED, NOW, NOW, NOW + 2, b"own \xff")
+    third = FlowMember("3", "w", JobStatus.QUEUED, NOW + 1, None, None, None)
+    fourth = FlowMember("4", "v", JobStatus.QUEUED, NOW + 1, None, None, None)
+    equal(await store.members("f"), [fourth, third, first], "the members")
+    equal(await store.members("f", limit=1), [fourth], "the newest one")
+    equal(await store.members("f", (NOW + 1, "4"), 1), [third], "the one behind it")
+    equal(await store.members("f", (NOW, "1")), [], "behind the last one")
+    equal(await store.members("none"), [], "the members of an unknown flow")
 
 
 async def check_a_flow_survives_the_death_of_a_holder(lab: Lab) -> None:

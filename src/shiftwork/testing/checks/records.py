@@ -1,8 +1,11 @@
 """Docs, the switch, and events: the small records."""
 
+import asyncio
+
 from msgspec import msgpack
 
 from shiftwork.core.admission import Gates
+from shiftwork.core.breaker import BreakerState
 from shiftwork.core.model import Doc, Event, PoolDoc, WorkerState
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import NOW, add, claim, claim_one, failed, finish, job, state
@@ -44,6 +47,37 @@ async def check_many_docs_are_written_each_by_itself(lab: Lab) -> None:
     equal(await claim(store, 5), [], "what is claimed from a pool that was paused together with others")
     await store.put([Doc("pool", "p", b"", 1), Doc("kind", "x", b"")])
     equal(len(await claim(store, 5)), 1, "jobs claimed under a limit that was written together with others")
+
+
+async def check_docs_are_erased_by_compare_and_set(lab: Lab) -> None:
+    store, other = lab.store, await lab.another()
+    equal(await store.erase([]), [], "nothing is erased")
+    await store.put([Doc("kind", "a", b"1"), Doc("kind", "b", b"1")])
+    await store.put([Doc("kind", "b", b"2", 1)])
+    given = [Doc("kind", "b", b"", 1), Doc("kind", "none", b"", 0), Doc("kind", "a", b"", 1)]
+    equal(await other.erase(given), [False, False, True], "which docs were erased")
+    equal(await other.erase(given), [False] * 3, "which docs were erased a second time")
+    equal(await store.docs("kind"), [Doc("kind", "b", b"2", 2)], "the docs that are left")
+    equal(await store.put([Doc("kind", "a", b"3")]), [True], "an erased doc is made again")
+    equal(await (await lab.restart()).docs("kind"), [Doc("kind", "a", b"3", 1), Doc("kind", "b", b"2", 2)], "the docs")
+
+
+async def check_claims_forget_an_erased_doc(lab: Lab) -> None:
+    store, other = lab.store, await lab.another()
+    gates = Gates(worker="w", pool="p", max_running=1, breaker="b")
+    await store.put([Doc("gates", "w", msgpack.encode(gates)), Doc("pool", "p", msgpack.encode(PoolDoc(paused=True)))])
+    await store.put([Doc("breaker", "b", msgpack.encode(BreakerState(open=True, until=NOW + 1_000)))])
+    await add(store, job("1"), job("2"))
+    equal(await claim(store, 5), [], "what is claimed while gates, a pause and a breaker hold")
+    bell = store.listen({"pool:p"})
+    equal(await other.erase([Doc("pool", "p", b"", 1), Doc("breaker", "b", b"", 1)]), [True, True], "what is erased")
+    async with asyncio.timeout(30):
+        await bell.wait()
+    bell.close()
+    equal(len(await claim(store, 5)), 1, "jobs claimed when only the limit holds")
+    equal(await other.erase([Doc("gates", "w", b"", 1)]), [True], "what is erased")
+    equal(len(await claim(store, 5)), 1, "jobs claimed when nothing holds")
+    equal((await store.survey(None, NOW)).gates, {}, "the gates that are left")
 
 
 async def check_docs_come_by_kind_and_in_order_of_name(lab: Lab) -> None:

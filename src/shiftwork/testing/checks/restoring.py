@@ -104,7 +104,7 @@ def one_of_each() -> list[JobRecord]:
     ]
     slept = run_before("slept", JobStatus.SCHEDULED, run_at=NOW + 99.5, wait=Wait("approval", 2))
     fresh = record("fresh", JobStatus.SCHEDULED, run_at=NOW + 98.5, expires_at=NOW + 97.5)
-    held = run_before("held", JobStatus.CANCELLED, unmet=(Need("a"), Need("b", whatever=True)))
+    held = run_before("held", JobStatus.CANCELLED, unmet=(Need("a", alone=True), Need("b", whatever=True)))
     return [*bare, *full, slept, fresh, held]
 
 

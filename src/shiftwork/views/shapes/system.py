@@ -31,12 +31,17 @@ class WorkerShape(Struct, frozen=True, kw_only=True):
     name: str
     mode: WorkerExecutionMode
     schedule: str
+    rescheduled_at: str | None
+    """When a person changed its schedule at run time; None if it is the one in the code."""
+    rescheduled_by: str | None
     pool: str
     priority: str
     timeout_seconds: float | None
     max_retries: int
     depends_on: dict[str, str]
     blocks: tuple[str, ...]
+    known: bool
+    """Whether a live node has it; true of every worker while no node is live."""
     enabled: bool
     reason: str | None
     running: int
@@ -129,12 +134,15 @@ def worker_shape(worker: WorkerView) -> WorkerShape:
         name=config.name,
         mode=config.execution_mode,
         schedule=worker.schedule,
+        rescheduled_at=None if worker.rescheduled is None else iso(worker.rescheduled.at),
+        rescheduled_by=None if worker.rescheduled is None else worker.rescheduled.by,
         pool=config.pool,
         priority=config.priority.name.lower(),
         timeout_seconds=config.timeout_seconds,
         max_retries=config.max_retries,
         depends_on=config.demands,
         blocks=config.blocks,
+        known=worker.known,
         enabled=state.enabled,
         reason=state.reason,
         running=worker.stats.processing,

@@ -3,14 +3,13 @@
 import hashlib
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct, field, structs
 
 from shiftwork.control.bulk import RATE_PATTERN, Action, check_rate
 from shiftwork.core.dead_groups import Group
-from shiftwork.core.model import JobPriority, JobStatus
-from shiftwork.core.tags import LONGEST_TAG, MOST_TAGS, TAG_PATTERN
+from shiftwork.core.model import JobStatus
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import JobOptions, Options, changed
 from shiftwork.telemetry.tracing import continuing
@@ -23,6 +22,7 @@ from shiftwork.views.shapes.jobs import (
     job_shape,
     whole_job_shape,
 )
+from shiftwork.web.job_options import OptionsBody, Tag, options_in
 from shiftwork.web.job_search import by_payload, search
 from shiftwork.web.routing import Body, Name, Query, Text, get, post
 from shiftwork.web.site import Site
@@ -31,8 +31,6 @@ MOST_CHANGED: Final = 100_000
 _WAITING: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
 
 Instant = Annotated[datetime, Meta(tz=True)]
-Seconds = Annotated[float, Meta(gt=0, le=315_360_000)]
-Tag = Annotated[str, Meta(min_length=1, max_length=LONGEST_TAG, pattern=TAG_PATTERN)]
 GroupKey = Annotated[str, Meta(pattern="^[0-9a-f]{24}$")]
 Rate = Annotated[str, Meta(max_length=30, extra_json_schema={"pattern": RATE_PATTERN})] | None
 NoRate = Annotated[str | None, Meta(extra_json_schema={"type": "null"})]
@@ -65,22 +63,13 @@ class JobsAnswer(Struct, frozen=True, kw_only=True):
     next_after: str | None
 
 
-class EnqueueBody(Body, frozen=True, kw_only=True):
+class EnqueueBody(OptionsBody, frozen=True, kw_only=True):
     """A job to add."""
 
     worker: Name
     payload: dict[str, Any] = field(default_factory=dict)
-    priority: Literal["low", "normal", "high", "critical"] | None = None
     delay_seconds: Annotated[float, Meta(ge=0, le=315_360_000)] | None = None
-    unique_key: Name | None = None
     job_id: Name | None = None
-    max_retries: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
-    """Retries, instead of the worker's."""
-    timeout_seconds: Seconds | None = None
-    """How long a run may take, instead of the worker's."""
-    expires_seconds: Seconds | None = None
-    """The job is cancelled if it has not started this long after it is due."""
-    tags: Annotated[list[Tag], Meta(max_length=MOST_TAGS)] = field(default_factory=list)
 
 
 class Enqueued(Struct, frozen=True):
@@ -232,16 +221,8 @@ async def enqueue(
 
     The job continues the trace that the header traceparent names.
     """
-    given = JobOptions(
-        priority=JobPriority[body.priority.upper()] if body.priority else None,
-        delay_seconds=body.delay_seconds,
-        unique_key=body.unique_key,
-        job_id=body.job_id or (idempotency_key and _id_of(body.worker, idempotency_key)),
-        max_retries=body.max_retries,
-        timeout_seconds=body.timeout_seconds,
-        expires_seconds=body.expires_seconds,
-        tags=body.tags,
-    )
+    job_id = body.job_id or (idempotency_key and _id_of(body.worker, idempotency_key))
+    given = options_in(body) | JobOptions(delay_seconds=body.delay_seconds, job_id=job_id)
     options = changed(Options(), body.worker, given)
     with continuing(traceparent, tracestate):
         added, created = await site.control.jobs.enqueue(body.worker, body.payload, options)

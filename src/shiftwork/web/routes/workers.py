@@ -43,10 +43,25 @@ class Disabling(Body, frozen=True, kw_only=True):
     reason: Text | None = None
 
 
+class NewTiming(Body, frozen=True, kw_only=True):
+    """A cron expression, an interval, or `reset` for the schedule in the code."""
+
+    cron: Text | None = None
+    interval_seconds: Annotated[float, Meta(ge=0)] | None = None
+    timezone: Name | None = None
+    reset: bool = False
+
+
 class Trigger(Body, frozen=True, kw_only=True):
     """The arguments of the run."""
 
     payload: dict[str, Any] = field(default_factory=dict)
+
+
+class Forgotten(Struct, frozen=True):
+    """The worker of which only ended jobs are left."""
+
+    worker: str
 
 
 class Triggered(Struct, frozen=True):
@@ -132,6 +147,23 @@ async def enable_worker(site: Site, worker: Name) -> WorkerShape:
 async def disable_worker(site: Site, worker: Name, body: Disabling) -> WorkerShape:
     """Disable the worker everywhere: it does not start, and its queued jobs wait. Running jobs continue."""
     await site.control.workers.disable(worker, body.reason or "disabled by hand")
+    return await _after(site, worker)
+
+
+@post("/workers/{worker}/forget")
+async def forget_worker(site: Site, worker: Name) -> Forgotten:
+    """Delete the definition, state and schedule of a worker that no live node has and that has no live jobs."""
+    await site.control.workers.forget(worker)
+    site.changed()
+    return Forgotten(worker)
+
+
+@post("/workers/{worker}/reschedule")
+async def reschedule_worker(site: Site, worker: Name, body: NewTiming) -> WorkerShape:
+    """Give the worker another schedule, which wins over the one in the code until it is reset."""
+    await site.control.workers.reschedule(
+        worker, cron=body.cron, interval_seconds=body.interval_seconds, timezone=body.timezone, reset=body.reset
+    )
     return await _after(site, worker)
 
 

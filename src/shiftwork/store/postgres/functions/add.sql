@@ -32,20 +32,21 @@ BEGIN
     END IF;
     SELECT a.twins, a.topics INTO twins, topics FROM shiftwork.add_any(
         ns, ids, workers, pools, payloads, run_ats, priorities, head_starts, unique_keys, keys, key_limits, causes,
-        traces, ats, own_slot, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, false
+        traces, ats, own_slot, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, false
     ) AS a;
 END $$;
 
 -- As `add`, for jobs that may also have a time to expire, options, tags (the text of an array), a flow, needs and a
 -- parent. `unmets` counts the needs of each job, and `neededs` says which jobs another one may wait for; the needs follow
--- one by one: which job needs which, whether any end will do, and whether the needed job is not among these. If
--- `apart`, the caller ties the jobs itself, because more of them follow.
+-- one by one: which job needs which, whether any end will do, whether the needed job alone counts, and whether it is not
+-- among these. If `apart`, the caller ties the jobs itself, because more of them follow.
 CREATE OR REPLACE FUNCTION shiftwork.add_any(
     ns integer, ids text[], workers text[], pools text[], payloads bytea[], run_ats double precision[],
     priorities smallint[], head_starts double precision[], unique_keys text[], keys text[], key_limits integer[],
     causes text[], traces text[], ats double precision[], own_slot bigint, expiries double precision[],
     own_options bytea[], marked text[], in_flows text[], unmets integer[], neededs boolean[], parents text[],
-    need_jobs text[], need_ids text[], need_whatevers boolean[], need_outsides boolean[], apart boolean,
+    need_jobs text[], need_ids text[], need_whatevers boolean[], need_alones boolean[], need_outsides boolean[],
+    apart boolean,
     OUT twins text[], OUT topics text[]
 )
 LANGUAGE plpgsql
@@ -178,14 +179,15 @@ BEGIN
             INTO ids, in_flows, marked, ats, parents
             FROM unnest(ids, in_flows, marked, ats, parents) WITH ORDINALITY AS t (id, flow, tags, at, parent, ord)
             WHERE t.id = ANY (made);
-            SELECT array_agg(p.id), array_agg(p.needed), array_agg(p.whatever), array_agg(true)
-            INTO need_jobs, need_ids, need_whatevers, need_outsides
-            FROM unnest(need_jobs, need_ids, need_whatevers) AS p (id, needed, whatever) WHERE p.id = ANY (made);
+            SELECT array_agg(p.id), array_agg(p.needed), array_agg(p.whatever), array_agg(p.alone), array_agg(true)
+            INTO need_jobs, need_ids, need_whatevers, need_alones, need_outsides
+            FROM unnest(need_jobs, need_ids, need_whatevers, need_alones) AS p (id, needed, whatever, alone)
+            WHERE p.id = ANY (made);
         END IF;
         PERFORM shiftwork.enlist(ns, ids, in_flows, marked, ats);
-        INSERT INTO shiftwork.needs (namespace, needed, id, whatever)
-        SELECT ns, p.needed, p.id, coalesce(p.whatever, false)
-        FROM unnest(need_jobs, need_ids, need_whatevers) AS p (id, needed, whatever);
+        INSERT INTO shiftwork.needs (namespace, needed, id, whatever, alone)
+        SELECT ns, p.needed, p.id, coalesce(p.whatever, false), coalesce(p.alone, false)
+        FROM unnest(need_jobs, need_ids, need_whatevers, need_alones) AS p (id, needed, whatever, alone);
         IF NOT apart AND (parents IS NOT NULL OR true = ANY (need_outsides)) THEN
             topics := topics || shiftwork.tie_new(ns, ats, borrowed, ids, parents, need_jobs, need_ids, need_outsides);
         END IF;

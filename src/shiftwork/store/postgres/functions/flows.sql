@@ -85,8 +85,9 @@ BEGIN
 END $$;
 
 -- Compare these needs, which have their rows, with the jobs that are needed: those that are met go. Then let whatever
--- waits for a parent of these jobs wait for the jobs too; `ids` and `parents` are in the order in which the jobs were
--- added, and a job that was added after a child does not inherit it. Returns the topics to ring.
+-- waits for a parent of these jobs, and not for the parent alone, wait for the jobs too; `ids` and `parents` are in the
+-- order in which the jobs were added, and a job that was added after a child does not inherit it. Returns the topics to
+-- ring.
 CREATE OR REPLACE FUNCTION shiftwork.tie(
     ns integer, at double precision, waiters text[], neededs text[], ids text[], parents text[]
 ) RETURNS text[]
@@ -131,15 +132,15 @@ BEGIN
     LOOP
         WITH heir AS MATERIALIZED (
             SELECT n.id, n.whatever, coalesce(array_position(ids, n.id), 0) AS place FROM shiftwork.needs n
-            WHERE n.namespace = ns AND n.needed = family.parent
+            WHERE n.namespace = ns AND n.needed = family.parent AND NOT n.alone
         ),
         inherited AS (
-            INSERT INTO shiftwork.needs (namespace, needed, id, whatever)
-            SELECT ns, c.id, h.id, h.whatever
+            INSERT INTO shiftwork.needs (namespace, needed, id, whatever, alone)
+            SELECT ns, c.id, h.id, h.whatever, false
             FROM heir h JOIN unnest(family.children, family.places) AS c (id, place) ON h.place <= c.place
             JOIN shiftwork.jobs j ON j.namespace + 0 = ns AND j.id = c.id
             WHERE j.status + 0 < 5 OR j.status + 0 > 5 AND NOT h.whatever  -- one of a user's transaction may have ended
-            ON CONFLICT (namespace, needed, id) DO UPDATE SET whatever = excluded.whatever
+            ON CONFLICT (namespace, needed, id) DO UPDATE SET whatever = excluded.whatever, alone = false
             RETURNING id, xmax = 0 AS is_new
         ),
         more AS MATERIALIZED (

@@ -1,10 +1,10 @@
--- Deleting what need not be kept. The original of what a flow still needs is `shiftwork.core.releasing`.
+-- Deleting what need not be kept. The original of what is still needed is `shiftwork.core.releasing`.
 --
 -- Tables and indices: migrations/0001_tables.sql.
--- Indices: jobs_disposable, jobs_pkey, jobs_of_flow, events_kind, events_pkey.
+-- Indices: jobs_disposable, jobs_pkey, jobs_of_flow, needs_pkey, events_kind, events_pkey.
 
 -- Delete up to `n` ended jobs whose time to be kept has passed, old events, and instances that left before
--- `forget_before`; then fold loose counters. A job that its flow still needs is kept until `again` instead. Returns how
+-- `forget_before`; then fold loose counters. A job that others still need is kept until `again` instead. Returns how
 -- many jobs and events were deleted or put off.
 CREATE OR REPLACE FUNCTION shiftwork.prune(
     ns integer, n integer, at double precision, kept bigint, forget_before double precision, again double precision
@@ -14,6 +14,9 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
+    doomed text[];
+    tied text[];
+    put_off text[] := '{}';
     workers text[];
     pools text[];
     olds smallint[];
@@ -21,32 +24,23 @@ DECLARE
     flows text[];
     tags text[];
     ats double precision[];
-    put_off integer;
     gone integer;
     people bigint;
     others bigint;
 BEGIN
-    WITH doomed AS MATERIALIZED (
-        SELECT j.id, j.flow FROM shiftwork.jobs j
+    SELECT coalesce(array_agg(d.id), '{}'), array_agg(d.id) FILTER (WHERE d.flow IS NOT NULL OR d.needed)
+    INTO doomed, tied FROM (
+        SELECT j.id, j.flow, j.needed FROM shiftwork.jobs j
         WHERE j.namespace = ns AND j.status >= 5 AND j.keep_until IS NOT NULL AND j.keep_until <= at
         ORDER BY j.keep_until LIMIT n FOR UPDATE SKIP LOCKED
-    ),
-    unfinished AS MATERIALIZED (
-        SELECT f.flow FROM (SELECT DISTINCT d.flow FROM doomed d WHERE d.flow IS NOT NULL) AS f
-        WHERE EXISTS (
-            SELECT 1 FROM shiftwork.jobs j
-            WHERE j.namespace = ns AND j.flow = f.flow AND j.status = ANY ('{0, 1, 2, 3, 4, 6}'::smallint[])
-        )
-    ),
-    kept_on AS (
-        UPDATE shiftwork.jobs j SET keep_until = again
-        FROM doomed d JOIN unfinished u ON u.flow = d.flow WHERE j.namespace + 0 = ns AND j.id = d.id
-        RETURNING 1
-    ),
-    deleted AS (
-        DELETE FROM shiftwork.jobs j USING doomed d
-        WHERE j.namespace + 0 = ns AND j.id = d.id
-            AND (d.flow IS NULL OR NOT EXISTS (SELECT 1 FROM unfinished u WHERE u.flow = d.flow))
+    ) AS d;
+    IF tied IS NOT NULL THEN  -- a statement of its own: a job that comes to need one of these locks that one first
+        put_off := shiftwork.kept_on(ns, tied);
+        UPDATE shiftwork.jobs j SET keep_until = again WHERE j.namespace + 0 = ns AND j.id = ANY (put_off);
+        doomed := ARRAY(SELECT d FROM unnest(doomed) AS d EXCEPT SELECT p FROM unnest(put_off) AS p);
+    END IF;
+    WITH deleted AS (
+        DELETE FROM shiftwork.jobs j WHERE j.namespace + 0 = ns AND j.id = ANY (doomed)
         RETURNING
             j.id, j.worker, j.pool, j.status, j.flow, j.tags::text AS tags, j.created_at,
             j.flow IS NOT NULL OR j.tags IS NOT NULL OR j.unmet IS NOT NULL OR j.durable IS NOT NULL AS parted
@@ -54,9 +48,17 @@ BEGIN
     SELECT
         array_agg(d.worker), array_agg(d.pool), array_agg(d.status), array_agg(d.id) FILTER (WHERE d.parted),
         array_agg(d.flow) FILTER (WHERE d.parted), array_agg(d.tags) FILTER (WHERE d.parted),
-        array_agg(d.created_at) FILTER (WHERE d.parted), (SELECT count(*) FROM kept_on)
-    INTO workers, pools, olds, parted, flows, tags, ats, put_off FROM deleted d;
+        array_agg(d.created_at) FILTER (WHERE d.parted)
+    INTO workers, pools, olds, parted, flows, tags, ats FROM deleted d;
     PERFORM shiftwork.forget(ns, parted, flows, tags, ats);
+    IF tied IS NOT NULL THEN
+        PERFORM shiftwork.meet(ns, at, ARRAY(  -- of cancelled jobs
+            SELECT n.place FROM unnest(tied) AS t (id) CROSS JOIN LATERAL (
+                SELECT n.ctid AS place FROM shiftwork.needs n WHERE n.namespace = ns AND n.needed = t.id OFFSET 0
+            ) AS n
+            WHERE t.id <> ALL (put_off)
+        ));
+    END IF;
     IF workers IS NOT NULL THEN
         PERFORM shiftwork.tally(ns, workers, pools, olds, array_fill(9::smallint, ARRAY[cardinality(olds)]));
     END IF;
@@ -64,7 +66,38 @@ BEGIN
     gone := shiftwork.prune_events(ns, n, true, people - kept) + shiftwork.prune_events(ns, n, false, others - kept);
     DELETE FROM shiftwork.instances i WHERE i.namespace = ns AND i.seen_at < forget_before;
     PERFORM shiftwork.fold(ns, n);
-    RETURN coalesce(cardinality(workers), 0) + put_off + gone;
+    RETURN cardinality(doomed) + cardinality(put_off) + gone;
+END $$;
+
+-- Return those of the ended jobs that others still need. The caller holds their locks.
+CREATE OR REPLACE FUNCTION shiftwork.kept_on(ns integer, ids text[]) RETURNS text[]
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN ARRAY(
+        WITH job AS MATERIALIZED (
+            SELECT j.id, j.flow, j.status, j.needed FROM shiftwork.jobs j WHERE j.namespace + 0 = ns AND j.id = ANY (ids)
+        ),
+        unfinished AS MATERIALIZED (
+            SELECT
+                f.flow, EXISTS (
+                    SELECT 1 FROM shiftwork.jobs j
+                    WHERE j.namespace = ns AND j.flow = f.flow AND j.status = ANY ('{0, 1, 2, 3, 4, 6}'::smallint[])
+                ) OR EXISTS (  -- the job that the flow is named after
+                    SELECT 1 FROM shiftwork.jobs j
+                    WHERE j.namespace + 0 = ns AND j.id = f.flow AND j.status + 0 <> ALL ('{5, 7}'::smallint[])
+                ) AS unsettled, EXISTS (
+                    SELECT 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.flow = f.flow AND j.status = 7
+                ) AS cancelled
+            FROM (SELECT DISTINCT job.flow FROM job WHERE job.flow IS NOT NULL) AS f
+        )
+        SELECT job.id FROM job LEFT JOIN unfinished u ON u.flow = job.flow
+        WHERE u.unsettled OR u.cancelled AND job.status = 5 OR job.needed AND EXISTS (
+            SELECT 1 FROM shiftwork.needs n CROSS JOIN LATERAL (
+                SELECT j.status FROM shiftwork.jobs j WHERE j.namespace + 0 = ns AND j.id = n.id OFFSET 0
+            ) AS waiter
+            WHERE n.namespace = ns AND n.needed = job.id AND waiter.status <> ALL ('{5, 7}'::smallint[])
+        )
+    );
 END $$;
 
 -- Delete up to `n` events, either those that people caused or the others, up to a position among them.

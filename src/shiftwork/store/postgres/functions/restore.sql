@@ -14,7 +14,7 @@ CREATE OR REPLACE FUNCTION shiftwork.restore(
     traces text[], keeps double precision[], expiries double precision[], own_options bytea[], marked text[],
     in_flows text[], wait_names text[], wait_nths integer[], unmets integer[], places integer[], reports bytea[],
     signal_places integer[], signal_names text[], signal_bodies bytea[], need_jobs text[], need_ids text[],
-    need_whatevers boolean[], step_jobs text[], step_numbers integer[], step_bodies bytea[]
+    need_whatevers boolean[], need_alones boolean[], step_jobs text[], step_numbers integer[], step_bodies bytea[]
 ) RETURNS text[]
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -97,8 +97,8 @@ BEGIN
         );
     END IF;
     PERFORM shiftwork.restore_parts(
-        ns, made, ids, in_flows, marked, created_ats, need_jobs, need_ids, need_whatevers, step_jobs, step_numbers,
-        step_bodies
+        ns, made, ids, in_flows, marked, created_ats, need_jobs, need_ids, need_whatevers, need_alones, step_jobs,
+        step_numbers, step_bodies
     );
     IF shiftwork.due_first(ns, made) OR expiries IS NOT NULL AND shiftwork.expires_first(ns, made) THEN
         topics := topics || 'leader'::text;
@@ -115,7 +115,8 @@ END $$;
 -- Write what restored jobs have in other tables, as far as the jobs were written.
 CREATE OR REPLACE FUNCTION shiftwork.restore_parts(
     ns integer, made text[], ids text[], in_flows text[], marked text[], ats double precision[], need_jobs text[],
-    need_ids text[], need_whatevers boolean[], step_jobs text[], step_numbers integer[], step_bodies bytea[]
+    need_ids text[], need_whatevers boolean[], need_alones boolean[], step_jobs text[], step_numbers integer[],
+    step_bodies bytea[]
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -125,9 +126,9 @@ BEGIN
     UPDATE shiftwork.flows f SET created_at = t.at
     FROM (SELECT u.flow, min(u.at) AS at FROM unnest(in_flows, ats) AS u (flow, at) GROUP BY u.flow) AS t
     WHERE f.namespace = ns AND f.id = t.flow AND f.created_at > t.at;
-    INSERT INTO shiftwork.needs (namespace, needed, id, whatever)
-    SELECT ns, p.needed, p.id, coalesce(p.whatever, false)
-    FROM unnest(need_jobs, need_ids, need_whatevers) AS p (id, needed, whatever)
+    INSERT INTO shiftwork.needs (namespace, needed, id, whatever, alone)
+    SELECT ns, p.needed, p.id, coalesce(p.whatever, false), coalesce(p.alone, false)
+    FROM unnest(need_jobs, need_ids, need_whatevers, need_alones) AS p (id, needed, whatever, alone)
     WHERE p.id = ANY (made);
     UPDATE shiftwork.jobs j SET needed = true FROM (SELECT DISTINCT p FROM unnest(need_ids) AS p) AS t (id)
     WHERE j.namespace + 0 = ns AND j.id = t.id AND j.needed IS NULL;

@@ -156,7 +156,8 @@ CREATE TABLE shiftwork.needs (
     namespace integer NOT NULL,
     needed    text COLLATE "C" NOT NULL,
     id        text COLLATE "C" NOT NULL,
-    whatever  boolean NOT NULL,
+    whatever  boolean NOT NULL,           -- any end of the needed job will do
+    alone     boolean NOT NULL,           -- what the needed job adds while it runs does not count
     PRIMARY KEY (needed, namespace, id)
 )
 WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 5000);

@@ -1,0 +1,27 @@
+"""How many jobs of a pool have expired lately: counted by the minute, so that health can report it for a while."""
+
+from typing import Final
+
+from msgspec import Struct
+
+LATELY_MINUTES: Final = 10
+"""For how many minutes expired jobs are reported."""
+MANY_EXPIRED: Final = 10
+"""How many of them are a problem: a few may well have been meant to expire."""
+
+
+class ExpiredLately(Struct, frozen=True):
+    """The expired jobs of a pool."""
+
+    minutes: dict[int, int] = {}
+    """By minute, counted from the epoch."""
+
+    def plus(self, n: int, now: float) -> "ExpiredLately":
+        """The same with `n` more jobs, and without what is no longer reported."""
+        minute = int(now // 60)
+        recent = {at: many for at, many in self.minutes.items() if at > minute - LATELY_MINUTES}
+        return ExpiredLately(recent | {minute: recent.get(minute, 0) + n})
+
+    def number(self, now: float) -> int:
+        """How many have expired lately."""
+        return sum(n for at, n in self.minutes.items() if at > int(now // 60) - LATELY_MINUTES)

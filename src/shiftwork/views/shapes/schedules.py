@@ -1,0 +1,86 @@
+"""Stored schedules as programs see them, by `--json` and over HTTP."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from shiftwork.views.instants import iso
+from shiftwork.views.schedules import SchedulePreview, ScheduleView
+
+
+class PreviewShape(Struct, frozen=True, kw_only=True):
+    """What a schedule means: in words, and as the next fire times."""
+
+    words: str
+    times: list[str]
+    """The next ten fire times on the clock of the schedule's own time zone: ISO 8601, with the offset."""
+
+
+class ScheduleShape(Struct, frozen=True, kw_only=True):
+    """A stored schedule: what it runs, when, and how far it has fired."""
+
+    name: str
+    worker: str
+    pool: str
+    payload: Any
+    """The arguments of its jobs, without what is secret."""
+    priority: str
+    unique_key: str | None
+    max_retries: int | None
+    """Instead of the worker's, as the next one."""
+    timeout_seconds: float | None
+    expires_seconds: float | None
+    tags: list[str]
+    schedule: str
+    """When it fires, in words."""
+    cron: str | None
+    interval_seconds: float | None
+    timezone: str
+    catch_up: str
+    overlap: str
+    paused: bool
+    paused_at: str | None
+    next_fire_at: str | None
+    """None while it is paused."""
+    next_times: list[str]
+    """The next ten fire times on the clock of its own time zone."""
+    last_fire_at: str | None
+    last_job: str | None
+    """The id of the last job that it added."""
+    put_at: str | None
+    put_by: str
+
+
+def schedule_shape(schedule: ScheduleView) -> ScheduleShape:
+    """Return a stored schedule."""
+    return ScheduleShape(
+        name=schedule.name,
+        worker=schedule.worker,
+        pool=schedule.pool,
+        payload=schedule.payload,
+        priority=schedule.priority.name.lower(),
+        unique_key=schedule.unique_key,
+        max_retries=schedule.max_retries,
+        timeout_seconds=schedule.timeout_seconds,
+        expires_seconds=schedule.expires_seconds,
+        tags=list(schedule.tags),
+        schedule=schedule.words,
+        cron=schedule.cron,
+        interval_seconds=schedule.interval_seconds,
+        timezone=schedule.timezone,
+        catch_up=schedule.catch_up,
+        overlap=schedule.overlap,
+        paused=schedule.paused,
+        paused_at=iso(schedule.paused_at),
+        next_fire_at=iso(schedule.next_fire),
+        next_times=preview_shape(schedule.preview).times,
+        last_fire_at=iso(schedule.last_fire),
+        last_job=schedule.last_job,
+        put_at=iso(schedule.put_at),
+        put_by=schedule.put_by,
+    )
+
+
+def preview_shape(preview: SchedulePreview) -> PreviewShape:
+    """Return what a schedule means."""
+    return PreviewShape(words=preview.words, times=[time.isoformat(timespec="seconds") for time in preview.times])

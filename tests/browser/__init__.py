@@ -1,0 +1,1 @@
+"""A package, so that fixtures can live as long as its tests."""
