@@ -13,7 +13,7 @@ from typing import Final
 
 from benchmarks.counts import Counter
 from benchmarks.depth import depth
-from benchmarks.draining import drain, drain_by_two, memory, part, pool, waits
+from benchmarks.draining import drain, drain_by_two, flows, memory, part, pool, steps, waits
 from benchmarks.plan import DEPTHS, RUN, Sizes
 from benchmarks.serving import crew
 from benchmarks.subjects import subject as make
@@ -177,6 +177,8 @@ MEASURING: Final[dict[str, Callable[[str, str, Sizes], Awaitable[Figures]]]] = {
     "pool": pool,
     "latency": latency,
     "waits": waits,
+    "flows": flows,
+    "steps": steps,
     "wire": wire,
     "idle": idle,
     "memory": memory,

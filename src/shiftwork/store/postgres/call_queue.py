@@ -2,7 +2,7 @@
 
 A call is queued and awaited. If its caller is cancelled, a call that has not begun is withdrawn; one that has begun is
 completed. While one call is under way, calls that can be made together are gathered, and go in one round trip: jobs to
-add, and single statements that lock no jobs.
+add, steps to keep, and single statements that lock no jobs.
 
 This module owns what happens when the connection breaks: the call under way fails, and the next one connects again. A
 call that the server has undone because of a deadlock is made again. Where the server does not answer in time, or cannot
@@ -124,10 +124,10 @@ class CallQueue:
         done: asyncio.Future[T] = self.loop.create_future()
         return await self._enqueue(PendingCall(work, done, patience, after), passable=passable)
 
-    async def call_in_batch(self, items: list[Any], batch_work: BatchWork) -> list[Any]:
+    async def call_in_batch(self, items: list[Any], batch_work: BatchWork, *, passable: bool = False) -> list[Any]:
         """Do this work on the items, together with the items of other callers, and return the answers to one's own."""
         done: asyncio.Future[list[Any]] = self.loop.create_future()
-        answers: list[Any] = await self._enqueue(BatchableCall(items, batch_work, done))
+        answers: list[Any] = await self._enqueue(BatchableCall(items, batch_work, done), passable=passable)
         return answers
 
     async def call_alone(self, items: list[Any], batch_work: BatchWork, lone: LoneStatement) -> list[Any]:

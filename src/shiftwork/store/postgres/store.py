@@ -164,7 +164,7 @@ class PostgresStore:
         return await self._ask(jobs.results, ids) if ids else []
 
     async def keep_step(self, id: str, fence: int, step: Step) -> bool:
-        return await self._connections.call_beside_claims(lambda session: jobs.keep_step(session, id, fence, step))
+        return await self._connections.keep_step((id, fence, step))
 
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
         return await self._call(jobs.send, id, signal, now)

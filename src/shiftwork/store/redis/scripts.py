@@ -16,12 +16,12 @@ from msgspec import Struct
 _ALL: Final = ("keys", "states", "changes")
 _JOBS: Final = (*_ALL, "jobs")
 _GATES: Final = ("gates", "waking")
-_ENDS: Final = (*_JOBS, "flows", "burial", "releasing")
+_ENDS: Final = (*_JOBS, "needs", "flows", "burial", "releasing")
 PARTS: Final[dict[str, tuple[str, ...]]] = {
     "add": ("keys", "states", "add_plain", "changes"),
     "add_one": (),
     "claim": ("keys", "states", "claim_plain", "changes", "gates"),
-    "finish": ("keys", "states", "finish_plain", "changes", "worker_state", "gates"),
+    "finish": ("keys", "states", "needs", "finish_plain", "changes", "worker_state", "gates"),
     "beat": _JOBS,
     "note": _JOBS,
     "keep_step": _JOBS,
@@ -37,7 +37,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "drop": ("keys",),
     "put": (*_ALL, *_GATES),
     "switch": (*_ALL, "worker_state", *_GATES),
-    "restore": (*_JOBS, "flows", "worker_state", *_GATES),
+    "restore": (*_JOBS, "needs", "flows", "worker_state", *_GATES),
     "take_over": (*_JOBS, "worker_state", *_GATES),
     "survey": (*_JOBS, "worker_state", *_GATES, "admission"),
     "get": _JOBS,
@@ -50,9 +50,9 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "record": ("keys",),
 }
 OTHERS: Final[dict[str, tuple[str, ...]]] = {
-    "add": ("jobs", "flows", "worker_state", "add_others"),
-    "claim": ("jobs", "flows", "burial", "releasing", "waking", "admission", "claim_others"),
-    "prune": ("flows", "prune_others"),
+    "add": ("jobs", "needs", "flows", "worker_state", "add_others"),
+    "claim": ("jobs", "needs", "flows", "burial", "releasing", "waking", "admission", "claim_others"),
+    "prune": ("needs", "flows", "prune_others"),
     "finish": ("jobs", "flows", "burial", "releasing", "waking", "signals", "finish_others"),
 }
 """Parts that many calls do not need, and that are made only when they are: the server makes every function of a script
