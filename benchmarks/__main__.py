@@ -22,8 +22,18 @@ from benchmarks.child import loop_name
 from benchmarks.dashboard.report import table as dashboard_table
 from benchmarks.page import Found, write
 from benchmarks.places import PLACES, MissingServerError, Place
-from benchmarks.plan import COSTS, DEPTHS, FIGURES, MEASURES, ONLY, OURS, PEERS, QUICK, STORES, SUBJECTS, Sizes
-from benchmarks.report import Runs, comparisons, costs_table, depth_table, legend, peers_table, table
+from benchmarks.plan import DEPTHS, EVERY, MEASURES, ONLY, OURS, PEERS, QUICK, STORES, SUBJECTS, Sizes
+from benchmarks.report import (
+    Runs,
+    comparisons,
+    costs_table,
+    depth_table,
+    flows_table,
+    legend,
+    peers_table,
+    steps_table,
+    table,
+)
 from benchmarks.subjects import exists
 
 CHECKOUT: Final = Path(__file__).parent.parent
@@ -173,7 +183,7 @@ def run(store: str, place: Place, said: argparse.Namespace) -> tuple[Runs, list[
 
 
 def _shown(figure: str, value: float) -> str:
-    if row := (FIGURES | COSTS).get(figure):
+    if row := EVERY.get(figure):
         return f"{value:,.{row.digits}f} {row.unit or row.label}"
     return f"{figure.partition('/')[2]} {value:,.0f}/s" if figure.startswith(DEPTHS) else ""
 
@@ -202,6 +212,8 @@ def show(store: str, found: Found, of: dict[str, Any]) -> str:
         *[f"Warning: {warning}" for warning in of["warnings"]],
         table(store, runs, found.sizes),
         peers_table(runs, found.sizes),
+        flows_table(runs),
+        steps_table(runs),
         depth_table(runs, found.sizes),
         costs_table(runs, found.before.get(store, {})),
         dashboard_table(of["medians"].get(OURS, {})),

@@ -45,6 +45,25 @@ async def drain(name: str, url: str, sizes: Sizes) -> Figures:
         return {"drain": rate, **before.per_job(after)}
 
 
+async def flows(name: str, url: str, sizes: Sizes) -> Figures:
+    """The same, of jobs of flows."""
+    return {f"flow/{figure}": value for figure, value in (await drain(name, url, sizes)).items()}
+
+
+async def steps(name: str, url: str, sizes: Sizes) -> Figures:
+    """Steps per second when they run, and when a second run of the same jobs gets them back."""
+    from benchmarks.subjects.flows import ASLEEP_SECONDS, STEPS  # noqa: PLC0415 - only where it is measured
+
+    await fill(name, url, sizes.durable)
+    with crew(name, url) as running:
+        first = Rate.begin(running).until(sizes.durable)
+        seen = running.look()
+        if seen.last - seen.first > ASLEEP_SECONDS or seen.n > sizes.durable:
+            raise TimeoutError("the second runs began before the first ones were over; measure fewer jobs")
+        again = Rate.begin(running, sizes.durable).until(2 * sizes.durable)
+    return {"steps": STEPS * first, "replayed": STEPS * again}
+
+
 async def drain_by_two(name: str, url: str, sizes: Sizes) -> Figures:
     n = 2 * part(name, sizes.drain)
     await fill(name, url, n)

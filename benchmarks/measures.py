@@ -13,7 +13,7 @@ from typing import Final
 
 from benchmarks.counts import Counter
 from benchmarks.depth import depth
-from benchmarks.draining import drain, drain_by_two, memory, part, pool, waits
+from benchmarks.draining import drain, drain_by_two, flows, memory, part, pool, steps, waits
 from benchmarks.plan import DEPTHS, RUN, Sizes
 from benchmarks.serving import crew
 from benchmarks.subjects import subject as make
@@ -23,6 +23,8 @@ from benchmarks.wire import wire
 Figures = dict[str, float]
 PATIENCE: Final = 120.0
 SETTLE_SECONDS: Final = 3.0
+WARM_CALLS: Final = 20
+"""Blocking calls after which what is done once is done."""
 PAUSES: Final = (0.001, 0.009)
 """The shortest and the longest pause between two samples. A fixed one would meet a poller at the same moment of its
 round each time: Huey, which polls a file every 1 to 5 ms, would seem to need 0.25 ms."""
@@ -72,6 +74,18 @@ async def enqueue(name: str, url: str, sizes: Sizes) -> Figures:
             await subject.add()
 
     return {"enqueue": await _rate(subject, n, add())}
+
+
+async def blocking(name: str, url: str, sizes: Sizes) -> Figures:
+    """One caller in a thread that runs no event loop."""
+    subject, n = await _ready(name, url), sizes.single
+
+    def add(times: int) -> None:
+        for _ in range(times):
+            subject.add_blocking()
+
+    await asyncio.to_thread(add, WARM_CALLS)
+    return {"blocking": await _rate(subject, n, asyncio.to_thread(add, n))}
 
 
 async def together(name: str, url: str, sizes: Sizes) -> Figures:
@@ -155,6 +169,7 @@ async def dashboard(name: str, url: str, sizes: Sizes) -> Figures:
 
 MEASURING: Final[dict[str, Callable[[str, str, Sizes], Awaitable[Figures]]]] = {
     "enqueue": enqueue,
+    "blocking": blocking,
     "together": together,
     "bulk": bulk,
     "drain": drain,
@@ -162,6 +177,8 @@ MEASURING: Final[dict[str, Callable[[str, str, Sizes], Awaitable[Figures]]]] = {
     "pool": pool,
     "latency": latency,
     "waits": waits,
+    "flows": flows,
+    "steps": steps,
     "wire": wire,
     "idle": idle,
     "memory": memory,

@@ -4,6 +4,7 @@
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
@@ -12,7 +13,9 @@ from typing import Any, Final
 from benchmarks.plan import BARE, BARE_ENGINE, COSTS, FIGURES, OURS, PEERS, RUN, SUBJECTS, Sizes
 from benchmarks.report import (
     DEPTH_HEADS,
+    FLOW_HEADS,
     NONE,
+    STEP_HEADS,
     Comparison,
     Medians,
     Runs,
@@ -22,9 +25,11 @@ from benchmarks.report import (
     change,
     comparisons,
     depth_lines,
+    flow_lines,
     legend,
     markdown,
     of_bare,
+    step_lines,
     times,
 )
 
@@ -93,12 +98,21 @@ def costs(found: Found) -> str:
 
 def depth(found: Found) -> str:
     """The rates beside a crowd, on every store."""
-    lines = [
-        [f"{NAMES[store]}, {line[0]}", *line[1:]]
-        for store, runs in found.runs.items()
-        for line in depth_lines(runs, found.sizes)
-    ]
-    return _under(found, markdown(DEPTH_HEADS, lines))
+    return _under(found, markdown(DEPTH_HEADS, _on_stores(found, lambda runs: depth_lines(runs, found.sizes))))
+
+
+def flows(found: Found) -> str:
+    """The rates of a flow's jobs beside those of plain ones."""
+    return _under(found, markdown(FLOW_HEADS, _on_stores(found, flow_lines)))
+
+
+def steps(found: Found) -> str:
+    """The rates of steps."""
+    return _under(found, markdown(STEP_HEADS, _on_stores(found, step_lines)))
+
+
+def _on_stores(found: Found, lines: Callable[[Runs], list[list[str]]]) -> list[list[str]]:
+    return [[f"{NAMES[store]}, {line[0]}", *line[1:]] for store, runs in found.runs.items() for line in lines(runs)]
 
 
 def memory(found: Found) -> str:
@@ -115,7 +129,15 @@ def memory(found: Found) -> str:
     return _under(found, markdown(["", "`shiftwork run`", "aim"], lines))
 
 
-PARTS: Final = {"rates": rates, "peers": peers, "costs": costs, "depth": depth, "memory": memory}
+PARTS: Final = {
+    "rates": rates,
+    "peers": peers,
+    "costs": costs,
+    "flows": flows,
+    "steps": steps,
+    "depth": depth,
+    "memory": memory,
+}
 
 
 # ── lines ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -59,8 +59,15 @@ SUBJECTS: Final = {
     RUN: About("shiftwork run", "`shiftwork run --no-web`: the node and the processes of its one pool of 100 slots"),
     BARE: About("bare server", "the minimum that a correct durable queue needs, one process, batches of 100"),
     BARE_ENGINE: About("bare+", "also a task, a deadline, a context, a decoded payload and an encoded result per job"),
+    "chains": About("chains of 10", "flows of 10 jobs, each of which waits for the one before it"),
+    "fan-out": About("fan-out, 1 to 1,000", "flows of 1,001 jobs, of which 1,000 wait for the first"),
+    "fan-in": About("fan-in, 1,000 to 1", "flows of 1,001 jobs, of which the last waits for all others"),
+    "diamonds": About("diamonds", "flows of 4 jobs: two wait for the first, and the last waits for both"),
+    "durable": About("durable functions", "jobs of 10 steps, which then sleep; after that, each runs once more"),
     **PEERS,
 }
+SHAPES: Final = ("chains", "fan-out", "fan-in", "diamonds")
+"""The same jobs as jobs of flows."""
 
 
 class Than(StrEnum):
@@ -125,6 +132,8 @@ class Sizes:
     waits: int = 2_000
     pool: int = 5_000
     """Jobs through a pool of two processes."""
+    durable: int = 1_000
+    """Jobs of 10 steps."""
     wire: int = 4_000
     """Jobs whose bytes and round trips are counted."""
     idle_seconds: float = 20.0
@@ -150,6 +159,7 @@ QUICK: Final = Sizes(
     samples=60,
     waits=400,
     pool=500,
+    durable=100,
     wire=1_000,
     idle_seconds=0.5,
     jobs=5_000,
@@ -160,6 +170,7 @@ QUICK: Final = Sizes(
 )
 MEASURES: Final = {
     "enqueue": Measure("enqueue, one at a time", (OURS, BARE, *PEERS)),
+    "blocking": Measure("enqueue, one at a time, blocking", (OURS, "huey")),
     "together": Measure("enqueue, 100 callers", (OURS, BARE, *PEERS)),
     "bulk": Measure("enqueue, in bulk", (OURS, BARE, "pgqueuer")),
     "drain": Measure("drain", (OURS, RUN, BARE, BARE_ENGINE, *PEERS)),
@@ -167,6 +178,8 @@ MEASURES: Final = {
     "pool": Measure("process pool of two", (RUN,)),
     "latency": Measure("enqueue to start", (OURS, RUN, BARE, *PEERS)),
     "waits": Measure("jobs that wait", (OURS, RUN, *PEERS)),
+    "flows": Measure("drain, {drain:,} jobs of flows", (OURS, *SHAPES)),
+    "steps": Measure("steps of durable functions", ("durable",)),
     "wire": Measure("round trips and bytes", (OURS, BARE, *PEERS), stores=SERVERS, once=True),
     "idle": Measure("idle", (RUN,), once=True),
     "deep": Measure("{deep:,} queued", (OURS, BARE, "pgqueuer"), once=True, long=True),
@@ -182,7 +195,7 @@ MEASURES: Final = {
 }
 ONLY: Final = {
     ("bare", "sqlite"): {*MEASURES} - {"latency"},  # a file sends no notification: it would be the latency of polling
-    ("huey", "postgresql"): {"enqueue", "together", "latency"},  # its drain is a tenth of PgQueuer's
+    ("huey", "postgresql"): {"enqueue", "blocking", "together", "latency"},  # its drain is a tenth of PgQueuer's
 }
 """What is measured of a subject on a store, where it is not everything."""
 _FASTEST: Final = Goal(Than.PEER, 1.0)
@@ -207,6 +220,7 @@ FIGURES: Final = {
         "/s",
         goals=(_FASTEST, Goal(Than.BARE, 0.85, SERVERS), Goal(Than.ITSELF, 25_000.0, ("sqlite",))),
     ),
+    "blocking": Figure("enqueue, one at a time, blocking", "/s", goals=(_FASTEST,)),
     "together": Figure("enqueue, 100 callers", "/s", goals=(Goal(Than.PEER, 10.0), Goal(Than.BARE, 0.5))),
     "bulk": Figure("enqueue, in bulk", "/s", goals=(Goal(Than.PEER, 3.0), Goal(Than.BARE, 0.5))),
     "p50": Figure("enqueue to start, p50", "ms", digits=2, less_is_better=True, goals=(_FASTEST, _WITHIN)),
@@ -238,3 +252,14 @@ COSTS: Final = {
     "log_bytes": Figure("bytes, log", "B", less_is_better=True),
 }
 """The cost of one job that is drained. The log is the WAL of PostgreSQL, the AOF of Redis, every write of SQLite."""
+FLOW_FIGURES: Final = {
+    "flow/drain": Figure("drain", "/s"),
+    **{f"flow/{name}": COSTS[name] for name in ("worker_us", "server_us", "log_bytes")},
+}
+STEP_FIGURES: Final = {
+    "steps": Figure("steps, first run", "/s"),
+    "replayed": Figure("steps, replayed", "/s"),
+}
+LEAST_IN_FLOWS: Final = 0.5
+"""The share of the rate of plain jobs that jobs of flows must reach."""
+EVERY: Final = FIGURES | COSTS | FLOW_FIGURES | STEP_FIGURES

@@ -9,13 +9,18 @@ from benchmarks.plan import (
     BARE_ENGINE,
     COSTS,
     DEPTHS,
+    EVERY,
     FIGURES,
+    FLOW_FIGURES,
     LEAST_BESIDE,
+    LEAST_IN_FLOWS,
     MEASURES,
     OURS,
     PEERS,
     RATES,
     RUN,
+    SHAPES,
+    STEP_FIGURES,
     SUBJECTS,
     Figure,
     Goal,
@@ -41,6 +46,8 @@ HEADS = (
 )
 
 
+FLOW_HEADS = ("the same jobs as", "drain", "of plain", *(figure.label for figure in [*FLOW_FIGURES.values()][1:]))
+STEP_HEADS = ("", *(figure.label for figure in STEP_FIGURES.values()))
 DEPTH_HEADS = ("beside", "", *(head for rate in RATES.values() for head in (f"{rate}, /s", "of alone")))
 
 
@@ -196,6 +203,43 @@ def _beside(figures: Mapping[str, list[float]], what: str, who: str) -> Iterator
         yield f"{share:.2f}{verdict}"
 
 
+def flows_table(runs: Runs) -> str:
+    """Plain jobs, and as many jobs of flows."""
+    return markdown(FLOW_HEADS, flow_lines(runs))
+
+
+def flow_lines(runs: Runs) -> list[list[str]]:
+    """The lines of that table."""
+    return [
+        ["plain jobs" if who == OURS else SUBJECTS[who].label, rate, _of_plain(runs, who), *costs]
+        for who in (OURS, *SHAPES)
+        if "flow/drain" in runs.get(who, {})
+        for rate, *costs in [[cell(runs, who, name) for name in FLOW_FIGURES]]
+    ]
+
+
+def _of_plain(runs: Runs, who: str) -> str:
+    plain = runs.get(OURS, {}).get("flow/drain")
+    if who == OURS or plain is None:
+        return NONE
+    share = median(runs[who]["flow/drain"]) / median(plain)
+    return f"{share:.2f} {'✓' if share >= LEAST_IN_FLOWS else '✗'}"
+
+
+def steps_table(runs: Runs) -> str:
+    """The rates of steps."""
+    return markdown(STEP_HEADS, step_lines(runs))
+
+
+def step_lines(runs: Runs) -> list[list[str]]:
+    """The lines of that table."""
+    return [
+        [SUBJECTS[who].label, *(cell(runs, who, name) for name in STEP_FIGURES)]
+        for who in SUBJECTS
+        if "steps" in runs.get(who, {})
+    ]
+
+
 def legend(measured: Collection[str], versions: Mapping[str, str]) -> str:
     """What the tables mean, and the settings of every subject."""
     settings = [
@@ -233,7 +277,7 @@ def cell(runs: Runs, who: str, name: str) -> str:
     values = runs.get(who, {}).get(name)
     if not values:
         return NONE
-    figure = (FIGURES | COSTS)[name]
+    figure = EVERY[name]
     said = f"{median(values):,.{figure.digits}f} {figure.unit}".strip()
     middle = abs(median(values))
     spread = (max(values) - min(values)) / 2 / middle if middle else 0.0

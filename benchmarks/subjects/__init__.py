@@ -3,13 +3,24 @@
 import importlib
 from typing import Final
 
-from benchmarks.plan import RUN
+from benchmarks.plan import RUN, STORES
 from benchmarks.subjects.subject import Subject
 
 HOMES: Final = {
     ("shiftwork", "sqlite"): ("benchmarks.subjects.shiftwork", "Shiftwork"),
     ("shiftwork", "redis"): ("benchmarks.subjects.shiftwork", "Shiftwork"),
     ("shiftwork", "postgresql"): ("benchmarks.subjects.shiftwork", "Shiftwork"),
+    **{
+        (name, store): ("benchmarks.subjects.flows", kind)
+        for name, kind in {
+            "chains": "Chains",
+            "fan-out": "FanOut",
+            "fan-in": "FanIn",
+            "diamonds": "Diamonds",
+            "durable": "Durable",
+        }.items()
+        for store in STORES
+    },
     ("bare", "sqlite"): ("benchmarks.subjects.bare_sqlite", "BareSqlite"),
     ("bare", "redis"): ("benchmarks.subjects.bare_redis", "BareRedis"),
     ("bare", "postgresql"): ("benchmarks.subjects.bare_postgres", "BarePostgres"),

@@ -43,21 +43,25 @@ class Shiftwork(Subject):
         cpu = 0.1 if kind == "process" else None
         app.register_pool("bench", kind=kind, min_workers=size, max_workers=size, cpu=cpu)
         self._ran: Callable[[], None] = _nothing
+        function = self.function(kind)
+        names = ["job", *(f"tenant-{number:05}" for number in range(1, workers))]
+        tasks = [app.task(name=name, pool="bench", keep_completed_seconds=0)(function) for name in names]
+        self._turns = cycle(tasks) if spread else repeat(tasks[0])
+
+    def function(self, kind: Kind) -> Callable[..., Any]:
+        """What its jobs run."""
 
         async def noop() -> None:
             self._ran()
 
         async def wait() -> None:
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(self.seconds)
             self._ran()
 
         def plain() -> None:
             self._ran()
 
-        function = plain if kind == "process" else wait if seconds else noop
-        names = ["job", *(f"tenant-{number:05}" for number in range(1, workers))]
-        tasks = [app.task(name=name, pool="bench", keep_completed_seconds=0)(function) for name in names]
-        self._turns = cycle(tasks) if spread else repeat(tasks[0])
+        return plain if kind == "process" else wait if self.seconds else noop
 
     def count(self, ran: Callable[[], None]) -> None:
         """Call this in each job."""
@@ -69,6 +73,9 @@ class Shiftwork(Subject):
 
     async def add(self) -> None:
         await next(self._turns).enqueue()
+
+    def add_blocking(self) -> None:
+        next(self._turns).enqueue_blocking()
 
     async def add_many(self, n: int) -> None:
         for begun in range(0, n, AT_ONCE):

@@ -19,7 +19,7 @@ from benchmarks.dashboard.report import table as dashboard_table
 from benchmarks.page import Found, write
 from benchmarks.places import PLACES, MissingServerError
 from benchmarks.plan import RATES, STORES, Sizes, Than
-from benchmarks.report import comparisons, costs_table, depth_table, table
+from benchmarks.report import comparisons, costs_table, depth_table, flows_table, steps_table, table
 from benchmarks.subjects import subject
 from benchmarks.subjects.bare import BATCH, Bare
 from benchmarks.wire import counted
@@ -143,6 +143,22 @@ def test_rates_beside_a_crowd_are_compared_with_those_alone() -> None:
     row = depth_table({"shiftwork": figures}, Sizes()).splitlines()[-1]
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells == ["100,000 dead", "shiftwork, one process", "850", "0.85 ✓", "850", "0.85 ✓", "790", "0.79 ✗"]
+
+
+def test_jobs_of_flows_are_compared_with_plain_ones() -> None:
+    runs = {
+        "shiftwork": {"flow/drain": [1_000.0], "flow/worker_us": [20.0]},
+        "chains": {"flow/drain": [490.0], "flow/worker_us": [30.0]},
+        "diamonds": {"flow/drain": [500.0]},
+        "durable": {"steps": [900.0], "replayed": [5_000.0]},
+    }
+    lines = [[cell.strip() for cell in row.strip("|").split("|")] for row in flows_table(runs).splitlines()[2:]]
+    assert lines == [
+        ["plain jobs", "1,000 /s", "–", "20.0 µs", "–", "–"],
+        ["chains of 10", "490 /s", "0.49 ✗", "30.0 µs", "–", "–"],
+        ["diamonds", "500 /s", "0.50 ✓", "–", "–", "–"],
+    ]
+    assert "| durable functions | 900 /s | 5,000 /s |" in re.sub(" +", " ", steps_table(runs))
 
 
 def test_a_page_gets_what_was_measured_and_keeps_the_rest(tmp_path: Path) -> None:

@@ -144,6 +144,27 @@ async def test_a_step_commits_with_the_transaction(two: tuple[PostgresStore, Pos
     assert (await get(store, "1")).steps == (step,)
 
 
+async def test_steps_of_many_jobs_are_kept_in_few_transactions(url: str) -> None:
+    schema = f"steps_{uuid4().hex}"
+    async with opened(place(url, schema), "default") as store:
+        await add(store, *(job(f"{n}") for n in range(20)))
+        claimed = await claim(store, 20)
+        step = Step(1, "s", b"r", NOW, NOW)
+        stale = claimed[7]
+        kept = await asyncio.gather(
+            *(store.keep_step(one.id, one.fence - (one is stale), step) for one in claimed),
+            store.keep_step("unknown", 1, step),
+        )
+        assert kept == [one is not stale for one in claimed] + [False]
+        assert [(await get(store, one.id)).steps for one in claimed] == [
+            () if one is stale else (step,) for one in claimed
+        ]
+        with psycopg.connect(url, autocommit=True) as conn:
+            transactions = conn.execute(f'SELECT count(DISTINCT xmin::text) FROM "{schema}".steps'.encode()).fetchone()
+            assert transactions in {(1,), (2,)}
+            conn.execute(f'DROP SCHEMA "{schema}" CASCADE'.encode())
+
+
 # ── what it costs ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

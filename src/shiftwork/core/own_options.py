@@ -3,6 +3,8 @@
 Bytes that cannot be decoded change nothing here. The instance that claims such a job ends it (`is_damaged`).
 """
 
+from functools import lru_cache
+
 from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
@@ -20,23 +22,12 @@ def pack(options: OwnOptions) -> bytes | None:
 
 def unpack(kept: bytes | None) -> OwnOptions:
     """The options that a job has of its own."""
-    if kept is None:
-        return _NONE
-    try:
-        return _decoder.decode(kept)
-    except MsgspecError:
-        return _NONE
+    return _NONE if kept is None else _decoded(kept) or _NONE
 
 
 def is_damaged(kept: bytes | None) -> bool:
     """Whether a job has options that cannot be decoded."""
-    if kept is None:
-        return False
-    try:
-        _decoder.decode(kept)
-    except MsgspecError:
-        return True
-    return False
+    return kept is not None and _decoded(kept) is None
 
 
 def policy(config: WorkerConfig, kept: bytes | None) -> WorkerConfig:
@@ -44,6 +35,17 @@ def policy(config: WorkerConfig, kept: bytes | None) -> WorkerConfig:
     if kept is None:
         return config
     own = unpack(kept)
+    if own.max_retries is None and own.timeout_seconds is None:
+        return config
     changes = {"max_retries": own.max_retries, "timeout_seconds": own.timeout_seconds}
     given = {name: value for name, value in changes.items() if value is not None}
-    return replace(config, **given) if given else config
+    return replace(config, **given)
+
+
+@lru_cache(maxsize=1_000)  # each start of a job asks several times
+def _decoded(kept: bytes) -> OwnOptions | None:
+    """The options; None if they cannot be decoded."""
+    try:
+        return _decoder.decode(kept)
+    except MsgspecError:
+        return None

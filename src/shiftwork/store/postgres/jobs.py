@@ -28,6 +28,8 @@ from shiftwork.store.postgres.session import PostgresSession, Statements
 
 Timed = tuple[NewJob, float]
 """A job, and the time of the call that adds it."""
+NewStep = tuple[str, int, Step]
+"""The id and the fence of a running job, and its next step."""
 
 
 async def add(session: PostgresSession, jobs: Sequence[Timed]) -> list[Added]:
@@ -44,7 +46,7 @@ async def add(session: PostgresSession, jobs: Sequence[Timed]) -> list[Added]:
 async def _add(session: PostgresSession, jobs: Sequence[Timed], *, apart: bool = False) -> list[Added]:
     new = [job for job, _ in jobs]
     plain = all(rows.is_plain(job) for job in new)
-    if plain and len(new) == 1 and new[0].key is None and new[0].unique_key is None:
+    if len(new) == 1 and rows.is_lone(new[0]):
         twins, topics = await session.row("add_one", (session.namespace, *rows.new_row(*jobs[0])))
         session.ring(topics)
         return added(new, twins)
@@ -114,6 +116,23 @@ async def results(session: Statements, ids: Sequence[str]) -> list[bytes | None]
     found = await session.rows("results", (session.namespace, arrays.texts(list(set(ids)))))
     by_id: dict[str, bytes] = dict(found)
     return [by_id.get(id) for id in ids]
+
+
+async def keep_steps(session: PostgresSession, steps: Sequence[NewStep]) -> list[bool]:
+    """Keep steps of several jobs, each as `keep_step` does."""
+    if len(steps) == 1:
+        return [await keep_step(session, *steps[0])]
+    kept: list[bool] = await session.value(
+        "keep_steps",
+        (
+            session.namespace,
+            arrays.texts([id for id, _, _ in steps]),
+            arrays.numbers([fence for _, fence, _ in steps]),
+            arrays.numbers([step.number for _, _, step in steps]),
+            arrays.blobs([msgpack.encode(step) for _, _, step in steps]),
+        ),
+    )
+    return kept
 
 
 async def keep_step(session: Statements, id: str, fence: int, step: Step) -> bool:

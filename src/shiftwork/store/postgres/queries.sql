@@ -84,6 +84,9 @@ SELECT id, result FROM shiftwork.jobs WHERE namespace = %s::int AND id = ANY (%s
 -- name: keep_step
 SELECT shiftwork.keep_step(%s::int, %s::text, %s::bigint, %s::int, %s::bytea);
 
+-- name: keep_steps
+SELECT shiftwork.keep_steps(%s::int, %s::text[], %s::bigint[], %s::int[], %s::bytea[]);
+
 -- name: send
 SELECT had, topics FROM shiftwork.send(%s::int, %s::text, %s::text, %s::bytea, %s::float8);
 

@@ -128,6 +128,9 @@ class PostgresStore:
             return []
         return await self._connections.add([(job, now) for job in jobs])
 
+    def add_blocking(self, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
+        return self._connections.add_blocking([(job, now) for job in jobs])
+
     async def claim(
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
     ) -> Claims:
@@ -161,7 +164,7 @@ class PostgresStore:
         return await self._ask(jobs.results, ids) if ids else []
 
     async def keep_step(self, id: str, fence: int, step: Step) -> bool:
-        return await self._connections.call_beside_claims(lambda session: jobs.keep_step(session, id, fence, step))
+        return await self._connections.keep_step((id, fence, step))
 
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
         return await self._call(jobs.send, id, signal, now)

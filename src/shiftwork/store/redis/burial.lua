@@ -83,5 +83,5 @@ local function bury(id, pool, why, now) -- an unknown pool is "", an unknown tim
   ring('ended')
   ring('leader')
   topics[at.topic] = true
-  meet_needs({ { id, DEAD } }, now)
+  meet_needs({ id, DEAD }, now)
 end

@@ -19,6 +19,6 @@ local function cancel(job, reason, now) -- a live job that is not processing
   settle(job)
   after_end(job.worker, now)
   if is(job, NEEDED) then
-    meet_needs({ { job.id, CANCELLED } }, now)
+    meet_needs({ job.id, CANCELLED }, now)
   end
 end

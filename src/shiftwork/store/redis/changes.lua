@@ -42,8 +42,6 @@ local function rung() -- notifies the others, and returns the topics that the ca
   return notify(table.concat(names, '\n'))
 end
 
-local FLOW_NUMBERS = P .. 'flow numbers'
-
 -- ── gathered changes ───────────────────────────────────────────────────────────────────────────────────────────────
 
 -- A lane is one worker's jobs in one pool: their keys, and changes of counters and queues. Most jobs have no
@@ -56,7 +54,7 @@ local places = {} -- zset -> member -> score, or false to remove it
 local holding = {} -- instance -> how many more jobs it holds
 local saved = {} -- id -> its new state
 local numbers = {} -- field -> change
-local flow_numbers = {} -- field -> change
+local flow_numbers = {} -- flow -> changes, by status from 1
 
 local function lane(pool, worker)
   local of_pool = lanes[pool]
@@ -116,8 +114,7 @@ local function add_up(field, change)
 end
 
 local function count_in_flow(flow, status, n)
-  local field = status .. flow
-  flow_numbers[field] = (flow_numbers[field] or 0) + n
+  count_of_flow(flow_numbers, flow, status, n)
 end
 
 local function flush_saved()
@@ -183,7 +180,7 @@ local function flush()
     end
   end
   change_numbers(numbers, P .. 'numbers')
-  change_numbers(flow_numbers, FLOW_NUMBERS)
+  change_flows(flow_numbers)
   for key, members in pairs(places) do
     flush_places(key, members)
   end

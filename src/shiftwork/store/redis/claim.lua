@@ -123,7 +123,7 @@ local function claim_first(workers)
       others.start(of[n], ids[n], fence + n - 1, states[n], infos[n], payloads[n])
     end
   end
-  move_in_flows(in_flow, QUEUED, PROCESSING)
+  move_in_flows(flow_numbers, in_flow, QUEUED, PROCESSING)
   for _, at in pairs(lanes[pool] or {}) do
     local n = at.out.n
     if n > 0 then

@@ -66,7 +66,9 @@ local function claim_plain(now, instance, pool, limit, wanted, edition)
     ['w' .. PROCESSING .. worker] = many,
   }, P .. 'numbers')
   if in_flow then
-    move_in_flows(ids, QUEUED, PROCESSING)
+    local changes = {}
+    move_in_flows(changes, ids, QUEUED, PROCESSING)
+    change_flows(changes)
   end
   return { '', '', answer }
 end

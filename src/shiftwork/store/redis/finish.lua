@@ -13,7 +13,7 @@ for at, name in ipairs(COLUMNS) do
   column[name] = spread(A[4][at], many)
 end
 local accepted, disabled, workers, kept, done, results = {}, {}, {}, { n = 0 }, { n = 0 }, { n = 0 }
-local in_flow, ended = {}, {} -- completed jobs of flows, and pairs of a needed job and its status
+local in_flow, ended = {}, {} -- completed jobs of flows, and needed jobs and their statuses in turn
 local marks = {} -- pool -> all marks of an outcome, as one text -> how many outcomes have the same
 
 local function mark(pool, text)
@@ -49,7 +49,7 @@ local function complete(n, id, run_by, flags, reports, head_start, started_at)
     in_flow[#in_flow + 1] = id
   end
   if band(flags, NEEDED) ~= 0 then
-    ended[#ended + 1] = { id, COMPLETED }
+    ended[#ended + 1], ended[#ended + 2] = id, COMPLETED
   end
   if result then
     append_pair(results, id, ARGV[result])
@@ -105,6 +105,15 @@ local function finish(n) -- whether it was accepted
   return 1
 end
 
+if unreleased then
+  for topic in string.gmatch(unreleased[1], '[^\n]+') do
+    ring(topic)
+  end
+  other().release_all(unreleased[3], now)
+  flush()
+  others.flush_groups()
+  return { rung(), unreleased[2], {} }
+end
 for n = 1, many do
   accepted[n] = finish(n)
 end
@@ -118,7 +127,7 @@ write_all(RESULT, results)
 in_slices('ZADD', P .. 'end', kept)
 in_slices('ZADD', P .. 'done', done)
 sum_up_marks()
-move_in_flows(in_flow, PROCESSING, COMPLETED)
+move_in_flows(flow_numbers, in_flow, PROCESSING, COMPLETED)
 if #ended > 0 then
   other().meet_needs(ended, now)
 end

@@ -93,7 +93,7 @@ local function settle_outcome(job, outcome)
   workers[job.worker] = true
   local has_ended = lands >= COMPLETED
   if has_ended and is(job, NEEDED) then
-    ended[#ended + 1] = { job.id, lands }
+    ended[#ended + 1], ended[#ended + 2] = job.id, lands
   end
   local failure, most, retried = outcome.error, outcome.disable_after, said == FAILED
   if after_run(job.worker, has_ended, outcome.ended_at, outcome.verdict, failure, most, retried) then
@@ -120,5 +120,6 @@ local function bury_damaged(n, id)
 end
 
 return {
-  settle = settle_other, bury = bury_damaged, meet_needs = meet_needs, flush_groups = flush_groups, wake_tied = wake_tied,
+  settle = settle_other, bury = bury_damaged, meet_needs = meet_needs, release_all = release_all,
+  flush_groups = flush_groups, wake_tied = wake_tied,
 }

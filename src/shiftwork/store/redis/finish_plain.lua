@@ -1,8 +1,6 @@
 -- finish, if all outcomes are accepted completions of one worker's jobs in one pool, without gates, keys or unique keys,
--- for which no other job waits: as most calls are. It makes few functions and tables, because the server makes them anew in each call. If it returns
--- nothing, it has written nothing.
-
-local QUIET = STAYING - NEEDED -- flags that change nothing about an end
+-- as most calls are. It makes few functions and tables, because the server makes them anew in each call. If it returns
+-- nothing, it has written nothing, or everything except what `unreleased` has.
 
 local function all_plain(columns, many, states, fences, ids) -- whether each is the completion of a plain job
   local worker, pool, status, verdict, failure, report =
@@ -19,7 +17,7 @@ local function all_plain(columns, many, states, fences, ids) -- whether each is 
       return false
     end
     local status_now, flags, _, _, _, fence = struct.unpack(LAYOUT, state)
-    if status_now ~= PROCESSING or fence ~= fences[n] or (flags ~= 0 and band(flags, bnot(QUIET)) ~= 0) then
+    if status_now ~= PROCESSING or fence ~= fences[n] or (flags ~= 0 and band(flags, bnot(STAYING)) ~= 0) then
       return false
     end
     seen[id] = true
@@ -39,7 +37,7 @@ local function write_end(worker, verdict, last_ended) -- the original is `shiftw
   end
 end
 
-local function finish_plain(many, counted, columns)
+local function finish_plain(now, many, counted, columns)
   local ids, fences = spread(columns[1], many), spread(columns[2], many)
   local states = read_all(STATE, ids)
   if not all_plain(columns, many, states, fences, ids) then
@@ -51,7 +49,7 @@ local function finish_plain(many, counted, columns)
   local causes, waits, marks = spread(columns[15], many), spread(columns[17], many), spread(columns[18], many)
   local saved, results, kept, done, accepted, held = {}, {}, {}, {}, {}, {}
   local ran, waited, last_ended, of_keep, score, marked, topics = 0, 0, 0, nil, nil, {}, 'ended'
-  local in_flow = false
+  local in_flow, needed = false, {} -- `needed`: ids and statuses in turn
   for n = 1, many do
     local _, flags, reports, _, _, _, _, head_start, started_at = struct.unpack(LAYOUT, states[n])
     local id, ended_at, result, keep_until = ids[n], ended_ats[n], results_at[n], keep_untils[n]
@@ -60,7 +58,12 @@ local function finish_plain(many, counted, columns)
       WITH_INSTANCE, COMPLETED, result and flags + HAS_RESULT or flags, reports, attempts[n], crashes[n], fences[n],
       run_ats[n], head_start, started_at, ended_at, run_by
     )
-    in_flow = in_flow or (flags ~= 0 and band(flags, IN_FLOW) ~= 0)
+    if flags ~= 0 then
+      in_flow = in_flow or band(flags, IN_FLOW) ~= 0
+      if band(flags, NEEDED) ~= 0 then
+        needed[#needed + 1], needed[#needed + 2] = id, COMPLETED
+      end
+    end
     if result then
       results[#results + 1], results[#results + 2] = id, ARGV[result]
     end
@@ -107,14 +110,26 @@ local function finish_plain(many, counted, columns)
       changes[field] = (changes[field] or 0) + n
     end
   end
-  change_numbers(changes, P .. 'numbers')
+  local in_flows, left, woken = {}, {}, nil
   if in_flow then
-    move_in_flows(ids, PROCESSING, COMPLETED)
+    move_in_flows(in_flows, ids, PROCESSING, COMPLETED)
+  end
+  if needed[1] then
+    left, woken = release_plain(freed_by(needed), now, changes, in_flows)
+    for name in pairs(woken) do
+      topics = topics .. '\npool:' .. name
+    end
+  end
+  change_numbers(changes, P .. 'numbers')
+  change_flows(in_flows)
+  if left[1] then
+    unreleased = { topics, accepted, left }
+    return nil
   end
   return { notify(topics), accepted, {} }
 end
 
-local finished = A[2] > 0 and finish_plain(A[2], A[3], A[4])
+local finished = A[2] > 0 and finish_plain(unpack(A, 1, 4))
 if finished then
   return finished
 end

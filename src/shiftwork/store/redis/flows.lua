@@ -1,16 +1,11 @@
 -- Flows and tags: which job waits for which, when it is released, and what is listed of a job under its flow and its tags.
 
-local NEED, UNMET = P .. 'need:', P .. 'unmet:'
 local new_flows = {} -- flow -> created_at of its first new job
 local left_flows = {} -- flows that a job was deleted from
 local left_needed = {} -- deleted jobs that another one may wait for
 local tied = { needed = {}, waiting = {} } -- new needs, by needed job and by waiting job
 
 -- ── when a job is released: the original is `shiftwork.core.releasing` ────────────────────────────────────────────────
-
-local function meets(status, whatever) -- the status of the needed job, false if it does not exist
-  return not status or status == COMPLETED or (whatever and status > COMPLETED)
-end
 
 local function release(job, now)
   take_out(job)
@@ -77,10 +72,13 @@ local function is_awaited(id) -- whether a live or dead job waits for it
 end
 
 local function give_up_waiters(id) -- those that are left are cancelled
-  for _, waiting in ipairs(call('HKEYS', NEED .. id)) do
+  local waiters = call('HKEYS', NEED .. id)
+  for _, waiting in ipairs(waiters) do
     call('HDEL', UNMET .. waiting, id)
   end
-  call('UNLINK', NEED .. id)
+  if waiters[1] then
+    call('UNLINK', NEED .. id)
+  end
 end
 
 local function give_up_needs(id)
@@ -118,7 +116,7 @@ local function delist(job) -- a job that is deleted; what is stored of it is sti
       place(P .. 'tag:' .. tag, id, false)
     end
   end
-  if is(job, NEEDS) then
+  if is(job, NEEDS) and job.status ~= COMPLETED then -- all needs of a completed job were met
     give_up_needs(id)
   end
   if is(job, NEEDED) then
@@ -133,9 +131,7 @@ local function flush_flows() -- after flush
   for flow in pairs(left_flows) do
     if call('EXISTS', P .. 'flow:' .. flow) == 0 then
       call('ZREM', P .. 'flows', flow)
-      for status = SCHEDULED, CANCELLED do
-        call('HDEL', FLOW_NUMBERS, status .. flow)
-      end
+      call('HDEL', FLOW_NUMBERS, flow)
     end
   end
   for _, id in ipairs(left_needed) do

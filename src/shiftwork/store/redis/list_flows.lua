@@ -8,14 +8,11 @@ end
 local from = after and up_to(index, after) or 0
 local found = call('ZREVRANGE', index, from, from + limit - 1, 'WITHSCORES')
 for at = 1, #found, 2 do
-  local fields = {}
-  for status = SCHEDULED, CANCELLED do
-    fields[#fields + 1] = status .. found[at]
-  end
   answer[#answer + 1] = found[at]
   answer[#answer + 1] = found[at + 1]
-  for _, many in ipairs(call('HMGET', FLOW_NUMBERS, unpack(fields))) do
-    answer[#answer + 1] = many or '0'
+  local numbers = { struct.unpack(FLOW_LAYOUT, call('HGET', FLOW_NUMBERS, found[at]) or NO_JOBS) }
+  for status = SCHEDULED, CANCELLED do
+    answer[#answer + 1] = numbers[status + 1]
   end
 end
 return answer

@@ -16,30 +16,43 @@ local function other()
   return others
 end
 
-local function has_any(flow, statuses)
-  for _, status in ipairs(statuses) do
-    if (tonumber(call('HGET', FLOW_NUMBERS, status .. flow)) or 0) > 0 then
-      return true
+local function kept_by(numbers, founder) -- which jobs of a flow are kept; `founder`: the job that it is named after
+  local scheduled, failed, waiting, queued, processing, _, dead, cancelled =
+    struct.unpack(FLOW_LAYOUT, numbers or NO_JOBS)
+  local status = founder and #founder >= LENGTH and string.byte(founder)
+  if scheduled + failed + waiting + queued + processing + dead > 0 then
+    return 'all'
+  elseif status and status <= CANCELLED and status ~= COMPLETED and status ~= CANCELLED then
+    return 'all'
+  end
+  return cancelled > 0 and 'completed' or 'none'
+end
+
+local function read_flows(of, states) -- the flow of each of these jobs, if any has one; false for none
+  for at = 1, #of do
+    local state = states[at]
+    if state and #state >= LENGTH and band(string.byte(state, 3), IN_FLOW / 256) ~= 0 then
+      local flows, names = read_all(FLOW, of), {}
+      for _, flow in ipairs(flows) do
+        if flow and not kept[flow] then
+          kept[flow], names[#names + 1] = 'none', flow
+        end
+      end
+      local numbers, founders = numbers_of_flows(names), read_all(STATE, names)
+      for n, flow in ipairs(names) do
+        kept[flow] = kept_by(numbers[n], founders[n])
+      end
+      return flows
     end
   end
-  return false
+  return {}
 end
 
-local function is_founded(flow) -- whether the job that it is named after is live or dead
-  local founder = parse(flow, call('HGET', STATE, flow))
-  return founder and founder.status ~= COMPLETED and founder.status ~= CANCELLED
-end
-
-local function is_kept(job) -- the original is `shiftwork.core.releasing`
-  local flow = job.flow
-  if flow and not kept[flow] then
-    local unsettled = has_any(flow, { SCHEDULED, FAILED, WAITING, QUEUED, PROCESSING, DEAD }) or is_founded(flow)
-    kept[flow] = unsettled and 'all' or has_any(flow, { CANCELLED }) and 'completed' or 'none'
-  end
-  if flow and (kept[flow] == 'all' or (kept[flow] == 'completed' and job.status == COMPLETED)) then
+local function is_kept(id, state, flow) -- the original is `shiftwork.core.releasing`
+  if flow and (kept[flow] == 'all' or (kept[flow] == 'completed' and string.byte(state) == COMPLETED)) then
     return true
   end
-  return is(job, NEEDED) and other().is_awaited(job.id)
+  return band(string.byte(state, 3), NEEDED / 256) ~= 0 and other().is_awaited(id)
 end
 
 local function forget(job)
@@ -66,16 +79,19 @@ end
 
 local function prune(of) -- all that is stored of these jobs, if they have ended
   local states, infos = read_all(STATE, of), read_all(INFO, of)
-  local put_off, doomed, flows = {}, {}, nil
+  local flows = read_flows(of, states)
+  local put_off, doomed = {}, {}
   for at, id in ipairs(of) do
-    local job = parse(id, states[at])
-    if job and job.status >= COMPLETED and informed(job, infos[at]) then
-      flows = flows or (is(job, IN_FLOW) and read_all(FLOW, of))
-      job.flow = flows and flows[at]
-      if is_kept(job) then
+    local state = states[at]
+    if state and #state >= LENGTH and string.byte(state) >= COMPLETED then
+      if is_kept(id, state, flows[at]) then
         put_off[#put_off + 1], put_off[#put_off + 2] = score_of(now + postponed), id
       else
-        doomed[#doomed + 1] = job
+        local job = parse(id, state)
+        doomed[#doomed + 1] = job and informed(job, infos[at])
+        if job then
+          job.flow = flows[at] or false
+        end
       end
     end
   end

@@ -16,15 +16,60 @@ local UNUSUAL = 1 + 2 + 4 + 64 + 128 + 256 -- what the start of a run changes
 local NONE = 0 / 0
 local band, bor, bnot = bit.band, bit.bor, bit.bnot
 
-local function move_in_flows(ids, from, to) -- jobs have changed their status: count them, where they belong to a flow
-  local changes = {}
+-- ── numbers of flows ────────────────────────────────────────────────────────────────────────────────────────────────
+
+local FLOW_NUMBERS = P .. 'flow numbers'
+local FLOW_LAYOUT = '<iiiiiiii' -- how many jobs have each status
+local NO_JOBS = string.rep('\0', 32)
+
+local function count_of_flow(changes, flow, status, n) -- changes: flow -> what to add, by status from 1
+  local of_flow = changes[flow]
+  if not of_flow then
+    of_flow = { 0, 0, 0, 0, 0, 0, 0, 0 }
+    changes[flow] = of_flow
+  end
+  of_flow[status + 1] = of_flow[status + 1] + n
+end
+
+local function move_in_flows(changes, ids, from, to) -- jobs have changed their status: count those that are in flows
+  local many = {}
   for _, flow in ipairs(read_all(FLOW, ids)) do
     if flow then
-      changes[from .. flow], changes[to .. flow] = (changes[from .. flow] or 0) - 1, (changes[to .. flow] or 0) + 1
+      many[flow] = (many[flow] or 0) + 1
     end
   end
-  change_numbers(changes, P .. 'flow numbers')
+  for flow, n in pairs(many) do
+    count_of_flow(changes, flow, from, -n)
+    count_of_flow(changes, flow, to, n)
+  end
 end
+
+local function numbers_of_flows(flows) -- in their order; false for those that are missing
+  local found = {}
+  for at = 1, #flows, SLICE do
+    for n, packed in ipairs(call('HMGET', FLOW_NUMBERS, unpack(flows, at, math.min(at + SLICE - 1, #flows)))) do
+      found[at + n - 1] = packed
+    end
+  end
+  return found
+end
+
+local function change_flows(changes)
+  local flows, sums, n = {}, {}, 0
+  for flow in pairs(changes) do
+    n = n + 1
+    flows[n] = flow
+  end
+  for at, packed in ipairs(numbers_of_flows(flows)) do
+    local more, a, b, c, d, e, f, g, h = changes[flows[at]], struct.unpack(FLOW_LAYOUT, packed or NO_JOBS)
+    sums[2 * at - 1], sums[2 * at] = flows[at], struct.pack(
+      FLOW_LAYOUT, a + more[1], b + more[2], c + more[3], d + more[4], e + more[5], f + more[6], g + more[7], h + more[8]
+    )
+  end
+  in_slices('HSET', FLOW_NUMBERS, sums)
+end
+
+-- ── fences ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 local function next_fences(n) -- reserves n fences, and returns the first
   -- A server that has lost its last second, or a replica that took over, must not issue a fence twice. Fences are at

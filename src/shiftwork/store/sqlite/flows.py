@@ -7,12 +7,12 @@ nothing here as long as no need is unmet anywhere, and otherwise one look into a
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from shiftwork.core.job_parts import Need
 from shiftwork.core.model import FlowMember, FlowRecord, JobStatus, NewJob
 from shiftwork.core.releasing import POSTPONED, due_when_released, inherited, is_kept, meets, needs_of
-from shiftwork.core.statuses import NUMBERS, QUEUED, SCHEDULED, STATUSES, WAITING
+from shiftwork.core.statuses import QUEUED, SCHEDULED, STATUSES, WAITING
 from shiftwork.store.sqlite import keys
 from shiftwork.store.sqlite.due import due_before, ring_if_sooner
 from shiftwork.store.sqlite.jobs import DoomedJob
@@ -119,12 +119,21 @@ def anything_waits(session: SqliteSession) -> bool:
 
 def meet(session: SqliteSession, ended: Mapping[str, JobStatus], now: float) -> None:
     """Meet the needs that the ends of these jobs meet, and release the jobs that need nothing else."""
+    completed = [id for id, status in ended.items() if status is JobStatus.COMPLETED]
+    met = session.run("meet_needs_of_ids", (session.namespace, as_list(completed))).fetchall() if completed else []
+    if len(completed) < len(ended):
+        met += _meet_some(session, {id: status for id, status in ended.items() if status is not JobStatus.COMPLETED})
+    if met:
+        session.any_needs = None
+        _release(session, dict.fromkeys(seq for (seq,) in met), now)
+
+
+def _meet_some(session: SqliteSession, ended: Mapping[str, JobStatus]) -> list[tuple[int]]:
+    """Meet the needs that these ends meet, which are not completions. Returns the numbers of the jobs that had them."""
     needs = session.run("needs_of_ids", (session.namespace, as_list(ended))).fetchall()
     met = [(seq, id) for id, seq, kind in needs if meets(ended[id], need_of(id, kind))]
-    if met:
-        session.run_many("meet_need", met)
-        session.any_needs = None
-        _release(session, dict.fromkeys(seq for seq, _ in met), now)
+    session.run_many("meet_need", met)
+    return [(seq,) for seq, _ in met]
 
 
 def _release(session: SqliteSession, seqs: Iterable[int], now: float) -> None:
@@ -133,20 +142,29 @@ def _release(session: SqliteSession, seqs: Iterable[int], now: float) -> None:
     if not jobs:
         return
     times = {job.seq: due_when_released(job.run_at, now) for job in jobs}
-    statuses = {seq: NUMBERS[JobStatus.by_time(run_at, now)] for seq, run_at in times.items()}
+    statuses = {
+        seq: QUEUED if JobStatus.by_time(run_at, now) is JobStatus.QUEUED else SCHEDULED
+        for seq, run_at in times.items()
+    }
     due = due_before(session, statuses.values())
-    rows = [
-        (statuses[job.seq], times[job.seq], job.key is not None and statuses[job.seq] == QUEUED, job.seq)
-        for job in jobs
-    ]
-    session.run_many("release_job", rows)
+    alike: dict[tuple[int, float, bool], list[int]] = {}
     for job in jobs:
-        session.move(job.pool, job.worker, job.flow, out_of=WAITING, into=statuses[job.seq])
+        status = statuses[job.seq]
+        alike.setdefault((status, times[job.seq], job.key is not None and status == QUEUED), []).append(job.seq)
+        _count_released(session.lane(job.pool, job.worker), status)
+        if job.flow is not None:
+            _count_released(session.flow(job.flow), status)
+    session.run_many("release_jobs", [(*changes, as_list(of)) for changes, of in alike.items()])
     queued = [job for job in jobs if statuses[job.seq] == QUEUED]
     for pool in {job.pool for job in queued if job.key is None}:
         session.ring_pool(pool)
     keys.repark(session, {(job.worker, job.key) for job in queued if job.key is not None})
     ring_if_sooner(session, (times[seq] for seq, status in statuses.items() if status == SCHEDULED), due)
+
+
+def _count_released(counts: list[Any], status: int) -> None:
+    counts[WAITING] -= 1
+    counts[status] += 1
 
 
 # ── keeping ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -164,16 +182,18 @@ def put_off(session: SqliteSession, doomed: Sequence[DoomedJob], now: float) -> 
         for flow, *numbers in session.run("counts_of_flows", (as_list(flows),))
     }
     founders = {flow: _status(number) for flow, number in session.run("founders_of_flows", (as_list(flows),))}
-    awaited = set(session.values("awaited_jobs", (as_list(seq for seq, *_ in doomed),))) if waits else set[int]()
-    kept = {
-        seq
-        for seq, _, _, status, flow in doomed
-        if is_kept(_status(status), counts.get(flow, {}), founder=founders.get(flow), awaited=seq in awaited)
+    by_flow = {
+        (number, flow): is_kept(_status(number), counts.get(flow, {}), founder=founders.get(flow), awaited=False)
+        for number, flow in {(number, flow) for _, _, _, number, flow in doomed}
     }
-    session.run_many("put_off", [(now + POSTPONED, seq) for seq in kept])
-    if waits:
-        session.run("delete_needs_of", (as_list(seq for seq, *_ in doomed if seq not in kept),))
+    kept = {seq for seq, _, _, number, flow in doomed if by_flow[number, flow]}
+    rest = [seq for seq, *_ in doomed if seq not in kept]
+    if waits and rest:
+        awaited = session.values("awaited_jobs", (as_list(rest),))
+        kept.update(awaited)
+        session.run("delete_needs_of", (as_list(set(rest).difference(awaited)),))
         session.any_needs = None
+    session.run("put_off", (now + POSTPONED, as_list(kept)))
     return kept
 
 

@@ -161,12 +161,17 @@ SELECT no FROM flows WHERE namespace = ? AND name = ?;
 -- name: add_flow
 INSERT INTO flows (namespace, name) VALUES (?, ?);
 
--- name: move_flow
+-- name: move_flows
 -- serves: flows (rowid)
+WITH moved (no, scheduled, retrying, waiting, queued, processing, completed, dead, cancelled) AS (
+    VALUES {(?, ?, ?, ?, ?, ?, ?, ?, ?)}
+)
 UPDATE flows SET
-    scheduled = scheduled + ?, retrying = retrying + ?, waiting = waiting + ?, queued = queued + ?,
-    processing = processing + ?, completed = completed + ?, dead = dead + ?, cancelled = cancelled + ?
-WHERE no = ?;
+    scheduled = flows.scheduled + moved.scheduled, retrying = flows.retrying + moved.retrying,
+    waiting = flows.waiting + moved.waiting, queued = flows.queued + moved.queued,
+    processing = flows.processing + moved.processing, completed = flows.completed + moved.completed,
+    dead = flows.dead + moved.dead, cancelled = flows.cancelled + moved.cancelled
+FROM moved WHERE flows.no = moved.no;
 
 -- name: begin_flow
 -- serves: flows (rowid)
@@ -416,6 +421,12 @@ SELECT 1 FROM needs INDEXED BY needs_of_id WHERE namespace = ? AND needed = ? LI
 -- serves: needs (job, needed)
 SELECT 1 FROM needs WHERE job = ? LIMIT 1;
 
+-- name: meet_needs_of_ids
+-- These jobs have completed, which meets every need of them.
+-- serves: needs_of_id
+DELETE FROM needs INDEXED BY needs_of_id WHERE namespace = ?1 AND needed IN (SELECT value FROM json_each(?2))
+RETURNING job;
+
 -- name: meet_need
 -- serves: needs (job, needed)
 DELETE FROM needs WHERE job = ? AND needed = ?;
@@ -427,9 +438,10 @@ SELECT jobs.seq, jobs.pool, jobs.worker, jobs.key, CAST(jobs.run_at AS REAL), jo
 FROM json_each(?) AS met CROSS JOIN jobs
 WHERE jobs.seq = met.value AND jobs.status = 2 AND NOT EXISTS (SELECT 1 FROM needs WHERE needs.job = jobs.seq);
 
--- name: release_job
+-- name: release_jobs
 -- serves: jobs (rowid)
-UPDATE jobs SET status = ?1, run_at = ?2, rank = ?2 - head_start, parked = ?3 WHERE seq = ?4;
+UPDATE jobs SET status = ?1, run_at = ?2, rank = ?2 - head_start, parked = ?3
+WHERE seq IN (SELECT value FROM json_each(?4));
 
 -- name: statuses_of_ids
 -- serves: jobs_by_id
@@ -539,7 +551,7 @@ DELETE FROM needs WHERE (job, needed) IN (
 
 -- name: put_off
 -- serves: jobs (rowid)
-UPDATE jobs SET keep_until = ? WHERE seq = ?;
+UPDATE jobs SET keep_until = ? WHERE seq IN (SELECT value FROM json_each(?));
 
 -- name: delete_jobs
 -- serves: jobs (rowid)

@@ -236,7 +236,7 @@ class SqliteSession:
             self._changed_states.clear()
 
     def _flush_flows(self) -> None:
-        self.run_many("move_flow", [(*counts, flow) for flow, counts in self._flows.items()])
+        self.run_rows("move_flows", [(flow, *counts) for flow, counts in self._flows.items()])
         shrunk = [(flow,) for flow, counts in self._flows.items() if sum(counts) < 0 or not any(counts)]
         if shrunk:
             self.run_many("drop_empty_flow", shrunk)

@@ -28,6 +28,28 @@ BEGIN
     RETURN true;
 END $$;
 
+-- The same for steps of several jobs, by id. Returns the answer for each, in order.
+CREATE OR REPLACE FUNCTION shiftwork.keep_steps(
+    ns integer, wanted text[], under bigint[], places integer[], bodies bytea[]
+) RETURNS boolean[]
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    kept boolean[] := array_fill(false, ARRAY[cardinality(wanted)]);
+    one record;
+BEGIN
+    FOR one IN
+        SELECT u.id, u.fence, u.place, u.body, u.ord
+        FROM unnest(wanted, under, places, bodies) WITH ORDINALITY AS u (id, fence, place, body, ord)
+        ORDER BY u.id COLLATE "C", u.place
+    LOOP
+        kept[one.ord] := shiftwork.keep_step(ns, one.id, one.fence, one.place, one.body);
+    END LOOP;
+    RETURN kept;
+END $$;
+
 -- Append a signal to a live job, which is due at once if it waits for it. Returns the status before, NULL if there is
 -- no such job.
 CREATE OR REPLACE FUNCTION shiftwork.send(
