@@ -10,7 +10,7 @@ end
 
 local freed_by, release_plain
 do -- a script can have 200 local variables
-  local HELD = 1 + 2 + 4 + 256 -- flags of jobs that `releasing` releases: parked, cancelling, has a key, waits for a signal
+  local HELD = 1 + 2 + 4 + 256 -- parked, cancelling, has a key, waits for a signal: `releasing` releases such jobs
   local RUN_AT = 22 -- where run_at and head_start begin in a state
 
   local function met_by(id, status) -- the jobs whose need of this job its end meets, and whether others wait for it
@@ -78,8 +78,8 @@ do -- a script can have 200 local variables
     move_head(pool, worker, before, was, head_in(queue, worker))
   end
 
-  -- Releases plain jobs, and adds to changes of numbers and of flow numbers. Returns the ids of all others, and the pools to
-  -- ring.
+  -- Releases plain jobs, and adds to changes of numbers and of flow numbers. Returns the ids of all others, and the pools
+  -- to ring.
   release_plain = function(free, now, numbers, flow_numbers)
     local states, infos, flows = read_all(STATE, free), read_all(INFO, free), read_all(FLOW, free)
     local odd, pools, saved, released, n = {}, {}, {}, {}, 0
