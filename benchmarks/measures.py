@@ -23,6 +23,8 @@ from benchmarks.wire import wire
 Figures = dict[str, float]
 PATIENCE: Final = 120.0
 SETTLE_SECONDS: Final = 3.0
+WARM_CALLS: Final = 20
+"""Blocking calls after which what is done once is done."""
 PAUSES: Final = (0.001, 0.009)
 """The shortest and the longest pause between two samples. A fixed one would meet a poller at the same moment of its
 round each time: Huey, which polls a file every 1 to 5 ms, would seem to need 0.25 ms."""
@@ -72,6 +74,18 @@ async def enqueue(name: str, url: str, sizes: Sizes) -> Figures:
             await subject.add()
 
     return {"enqueue": await _rate(subject, n, add())}
+
+
+async def blocking(name: str, url: str, sizes: Sizes) -> Figures:
+    """One caller in a thread that runs no event loop."""
+    subject, n = await _ready(name, url), sizes.single
+
+    def add(times: int) -> None:
+        for _ in range(times):
+            subject.add_blocking()
+
+    await asyncio.to_thread(add, WARM_CALLS)
+    return {"blocking": await _rate(subject, n, asyncio.to_thread(add, n))}
 
 
 async def together(name: str, url: str, sizes: Sizes) -> Figures:
@@ -155,6 +169,7 @@ async def dashboard(name: str, url: str, sizes: Sizes) -> Figures:
 
 MEASURING: Final[dict[str, Callable[[str, str, Sizes], Awaitable[Figures]]]] = {
     "enqueue": enqueue,
+    "blocking": blocking,
     "together": together,
     "bulk": bulk,
     "drain": drain,

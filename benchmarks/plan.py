@@ -170,6 +170,7 @@ QUICK: Final = Sizes(
 )
 MEASURES: Final = {
     "enqueue": Measure("enqueue, one at a time", (OURS, BARE, *PEERS)),
+    "blocking": Measure("enqueue, one at a time, blocking", (OURS, "huey")),
     "together": Measure("enqueue, 100 callers", (OURS, BARE, *PEERS)),
     "bulk": Measure("enqueue, in bulk", (OURS, BARE, "pgqueuer")),
     "drain": Measure("drain", (OURS, RUN, BARE, BARE_ENGINE, *PEERS)),
@@ -194,7 +195,7 @@ MEASURES: Final = {
 }
 ONLY: Final = {
     ("bare", "sqlite"): {*MEASURES} - {"latency"},  # a file sends no notification: it would be the latency of polling
-    ("huey", "postgresql"): {"enqueue", "together", "latency"},  # its drain is a tenth of PgQueuer's
+    ("huey", "postgresql"): {"enqueue", "blocking", "together", "latency"},  # its drain is a tenth of PgQueuer's
 }
 """What is measured of a subject on a store, where it is not everything."""
 _FASTEST: Final = Goal(Than.PEER, 1.0)
@@ -219,6 +220,7 @@ FIGURES: Final = {
         "/s",
         goals=(_FASTEST, Goal(Than.BARE, 0.85, SERVERS), Goal(Than.ITSELF, 25_000.0, ("sqlite",))),
     ),
+    "blocking": Figure("enqueue, one at a time, blocking", "/s", goals=(_FASTEST,)),
     "together": Figure("enqueue, 100 callers", "/s", goals=(Goal(Than.PEER, 10.0), Goal(Than.BARE, 0.5))),
     "bulk": Figure("enqueue, in bulk", "/s", goals=(Goal(Than.PEER, 3.0), Goal(Than.BARE, 0.5))),
     "p50": Figure("enqueue to start, p50", "ms", digits=2, less_is_better=True, goals=(_FASTEST, _WITHIN)),

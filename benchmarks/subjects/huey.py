@@ -47,6 +47,9 @@ class OnHuey(Subject):
     async def add(self) -> None:
         self._job()
 
+    def add_blocking(self) -> None:
+        self._job()
+
     async def add_many(self, n: int) -> None:
         """Huey cannot add several jobs at once."""
         for _ in range(n):

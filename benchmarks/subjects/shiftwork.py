@@ -74,6 +74,9 @@ class Shiftwork(Subject):
     async def add(self) -> None:
         await next(self._turns).enqueue()
 
+    def add_blocking(self) -> None:
+        next(self._turns).enqueue_blocking()
+
     async def add_many(self, n: int) -> None:
         for begun in range(0, n, AT_ONCE):
             await self.app.enqueue_many([next(self._turns).call() for _ in range(min(AT_ONCE, n - begun))])

@@ -27,6 +27,10 @@ class Subject(ABC):
     async def add(self) -> None:
         """Add one job."""
 
+    def add_blocking(self) -> None:
+        """Add one job from a thread that runs no event loop, if the subject can."""
+        raise NotImplementedError
+
     @abstractmethod
     async def add_many(self, n: int) -> None:
         """Add this many jobs, in the fastest way."""

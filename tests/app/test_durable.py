@@ -292,7 +292,7 @@ async def test_signals_that_come_early_are_taken_in_order_one_for_each_wait(app:
         await app.send(job.id, "n")
         await test.run_pending(raise_errors=True)
         assert await job.result(DEADLINE) == [1, 2, None]
-        with pytest.raises(JobStateError, match="is completed: it takes no more signals"):
+        with pytest.raises(JobStateError, match="is completed: it accepts no more signals"):
             await app.send(job.id, "n", 4)
 
 
@@ -311,7 +311,7 @@ async def test_a_wait_that_takes_too_long_raises_and_the_function_may_go_on(app:
         await app.send(job.id, "approval", "too late")  # the timeout has been kept: it stays what it was
         await app.send(job.id, "late", "ok")
         await test.advance(minutes=1)
-        assert await job.result(DEADLINE) == "no signal 'approval' came in time; ok"
+        assert await job.result(DEADLINE) == "signal 'approval' did not arrive in time; ok"
 
 
 async def test_what_cannot_be_sent_or_waited_for_is_refused_in_words(app: WorkerOrchestrator) -> None:

@@ -525,7 +525,7 @@ async def test_a_job_whose_input_is_gone_is_dead_with_the_reason(app: WorkerOrch
         job = await flow.jobs[1].refresh()
         assert (job.status, job.error) == (
             JobStatus.DEAD,
-            f"the result of job {flow.jobs[0].id}, which it needs, is gone: enqueue the flow anew",
+            f"the result of job {flow.jobs[0].id}, which it needs, is gone: enqueue the flow again",
         )
 
 

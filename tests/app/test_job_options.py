@@ -162,7 +162,7 @@ async def test_options_that_cannot_be_decoded_end_their_job_alone(stage: Stage, 
     await stage.clock.advance(0)
     assert (act.started, await statuses([good])) == (1, ["processing"])
     bad = await app.get_job(damaged.id)
-    assert (bad.status, bad.error) == (JobStatus.DEAD, "its options cannot be decoded; enqueue it anew")
+    assert (bad.status, bad.error) == (JobStatus.DEAD, "its options cannot be decoded; enqueue it again")
 
 
 # ── expiry ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -336,7 +336,7 @@ def test_worker_that_no_node_has_is_forgotten_once_its_jobs_are_cancelled(chromi
         expect(page.get_by_role("dialog")).to_contain_text("1 job of it has not ended: cancel it first")
         expect(forget).to_be_disabled()
         [job] = host.run(app.find_jobs())
-        host.run(app.cancel_job(job.id))
+        host.site.act(f"jobs/{job.id}/cancel")
         expect(forget).to_be_enabled()
         forget.click()
         expect(page.get_by_text("No workers yet")).to_be_visible()

@@ -263,7 +263,7 @@ def test_flow_is_drawn_as_it_runs_and_goes_on_by_a_signal(watched: Watched, node
     expect(page.get_by_text("1 scheduled, 3 completed")).to_be_visible()
     assert violations(page, axe) == []
     page.get_by_role("link", name=book[6:18]).click()
-    expect(page.get_by_role("link", name="render_page 3: 3 completed")).to_be_visible()
+    expect(page.get_by_role("link", name="render_page 3 of 3: 3 completed")).to_be_visible()
     assert violations(page, axe) == []
     page.get_by_role("link", name="bind_book scheduled: 1 scheduled").click()
     expect(page.get_by_role("list", name="Steps")).to_contain_text("draw the cover")

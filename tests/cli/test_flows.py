@@ -56,7 +56,7 @@ def test_flows_are_listed_shown_cancelled_and_retried(shop: Terminal) -> None:
     assert f"flow {flow}: 2 jobs cancelled" in shop.ok("cancel", "--flow", flow)
     assert len(shop.json("jobs", "--flow", flow, "--status", "cancelled")["jobs"]) == 2
     assert "no flow has the id 'none'" in shop.refused("flow", "none")
-    assert "give no IDs and no other selection" in shop.refused("cancel", "--flow", flow, "--all", code=2)
+    assert "give no IDs and no other filter" in shop.refused("cancel", "--flow", flow, "--all", code=2)
 
 
 def test_send(shop: Terminal) -> None:
@@ -67,5 +67,5 @@ def test_send(shop: Terminal) -> None:
         ("go", {"by": "ann"}),
         ("go", None),
     ]
-    assert "the value is JSON" in shop.refused("send", job, "go", "{", code=2)
+    assert "the value must be JSON" in shop.refused("send", job, "go", "{", code=2)
     assert "no job has the id 'none'" in shop.refused("send", "none", "go")

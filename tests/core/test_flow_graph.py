@@ -79,6 +79,9 @@ def test_the_critical_path_goes_through_what_ended_last() -> None:
         [*jobs[:2], job("join", "join", "quick", "slow", status=WAITING), job("x", "x", "join", status=WAITING)]
     )
     assert [one.id for one in running.critical] == ["slow", "join", "x"]
+    dead = job("quick", "quick", status=DEAD, at=(0, 1))
+    broken = draw([dead, jobs[1], job("join", "join", "quick", "slow", status=WAITING)])
+    assert [one.id for one in broken.critical] == ["quick", "join"]
 
 
 def test_a_long_chain_is_drawn_and_a_need_that_is_gone_is_left_out() -> None:

@@ -20,6 +20,12 @@ PRINTED: Final = {
     "approval": "reserving the goods of order 7\nshipped from shelf 7, approved by ann\n",
     "book": r"published Moby-Dick, 100 pages\nFlowStatus\(state='completed', .*: 102}\)\n",
     "crawler": r"\['/', '/blog', '/docs', '/docs/api'\]\n",
+    "customers": (
+        "sync-acme: at 03:00 every day, Europe/Vienna\nsync-bolt: at 09:30 on Monday through Friday, Asia/Tokyo\n"
+        "syncing bolt\nsyncing acme\nschedule@sync-bolt@2026-11-16T00:30:00Z completed\n"
+        "schedule@sync-acme@2026-11-16T02:00:00Z completed\n"
+        "sync-acme: at the start of every hour, UTC\n(syncing acme\n){24}24 runs on the second day\n"
+    ),
     "daily_report": (
         r"orders since ever\norders since 2026-10-24 08:00:00\+02:00\n"
         r"daily_report@2026-10-24T06:00:00Z completed\ndaily_report@2026-10-25T07:00:00Z completed\n"

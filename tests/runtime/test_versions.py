@@ -107,4 +107,4 @@ async def test_a_job_that_no_version_could_begin_is_dead_at_once(stage: Stage, c
     await clock.advance(31)
     job = flow.jobs[1]
     assert await status(job) is JobStatus.DEAD
-    assert (job.error or "").endswith("which it needs, is gone: enqueue the flow anew")
+    assert (job.error or "").endswith("which it needs, is gone: enqueue the flow again")

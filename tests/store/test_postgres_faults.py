@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg import errors as pg
 
-from shiftwork.core.model import Doc, JobFilter, JobStatus
+from shiftwork.core.model import Added, Doc, JobFilter, JobStatus
 from shiftwork.errors import (
     SchemaVersionError,
     StoreBusyError,
@@ -218,6 +218,25 @@ async def test_one_bad_statement_does_not_repeat_those_it_went_with(url: str, po
     assert isinstance(refused, StoreError)
     assert [doc.version for doc in await store.docs("plan") if doc.name == name] == [1]
     await store.close()
+
+
+async def test_a_lone_job_is_added_though_its_statement_is_gone(store: PostgresStore) -> None:
+    """As after an update of the server, or of another part of it that a plan depends on."""
+    for n in range(4):  # the last of them go the short way
+        await add(store, job(f"{n}"))
+    calls = store._connections.of_this_loop().calls
+    assert calls._conn is not None
+    await calls._conn.execute("DEALLOCATE ALL")
+    assert await store.add([job("4")], NOW) == [Added("4", created=True)]
+    assert await store.add([job("4")], NOW) == [Added("4", created=False)]
+    for n in range(4):
+        await asyncio.to_thread(store.add_blocking, [job(f"in a thread {n}")], NOW)
+    line = store._connections._line._conn
+    assert line is not None
+    line.execute("DEALLOCATE ALL")
+    assert await asyncio.to_thread(store.add_blocking, [job("5")], NOW) is None, "nothing has happened"
+    assert await store.add([job("5")], NOW) == [Added("5", created=True)]
+    assert (await store.stats(NOW)).pools["p"].queued == 6 + 2
 
 
 async def test_namespaces_do_not_meet(url: str, store: PostgresStore) -> None:

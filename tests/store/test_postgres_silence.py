@@ -84,6 +84,25 @@ async def test_every_call_to_a_silent_server_fails_soon_and_works_once_it_answer
     assert await statuses(store, "before", "after") == ["queued"] * 2
 
 
+async def test_a_lone_call_to_a_silent_server_fails_soon(
+    store: PostgresStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(call_queue.DIRECT_AFTER + 2):  # those that follow go the short way
+        await add(store, job(f"before {n}"))
+        await asyncio.to_thread(store.add_blocking, [job(f"in a thread {n}")], NOW)
+    with monkeypatch.context() as impatient:
+        for module in (call_queue, connections):
+            impatient.setattr(module, "CALL_SECONDS", 0.5)
+        proxy.fall_silent()
+        both = (store.add([job("1")], NOW), asyncio.to_thread(store.add_blocking, [job("2")], NOW))
+        answers = await soon(asyncio.gather(*both, return_exceptions=True), "an answer to both calls")
+    assert [type(error) for error in answers] == [StoreUnavailableError] * 2
+    assert all("has not answered for" in str(error) for error in answers)
+    proxy.speak()
+    await soon(add(store, job("after")), "an answer")
+    assert await statuses(store, "before 3", "after") == ["queued"] * 2
+
+
 async def test_the_deadline_of_a_call_is_seconds_and_longer_than_that_of_a_lock() -> None:
     assert 10.0 < call_queue.CALL_SECONDS <= 15.0
 

@@ -13,8 +13,9 @@ from shiftwork.core.model import SECONDS_A_DAY, Cancel, Discard, JobFilter, JobR
 from shiftwork.core.releasing import POSTPONED
 from shiftwork.errors import LifecycleError, StoreUnavailableError, UnknownStoreError
 from shiftwork.handles.ids import new_id
-from shiftwork.store.protocol import Store
-from shiftwork.store.redis import add_batcher, scripts
+from shiftwork.store.protocol import Store, add_blocking
+from shiftwork.store.redis import add_batcher, jobs, scripts
+from shiftwork.store.redis.jobs import STATE
 from shiftwork.store.urls import open_store
 from shiftwork.testing.acts import (
     NOW,
@@ -501,6 +502,11 @@ async def a_day(url: str, place: str) -> None:
         more: dict[str, Any] = {"flow": "f", "tags": ("t",)} if n == 1 else {}
         new = [job(f"{n} {k}", pool="pq"[n % 2], head_start=float(n), **more) for k in range(1 + 6 * n)]
         await store.add(new, NOW + n)
+    for n, ahead in enumerate([0.0, 50.0, 20.0, 60.0]):  # alone: behind the head of the queue, or before it
+        await store.add([job(f"alone {n}", head_start=ahead, options=b"o" if n else None)], NOW + 5)
+        await store.add([job(f"alone {n}")], NOW + 6)
+    await store.add([job("of another worker", "v", pool="r")], NOW + 7)
+    await store.add([job(f"01{0:030}")], NOW + 8)  # on a shelf of its own
     for n, (instance, pool, many) in enumerate([("i", "p", 3), ("i2", "q", 2), ("i", "p", 20), ("i", "q", 20)]):
         claimed = await claim(store, many, instance=instance, pool=pool, now=NOW + 10 + n)
         ended = [
@@ -534,7 +540,10 @@ def everything(server: Server, place: str) -> dict[bytes, Any]:
                 kept[name] = server.ask("ZRANGE", key, "0", "-1", "WITHSCORES")
             case b"set":
                 kept[name] = sorted(server.ask("SMEMBERS", key))
-    kept[b"state"] = {id: state[:13] + state[21:] for id, state in kept[b"state"].items()}
+    for states in [value for name, value in kept.items() if name.startswith(b"state")]:
+        for id, state in states.items():
+            status, flags, reports, attempt, crashes, _, *times = STATE.unpack_from(state)
+            states[id] = (status, flags, reports, attempt, crashes, repr(times), state[STATE.size :])
     return kept
 
 
@@ -546,9 +555,52 @@ async def test_plain_jobs_end_as_they_would_without_their_short_way(
     parts = {name: tuple(p for p in parts if not p.endswith("_plain")) for name, parts in scripts.PARTS.items()}
     assert parts != scripts.PARTS
     monkeypatch.setattr(scripts, "PARTS", parts)
+    monkeypatch.setattr(jobs, "one_plain", lambda *_: None)
     scripts.script.cache_clear()
     try:
         await a_day(valkey_url, long)
     finally:
         scripts.script.cache_clear()
     assert everything(valkey_server, short) == everything(valkey_server, long)
+
+
+async def test_a_lone_job_is_claimed_right_behind_the_call_that_adds_it(valkey_server: Server, valkey_url: str) -> None:
+    store = open_store(valkey_url, namespace=namespace())
+    await store.open()
+    bell = store.listen({"pool:p"})
+    for flush in (False, True):  # a script that the server has forgotten is sent again, and then rings again
+        if flush:
+            valkey_server.ask("SCRIPT", "FLUSH")
+        adding = asyncio.ensure_future(store.add([job(f"{flush}")], NOW))
+        while not (found := await claim_ids(store)):
+            await soon(bell.wait(), "a ring")
+            assert flush or not adding.done()
+        assert found == [f"{flush}"]
+        await adding
+    bell.close()
+    await store.close()
+
+
+async def test_a_thread_without_an_event_loop_notices_that_its_connection_is_gone(
+    valkey_server: Server, valkey_url: str
+) -> None:
+    store = open_store(valkey_url, namespace=namespace())
+    await store.open()
+
+    def add_soon(id: str) -> list[str]:
+        """Try until the store adds it so; the ways that it takes are none of ours."""
+        for n in range(5):
+            if add_blocking(store, [job(f"{id} {n}")], NOW):
+                return [f"{id} {n}"]
+        return []
+
+    wanted = await asyncio.to_thread(add_soon, "1")
+    valkey_server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    wanted += await asyncio.to_thread(add_soon, "2")
+    valkey_server.ask("SCRIPT", "FLUSH")
+    assert await asyncio.to_thread(add_blocking, store, [job("3 0")], NOW) is None, "nothing has happened"
+    await store.add([job("3 0")], NOW)
+    wanted += await asyncio.to_thread(add_soon, "4")
+    assert len(wanted) == 3
+    assert sorted(await claim_ids(store)) == sorted([*wanted, "3 0"])
+    await store.close()

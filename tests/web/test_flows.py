@@ -32,6 +32,14 @@ async def test_flows_are_listed_in_pages_and_drawn(web: Web) -> None:
         assert (await client.get("flows", params={"after": "soon"})).status_code == 400
 
 
+async def test_an_argument_that_will_be_a_result_names_the_job_that_makes_it(web: Web) -> None:
+    resize: Any = worker_of(web.app, "resize")
+    first = resize.call(path="a.png", width=1)
+    flow = await web.app.enqueue_flow(resize.call(path=first.output, width=2))
+    made, needing = flow.jobs
+    assert (await web.get(f"jobs/{needing.id}"))["payload"] == {"path": f"the result of job {made.id}", "width": 2}
+
+
 async def test_a_flow_is_cancelled_and_retried(web: Web) -> None:
     flow = await add(web, 1)
     assert (await web.post(f"flows/{flow}/cancel")).json() == {"id": flow, "changed": 2}

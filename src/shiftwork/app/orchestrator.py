@@ -668,7 +668,7 @@ class WorkerOrchestrator:
     async def forget_worker(self, name: str) -> None:
         """Delete the definition, state and schedule of a worker that is gone for good. Its ended jobs stay.
 
-        Raises `JobStateError`, with what to do first, while a live node has the worker or a job of it is live.
+        Raises `JobStateError`, with what to do first, while a live node, a stored schedule or a live job needs it.
         """
         await self.control.workers.forget(name)
 

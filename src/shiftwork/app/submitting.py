@@ -1,14 +1,12 @@
 """How the handles of workers reach the store: by way of the app, which may stand on another one during a test."""
 
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from shiftwork.control.control import Control
 from shiftwork.core.model import Claimed
 from shiftwork.handles.call import Call
 from shiftwork.handles.job import Job
-
-R = TypeVar("R")
 
 
 class CurrentSubmitter:
@@ -20,6 +18,9 @@ class CurrentSubmitter:
     def submit(self, calls: Sequence[Call[Any]]) -> Coroutine[Any, Any, list[Job[Any]]]:
         return self._current().submission.submit(calls)
 
+    def submit_blocking(self, calls: Sequence[Call[Any]], instead: str) -> list[Job[Any]]:
+        return self._current().submission.submit_blocking(calls, instead)
+
     def extend_flow(
         self, job: Claimed, calls: Sequence[Call[Any]], before: Sequence[str]
     ) -> Coroutine[Any, Any, list[str]]:
@@ -30,6 +31,3 @@ class CurrentSubmitter:
 
     def submit_with_blocking(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         return self._current().submission.submit_with_blocking(connection, calls)
-
-    def run_blocking(self, work: Callable[[], Coroutine[Any, Any, R]], instead: str) -> R:
-        return self._current().submission.run_blocking(work, instead)

@@ -45,7 +45,7 @@ def _selection(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-_flow = click.option("--flow", metavar="ID", help="All jobs of this flow that it concerns.")
+_flow = click.option("--flow", metavar="ID", help="All jobs of this flow to which it applies.")
 _group = click.option("--group", metavar="KEY", help="Dead jobs that failed alike: a group of `shiftwork dead`.")
 
 
@@ -217,7 +217,7 @@ async def _refuse_arguments(control: Control, ids: Sequence[str]) -> None:
 
 def _whole_flow(source: Source, verb: Action, flow: str, others: Sequence[object], *, as_json: bool) -> None:
     if any(others):
-        message = "--flow means all jobs of the flow: give no IDs and no other selection with it"
+        message = "--flow selects all jobs of the flow: give no IDs and no other filter with it"
         raise click.UsageError(message)
 
     async def act_on_flow(control: Control) -> int:

@@ -125,5 +125,5 @@ def _value(text: str | None) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.MsgspecError, RecursionError) as error:
-        message = f"the value is JSON, such as true, 5 or '\"text\"': {error}"
+        message = f"the value must be JSON, such as true, 5 or '\"text\"': {error}"
         raise click.BadParameter(message) from None

@@ -66,7 +66,7 @@ def disable(worker: str, reason: str, source: Source, *, as_json: bool) -> None:
 def forget(worker: str, source: Source, *, as_json: bool) -> None:
     """Delete what is kept about a worker that is gone for good: its definition, state and schedule.
 
-    No live node may have it, and no job of it may be live. Its ended jobs stay.
+    No live node may have it, no stored schedule run it, and no job of it be live. Its ended jobs stay.
     """
     source.ask(lambda control: control.workers.forget(worker))
     if as_json:

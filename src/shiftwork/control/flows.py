@@ -104,7 +104,7 @@ class FlowCommands:
 
     def _ordered(self, calls: Sequence[Call[Any]]) -> list[Call[Any]]:
         if not calls:
-            raise FlowError("a flow needs at least one call: pass those whose results you want")
+            raise FlowError("a flow needs at least one call: pass the calls whose results you want")
         others = [call for call in cast("Sequence[object]", calls) if not isinstance(call, Call)]
         if others:
             message = f"enqueue_flow takes calls, as WORKER.call(…) returns them, one by one, not {others[0]!r}"
@@ -117,8 +117,8 @@ class FlowCommands:
                 raise FlowError(message)
             if call.options.unique_key is not None:
                 message = (
-                    f"{call.worker.name}: a call of a flow cannot have a unique_key, because other calls wait for this "
-                    "very job; use job_id to make a flow safe to add twice"
+                    f"{call.worker.name}: a call of a flow cannot have a unique_key, because other calls wait for "
+                    "exactly this job; use job_id to make a flow safe to add twice"
                 )
                 raise FlowError(message)
         return ordered
@@ -213,7 +213,7 @@ class FlowCommands:
         if first is not None:
             message = (
                 f"flow {flow_id} is broken: job {first.id} of {first.worker} is {first.status}: {first.error}. "
-                f"Let it go on from there with `shiftwork retry --flow {flow_id}`, or cancel it"
+                f"Continue it from there with `shiftwork retry --flow {flow_id}`, or cancel it"
             )
             raise FlowError(message)
 

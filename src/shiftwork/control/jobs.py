@@ -156,7 +156,7 @@ class Jobs:
         if status is None:
             await self._record(job_id)
         elif not status.live:
-            message = f"job {job_id} is {status}: it takes no more signals"
+            message = f"job {job_id} is {status}: it accepts no more signals"
             raise JobStateError(message)
 
     async def discard(self, job_id: str) -> None:

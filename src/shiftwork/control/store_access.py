@@ -67,6 +67,11 @@ class StoreAccess:
             self._may_add = True
         return self._store
 
+    @property
+    def open_for_adding(self) -> Store | None:
+        """Return the store, if it is open and `open_to_add` has found nothing against it."""
+        return self.store if self._may_add else None
+
     async def open_to_change(self) -> Store:
         """Return the store, open. Raises `MoveError` if its content has moved elsewhere, or is being moved, and
         `EncryptionKeyError` if it is encrypted with keys that this process lacks.

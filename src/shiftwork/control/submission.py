@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from shiftwork.control.portal import Portal
+from shiftwork.control.portal import Portal, refuse_on_a_loop
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.docs import SCHEMA
@@ -16,7 +16,7 @@ from shiftwork.handles.call import Call, CalledWorker
 from shiftwork.handles.job import Job, Look
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.runtime.store_voice import ADDS, StoreVoice
-from shiftwork.store.protocol import Store, transactional
+from shiftwork.store.protocol import Store, add_blocking, transactional
 from shiftwork.telemetry.tracing import sending
 
 R = TypeVar("R")
@@ -47,13 +47,38 @@ class Submission:
     async def submit(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs in one step, and return for each the job that it stands for now."""
         store = await self._access.open_to_add()
-        await self._publish_new_secrets(calls)
+        if not self._all_published(calls):
+            await self.publish_secrets({call.worker for call in calls})
         now = self._now()
         with sending(self._new_jobs(calls, now)) as jobs:
             added = await self._add(store, jobs, now)
-        existing = [one.id for one in added if not one.created]
-        known = dict(zip(existing, await store.get(existing), strict=True)) if existing else {}
+        return self._handles(calls, jobs, added, await self._existing(store, added), now)
+
+    def submit_blocking(self, calls: Sequence[Call[Any]], instead: str) -> list[Job[Any]]:
+        """Add jobs from synchronous code: on this very thread if the store can, otherwise on an event loop."""
+        refuse_on_a_loop(instead)
+        store = self._access.open_for_adding
+        if store is None or not self._all_published(calls):
+            return self.run_blocking(lambda: self.submit(calls), instead)
+        now = self._now()
+        with sending(self._new_jobs(calls, now)) as jobs:
+            try:
+                added = add_blocking(store, jobs, now)
+            except StoreError as error:
+                self._failed(error)
+                raise
+            if added is None:
+                added = self.run_blocking(lambda: self._add(store, jobs, now), instead)
+            self._voice.worked(ADDS)
+        known = {}
+        if not all(one.created for one in added):
+            known = self.run_blocking(lambda: self._existing(store, added), instead)
         return self._handles(calls, jobs, added, known, now)
+
+    async def _existing(self, store: Store, added: Sequence[Added]) -> Mapping[str, JobRecord | None]:
+        """Return the records of the jobs that existed before."""
+        existing = [one.id for one in added if not one.created]
+        return dict(zip(existing, await store.get(existing), strict=True)) if existing else {}
 
     async def submit_jobs(self, calls: Sequence[Call[Any]], jobs: Sequence[NewJob], now: float) -> list[Job[Any]]:
         """Add these jobs, made of these calls, in one step, and return their handles."""
@@ -67,10 +92,13 @@ class Submission:
         try:
             added = await store.add(jobs, now)
         except StoreError as error:
-            self._voice.failed(ADDS, error, quietly=True)
+            self._failed(error)
             raise
         self._voice.worked(ADDS)
         return added
+
+    def _failed(self, error: StoreError) -> None:
+        self._voice.failed(ADDS, error, quietly=True)
 
     async def submit_with(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs within the transaction of the user's connection."""
@@ -109,9 +137,15 @@ class Submission:
         return job
 
     async def _publish_new_secrets(self, calls: Sequence[Call[Any]]) -> None:
-        unknown = {call.worker for call in calls if call.worker.name not in self._published}
-        if unknown:
-            await self.publish_secrets(unknown)
+        if not self._all_published(calls):
+            await self.publish_secrets({call.worker for call in calls})
+
+    def _all_published(self, calls: Sequence[Call[Any]]) -> bool:
+        published = self._published
+        for call in calls:  # noqa: SIM110 - for a single call, a generator takes longer than all the rest
+            if call.worker.name not in published:
+                return False
+        return True
 
     def _new_jobs(self, calls: Sequence[Call[Any]], now: float) -> list[NewJob]:
         for call in calls:

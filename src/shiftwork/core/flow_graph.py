@@ -4,7 +4,7 @@ A job stands behind every job that it waits for: those that it needs, and those 
 box holds the jobs of one worker at one depth, so a flow of 10,000 jobs has few boxes.
 
 The critical path goes back from the job that ended last, each time to the job that ended last of those that it waited
-for. A job that has not ended counts as ending after all that have.
+for. A job that has not ended counts as ending after all that have, and so does a dead one: it holds what needs it.
 """
 
 from collections import defaultdict
@@ -143,7 +143,7 @@ def _needed(job: FlowJob, jobs: Mapping[str, FlowJob]) -> list[str]:
 
 def _lateness(job: FlowJob, depths: Mapping[str, int]) -> tuple[float, int, float, str]:
     return (
-        job.ended_at if job.ended_at is not None and not job.status.live else inf,
+        inf if job.ended_at is None or job.status.live or job.status is JobStatus.DEAD else job.ended_at,
         depths[job.id],
         -(job.started_at or inf),
         job.id,

@@ -99,9 +99,7 @@ class Worker(Generic[P, R]):
 
     def enqueue_blocking(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Add a job from synchronous code."""
-        call = self.call(*args, **kwargs)
-        instead = f"await {self.name}.enqueue(…)"
-        return self._submitter.run_blocking(lambda: self._submitter.submit([call]), instead)[0]
+        return self._submitter.submit_blocking([self.call(*args, **kwargs)], f"await {self.name}.enqueue(…)")[0]
 
     async def enqueue_with(self, connection: Any, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Add a job within your own transaction: it exists once that commits, and never if it is rolled back.

@@ -16,7 +16,8 @@ class LoopBell:
         self.topics = frozenset(topics)
         self._bells = bells
         self._loop = asyncio.get_running_loop()
-        self._thread = get_ident()
+        self.thread = get_ident()
+        """The thread of its event loop."""
         self._event = asyncio.Event()
         self._rung = False
         self._closed = False
@@ -40,7 +41,7 @@ class LoopBell:
             return
         self._rung = True
         try:
-            if get_ident() == self._thread:  # the waiter wakes one turn of the loop sooner
+            if get_ident() == self.thread:  # the waiter wakes one turn of the loop sooner
                 self._event.set()
             else:
                 self._loop.call_soon_threadsafe(self._event.set)
@@ -76,12 +77,26 @@ class Bells:
 
     def ring(self, topics: Iterable[str]) -> None:
         """Ring every bell that listens to one of these topics, in this process."""
-        if not self._by_topic:
-            return
-        with self._lock:
-            bells = {bell for topic in topics for bell in self._by_topic.get(topic, ())}
-        for bell in bells:
+        for bell in self._listening(topics):
             bell.ring()
+
+    def ring_here(self, topics: Iterable[str]) -> None:
+        """Ring those of them that belong to the event loop of this thread."""
+        for bell in self._listening(topics):
+            if bell.thread == get_ident():
+                bell.ring()
+
+    def ring_elsewhere(self, topics: Iterable[str]) -> None:
+        """Ring those of them that belong to other event loops."""
+        for bell in self._listening(topics):
+            if bell.thread != get_ident():
+                bell.ring()
+
+    def _listening(self, topics: Iterable[str]) -> Collection[LoopBell]:
+        if not self._by_topic:
+            return ()
+        with self._lock:
+            return {bell for topic in topics for bell in self._by_topic.get(topic, ())}
 
     def ring_all(self) -> None:
         """Ring every bell: something was written, and it is unknown what."""

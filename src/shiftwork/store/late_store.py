@@ -20,7 +20,8 @@ class LateStore:
         self._making = Lock()
 
     def __getattr__(self, name: str) -> Any:
-        with self._making:
-            if self._made is None:
-                self._made = self._make()
+        if self._made is None:
+            with self._making:
+                if self._made is None:
+                    self._made = self._make()
         return getattr(self._made, name)

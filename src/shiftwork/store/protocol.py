@@ -22,7 +22,7 @@ disabled, or a doc changed), `ended` (some job ended for good), `orders` (an ins
 A lease, a place or a `keep_until` that lasts until an instant has ended at that instant.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Protocol, cast
 
@@ -116,6 +116,19 @@ def transactional(store: "Store", what: str) -> Transactional:
             f"{what} needs a store that shares a database with your own tables: postgresql://. This one is {store.url}"
         )
     return cast("Transactional", store)
+
+
+class AddsBlocking(Protocol):
+    """An optional ability of a store: it adds jobs on a thread that runs no event loop, without a detour by one."""
+
+    def add_blocking(self, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
+        """Add jobs as `Store.add` does. The store is open. None if it cannot right now: then nothing has happened."""
+
+
+def add_blocking(store: "Store", jobs: Sequence[NewJob], now: float) -> list[Added] | None:
+    """Add jobs on this thread, if the store has this ability and can right now."""
+    add: Callable[[Sequence[NewJob], float], list[Added] | None] | None = getattr(store, "add_blocking", None)
+    return None if add is None else add(jobs, now)
 
 
 class SchemaStep(Struct, frozen=True):

@@ -165,7 +165,7 @@ class MadeSteps:
             message = f"the function waits for signal {name!r}, for ever: make_context(signals={{{name!r}: …}})"
             raise JobStateError(message)
         self._clock.jump(seconds)
-        message = f"no signal {name!r} came in time"
+        message = f"signal {name!r} did not arrive in time"
         raise TimeoutError(message)
 
 

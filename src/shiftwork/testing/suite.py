@@ -25,6 +25,7 @@ from shiftwork.testing.checks import (
     restoring,
     rewriting,
     ringing,
+    schedules,
     surveys,
 )
 from shiftwork.testing.lab import Lab, StoreFactory
@@ -50,6 +51,7 @@ TOPICS: Final = (
     expiring,
     flows,
     durable,
+    schedules,
     racing,
     crowds,
 )

@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { Fragment, useState } from "react";
 import { segment } from "../data/client";
 import { useAct, useFlow, useFlows, useMay } from "../data/queries";
 import type { Flow, WholeFlow } from "../data/types";
@@ -106,7 +106,15 @@ export function FlowPage({ id }: { id: string }) {
                 </span>
               </div>
               <p className="mt-1 text-xs text-muted">
-                {inWords(seen)}, added <Time at={seen.created_at} />
+                {Object.entries(seen.counts).map(([status, number]) => (
+                  <Fragment key={status}>
+                    <Link className="link" href={to(["jobs"], { flow: seen.id, status })}>
+                      {count(number)} {status}
+                    </Link>
+                    {", "}
+                  </Fragment>
+                ))}
+                added <Time at={seen.created_at} />
               </p>
             </Panel>
             <Panel title="Jobs">

@@ -241,7 +241,7 @@ function Timeline({ job }: { job: WholeJob }) {
       </ol>
       <p className="mt-2 flex justify-between text-xs text-muted">
         <span>created {moment(first)}</span>
-        <span>{job.ended_at ? `ended ${moment(last)}` : "now"}</span>
+        <span>{ENDED.includes(job.status) ? `ended ${moment(last)}` : "now"}</span>
       </p>
     </>
   );
@@ -280,7 +280,7 @@ function barsOf(job: WholeJob, now: number): Bar[] {
     const end = job.ended_at ? Date.parse(job.ended_at) : now;
     bars.push({ label: "waited", from, until: start, look: "bg-edge" });
     const look = job.status === "completed" ? "bg-ok-fill" : job.status === "processing" ? "bg-accent-fill" : "bg-edge";
-    bars.push({ label: `attempt ${job.attempt}`, from: start, until: end, look });
+    bars.push({ label: job.attempt ? `attempt ${job.attempt}` : "handed back", from: start, until: end, look });
   } else if (!job.ended_at) {
     bars.push({ label: "waiting", from, until: Math.max(now, from), look: "bg-edge" });
   }

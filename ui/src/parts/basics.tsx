@@ -31,7 +31,7 @@ export function Badge({ tone = "plain", children, title }: { tone?: Tone; childr
 const STATUS: Record<Status, [Tone, string]> = {
   scheduled: ["plain", "◷"],
   queued: ["plain", "≡"],
-  waiting: ["plain", "⧗"],
+  waiting: ["plain", "◌"],
   processing: ["accent", "▸"],
   completed: ["ok", "✓"],
   failed: ["warn", "↻"],

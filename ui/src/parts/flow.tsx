@@ -7,7 +7,9 @@ import { compact, count } from "../words";
 
 /** The most boxes that are readable in one drawing. */
 export const MOST_BOXES = 300;
-const SIZE = { width: 176, height: 52, across: 56, down: 14, margin: 12 };
+const SIZE = { width: 156, height: 62, across: 26, down: 14, margin: 2 };
+/** How wide a share of a bar is at least: two dead jobs of a thousand must be seen. */
+const LEAST = 4;
 
 const FILLS: [Status, string][] = [
   ["completed", "fill-ok-fill"],
@@ -82,10 +84,13 @@ function BoxView({ flow, box, spot }: { flow: string; box: Box; spot: Spot }) {
   const one = box.jobs === 1 ? box.samples[0] : undefined;
   const href = one ? to(["jobs", one]) : to(["jobs"], { flow, worker: box.worker });
   const look = bad ? "stroke-bad" : box.critical ? "stroke-accent" : "stroke-edge";
-  const shown = box.jobs > 1 ? compact(box.jobs) : Object.keys(box.counts)[0];
+  const done = box.counts.completed ?? 0;
+  const shown = box.jobs > 1 ? `${compact(done)} of ${compact(box.jobs)}` : Object.keys(box.counts)[0];
+  const worse = bad && box.jobs > 1 ? `, ${badWords(box)}` : "";
+  const shares = sharesOf(box, width - 20);
   let from = 0;
   return (
-    <a href={href} aria-label={`${box.worker} ${shown}: ${words}`}>
+    <a href={href} aria-label={`${box.worker} ${shown}${worse}: ${words}`}>
       <rect
         x={spot.x}
         y={spot.y}
@@ -96,22 +101,33 @@ function BoxView({ flow, box, spot }: { flow: string; box: Box; spot: Spot }) {
         className={`fill-surface ${look}`}
       />
       <text x={spot.x + 10} y={spot.y + 19} className="fill-ink text-xs font-medium">
-        {box.worker.length > 17 ? `${box.worker.slice(0, 16)}…` : box.worker}{" "}
-        <tspan x={spot.x + width - 10} textAnchor="end" className="fill-muted font-normal">
-          {shown}
-        </tspan>
+        {box.worker.length > 22 ? `${box.worker.slice(0, 21)}…` : box.worker}{" "}
       </text>
-      <rect x={spot.x + 10} y={spot.y + 32} width={width - 20} height="6" rx="2" className="fill-sunken" />
-      {FILLS.map(([status, fill]) => {
-        const share = ((box.counts[status] ?? 0) / box.jobs) * (width - 20);
+      <text x={spot.x + 10} y={spot.y + 36} className="fill-muted text-xs">
+        {shown}
+        {worse && <tspan className="fill-bad">{worse}</tspan>}
+      </text>
+      <rect x={spot.x + 10} y={spot.y + 45} width={width - 20} height="6" rx="2" className="fill-sunken" />
+      {shares.map(({ status, fill, wide }) => {
         const x = spot.x + 10 + from;
-        from += share;
-        return share ? (
-          <rect key={status} x={x} y={spot.y + 32} width={share} height="6" rx="2" className={fill} />
-        ) : null;
+        from += wide;
+        return <rect key={status} x={x} y={spot.y + 45} width={wide} height="6" rx="2" className={fill} />;
       })}
     </a>
   );
+}
+
+function sharesOf(box: Box, width: number): { status: Status; fill: string; wide: number }[] {
+  const shares = FILLS.flatMap(([status, fill]) => {
+    const number = box.counts[status] ?? 0;
+    return number ? [{ status, fill, wide: Math.max(LEAST, (number / box.jobs) * width) }] : [];
+  });
+  const sum = shares.reduce((so, share) => so + share.wide, 0);
+  return shares.map((share) => ({ ...share, wide: share.wide * Math.min(1, width / sum) }));
+}
+
+function badWords({ counts }: Box): string {
+  return counts.dead ? `${compact(counts.dead)} dead` : `${compact(counts.cancelled ?? 0)} cancelled`;
 }
 
 function Edge({ one, two, critical }: { one: Spot; two: Spot; critical: boolean }) {

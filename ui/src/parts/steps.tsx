@@ -5,7 +5,7 @@ import { counted, duration, span } from "../words";
 import { Badge, Panel, Time } from "./basics";
 import { Json } from "./json";
 
-const SIGNS: Record<Step["kind"], string> = { step: "✓", sleep: "◷", wait: "⧗", signal: "⚑" };
+const SIGNS: Record<Step["kind"], string> = { step: "✓", sleep: "◷", wait: "◌", signal: "⚑" };
 
 export function Steps({ job }: { job: WholeJob }) {
   const unused = job.signals.length - job.steps.filter((step) => step.kind === "signal").length;

@@ -13,7 +13,7 @@ from shiftwork.core.own_options import unpack
 from shiftwork.core.sealing import is_sealed
 from shiftwork.store.protocol import Store
 
-MISFIT = "its payload has no place for the results of other jobs: enqueue the flow anew"
+MISFIT = "its payload has no place for the results of other jobs: enqueue the flow again"
 """Why a job is dead whose payload and options do not belong together."""
 
 
@@ -40,7 +40,7 @@ async def with_inputs(store: Store, jobs: Sequence[Claimed]) -> Complete:
         wanted = inputs.get(job.id, ())
         lost = next((one.job for one in wanted if one.job in gone), None)
         if lost is not None:
-            misfits.append((job, f"the result of job {lost}, which it needs, is gone: enqueue the flow anew"))
+            misfits.append((job, f"the result of job {lost}, which it needs, is gone: enqueue the flow again"))
             continue
         try:
             complete.append(_filled(job, wanted, results))

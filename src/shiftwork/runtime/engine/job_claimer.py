@@ -33,7 +33,7 @@ from shiftwork.store.protocol import Claims, Store
 logger: Final = logging.getLogger("shiftwork")
 
 MOST_RECONCILED: Final = 10_000
-DAMAGED: Final = "its options cannot be decoded; enqueue it anew"
+DAMAGED: Final = "its options cannot be decoded; enqueue it again"
 """Why a job is dead whose own options are damaged."""
 BLIND_SECONDS: Final = 60.0
 """How long an instance claims nothing after it got a job that it has no key for. Other instances may have the key."""

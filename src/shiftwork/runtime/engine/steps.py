@@ -81,7 +81,7 @@ class Steps:
     async def begin(self, name: str) -> Step | None:
         """Go on to a step. Returns it if it was kept before; otherwise it runs now."""
         if name.startswith(MARK):
-            raise StepError(f"a step cannot have a name that begins with a colon, such as {name!r}")
+            raise StepError(f"the name of a step cannot begin with a colon: {name!r}")
         self._enter(name)
         try:
             kept = await self._next(name)
@@ -143,7 +143,7 @@ class Steps:
                 kept = await self._arrived(name, until)
         came, value = msgpack.decode(kept.result)
         if not came:
-            message = f"no signal {name!r} came in time"
+            message = f"signal {name!r} did not arrive in time"
             raise TimeoutError(message)
         return value
 
@@ -196,7 +196,7 @@ class Steps:
             await self._load()
         assert self._kept is not None  # noqa: S101 - just loaded
         if self._done >= MOST_STEPS:
-            raise StepError(f"a job can have {MOST_STEPS:,} steps: let another job do the rest")
+            raise StepError(f"a job can have at most {MOST_STEPS:,} steps: split the work into several jobs")
         if self._done == len(self._kept):
             return None
         step = self._kept[self._done]
@@ -204,8 +204,8 @@ class Steps:
             was, is_now = in_words(step.name), in_words(name)
             message = (
                 f"step {step.number} was {was!r} when it ran, and is {is_now!r} now: the steps of a function must "
-                "keep their names and their order while jobs of it are under way. Deploy the old function again, or "
-                "discard the job and enqueue it anew"
+                "keep their names and their order while its jobs are in progress. Deploy the old function again, or "
+                "discard the job and enqueue it again"
             )
             raise StepError(message)
         self._done += 1

@@ -24,7 +24,6 @@ from shiftwork.core.docs import RESCHEDULED, SCHEDULE, SCHEDULES, SCHEDULES_NAME
 from shiftwork.core.model import Added, Doc, NewJob, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.plurals import counted
 from shiftwork.core.schedule import Cursor, Fire, duration, fire, past
-from shiftwork.core.stored_schedules import tokens_in
 from shiftwork.core.timing import rescheduled
 from shiftwork.runtime.duty import together
 from shiftwork.runtime.engine.registry import Registry
@@ -76,8 +75,8 @@ class ReadSchedules(Struct, frozen=True):
 
     known: dict[str, KnownSchedule]
     """The schedules of the workers that have one."""
-    index: Mapping[str, str]
-    """The parts of the stored schedules, with their tokens."""
+    index: Doc | None
+    """The index of the stored schedules; None if there never was one."""
 
 
 class Schedules:
@@ -141,7 +140,7 @@ class Schedules:
             )
             for name, config in self._timed.items()
         }
-        return ReadSchedules(known, _index(indexes.get(SCHEDULES_NAME)))
+        return ReadSchedules(known, indexes.get(SCHEDULES_NAME))
 
     def _jobs(self, config: WorkerConfig, fired: Fire, now: float) -> list[NewJob]:
         aging = self._registry.pools[config.pool].priority_aging_seconds
@@ -212,16 +211,6 @@ def _repeated(jobs: Sequence[NewJob], added: Sequence[Added], known: Mapping[str
 
 async def _nothing() -> None:
     """Stand in for a survey of no workers."""
-
-
-def _index(doc: Doc | None) -> Mapping[str, str]:
-    if doc is None:
-        return {}
-    index = SCHEDULES.decode(doc.body)
-    if index is None:
-        why = SCHEDULES.damage(doc.body)
-        logger.warning("the index of the schedules cannot be read; the next change of one writes it anew: %s", why)
-    return tokens_in(index)
 
 
 def _cursor(doc: Doc | None) -> Cursor | None:

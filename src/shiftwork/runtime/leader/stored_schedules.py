@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.docs import FIRED_PART
+from shiftwork.core.docs import FIRED_PART, SCHEDULES
 from shiftwork.core.model import Added, Doc, NewJob
 from shiftwork.core.plurals import counted
 from shiftwork.core.schedule import CRON_AHEAD_SECONDS, Fire
@@ -26,6 +26,7 @@ from shiftwork.core.stored_schedules import (
     job_of,
     part_of,
     place_of,
+    tokens_in,
     wanted_at,
 )
 from shiftwork.runtime.engine.registry import Registry
@@ -64,17 +65,23 @@ class StoredSchedules:
         """When each schedule has to be looked at. An entry of the heap that says otherwise is outdated."""
         self._heap: list[tuple[float, str]] = []
         self._polled_at = 0.0
+        self._followed = b""
+        """The index by which the above was read."""
 
     def forget(self) -> None:
         """Read everything again before the next fire: another node leads, or the clock was set back."""
         self._known, self._tokens, self._wanted, self._heap = {}, {}, {}, []
+        self._followed = b""
 
-    async def poll(self, now: float, index: Mapping[str, str]) -> float | None:
+    async def poll(self, now: float, index: Doc | None) -> float | None:
         """Fire what is due, by the index as it was read just now; return when something will be due next."""
         if now < self._polled_at - CRON_AHEAD_SECONDS:
             self.forget()
         self._polled_at = now
-        await self._follow(index, now)
+        body = b"" if index is None else index.body
+        if body != self._followed:
+            await self._follow(_tokens(body), now)
+            self._followed = body
         due = self._due(now)
         if due:
             try:
@@ -92,8 +99,6 @@ class StoredSchedules:
             self._replace(part, {})
             del self._tokens[part]
         changed = {part for part, token in index.items() if self._tokens.get(part) != token}
-        if not changed:
-            return
         found, fired = await asyncio.gather(read_parts(self._store, changed), read_fired(self._store, changed))
         for damage in found.damaged:
             logger.warning("%s; it does not run until it is put again", damage)
@@ -197,6 +202,17 @@ class StoredSchedules:
                 name = one.schedule.name
                 message = f"the schedule {name} skipped {counted(len(times), 'fire time')}: {why}"
                 self._reporter.emit("schedule.skipped", name, message, times=times[-100:], stored=True)
+
+
+def _tokens(index: bytes) -> Mapping[str, str]:
+    """Return the token of each part by the body of the index, which is empty if there is none."""
+    if not index:
+        return {}
+    known = SCHEDULES.decode(index)
+    if known is None:
+        why = SCHEDULES.damage(index)
+        logger.warning("the index of the schedules cannot be read; the next change of one writes it anew: %s", why)
+    return tokens_in(known)
 
 
 def _fire_from(schedule: StoredSchedule, before: Place, now: float) -> tuple[Fire, Place, Place]:

@@ -34,7 +34,8 @@ class DocTable:
         return None if edition is None else edition.token
 
     def of_kinds(self, kinds: Collection[str]) -> list[Doc]:
-        return [doc for _, doc in sorted(self._docs.items()) if not kinds or doc.kind in kinds]
+        found = (doc for doc in self._docs.values() if not kinds or doc.kind in kinds)
+        return sorted(found, key=lambda doc: (doc.kind, doc.name))
 
     def put(self, doc: Doc) -> bool:
         there = self._docs.get((doc.kind, doc.name))

@@ -12,18 +12,24 @@ be reached, all calls that wait fail at once: each would wait as long again.
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 import psycopg
+from msgspec import Struct
 from psycopg import AsyncConnection
 from psycopg import errors as pg
+from psycopg.pq.abc import PGresult
 
 from shiftwork.errors import StoreError, StoreUnavailableError
 from shiftwork.store.postgres.address import PostgresAddress
-from shiftwork.store.postgres.connecting import Prepare, answered, connect, disconnect, hang_up, is_usable
+from shiftwork.store.postgres.connecting import Prepare, answered, connect, disconnect, hang_up, is_usable, silence
+from shiftwork.store.postgres.direct_call import DirectCall, Prepared
 from shiftwork.store.postgres.faults import UNDONE, lost, translate
 
 T = TypeVar("T")
+DIRECT_AFTER: Final = 2
+"""After this many lone calls on a connection their statement is prepared: a program that makes one never needs it."""
 Work = Callable[[AsyncConnection[Any]], Awaitable[T]]
 BatchWork = Callable[[AsyncConnection[Any], list[Any]], Awaitable[list[Any]]]
 """Work on a list of items that returns one answer for each item."""
@@ -65,6 +71,15 @@ class BatchableCall(PendingCall[Any]):
         self.batch_work = batch_work
 
 
+class LoneStatement(Struct, frozen=True):
+    """The prepared statement that does the same as a batchable call on one item."""
+
+    statement: Prepared
+    arguments: Sequence[bytes | None]
+    read: Callable[[PGresult], list[Any]]
+    """Reads the answers from the result."""
+
+
 class CallQueue:
     """A connection, the calls that wait for it, and the task that makes them."""
 
@@ -80,8 +95,14 @@ class CallQueue:
         """Called when the server cannot be reached, or does not answer."""
         self._calls: deque[PendingCall[Any]] = deque()
         self._conn: AsyncConnection[Any] | None = None
-        self.task: asyncio.Task[None] | None = None
-        """The task that makes the calls, while there are any."""
+        self.task: asyncio.Future[Any] | None = None
+        """The task that makes the calls, while there are any, or the direct call that is under way."""
+        self._lone = 0
+        """How many lone calls this connection has seen, up to the one after which their statement is prepared."""
+        self._is_prepared = False
+        """Whether that statement is prepared on this connection."""
+        self._fell_silent = False
+        """Whether the direct call under way has not been answered in time."""
         self._last: asyncio.Future[Any] | None = None
         self._last_before_claims: asyncio.Future[Any] | None = None
         self._closed = False
@@ -109,6 +130,21 @@ class CallQueue:
         answers: list[Any] = await self._enqueue(BatchableCall(items, batch_work, done), passable=passable)
         return answers
 
+    async def call_alone(self, items: list[Any], batch_work: BatchWork, lone: LoneStatement) -> list[Any]:
+        """Do the same as `call_in_batch`, directly if nothing else is under way."""
+        call = BatchableCall(items, batch_work, self.loop.create_future())
+        if self.task is None and self._is_prepared and not self._closed and self._begin_directly(call, lone):
+            self._last = self._last_before_claims = call.done
+            return await self._completed(call)
+        if self._lone < DIRECT_AFTER:
+            self._lone += 1
+            if self._lone == DIRECT_AFTER:
+                self._calls.append(
+                    PendingCall(partial(self._prepare_lone, lone.statement), self.loop.create_future(), CALL_SECONDS)
+                )
+        answers: list[Any] = await self._enqueue(call)
+        return answers
+
     @property
     def busy(self) -> bool:
         """Whether a call is under way or waits."""
@@ -130,7 +166,13 @@ class CallQueue:
         if not passable:
             self._last_before_claims = call.done
         if self.task is None:
-            self.task = self.loop.create_task(self._run(), name="shiftwork postgres")
+            self._start()
+        return await self._completed(call)
+
+    def _start(self) -> None:
+        self.task = self.loop.create_task(self._run(), name="shiftwork postgres")
+
+    async def _completed(self, call: PendingCall[T]) -> T:
         try:
             return await asyncio.shield(call.done)
         except asyncio.CancelledError:
@@ -238,6 +280,52 @@ class CallQueue:
                 raise translate(error, self._address.place) from error
         raise AssertionError  # pragma: no cover - the last attempt returns or raises
 
+    # ── a lone call ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _prepare_lone(self, statement: Prepared, conn: AsyncConnection[Any]) -> None:
+        await statement.prepare(conn)
+        self._is_prepared = True
+
+    def _begin_directly(self, call: BatchableCall, lone: LoneStatement) -> bool:
+        """Send the statement of a lone call. False if the connection is gone."""
+        conn = self._conn
+        if conn is None or not is_usable(conn):
+            return False
+        timer = self.loop.call_later(call.patience, self._fall_silent, conn)
+        try:
+            DirectCall(conn, lone.statement, lone.arguments, partial(self._end_directly, call, lone, timer))
+        except psycopg.Error:
+            timer.cancel()
+            return False
+        self.task = call.done
+        return True
+
+    def _fall_silent(self, conn: AsyncConnection[Any]) -> None:
+        """End a direct call that the server does not answer."""
+        self._fell_silent = True
+        hang_up(conn)
+
+    def _end_directly(
+        self, call: BatchableCall, lone: LoneStatement, timer: asyncio.TimerHandle, outcome: PGresult | psycopg.Error
+    ) -> None:
+        timer.cancel()
+        self.task = None
+        if not isinstance(outcome, psycopg.Error):
+            _succeed(call, lone.read(outcome))
+        elif self._fell_silent:
+            self._fell_silent = False
+            error = silence(self._address.place, call.patience)
+            self._give_up(error)
+            _fail(call, error)
+        elif lost(outcome):
+            self._disconnect()
+            _fail(call, translate(outcome, self._address.place))
+        else:  # the server has undone it: the ordinary way makes it again, or knows what the error means
+            self._is_prepared = False
+            self._calls.appendleft(call)
+        if self._calls:
+            self._start()
+
     # ── the connection ───────────────────────────────────────────────────────────────────────────────────────────
 
     async def _connected(self) -> AsyncConnection[Any]:
@@ -253,6 +341,7 @@ class CallQueue:
 
     def _disconnect(self) -> None:
         conn, self._conn = self._conn, None
+        self._lone, self._is_prepared = 0, False
         if conn is not None:
             disconnect(conn)
 

@@ -58,13 +58,18 @@ async def answered(conn: AsyncConnection[Any], place: str, *, within: float) -> 
         yield
     except psycopg.Error:
         if silent:
-            raise StoreUnavailableError(
-                f"{place} has not answered for {within:.0f} s: check the network, and what the server does "
-                "(pg_stat_activity). Whether the call took effect is unknown."
-            ) from None
+            raise silence(place, within) from None
         raise
     finally:
         timer.cancel()
+
+
+def silence(place: str, within: float) -> StoreUnavailableError:
+    """Return the error for a call that was not answered within this time."""
+    return StoreUnavailableError(
+        f"{place} has not answered for {within:.0f} s: check the network, and what the server does "
+        "(pg_stat_activity). Whether the call took effect is unknown."
+    )
 
 
 def hang_up(conn: AsyncConnection[Any] | psycopg.Connection[Any]) -> None:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import Any, Final, TypeVar
 from zlib import crc32
@@ -22,12 +23,15 @@ from zlib import crc32
 import psycopg
 from msgspec import Struct
 from psycopg import AsyncConnection
+from psycopg.pq.abc import PGresult
 
 from shiftwork.core.model import Added, Finished, Outcome
-from shiftwork.store.postgres import jobs, migrations
+from shiftwork.store.postgres import jobs, migrations, rows
 from shiftwork.store.postgres.address import PostgresAddress
-from shiftwork.store.postgres.call_queue import CALL_SECONDS, CANCEL_TIMEOUT, ITEM_SECONDS, CallQueue
+from shiftwork.store.postgres.blocking_session import BlockingSession
+from shiftwork.store.postgres.call_queue import CALL_SECONDS, CANCEL_TIMEOUT, ITEM_SECONDS, CallQueue, LoneStatement
 from shiftwork.store.postgres.claim_queues import ClaimQueues
+from shiftwork.store.postgres.direct_call import Prepared
 from shiftwork.store.postgres.doorbell import Doorbell, channel
 from shiftwork.store.postgres.queries import statements
 from shiftwork.store.postgres.session import PostgresSession, QueuedStatements, Statements
@@ -59,8 +63,8 @@ class LoopConnections(Struct, frozen=True):
         await asyncio.gather(*(queue.close() for queue in self.queues))
         self.transactions.close()
 
-    def busy(self) -> "asyncio.Task[None] | None":
-        """Return a task that makes calls, if there is one."""
+    def busy(self) -> "asyncio.Future[Any] | None":
+        """Return a task that makes calls, or a call under way, if there is one."""
         return next((queue.task for queue in self.queues if queue.task is not None), None)
 
     def break_off(self) -> None:
@@ -83,6 +87,8 @@ class Connections:
         self.namespace = namespace
         self._address = address
         self._sql = statements(address.schema)
+        self._add_one = Prepared.of("shiftwork_add_one", self._sql["add_one"], binary=(rows.LONE_PAYLOAD,))
+        self._line = BlockingSession(address, self._add_one)
         self._pipelines = psycopg.AsyncPipeline.is_supported() and not address.transaction_pooling
         self._number = 0
         self._lock = threading.Lock()
@@ -141,7 +147,33 @@ class Connections:
 
     async def add(self, timed: list[jobs.Timed]) -> list[Added]:
         """Add jobs after the calls of this event loop, together with those of other callers."""
-        return await self.of_this_loop().calls.call_in_batch(timed, self._add)
+        calls, lone = self.of_this_loop().calls, self._lone(timed)
+        if lone is None:
+            return await calls.call_in_batch(timed, self._add)
+        return await calls.call_alone(timed, self._add, lone)
+
+    def add_blocking(self, timed: list[jobs.Timed]) -> list[Added] | None:
+        """Add jobs on this thread, which runs no event loop. None if that has to go another way."""
+        lone = self._lone(timed) if self.open else None
+        result = None if lone is None else self._line.run(lone.arguments, CALL_SECONDS)
+        return None if result is None else self._read_added(timed[0], result)
+
+    def _lone(self, timed: list[jobs.Timed]) -> LoneStatement | None:
+        """Return the statement that adds a job which comes alone; None if it cannot."""
+        if len(timed) > 1 or self._address.transaction_pooling or not rows.is_lone(timed[0][0]):
+            return None
+        try:
+            arguments = rows.lone_row(self._number, *timed[0])
+        except UnicodeEncodeError:  # the ordinary way reports it
+            return None
+        return LoneStatement(self._add_one, arguments, partial(self._read_added, timed[0]))
+
+    def _read_added(self, timed: jobs.Timed, result: PGresult) -> list[Added]:
+        """Read the result of the function `add_one`."""
+        (job, now), twins, topics = timed, result.get_value(0, 0), result.get_value(0, 1)
+        if topics != b"{}":
+            self.doorbell.ring((f"pool:{job.pool}",) if job.run_at <= now else ("leader",))
+        return [Added(job.id, created=twins is None)]
 
     async def _add(self, conn: AsyncConnection[Any], timed: list[Any]) -> list[Any]:
         return await self._run_and_ring(conn, lambda session: jobs.add(session, timed))
@@ -242,6 +274,7 @@ class Connections:
             self._number = 0
         for loop, connections in everything.items():
             await _close(loop, connections)
+        await asyncio.to_thread(self._line.close)
         await asyncio.to_thread(self.doorbell.stop)
 
     def _forget_ended_loops(self) -> None:

@@ -29,7 +29,7 @@ POOL_DEBOUNCE_SECONDS: Final = 0.002
 """The same for the topics of pools: a job waits for them."""
 MAX_BYTES: Final = 7_000
 """The size of a notification; the server allows 8,000 bytes."""
-FALLBACK_SECONDS: Final = (2.0, 4.0)
+FALLBACK_SECONDS: Final = (4.0, 6.0)
 """The interval at which bells ring without a notification, while notifications work; random within these bounds."""
 POLL_SECONDS: Final = (0.1, 0.2)
 """The interval at which bells ring where notifications do not work."""

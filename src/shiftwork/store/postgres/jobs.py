@@ -46,7 +46,7 @@ async def add(session: PostgresSession, jobs: Sequence[Timed]) -> list[Added]:
 async def _add(session: PostgresSession, jobs: Sequence[Timed], *, apart: bool = False) -> list[Added]:
     new = [job for job, _ in jobs]
     plain = all(rows.is_plain(job) for job in new)
-    if plain and len(new) == 1 and new[0].key is None and new[0].unique_key is None:
+    if len(new) == 1 and rows.is_lone(new[0]):
         twins, topics = await session.row("add_one", (session.namespace, *rows.new_row(*jobs[0])))
         session.ring(topics)
         return added(new, twins)

@@ -59,6 +59,10 @@ def is_plain(job: NewJob) -> bool:
     return not (job.flow or job.needs or job.parent or job.tags or job.options) and job.expires_at is None
 
 
+LONE_PAYLOAD: Final = 4
+"""The place of the payload among the arguments of the function `add_one`."""
+
+
 def new_columns(jobs: Sequence[NewJob], times: Sequence[float]) -> tuple[Any, ...]:
     """Return new jobs as arguments of the function `add`."""
     for job in jobs:
@@ -118,6 +122,30 @@ def new_row(job: NewJob, now: float) -> tuple[Any, ...]:
         job.cause,
         job.trace,
         now,
+    )
+
+
+def is_lone(job: NewJob) -> bool:
+    """Return whether the function `add_one` can add the job."""
+    return job.key is None and job.unique_key is None and is_plain(job)
+
+
+def lone_row(namespace: int, job: NewJob, now: float) -> tuple[bytes | None, ...]:
+    """Return all arguments of the function `add_one` in the form in which the server takes them."""
+    id, worker, pool, payload, run_at, priority, head_start, key_limit, cause, trace, at = new_row(job, now)
+    return (
+        b"%d" % namespace,
+        id.encode(),
+        worker.encode(),
+        pool.encode(),
+        payload,
+        repr(run_at).encode(),
+        b"%d" % priority,
+        repr(head_start).encode(),
+        b"%d" % key_limit,
+        cause.encode(),
+        None if trace is None else trace.encode(),
+        repr(at).encode(),
     )
 
 

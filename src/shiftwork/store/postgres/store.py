@@ -128,6 +128,9 @@ class PostgresStore:
             return []
         return await self._connections.add([(job, now) for job in jobs])
 
+    def add_blocking(self, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
+        return self._connections.add_blocking([(job, now) for job in jobs])
+
     async def claim(
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
     ) -> Claims:

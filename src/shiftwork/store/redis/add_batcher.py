@@ -1,6 +1,7 @@
 """Jobs that many callers of one event loop add, sent in batches: while one batch is under way, the next one gathers.
 
-A lone caller waits for nothing but the server: its job is sent at once, and the reply goes straight to its future.
+A lone caller waits for nothing but the server: its job is sent at once, and the reply goes straight to its future. If
+it is a plain one, as most are, it has a script of its own.
 
 This module owns the size of a batch, and which caller gets which part of the reply.
 """
@@ -11,9 +12,12 @@ from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
+from hiredis import ReplyError
+
 from shiftwork.core.model import NewJob
 from shiftwork.errors import LifecycleError
 from shiftwork.store.redis.client import RedisClient, RedisConnection, SentCommand
+from shiftwork.store.redis.pipeline import ConnectionLostError
 
 FULL_BATCH: Final = 500
 FULL_BATCH_BYTES: Final = 1_000_000
@@ -78,6 +82,26 @@ class AddBatcher:
         self._behind: list[bytes] = []
         self._bytes = 0
         connection.before_send = self.send
+
+    @property
+    def idle(self) -> bool:
+        """Whether no job gathers or is under way."""
+        return not (self._under_way or self._is_scheduled or self._callers)
+
+    async def add_alone(self, sent: SentCommand) -> Any:
+        """Wait for the reply to a job that was sent by itself, and let those that follow gather meanwhile."""
+        self._under_way += 1
+        self._awaited += 1
+        self._alone = True
+        try:
+            return await sent.reply
+        except (ConnectionLostError, ReplyError):
+            return await self._client.reply(sent)
+        finally:
+            self._under_way -= 1
+            self._awaited -= 1
+            if self._under_way == 0 and self._callers:
+                self._schedule()
 
     def add(self, rows: Rows, behind: Sequence[bytes]) -> Awaitable[list[Any]]:
         """Add these rows to the batch, and return a future of the part of the reply that belongs to them."""

@@ -19,12 +19,9 @@ from shiftwork.store.redis import faults
 from shiftwork.store.redis.address import RedisAddress
 from shiftwork.store.redis.connecting import connect
 from shiftwork.store.redis.pipeline import Argument, ConnectionLostError, Pipeline
-from shiftwork.store.redis.scripts import Script, script
+from shiftwork.store.redis.scripts import ELSEWHERE, NO_SCRIPT, Script, script
 
 ATTEMPTS: Final = 3
-ELSEWHERE: Final = ("MOVED", "READONLY", "CLUSTERDOWN", "MASTERDOWN")
-"""Errors after which nothing was run, and another node may have the keys."""
-
 Command = tuple[Argument, ...]
 
 
@@ -142,10 +139,15 @@ class RedisClient:
         return self.reply(SentCommand(connection, connection.ask(command), command, None))
 
     def send(
-        self, name: str, *arguments: bytes, future: asyncio.Future[Any] | None = None, at_once: bool = False
+        self,
+        name: str,
+        *arguments: bytes,
+        future: asyncio.Future[Any] | None = None,
+        at_once: bool = False,
+        connection: RedisConnection | None = None,
     ) -> SentCommand:
-        """Send a script, and return what is needed to await its reply."""
-        wanted, connection = script(name), self.connection()
+        """Send a script, and return what is needed to await its reply. `connection` is this loop's, if it is known."""
+        wanted, connection = script(name), connection or self.connection()
         command: Command = ("EVALSHA", wanted.digest, 1, self._prefix, *arguments)
         return SentCommand(connection, connection.ask(command, future, at_once=at_once), command, wanted)
 
@@ -160,7 +162,7 @@ class RedisClient:
                 raise faults.lost(error, self._address.place) from error
             except ReplyError as error:
                 said = str(error)
-                if sent.script is not None and said.startswith("NOSCRIPT"):
+                if sent.script is not None and said.startswith(NO_SCRIPT):
                     command = ("EVAL", sent.script.text, *command[2:])
                 elif said.startswith(ELSEWHERE) and attempt < ATTEMPTS:
                     connection.disconnect()

@@ -24,7 +24,7 @@ from shiftwork.core.model import (
     Outcome,
 )
 from shiftwork.core.releasing import needs_of
-from shiftwork.core.statuses import STATUSES
+from shiftwork.core.statuses import NUMBERS, STATUSES
 
 STATE: Final = struct.Struct("<BHHIIddddd")
 PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_RESULT, HAS_PROGRESS = 1, 2, 4, 8, 16, 32, 64
@@ -54,6 +54,8 @@ _outcome_fields: Final = attrgetter(
     "marks",
     "wait",
 )
+_QUEUED: Final = NUMBERS[JobStatus.QUEUED]
+_NONE: Final = float("nan")
 OWN_ARGUMENTS: Final = 2
 """How many elements of ARGV come before the bytes that follow the arguments."""
 
@@ -66,6 +68,23 @@ def new_jobs(jobs: Sequence[NewJob], now: float) -> tuple[list[tuple[Any, ...]],
         rows.append((*_new(job), now, never_changes_of(job, now), _extra(job)))
         payloads.append(job.payload)
     return rows, payloads
+
+
+def one_plain(job: NewJob, now: float) -> tuple[bytes, ...] | None:
+    """Return a job as arguments of `add_one.lua`; None if it is not due, or has something that few jobs have."""
+    run_at, head_start = job.run_at, job.head_start
+    if job.unique_key is not None or job.key is not None or not run_at <= now or _extra(job) is not None:
+        return None
+    return (
+        job.id.encode(),
+        STATE.pack(_QUEUED, 0, 0, 0, 0, 0.0, run_at, head_start, _NONE, _NONE),
+        never_changes_of(job, now),
+        job.payload,
+        job.worker.encode(),
+        job.pool.encode(),
+        repr(now).encode(),
+        repr(run_at - head_start).encode(),
+    )
 
 
 def added_together(rows: Sequence[tuple[Any, ...]], payloads: Sequence[bytes]) -> tuple[bytes, list[bytes]]:

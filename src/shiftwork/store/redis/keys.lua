@@ -1,9 +1,9 @@
--- Every script begins with this part: the key dictionary, and what all need. `shiftwork.store.redis.scripts` lists the
--- parts of each script.
+-- Nearly every script begins with this part: the key dictionary, and what all need. `shiftwork.store.redis.scripts` lists
+-- the parts of each script.
 --
 -- One namespace is one hash tag, so that all of its keys are in one slot. KEYS[1] is the prefix of every key,
 -- "{shiftwork:NAMESPACE}:". LANE is "length of POOL:POOL:WORKER", GROUP is "length of WORKER:WORKER:KEY". SHELF follows
--- from the id of a job, see `shelf`.
+-- from the id of a job, see shelf.lua.
 --
 --   stateSHELF     hash    id -> s, the state of a job (see jobs.lua)   infoSHELF   hash  id -> i, what never changes about it
 --   payloadSHELF   hash    id -> p, its payload                         resultSHELF hash  id -> r, its result, if it has one
@@ -69,16 +69,6 @@ local function in_slices(command, key, arguments)
     done = done + call(command, key, unpack(arguments, at, math.min(at + SLICE - 1, #arguments)))
   end
   return done
-end
-
--- A hash that grows beyond a power of two is slow until each of its fields has been moved, which the server does one by
--- one as they are used. So the jobs that a process enqueues fill one shelf after the other: our ids begin with the time in
--- milliseconds, of which a shelf has 17 minutes, and a count, of which it has 4096. Ids of another kind have a shelf in common.
-local function shelf(id)
-  if #id == 32 and string.sub(id, 1, 2) == '01' then
-    return ':' .. string.sub(id, 1, 7) .. string.sub(id, 13, 15)
-  end
-  return ''
 end
 
 local function at_job(command, hash, id, ...)

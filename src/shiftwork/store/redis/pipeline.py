@@ -69,6 +69,11 @@ class Pipeline(asyncio.Protocol):
         if self._transport is not None:
             self._transport.write(pack_command(command))  # type: ignore[arg-type]
 
+    def fileno(self) -> int:
+        """Return the file descriptor of the connection, which is open."""
+        number: int = cast("asyncio.Transport", self._transport).get_extra_info("socket").fileno()
+        return number
+
     def close(self) -> None:
         """Close the connection."""
         if self._transport is None:

@@ -2,7 +2,8 @@
 
 Every script gets KEYS[1], the prefix of all keys of the namespace; ARGV[1], its arguments as MessagePack; ARGV[2], the
 id of the calling store; and then byte strings, which the server's MessagePack does not support. The parts of a script
-come first, in an order in which each follows those that it uses.
+come first, in an order in which each follows those that it uses. `add_one` has no other parts than the first, and
+arguments of its own.
 """
 
 from functools import cache
@@ -18,6 +19,7 @@ _GATES: Final = ("gates", "waking")
 _ENDS: Final = (*_JOBS, "needs", "flows", "burial", "releasing")
 PARTS: Final[dict[str, tuple[str, ...]]] = {
     "add": ("keys", "states", "add_plain", "changes"),
+    "add_one": (),
     "claim": ("keys", "states", "claim_plain", "changes", "gates"),
     "finish": ("keys", "states", "needs", "finish_plain", "changes", "worker_state", "gates"),
     "beat": _JOBS,
@@ -57,9 +59,14 @@ OTHERS: Final[dict[str, tuple[str, ...]]] = {
 anew in each call, which costs more than running a small one. They are the function `load_others` of the script, at the
 line `-- OTHERS`, and the last of them returns what the script needs."""
 READERS: Final = ("survey", "get", "results", "find", "dead", "list_flows", "members", "stats")
-REFUSED_WHEN_FULL: Final = ("add", "record", "restore", "take_over")
+REFUSED_WHEN_FULL: Final = ("add", "add_one", "record", "restore", "take_over")
 """Scripts that would fill a full server further. All others still run, so that queued jobs can be completed: also those
 that write docs, which are few and small, and without which no pool scales and no breaker opens."""
+
+NO_SCRIPT: Final = "NOSCRIPT"
+ELSEWHERE: Final = ("MOVED", "READONLY", "CLUSTERDOWN", "MASTERDOWN")
+"""Errors after which nothing was run, and another node may have the keys."""
+NOT_RUN: Final = (NO_SCRIPT, *ELSEWHERE)
 
 
 class Script(Struct, frozen=True):
@@ -75,7 +82,7 @@ def script(name: str) -> Script:
     """Return the script of this name."""
     flags = "no-writes" if name in READERS else "" if name in REFUSED_WHEN_FULL else "allow-oom"
     first = f"#!lua flags={flags}\n" if flags else "#!lua\n"
-    text = (first + "\n".join(_part(part) for part in PARTS[name]) + _main(name)).encode()
+    text = (first + "\n".join(_part(part) for part in ("shelf", *PARTS[name])) + _main(name)).encode()
     # The server identifies scripts by SHA-1; security does not depend on it.
     return Script(name, text, sha1(text, usedforsecurity=False).hexdigest().encode())
 

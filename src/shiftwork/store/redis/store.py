@@ -58,6 +58,7 @@ from shiftwork.store.redis import doctor, jobs, records, replies
 from shiftwork.store.redis.add_batcher import AddBatcher, BatchReply, Rows, in_parts, needed_first
 from shiftwork.store.redis.address import RedisAddress
 from shiftwork.store.redis.bell_listener import BellListener
+from shiftwork.store.redis.blocking_line import BlockingLine
 from shiftwork.store.redis.client import RedisClient, RedisConnection, SentCommand
 from shiftwork.store.redis.docs import ClaimView, claim_view, stored
 from shiftwork.store.redis.find import FoundJobs, criteria, decoded
@@ -82,8 +83,10 @@ class RedisStore:
         self._listener = BellListener(address, self._prefix, self._origin, self._bells)
         self._client = RedisClient(address, self._prefix, on_loss=self._bells.ring_all, on_move=self._listener.move)
         self._batchers: weakref.WeakKeyDictionary[RedisConnection, AddBatcher] = weakref.WeakKeyDictionary()
+        self._line = BlockingLine(address, self._prefix)
         self._is_open = False
         weakref.finalize(self, self._listener.stop).atexit = False
+        weakref.finalize(self, self._line.close).atexit = False
 
     def _run(self, script: str, *arguments: Any, behind: Iterable[bytes] = ()) -> Awaitable[Any]:
         """Run a script. It is sent when this returns."""
@@ -127,6 +130,7 @@ class RedisStore:
     async def close(self) -> None:
         self._is_open = False
         await asyncio.to_thread(self._listener.stop)
+        await asyncio.to_thread(self._line.close)
         await self._client.close()
 
     async def server_time(self) -> float:
@@ -135,6 +139,8 @@ class RedisStore:
     # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        if len(jobs) == 1:
+            return await self._add_one(jobs, now)
         parts = list(in_parts(jobs))
         if len(parts) == 1:
             return await self._add(jobs, now)
@@ -144,13 +150,36 @@ class RedisStore:
         answers = [added for part in await asyncio.gather(*sent) for added in part]
         return [added for _, added in sorted(zip(order, answers, strict=True), key=itemgetter(0))]
 
-    def _add(self, new: Sequence[NewJob], now: float) -> Awaitable[list[Added]]:
+    async def _add_one(self, new: Sequence[NewJob], now: float) -> list[Added]:
         connection = self._client.connection()
+        batcher = self._batcher(connection)
+        arguments = jobs.one_plain(new[0], now) if batcher.idle else None
+        if arguments is not None:
+            sent = self._client.send("add_one", self._origin, *arguments, at_once=True, connection=connection)
+            topics = (f"pool:{new[0].pool}",)
+            self._bells.ring_here(topics)  # a claim of this event loop follows on the same connection
+            if await batcher.add_alone(sent):
+                sent_twice = sent.reply.exception() is not None
+                (self._bells.ring if sent_twice else self._bells.ring_elsewhere)(topics)
+                return [Added(new[0].id, created=True)]
+        return await self._add(new, now)
+
+    def add_blocking(self, new: Sequence[NewJob], now: float) -> list[Added] | None:
+        arguments = jobs.one_plain(new[0], now) if len(new) == 1 and self._is_open else None
+        if arguments is None or not self._line.run("add_one", self._origin, *arguments):
+            return None
+        self._bells.ring((f"pool:{new[0].pool}",))
+        return [Added(new[0].id, created=True)]
+
+    def _add(self, new: Sequence[NewJob], now: float) -> Awaitable[list[Added]]:
+        return jobs.added(new, self._batcher(self._client.connection()).add(*jobs.new_jobs(new, now)))
+
+    def _batcher(self, connection: RedisConnection) -> AddBatcher:
         batcher = self._batchers.get(connection)
         if batcher is None:
             batcher = AddBatcher(self._client, connection, send=self._send_jobs, receive=self._ring)
             self._batchers[connection] = batcher
-        return jobs.added(new, batcher.add(*jobs.new_jobs(new, now)))
+        return batcher
 
     def _send_jobs(self, rows: Rows, payloads: Sequence[bytes], reply: BatchReply) -> SentCommand:
         arguments, behind = jobs.added_together(rows, payloads)

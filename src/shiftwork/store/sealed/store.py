@@ -48,6 +48,7 @@ from shiftwork.store.protocol import (
     Store,
     Transaction,
     Transactional,
+    add_blocking,
     transactional,
 )
 from shiftwork.store.sealed.key_ring import KeyRing
@@ -88,6 +89,9 @@ class SealedStore:
 
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
         return await self.inner.add([self.sealer.seal_new(job) for job in jobs], now)
+
+    def add_blocking(self, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
+        return add_blocking(self.inner, [self.sealer.seal_new(job) for job in jobs], now)
 
     async def claim(
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None

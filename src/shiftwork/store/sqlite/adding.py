@@ -1,7 +1,7 @@
 """Adding jobs. It owns the way of a new job into its row, and of what it has of its own into the other tables."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from shiftwork.core.model import Added, JobStatus, NewJob
 from shiftwork.core.statuses import NUMBERS, QUEUED, SCHEDULED, WAITING
@@ -9,14 +9,18 @@ from shiftwork.store.sqlite import flows, keys
 from shiftwork.store.sqlite.due import due_before, ring_if_sooner
 from shiftwork.store.sqlite.jobs import INLINE_BYTES
 from shiftwork.store.sqlite.session import ADDED, SqliteSession, as_list
+from shiftwork.store.sqlite.sql import for_rows
 
 Place = tuple[int, int, int, int]
 """Where a new job belongs: its own number, and those of its pool, its worker and its status."""
 Placed = tuple[NewJob, Place]
+_ADD_ONE: Final = for_rows("add_job", 1)
 
 
 def add(session: SqliteSession, jobs: Sequence[NewJob], now: float) -> list[Added]:
     """Keep these jobs, and return what became of each, in order."""
+    if len(jobs) == 1 and _add_plain(session, jobs[0], now):
+        return [Added(jobs[0].id, created=True)]
     first = session.next_seqs(len(jobs))
     placed = [(job, _place(session, seq, job, now)) for seq, job in enumerate(jobs, first)]
     if any(map(_has_own, jobs)):
@@ -27,6 +31,21 @@ def add(session: SqliteSession, jobs: Sequence[NewJob], now: float) -> list[Adde
     if due is not None:
         ring_if_sooner(session, (job.run_at for job, (_, _, _, status) in kept if status == SCHEDULED), due)
     return answers
+
+
+def _add_plain(session: SqliteSession, job: NewJob, now: float) -> bool:
+    """Keep a new job that is due and has nothing of its own, as most that come alone. False if it is not one."""
+    if job.key is not None or not job.run_at <= now or len(job.payload) > INLINE_BYTES or _has_own(job):
+        return False
+    pool, worker = session.pools.number(job.pool), session.workers.number(job.worker)
+    row = _row(session.namespace, job, (session.next_seqs(1), pool, worker, QUEUED), now)
+    if session.cursor.execute(_ADD_ONE, row).rowcount != 1:
+        return False
+    counts = session.lane(pool, worker)
+    counts[QUEUED] += 1
+    counts[ADDED] += 1
+    session.topics.add(f"pool:{job.pool}")
+    return True
 
 
 def _has_own(job: NewJob) -> bool:

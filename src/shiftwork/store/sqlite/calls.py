@@ -3,6 +3,7 @@
     call ──▶ gathered until the event loop has nothing else to run ──▶ queue ──▶ the thread takes all there are
       │             └── a single quick call, while the thread is idle ──▶ served right here, on the event loop
       └── the quick calls of the first task in a turn of the event loop, while the thread is idle ──▶ served at once
+    call_here, of a thread without an event loop, while the thread is idle ──▶ served on the caller's thread
 
 It owns the queue, the futures and the order: the calls of one event loop are served in the order in which they were
 made. It knows nothing about databases: a `CallServer` is handed groups of calls.
@@ -37,10 +38,11 @@ class QueuedCall:
 
     __slots__ = ("error", "future", "loop", "quick", "todo", "value")
 
-    def __init__(self, todo: Callable[[Any], Any], loop: AbstractEventLoop, *, quick: bool) -> None:
+    def __init__(self, todo: Callable[[Any], Any], loop: AbstractEventLoop | None = None, *, quick: bool) -> None:
         self.todo = todo
         self.quick = quick
         self.loop = loop
+        """None if its caller has no event loop: then it is never handed over."""
         self.future: Future[Any] | None = None
         """None while it is tried at once: then its value goes straight to its caller."""
         self.value: Any = None
@@ -49,6 +51,12 @@ class QueuedCall:
     def forget(self) -> None:
         """Forget how it went: it is served again."""
         self.value = self.error = None
+
+    def answer(self) -> Any:
+        """Return its value, or raise its error, once it was served."""
+        if self.error is not None:
+            raise self.error
+        return self.value
 
     def settle(self) -> None:
         """Set the future's result. Called on its event loop."""
@@ -86,7 +94,8 @@ def answer(group: list[QueuedCall]) -> None:
     """Set the results of these calls from another thread, waking each event loop once."""
     by_loop: dict[AbstractEventLoop, list[QueuedCall]] = {}
     for call in group:
-        by_loop.setdefault(call.loop, []).append(call)
+        if call.loop is not None:
+            by_loop.setdefault(call.loop, []).append(call)
     for loop, calls in by_loop.items():
         try:
             loop.call_soon_threadsafe(settle, calls)
@@ -174,6 +183,11 @@ class CallThread:
         turn.at_once = 0
         return None
 
+    def call_here(self, todo: Callable[[Any], Any]) -> QueuedCall | None:
+        """Run it right here, on a thread that runs no event loop, if the thread is idle; otherwise return None."""
+        call = QueuedCall(todo, quick=True)
+        return call if self._serve_now(call) else None
+
     def _turn(self, loop: AbstractEventLoop) -> LoopTurn:
         turn = self._turns.get(loop)
         if turn is None:
@@ -206,11 +220,18 @@ class CallThread:
         if self._spared:
             self._spared -= 1
             return False
+        began = time.monotonic()
+        served = self._serve_now(call)
+        if time.monotonic() - began > SLOW_SECONDS:
+            self._spared = CALLS_SPARED
+        return served
+
+    def _serve_now(self, call: QueuedCall) -> bool:
+        """Serve the call on this thread if the other one is idle."""
         with self._lock:
             server = self._server
             if server is None or self.ended or self._unserved or not self._serving.acquire(blocking=False):
                 return False
-        began = time.monotonic()
         try:
             served = server.serve_at_once(call)
             if served and server.outdated() is not None:
@@ -219,8 +240,6 @@ class CallThread:
             upkeep_due = self._time_to_look() and server.upkeep_due()
         finally:
             self._serving.release()
-        if time.monotonic() - began > SLOW_SECONDS:
-            self._spared = CALLS_SPARED
         if upkeep_due:  # calls go to the thread until it is done, or a busy loop could put it off without end
             with self._lock:
                 self._unserved += 1

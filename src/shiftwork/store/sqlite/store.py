@@ -88,11 +88,7 @@ class SqliteStore:
 
     async def _write(self, todo: Callable[[SqliteSession], T], *, quick: bool = False) -> T:
         served = self._threads.write_at_once(todo) if quick else None
-        if served is None:
-            return await self._threads.write(todo, quick=quick)
-        if served.error is not None:
-            raise served.error
-        return cast("T", served.value)
+        return await self._threads.write(todo, quick=quick) if served is None else cast("T", served.answer())
 
     async def _read(self, todo: Callable[[SqliteSession], T]) -> T:
         pending = self._threads.pending_write()
@@ -128,6 +124,10 @@ class SqliteStore:
 
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
         return await self._write(partial(add, jobs=jobs, now=now), quick=len(jobs) <= FEW)
+
+    def add_blocking(self, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
+        served = self._threads.write_here(partial(add, jobs=jobs, now=now))
+        return None if served is None else cast("list[Added]", served.answer())
 
     async def claim(
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None

@@ -82,6 +82,11 @@ class StoreThreads:
             return None
         return writer.call_at_once(todo)
 
+    def write_here(self, todo: Callable[[SqliteSession], Any]) -> QueuedCall | None:
+        """Run it on this thread, which runs no event loop, if nothing is in its way; otherwise return None."""
+        writer = self._writer
+        return None if writer is None or writer.ended else writer.call_here(todo)
+
     def pending_write(self) -> "Future[Any] | None":
         """The last write that this event loop called, if it is still waiting for it."""
         last = self._last_write.get(asyncio.get_running_loop())

@@ -1,10 +1,12 @@
 """`add`: idempotent by id, unique by key, queued or scheduled."""
 
+import asyncio
 from typing import Final
 
 from shiftwork.core.model import Added, Cancel, Discard, JobPriority, JobRecord, JobStatus
-from shiftwork.testing.acts import NOW, add, claim_one, finish, get, job, outcome, statuses
-from shiftwork.testing.expect import equal
+from shiftwork.store.protocol import add_blocking
+from shiftwork.testing.acts import NOW, add, claim_ids, claim_one, finish, get, job, outcome, statuses
+from shiftwork.testing.expect import equal, holds, soon
 from shiftwork.testing.lab import Lab
 
 LATER: Final = NOW + 3600
@@ -44,6 +46,25 @@ async def check_added_jobs_are_kept_whole(lab: Lab) -> None:
         trace="00-abc-01",
     )
     equal(await get(await lab.another(), "é-☃-1"), wanted, "the job")
+
+
+async def check_a_thread_without_an_event_loop_adds_jobs(lab: Lab) -> None:
+    """A store may have this ability. What it adds so is what `add` adds; what it cannot, it leaves to `add`."""
+    given = [job(f"{n}", payload=b"p", head_start=float(n % 3), trace="00-abc-01" if n else None) for n in range(6)]
+    bell = lab.store.listen({"pool:p"})
+    answers = await asyncio.to_thread(lambda: [add_blocking(lab.store, [one], NOW) for one in given])
+    left = [one for one, answer in zip(given, answers, strict=True) if answer is None]
+    equal([a for a in answers if a], [[Added(j.id, created=True)] for j in given if j not in left], "the answers")
+    if left:
+        await lab.store.add(left, NOW)
+    await soon(bell.wait(), "a ring")
+    bell.close()
+    again = await asyncio.to_thread(add_blocking, lab.store, [job("5")], NOW)
+    holds(again in (None, [Added("5", created=False)]), "a job whose id exists is not new")
+    for one in given:
+        equal(await get(lab.store, one.id), JobRecord.of(one, NOW), "the job")
+    equal((await lab.store.stats(NOW)).pools["p"].queued, len(given), "the queued jobs")
+    equal(await claim_ids(lab.store), ["2", "5", "1", "4", "0", "3"], "the order of the jobs")
 
 
 async def check_a_plain_job_is_kept_whole(lab: Lab) -> None:

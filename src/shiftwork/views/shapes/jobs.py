@@ -1,6 +1,7 @@
 """Jobs as programs see them, by `--json` and over HTTP."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -253,8 +254,19 @@ def payload_shape(job: Job[Any]) -> Any:
     instead = unshowable(payload)
     if instead is not None:
         return instead
-    shown = json_safe(payload)
+    shown = _with_inputs(json_safe(payload), job)
     return shown if job.secrets is None or is_sealed(job.record.payload) else job.secrets.redact(shown)
+
+
+def _with_inputs(shown: Any, job: Job[Any]) -> Any:
+    """Name the job whose result belongs there wherever the stored payload has None instead."""
+    for one in unpack(job.record.options).inputs:
+        place = shown
+        with suppress(KeyError, IndexError, TypeError):  # a payload that does not fit its inputs is shown as it is
+            for step in one.path[:-1]:
+                place = place[step]
+            place[one.path[-1]] = f"the result of job {one.job}"
+    return shown
 
 
 def result_shape(job: Job[Any]) -> Any:

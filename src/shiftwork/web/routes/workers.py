@@ -152,7 +152,7 @@ async def disable_worker(site: Site, worker: Name, body: Disabling) -> WorkerSha
 
 @post("/workers/{worker}/forget")
 async def forget_worker(site: Site, worker: Name) -> Forgotten:
-    """Delete the definition, state and schedule of a worker that no live node has and that has no live jobs."""
+    """Delete the definition, state and schedule of a worker that no live node, stored schedule or live job needs."""
     await site.control.workers.forget(worker)
     site.changed()
     return Forgotten(worker)
