@@ -12,7 +12,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +20,8 @@ TOP: Final = Path(__file__).parent.parent
 
 BLOCK: Final = re.compile(r"(^```.*?^```)", re.MULTILINE | re.DOTALL)
 LINK: Final = re.compile(r"(\]\()(?!https?:|mailto:|#)([^)#\s]+)(?=[)#])")
+PIPE: Final = re.compile(r"(`[^`\n]*)\\\|(?=[^`\n]*`)")
+"""A bar in code in a table, which repository hosts want escaped and mkdocs does not."""
 ROW: Final = re.compile(r"^\| \[[^\]]*\]\(([^)#]+)\)", re.MULTILINE)
 SECTION: Final = re.compile(r"^## (.+)\n", re.MULTILINE)
 PICTURES: Final = {".png", ".svg"}
@@ -33,9 +35,9 @@ LANGUAGES: Final = {
 }
 WORKER: Final = "shiftwork.handles.worker.Worker"
 """What `@app.task` and `@app.worker` return: people hold it, and never import it."""
-HELD: Final = {"shiftwork.WorkerOrchestrator", WORKER}
-EXPLAINED: Final = "    options:\n      show_if_no_docstring: false\n"
-"""What they have without a docstring is for us."""
+FIELDS: Final = {"shiftwork.core.model", "shiftwork.core.option_types", "shiftwork.handles.options"}
+"""The modules of plain values, whose fields are shown even where the name says it all."""
+SHOW_FIELDS: Final = "    options:\n      show_if_no_docstring: true\n"
 ABOUT: Final = ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 BESIDE: Final = ["docs/site.css", "docs/iframe-worker.js", "ui/public/icon.svg"]
 """What the site shows, and no page links to."""
@@ -95,8 +97,8 @@ def relinked(page: Path) -> tuple[bytes, set[Path]]:
         return match[1] + Path(os.path.relpath(page_of(target), page.parent)).as_posix()
 
     parts = BLOCK.split(page.read_text())
-    text = "".join(part if number % 2 else LINK.sub(relink, part) for number, part in enumerate(parts))
-    return text.encode(), targets
+    parts[::2] = [PIPE.sub(r"\1|", LINK.sub(relink, part)) for part in parts[::2]]
+    return "".join(parts).encode(), targets
 
 
 def page_of(path: Path) -> Path:
@@ -151,13 +153,15 @@ def _ours(*patterns: str) -> list[str]:
 
 def references() -> dict[str, str]:
     """Return the pages of the reference, which name what is to be filled in from the docstrings."""
-    names = exported("shiftwork")
+    names = {f"shiftwork.{name}": module for name, module in exported("shiftwork").items()}
+    orchestrator = "shiftwork.WorkerOrchestrator"
     errors = [name for name, module in names.items() if module == "shiftwork.errors"]
-    values = [name for name in names if name not in {"WorkerOrchestrator", *errors}]
+    values = [name for name in names if name not in {orchestrator, *errors}]
+    fields = {name for name, module in names.items() if module in FIELDS}
     return {
-        "orchestrator.md": _reference("WorkerOrchestrator", ["shiftwork.WorkerOrchestrator"]),
-        "values.md": _reference("Jobs, contexts and options", [f"shiftwork.{name}" for name in values] + [WORKER]),
-        "exceptions.md": _reference("Exceptions", [f"shiftwork.{name}" for name in errors]),
+        "orchestrator.md": _reference("The orchestrator", [orchestrator]),
+        "values.md": _reference("Jobs, contexts and options", [*values, WORKER], fields),
+        "exceptions.md": _reference("Exceptions", errors),
         "testing.md": _reference("Testing", [f"shiftwork.testing.{name}" for name in exported("shiftwork.testing")]),
     }
 
@@ -174,8 +178,8 @@ def exported(package: str) -> dict[str, str]:
     return {name: origins[name] for name in ast.literal_eval(names)}
 
 
-def _reference(title: str, names: list[str]) -> str:
-    return f"# {title}\n\n" + "".join(f"::: {name}\n{EXPLAINED if name in HELD else ''}\n" for name in names)
+def _reference(title: str, names: list[str], fields: Container[str] = ()) -> str:
+    return f"# {title}\n\n" + "".join(f"::: {name}\n{SHOW_FIELDS if name in fields else ''}\n" for name in names)
 
 
 if __name__ == "__main__":
