@@ -162,8 +162,13 @@ def references() -> dict[str, str]:
         "orchestrator.md": _reference("The orchestrator", [orchestrator]),
         "values.md": _reference("Jobs, contexts and options", [*values, WORKER], fields),
         "exceptions.md": _reference("Exceptions", errors),
+        "integrations.md": _reference("Integrations", [f"shiftwork.contrib.{path.stem}" for path in _contrib()]),
         "testing.md": _reference("Testing", [f"shiftwork.testing.{name}" for name in exported("shiftwork.testing")]),
     }
+
+
+def _contrib() -> list[Path]:
+    return sorted((TOP / "src" / "shiftwork" / "contrib").glob("[!_]*.py"))
 
 
 def exported(package: str) -> dict[str, str]:
