@@ -45,8 +45,8 @@ async def test_a_command_that_failed_starts_again_when_a_file_changes(
     monkeypatch.setattr(reloading, "PATIENCE_SECONDS", 0.05)
     app.write_text(f"trap 'trap - TERM' TERM; echo waits >> {starts}; while :; do sleep 0.01; done")
     await until("waits")
-    app.write_text(f"echo again >> {starts}; exec sleep 60")
-    await until("again")
+    app.write_text(f"echo third >> {starts}; exec sleep 60")
+    await until("third")
     os.kill(os.getpid(), signal.SIGTERM)
     assert await run == 128 + signal.SIGTERM
-    assert starts.read_text().split() == ["waits", "again"]
+    assert starts.read_text().split() == ["waits", "third"]

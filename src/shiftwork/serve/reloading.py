@@ -77,13 +77,11 @@ class Reloader:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _end(self, process: Process) -> None:
-        _send(process, signal.SIGTERM)
-        try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                await process.wait()
-        except TimeoutError:
+        while process.returncode is None:  # the second signal ends running jobs; two at once may count as one
             _send(process, signal.SIGTERM)
-            await process.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    await process.wait()
 
     def _stop(self, number: signal.Signals) -> None:
         self._stopping = True
