@@ -1,4 +1,3 @@
-#!/usr/bin/env python
 """A tiny shop in Django, with shiftwork. `python manage.py migrate`, then `python manage.py shiftwork run`."""
 
 import os

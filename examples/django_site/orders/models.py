@@ -8,3 +8,6 @@ class Order(models.Model):
 
     email = models.EmailField()
     receipt_sent = models.BooleanField(default=False)
+
+    def __str__(self) -> str:
+        return f"order {self.id} of {self.email}"

@@ -1,7 +1,6 @@
 """The tasks of this app. shiftwork imports this file when Django starts."""
 
 from orders.models import Order
-
 from shiftwork.contrib.django import app
 
 

@@ -2,8 +2,8 @@
 
 from django.contrib.auth.models import User
 from django.test import TransactionTestCase
-from orders.models import Order
 
+from orders.models import Order
 from shiftwork.contrib.django import app
 
 
@@ -14,8 +14,8 @@ class PlacingAnOrder(TransactionTestCase):
         with app.testing() as test:
             self.client.post("/orders/", {"email": "ada@example.org"})
             (run,) = test.blocking.run_pending(raise_errors=True)
-        self.assertEqual(run.result, "ada@example.org")
-        self.assertTrue(Order.objects.get().receipt_sent)
+        assert run.result == "ada@example.org"
+        assert Order.objects.get().receipt_sent
 
     def test_the_admin_links_to_the_dashboard(self) -> None:
         self.client.force_login(User.objects.create_superuser("ada"))

@@ -3,9 +3,9 @@
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
+
 from orders.models import Order
 from orders.tasks import send_receipt
-
 from shiftwork.contrib.django import enqueue_on_commit
 
 

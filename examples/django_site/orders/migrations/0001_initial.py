@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     """As `manage.py makemigrations` has written it."""
 
-    operations = [
+    operations = [  # noqa: RUF012 - the form of every migration
         migrations.CreateModel(
             name="Order",
             fields=[
