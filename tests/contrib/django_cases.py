@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.core.exceptions import ImproperlyConfigured
+from django.core.exceptions import ImproperlyConfigured, SynchronousOnlyOperation
 from django.core.management import call_command
 from django.db import connection, connections, transaction
 
@@ -142,6 +142,7 @@ async def test_an_async_job_leaves_no_connection_behind(test: Bench) -> None:
     await ask_async.enqueue("SELECT pg_backend_pid()")
     (run,) = await test.run_pending(raise_errors=True)
     assert await sync_to_async(ask)(f"SELECT count(*) FROM pg_stat_activity WHERE pid = {run.result}") == 0
+    await sync_to_async(connections.close_all)()
 
 
 # ── transactions ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -287,6 +288,10 @@ async def test_from_async_code(test: Bench) -> None:
     assert (await tasks.add.aget_result(result.id)).return_value == 3
     await result.arefresh()
     assert result.return_value == 3
+    with pytest.raises(SynchronousOnlyOperation, match="await task.aenqueue"):
+        tasks.add.enqueue(1, 2)
+    with pytest.raises(SynchronousOnlyOperation, match="await task.aget_result"):
+        tasks.add.get_result(result.id)
 
 
 def test_signals(test: Bench) -> None:

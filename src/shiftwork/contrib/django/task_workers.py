@@ -40,7 +40,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {"max_retries": 0}
 """A task is written for any backend, and those of Django run it once: retries have to be asked for."""
 
 
-class Place(Struct, frozen=True):
+class TaskPlace(Struct, frozen=True):
     """Where a task can be sent: which backend, and which of its queues."""
 
     alias: str
@@ -52,7 +52,7 @@ class TaskWorkers:
 
     def __init__(self, app: WorkerOrchestrator) -> None:
         self._app = app
-        self._workers: dict[tuple[str, Place], Worker[Any, Any]] = {}
+        self._workers: dict[tuple[str, TaskPlace], Worker[Any, Any]] = {}
         self._tasks: dict[str, tuple[Task, str]] = {}
         """The task and the alias of its backend, by the name of the worker."""
         self._registering = RLock()
@@ -64,14 +64,14 @@ class TaskWorkers:
         """
         path = task.module_path
         with self._registering:
-            known = self._workers.get((path, Place(alias, task.queue_name)))
+            known = self._workers.get((path, TaskPlace(alias, task.queue_name)))
             if known is None:
                 for queue in (task.queue_name, *sorted(set(queues) - {task.queue_name})):
-                    self._register(task, Place(alias, queue), options)
-                known = self._workers[path, Place(alias, task.queue_name)]
+                    self._register(task, TaskPlace(alias, queue), options)
+                known = self._workers[path, TaskPlace(alias, task.queue_name)]
             return known
 
-    def _register(self, task: Task, place: Place, options: Mapping[str, Any]) -> None:
+    def _register(self, task: Task, place: TaskPlace, options: Mapping[str, Any]) -> None:
         if (task.module_path, place) in self._workers:
             return
         name = task.module_path if place.alias == DEFAULT_ALIAS else f"{place.alias}/{task.module_path}"
@@ -89,7 +89,7 @@ class TaskWorkers:
 # ── one run ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _plain(task: Task, place: Place) -> Callable[..., Any]:
+def _plain(task: Task, place: TaskPlace) -> Callable[..., Any]:
     def run(
         ctx: Context, args: list[Any], kwargs: dict[str, Any], priority: int = 0, run_after: datetime | None = None
     ) -> Any:
@@ -100,7 +100,7 @@ def _plain(task: Task, place: Place) -> Callable[..., Any]:
     return run
 
 
-def _coroutine(task: Task, place: Place) -> Callable[..., Any]:
+def _coroutine(task: Task, place: TaskPlace) -> Callable[..., Any]:
     async def run(
         ctx: Context, args: list[Any], kwargs: dict[str, Any], priority: int = 0, run_after: datetime | None = None
     ) -> Any:
@@ -111,7 +111,7 @@ def _coroutine(task: Task, place: Place) -> Callable[..., Any]:
     return run
 
 
-def _sent(task: Task, place: Place, priority: int, run_after: datetime | None) -> Task:
+def _sent(task: Task, place: TaskPlace, priority: int, run_after: datetime | None) -> Task:
     """Return the task as it was when its job was added."""
     return replace(task, backend=place.alias, queue_name=place.queue, priority=priority, run_after=run_after)
 

@@ -12,6 +12,7 @@ from django.apps import apps
 from django.core.checks import CheckMessage, Error
 from django.db import connections
 from django.utils import timezone
+from django.utils.asyncio import async_unsafe
 
 from shiftwork.contrib.django.discovery import OURS
 from shiftwork.contrib.django.project_app import project_app
@@ -76,6 +77,7 @@ class ShiftworkBackend(BaseTaskBackend):
         pools = _pools()
         return _workers().worker(task, self.alias, (self.queues or pools) & pools, self._worker_options)
 
+    @async_unsafe("A task is added from a coroutine by `await task.aenqueue(…)`.")
     def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
         """Add a job that runs the task."""
         self.validate_task(task)
@@ -99,6 +101,7 @@ class ShiftworkBackend(BaseTaskBackend):
         )
         return job
 
+    @async_unsafe("A coroutine reads a result by `await task.aget_result(…)` or `await result.arefresh()`.")
     def get_result(self, result_id: str) -> TaskResult:
         """Return the result of a task. Raises `TaskResultDoesNotExist`, also once its job is pruned."""
         try:
