@@ -288,9 +288,9 @@ async def test_from_async_code(test: Bench) -> None:
     assert (await tasks.add.aget_result(result.id)).return_value == 3
     await result.arefresh()
     assert result.return_value == 3
-    with pytest.raises(SynchronousOnlyOperation, match="await task.aenqueue"):
+    with pytest.raises(SynchronousOnlyOperation, match=r"await task\.aenqueue"):
         tasks.add.enqueue(1, 2)
-    with pytest.raises(SynchronousOnlyOperation, match="await task.aget_result"):
+    with pytest.raises(SynchronousOnlyOperation, match=r"await task\.aget_result"):
         tasks.add.get_result(result.id)
 
 
