@@ -55,9 +55,9 @@ def browser_path(playwright: Playwright) -> str:
     return next(filter(None, found), playwright.chromium.executable_path)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """A browser for this folder, no longer: Playwright has a loop running meanwhile, and no test of asyncio could."""
+    """A browser for one module, no longer: Playwright has a loop running meanwhile, and no test of asyncio could."""
     with sync_playwright() as playwright:
         path = browser_path(playwright)
         if not Path(path).exists():
@@ -74,9 +74,9 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def page(chromium: Browser) -> Iterator[Page]:
-    """A page that the tests of a node share, one after the other: a new one is the dearest part of a short test."""
+    """A page that the tests of a module share, one after the other: a new one is the dearest part of a short test."""
     context = chromium.new_context(viewport=WIDE, reduced_motion="reduce")
     yield context.new_page()
     context.close()

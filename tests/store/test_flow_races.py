@@ -1,4 +1,4 @@
-"""Jobs of flows are added, run, cancelled, retried, expired and pruned at once, on several connections: none is stuck."""
+"""Jobs of flows are added, run, cancelled, retried, expired and pruned at once, on many connections: none is stuck."""
 
 import asyncio
 import random

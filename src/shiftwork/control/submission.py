@@ -70,9 +70,9 @@ class Submission:
             if added is None:
                 added = self.run_blocking(lambda: self._add(store, jobs, now), instead)
             self._voice.worked(ADDS)
-        known = {}
-        if not all(one.created for one in added):
-            known = self.run_blocking(lambda: self._existing(store, added), instead)
+        if all(one.created for one in added):
+            return self._handles(calls, jobs, added, {}, now)
+        known = self.run_blocking(lambda: self._existing(store, added), instead)
         return self._handles(calls, jobs, added, known, now)
 
     async def _existing(self, store: Store, added: Sequence[Added]) -> Mapping[str, JobRecord | None]:

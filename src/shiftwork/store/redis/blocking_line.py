@@ -63,7 +63,8 @@ class BlockingLine:
 
     def _run(self, name: str, arguments: tuple[bytes, ...]) -> Any:
         try:
-            reply = self._ask(pack_command(("EVALSHA", script(name).digest, 1, self._prefix, *arguments)))
+            command = ("EVALSHA", script(name).digest, 1, self._prefix, *arguments)
+            reply = self._ask(pack_command(command))  # type: ignore[arg-type]
         except BlockingIOError as error:  # the time is over
             self._drop()
             raise faults.lost(TimeoutError("it does not answer"), self._address.place) from error

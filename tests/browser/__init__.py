@@ -1,1 +1,0 @@
-"""A package, so that fixtures can live as long as its tests."""
