@@ -2,9 +2,12 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from tests.store.servers.postgres import names, server_url
 
@@ -49,3 +52,26 @@ def test_the_page_shows_what_the_example_has(checkout: Path) -> None:
 
 def test_the_example(checkout: Path, tmp_path: Path) -> None:
     assert "Ran 2 tests" in run(checkout / "examples" / "django_site", "manage.py", "test", SHOP_DATA=str(tmp_path))
+
+
+@pytest.mark.soak  # several processes that import Django; `test_the_cases` and `test_the_example` have the rest
+def test_manage_py_runs_the_jobs_of_a_request(checkout: Path, tmp_path: Path) -> None:
+    site, data = checkout / "examples" / "django_site", {"SHOP_DATA": str(tmp_path)}
+    run(site, "manage.py", "migrate", "--verbosity=0", **data)
+    command = [sys.executable, str(site / "manage.py"), "shiftwork", "run", "--no-web"]
+    node = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, **data})
+    try:
+        script = (
+            "from django.test import Client; from orders.models import Order; from shiftwork.contrib.django import app;"
+            "Client().post('/orders/', {'email': 'ada@example.org'}); (job,) = app.blocking.find_jobs();"
+            "print(job.blocking.result(60), Order.objects.get().receipt_sent)"
+        )
+        assert "ada@example.org True" in run(site, "manage.py", "shell", "--command", script, **data)
+        assert job_lines(run(site, "manage.py", "shiftwork", "jobs", **data)) == ["completed"]
+    finally:
+        node.send_signal(signal.SIGTERM)
+    assert node.wait(timeout=60) == 0
+
+
+def job_lines(printed: str) -> list[str]:
+    return [line.split()[1] for line in printed.splitlines() if "send_receipt" in line]
