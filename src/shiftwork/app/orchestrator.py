@@ -346,8 +346,7 @@ class WorkerOrchestrator:
     async def _start(self, registry: Registry) -> None:
         try:
             await self.control.store.open_to_change()
-            now, limit = self._clock.now(), self._max_payload_bytes
-            setup = setup_of(self, registry, now, max_payload_bytes=limit)
+            setup = setup_of(self, registry, max_payload_bytes=self._max_payload_bytes)
             node = self._new_node(registry, self._settings, setup)
             if self._settings.health_checks:
                 monitor = HealthMonitor(
