@@ -1,5 +1,6 @@
 """Programs for other libraries on the pages of docs/coming-from print what ours print. `make originals` runs them."""
 
+import inspect
 import os
 import re
 import subprocess
@@ -9,7 +10,11 @@ from typing import Final
 
 import pytest
 
+import shiftwork
 from benchmarks.__main__ import CHECKOUT, PEERS_PYTHON
+from shiftwork import Call
+from shiftwork.app.bench import Bench
+from shiftwork.handles.worker import Worker
 from tests.store.servers.redis import Server, binary, required, wheel_binary
 
 PAGES: Final = CHECKOUT / "docs" / "coming-from"
@@ -29,6 +34,23 @@ def test_every_page_shows_its_original_and_what_both_print() -> None:
     pages = {page.stem: page.read_text() for page in PAGES.glob("*.md")}
     assert {name for name, text in pages.items() if ORIGINAL.search(text)} == set(PEERS)
     assert {name for name, text in pages.items() if PRINTED.search(text)} == {*PEERS, "orchestrator"}
+
+
+def test_every_equivalent_exists() -> None:
+    holders = [value for value in vars(shiftwork).values() if inspect.isclass(value)]
+    known = {name for holder in [*holders, Worker, Bench] for name in [*dir(holder), *inspect.get_annotations(holder)]}
+    known |= {
+        *shiftwork.__all__,
+        *inspect.signature(Call.after).parameters,
+        *inspect.signature(Bench.advance).parameters,
+    }
+    known.add("fetch")  # the task of the programs
+    unknown = []
+    for page in PAGES.glob("*.md"):
+        for row in re.findall(r"^\|.*\|$", page.read_text(), re.MULTILINE):
+            for code in re.findall(r"`([^`]+)`", row.strip("|").split("|")[-1]):
+                unknown += [f"{page.stem}: {name}" for name in re.findall(r"(\w+)[(=]", code) if name not in known]
+    assert unknown == []
 
 
 @pytest.mark.soak
