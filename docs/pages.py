@@ -114,22 +114,25 @@ def page_of(path: Path) -> Path:
 
 def navigation() -> list[dict[str, Any]]:
     """Return the sections of the site, with the pages of each."""
-    sections = {title: list(linked_in(text)) for title, text in sections_of(TOP / "docs" / "README.md")}
-    sections = {title: pages for title, pages in sections.items() if pages}
-    listed = {page for pages in sections.values() for page in pages}
-    sections["How-to"] += [page for page in _ours("docs/*.md", "docs/how-to/*.md") if page not in listed]
-    sections["Start"] = [
-        "README.md",
-        *sections["Start"],
-        "docs/README.md",
-        "CHANGELOG.md",
-        "CONTRIBUTING.md",
-        "SECURITY.md",
-    ]
-    sections["Reference"] += [f"docs/reference/{name}" for name in references()]
     decisions = TOP / "docs" / "decisions" / "README.md"
+    listed = {title: list(linked_in(text)) for title, text in sections_of(TOP / "docs" / "README.md")}
+    unlisted = _ours() - {page for pages in listed.values() for page in pages}
+    sections = {title: [with_folder(page, unlisted) for page in pages] for title, pages in listed.items() if pages}
+    sections["Start"] = ["README.md", *sections["Start"], "docs/README.md", *ABOUT]
+    sections["How-to"] += sorted(unlisted)
+    sections["Reference"] += [f"docs/reference/{name}" for name in references()]
     sections["Decisions"] = ["docs/decisions/README.md", *linked_in(decisions.read_text(), decisions.parent)]
     return [{title: pages} for title, pages in sections.items()]
+
+
+def with_folder(page: str, unlisted: set[str]) -> str | dict[str, list[str]]:
+    """Return a page. One that opens a folder becomes a section with the unlisted pages of the folder, now listed."""
+    folder = Path(page).parent
+    inside = sorted(other for other in unlisted if Path(other).parent == folder)
+    if not page.endswith("/README.md") or not inside:
+        return page
+    unlisted.difference_update(inside)
+    return {folder.name.replace("-", " ").capitalize(): [page, *inside]}
 
 
 def sections_of(page: Path) -> Iterator[tuple[str, str]]:
@@ -144,9 +147,10 @@ def linked_in(text: str, folder: Path = TOP / "docs") -> Iterator[str]:
         yield (folder / link).resolve().relative_to(TOP).as_posix()
 
 
-def _ours(*patterns: str) -> list[str]:
-    found = {path.relative_to(TOP).as_posix() for pattern in patterns for path in TOP.glob(pattern)}
-    return sorted(found - {"docs/README.md"})
+def _ours() -> set[str]:
+    """Every page below docs/, but for its first one and the decisions, which have a section of their own."""
+    found = {path.relative_to(TOP).as_posix() for path in (TOP / "docs").rglob("*.md")}
+    return {page for page in found if page != "docs/README.md" and not page.startswith("docs/decisions/")}
 
 
 # ── the reference ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
 import pytest
 
@@ -41,6 +42,15 @@ def test_every_link_leads_to_a_page_of_the_site(pages: ModuleType, tmp_path: Pat
     assert broken == []
 
 
+def flat(navigation: object) -> Iterator[str]:
+    """Every page of the navigation, in order."""
+    if isinstance(navigation, str):
+        yield navigation
+    else:
+        for part in navigation.values() if isinstance(navigation, dict) else cast("list[object]", navigation):
+            yield from flat(part)
+
+
 def test_every_page_has_one_place_in_the_navigation(pages: ModuleType, tmp_path: Path, checkout: Path) -> None:
     pages.lay_out(tmp_path)
     sections = json.loads((tmp_path / "mkdocs.yml").read_text())["nav"]
@@ -51,7 +61,7 @@ def test_every_page_has_one_place_in_the_navigation(pages: ModuleType, tmp_path:
         "Reference",
         "Decisions",
     ]
-    listed = [page for section in sections for found in section.values() for page in found]
+    listed = list(flat(sections))
     assert len(listed) == len(set(listed))
     assert [page for page in listed if not (tmp_path / "pages" / page).is_file()] == []
     ours = {path.relative_to(checkout).as_posix() for path in (checkout / "docs").rglob("*.md")}
