@@ -46,7 +46,6 @@ from shiftwork.runtime.engine.context import Context
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.surroundings import AroundJob, Lifespan, Surroundings
 from shiftwork.runtime.node.settings import Settings
-from shiftwork.runtime.processes.messages import Definition, Setup
 from shiftwork.runtime.signals import stop_signals
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import EncryptionKeys, find_keys
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from shiftwork.runtime.clock import ManualClock
     from shiftwork.runtime.engine.engine import Engine
     from shiftwork.runtime.node.node import Node
+    from shiftwork.runtime.processes.messages import Definition, Setup
     from shiftwork.views.explanation import Explanation
     from shiftwork.views.overview import NodeView
     from shiftwork.views.schedules import SchedulePreview, ScheduleView
@@ -442,7 +442,7 @@ class WorkerOrchestrator:
         await self.control.close()
 
     def _new_node(
-        self, registry: Registry, settings: Settings, setup: Setup | None = None, *, hooks: JobListeners | None = None
+        self, registry: Registry, settings: Settings, setup: "Setup | None" = None, *, hooks: JobListeners | None = None
     ) -> "Node":
         from shiftwork.runtime.node.node import Node
 
@@ -478,8 +478,10 @@ class WorkerOrchestrator:
         self._registrations.complete()
         return self._registered.workers
 
-    def definition(self) -> Definition:
+    def definition(self) -> "Definition":
         """Return everything that a node must know about this app in order to run it without importing it."""
+        from shiftwork.runtime.processes.messages import Definition
+
         if self._url is None:
             message = "shiftwork run needs a store that is given as a URL, so that other processes can open it too"
             raise ConfigurationError(message)

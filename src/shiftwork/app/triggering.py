@@ -18,7 +18,7 @@ from shiftwork.core.model import WorkerConfig
 from shiftwork.core.triggering import runs_beside_itself
 from shiftwork.errors import JobStateError, ResultTimeoutError, UnknownWorkerError
 from shiftwork.handles.job import Job
-from shiftwork.runtime.engine.registry import Registry, publish, read_definitions
+from shiftwork.runtime.engine.registry import Registry
 
 if TYPE_CHECKING:
     from shiftwork.runtime.node.node import Node
@@ -91,6 +91,8 @@ class Triggering:
             raise JobStateError(message)
 
     async def _run_here(self, config: WorkerConfig, payload: Mapping[str, Any], timeout_seconds: float | None) -> None:
+        from shiftwork.runtime.engine.definitions import publish, read_definitions
+
         name, worker = config.name, self._registry.workers.get(config.name)
         if worker is None:
             message = f"no process serves worker {name}, and it is not registered in this one"

@@ -24,7 +24,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shiftwork.control.audit import Audit
-from shiftwork.control.definitions import Definitions
 from shiftwork.control.forking import begin_anew_when_forked
 from shiftwork.control.portal import Portal
 from shiftwork.control.registry import LocalRegistry
@@ -39,6 +38,7 @@ from shiftwork.store.urls import open_store
 
 if TYPE_CHECKING:
     from shiftwork.control.bulk import BulkChanges
+    from shiftwork.control.definitions import Definitions
     from shiftwork.control.doctor import Doctor
     from shiftwork.control.encryption import Encryption
     from shiftwork.control.explanations import Explanations
@@ -85,7 +85,6 @@ class Control:
         self.store = StoreAccess(store, self._clock, again)
         begin_anew_when_forked(self.voice)
         self.audit = Audit(self.store, self.now, self._hooks)
-        self._definitions = Definitions(self.store, self.now)
         self.submission = Submission(
             self.store, self.now, self._registry, self.portal, voice=self.voice, look=self._unfinished
         )
@@ -215,6 +214,12 @@ class Control:
         from shiftwork.control.explanations import Explanations
 
         return Explanations(self.store, self.now, self._registry, self._definitions)
+
+    @cached_property
+    def _definitions(self) -> "Definitions":
+        from shiftwork.control.definitions import Definitions
+
+        return Definitions(self.store, self.now)
 
     @cached_property
     def _handles(self) -> "JobHandles":
