@@ -4,6 +4,7 @@ Rules are in `core`, running is in `runtime`, commands and questions are in `con
 """
 
 import asyncio
+import sys
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -444,6 +445,8 @@ class WorkerOrchestrator:
     def _new_node(
         self, registry: Registry, settings: Settings, setup: "Setup | None" = None, *, hooks: JobListeners | None = None
     ) -> "Node":
+        if sys.platform == "win32":
+            raise LifecycleError("jobs run on Linux and macOS only; a process on Windows can enqueue and control them")
         from shiftwork.runtime.node.node import Node
 
         return Node(

@@ -55,7 +55,7 @@ def _of_file(path: Path) -> tuple[str, ...]:
     except OSError as error:
         message = f"the key file {path}, named by {FILE_VARIABLE}, cannot be read: {error.strerror}"
         raise EncryptionKeyError(message) from None
-    if exposed:
+    if exposed and hasattr(os, "getuid"):  # Windows has other means than modes
         message = f"every user of this machine can read the key file {path}: run chmod 600 {shlex.quote(str(path))}"
         raise EncryptionKeyError(message)
     if not keys:
