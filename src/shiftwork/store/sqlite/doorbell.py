@@ -180,4 +180,4 @@ def _new_socket() -> socket.socket | None:
 def _open_folder(folder: Path) -> int | None:
     if not Path("/proc/self/fd").is_dir():
         return None
-    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
