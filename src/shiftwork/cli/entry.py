@@ -23,6 +23,7 @@ SECTIONS: Final = {
         *("enable", "disable", "forget", "reschedule", "schedule", "pause", "resume", "scale", "drain", "cancel"),
         *("retry", "discard", "send", "token", "move", "db", "key", "rekey"),
     ),
+    "Shell": ("completion",),
 }
 """Every command, in the order of the help."""
 _SHARED_FILES: Final = {
@@ -74,6 +75,12 @@ class Commands(click.Group):
         except SystemExit as leaving:
             end_in_time(leaving.code if isinstance(leaving.code, int) else 0)
             raise
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Return the context of a run. With NO_COLOR in the environment, it prints no colours."""
+        if os.environ.get("NO_COLOR"):
+            kwargs.setdefault("color", False)
+        return super().make_context(*args, **kwargs)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
         """Return the names of all commands."""
@@ -130,6 +137,7 @@ The store, by the first of these that is given:
   SHIFTWORK_STORE         and SHIFTWORK_NAMESPACE
   SHIFTWORK_APP
   shiftwork.db            in the current folder
+An app whose code names no store uses SHIFTWORK_STORE too.
 
 \b
 Exit codes:
