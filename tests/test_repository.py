@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import click
 import yaml
 
 from shiftwork.cli.entry import main
@@ -54,4 +55,4 @@ def test_issue_templates_ask_for_what_exists(checkout: Path) -> None:
         questions = [part for part in forms[name]["body"] if part["type"] != "markdown"]
         assert len({question["id"] for question in questions}) == len(questions)
     asked = re.findall(r"`shiftwork (\w+)", str(forms["bug"]))
-    assert {"doctor", "explain", "job"} == set(asked) & main.commands.keys() == set(asked)
+    assert {"doctor", "explain", "job"} == set(asked) & {*main.list_commands(click.Context(main))} == set(asked)

@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
 
@@ -55,7 +56,9 @@ def test_the_commands_exist(image: list[tuple[str, str]], services: Any, monkeyp
     _, *probe = services["node"]["healthcheck"]["test"]
     for program, name, *arguments in (node_command(image), services["web"]["command"], probe):
         assert program == "shiftwork"
-        main.commands[name].make_context(name, arguments)
+        command = main.get_command(click.Context(main), name)
+        assert command is not None
+        command.make_context(name, arguments)
 
 
 def test_the_image_has_the_app_and_what_it_needs(

@@ -15,10 +15,12 @@ def run_for_app(app_name: str, args: Sequence[str], prog_name: str) -> None:
 
 def _defaults(group: click.Group, app_name: str) -> dict[str, Any]:
     defaults: dict[str, Any] = {}
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if isinstance(command, click.Group):
             defaults[name] = _defaults(command, app_name)
-        else:
+        elif command is not None:
             taken = {str(parameter.name) for parameter in command.params} & {"app", "app_name"}
             defaults[name] = dict.fromkeys(taken, app_name)
     return defaults
