@@ -1,4 +1,4 @@
-"""FastAPI: a route adds a job and returns it; people who logged in see the dashboard. `uvicorn examples.fastapi_shop:web`."""
+"""FastAPI: a route adds and returns a job; your log-in guards the dashboard. `uvicorn examples.fastapi_shop:web`."""
 
 from typing import Annotated
 

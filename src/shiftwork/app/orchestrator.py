@@ -28,6 +28,7 @@ from shiftwork.app.status import status_of
 from shiftwork.app.submitting import CurrentSubmitter
 from shiftwork.app.triggering import Triggering
 from shiftwork.control.control import Control
+from shiftwork.control.environment import DEFAULT_NAMESPACE, default_store, namespace_of_environment
 from shiftwork.control.event_loop import run
 from shiftwork.control.forking import begin_anew_when_forked, never_free
 from shiftwork.control.job_filter import JobSearch, JobSelection
@@ -65,6 +66,7 @@ from shiftwork.views.schedules import SchedulePreview, ScheduleView
 from shiftwork.views.stack import JobStack
 
 if TYPE_CHECKING:
+    from shiftwork.app.alerts import AlertFormat
     from shiftwork.app.bench import Bench, Trial
     from shiftwork.app.decorators import AsyncWorker, AsyncWorkerWithContext, PlainWorker, PlainWorkerWithContext
     from shiftwork.runtime.clock import ManualClock
@@ -83,7 +85,9 @@ AnyAround = TypeVar("AnyAround", bound=AroundJob)
 class WorkerOrchestrator:
     """Registers workers and pools, runs them here, and controls them from any process that reaches the store.
 
-    `store` is a URL (`sqlite:///relative.db`, `sqlite:////absolute.db`, `memory://`) or a store.
+    `store` is a URL (`sqlite:///relative.db`, `sqlite:////absolute.db`, `memory://`) or a store. Without
+    one it is `SHIFTWORK_STORE` of the environment, or else `sqlite:///shiftwork.db`; the default namespace is likewise
+    `SHIFTWORK_NAMESPACE`, or else "default".
     `max_concurrent` is the size of the default pool. `tick_interval` is the longest sleep, not the resolution.
     `lease_seconds` is how long the jobs of a process that vanished stay its own. `encryption_keys` are the keys that
     encrypt what jobs carry (docs/encryption.md); by default those of the environment, and with () none.
@@ -91,9 +95,9 @@ class WorkerOrchestrator:
 
     def __init__(
         self,
-        store: str | Store = "sqlite:///shiftwork.db",
+        store: str | Store | None = None,
         *,
-        namespace: str = "default",
+        namespace: str = DEFAULT_NAMESPACE,
         tick_interval: Duration = 5.0,
         max_concurrent: int = 5,
         enable_health_checks: bool = True,
@@ -102,6 +106,10 @@ class WorkerOrchestrator:
         encryption_keys: EncryptionKeys | None = None,
         clock: Clock | None = None,
     ) -> None:
+        if store is None:
+            store = default_store()
+        if namespace == DEFAULT_NAMESPACE:
+            namespace = namespace_of_environment()
         if not namespace:
             message = f"namespace must be a non-empty string, not {namespace!r}"
             raise ConfigurationError(message)
@@ -296,17 +304,26 @@ class WorkerOrchestrator:
 
         return decorate
 
-    def alert(self, url: str, *, events: Sequence[str], secret: str) -> None:
-        """Post these events ("*": all) as JSON to an address, signed with the secret, until they are accepted.
+    def alert(
+        self,
+        url: str,
+        *,
+        events: Sequence[str],
+        secret: str | None = None,
+        format: "AlertFormat" = "json",  # noqa: A002 - the word that people look for
+    ) -> None:
+        """Post these events ("*": all) to an address, until they are accepted.
 
-        An event that is not accepted within about a minute is given up. Nothing waits for it.
+        With a `secret` they are signed as Standard Webhooks are. `format` is "json", "slack" for an incoming webhook of
+        Slack, or a function that takes the event and returns what to post as JSON, None for nothing. An event that is
+        not accepted within about a minute is given up. Nothing waits for it.
         """
         from shiftwork.app.alerts import Alert  # noqa: PLC0415 - it brings an HTTP client
 
         if isinstance(events, str) or not events:
             message = f'app.alert takes a list of events: events=["job.dead", "health.problem"], not {events!r}'
             raise ConfigurationError(message)
-        alert = Alert(url, secret)
+        alert = Alert(url, secret, format)
         for event in dict.fromkeys(events):
             self._hooks.add(event, alert)
 

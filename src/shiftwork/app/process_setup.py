@@ -27,17 +27,25 @@ def setup_of(app: object, registry: Registry, *, max_payload_bytes: int) -> Setu
 
 def import_name(app: object, pool: str) -> str:
     """Return how another process imports this orchestrator: `module:name`, or a program's path and a name."""
+    name = name_in_modules(app)
+    if name is None:
+        message = (
+            f"pool {pool}: kind='process' runs jobs in processes of their own, which must be able to import this "
+            "orchestrator: give it a name in a module, as in `app = WorkerOrchestrator(…)`"
+        )
+        raise ConfigurationError(message)
+    return name
+
+
+def name_in_modules(app: object) -> str | None:
+    """Return the name under which a module has this orchestrator; None if no module does."""
     for module in [*sys.modules.values()]:
         for name, value in [*getattr(module, "__dict__", {}).items()]:
             if value is app and not name.startswith("__"):
                 if module.__name__ != "__main__":
                     return f"{module.__name__}:{name}"
                 return _in_program(module, name)
-    message = (
-        f"pool {pool}: kind='process' runs jobs in processes of their own, which must be able to import this "
-        "orchestrator: give it a name in a module, as in `app = WorkerOrchestrator(…)`"
-    )
-    raise ConfigurationError(message)
+    return None
 
 
 def _in_program(module: ModuleType, name: str) -> str:

@@ -76,18 +76,22 @@ class ManualClock:
         self._order = count()
 
     def now(self) -> float:
+        """The time in epoch seconds."""
         return self._passed + self._set_by
 
     def follow(self, server_time: float, asked: float, heard: float) -> None:
         """Nothing to do: only the test moves this clock."""
 
     def monotonic(self) -> float:
+        """The seconds that the test has let pass."""
         return self._passed
 
     def call_in(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        """Call back when the test has let this many seconds pass."""
         return self._call(self._passed + seconds, callback)
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
+        """Call back when the test has moved the clock to this time."""
         return self._call(when - self._set_by, callback)
 
     def _call(self, passed: float, callback: Callable[[], None]) -> Timer:

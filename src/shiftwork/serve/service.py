@@ -223,7 +223,7 @@ async def _listener(web: Web) -> Listener | None:
     if missing is not None:
         remedy = f"{missing} is not installed: pip install 'shiftwork[web]'"
         if web.demanded:
-            message = f"--web cannot be served: {remedy}"
+            message = f"the dashboard cannot be served: {remedy}"
             raise ConfigurationError(message)
         logger.info("no dashboard: %s", remedy)
         return None
