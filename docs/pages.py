@@ -3,8 +3,8 @@
 A page is in the same folder there as here, so its links work in both places. Everything that a page links to comes
 along, beginning with README.md: a picture as it is, a program as a page that shows it, a folder as a list.
 
-The navigation is that of docs/README.md and docs/decisions/README.md; a page of docs/ in none of their tables is a
-how-to. The reference lists every public name, and mkdocs fills it from the docstrings.
+The navigation is that of docs/README.md and the indices of docs/coming-from and docs/decisions; a page of docs/ in none
+of their tables is a how-to. The reference lists every public name, and mkdocs fills it from the docstrings.
 """
 
 import ast
@@ -126,8 +126,9 @@ def navigation() -> list[dict[str, Any]]:
         "SECURITY.md",
     ]
     sections["Reference"] += [f"docs/reference/{name}" for name in references()]
-    decisions = TOP / "docs" / "decisions" / "README.md"
-    sections["Decisions"] = ["docs/decisions/README.md", *linked_in(decisions.read_text(), decisions.parent)]
+    for title, folder in {"Coming from": "docs/coming-from", "Decisions": "docs/decisions"}.items():
+        index = TOP / folder / "README.md"
+        sections[title] = [f"{folder}/README.md", *linked_in(index.read_text(), index.parent)]
     return [{title: pages} for title, pages in sections.items()]
 
 

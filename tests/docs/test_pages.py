@@ -15,7 +15,7 @@ import shiftwork
 from shiftwork import testing
 
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
-BLOCK = re.compile(r"^(`{3,4})\w*\n.*?^\1\n", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^(`{3,4})[^`\n]*\n.*?^\1\n", re.MULTILINE | re.DOTALL)
 SENTENCE = re.compile(r"\w.*[.?:]", re.DOTALL)
 FETCHED = re.compile(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=\"?(?:https?:)?//[^>]+>")
 
@@ -49,6 +49,7 @@ def test_every_page_has_one_place_in_the_navigation(pages: ModuleType, tmp_path:
         "How-to",
         "Explanation",
         "Reference",
+        "Coming from",
         "Decisions",
     ]
     listed = [page for section in sections for found in section.values() for page in found]
