@@ -1,5 +1,7 @@
 """`manage.py shiftwork COMMAND …` is `shiftwork COMMAND …` for the app of this project."""
 
+import os
+import sys
 from argparse import REMAINDER, ArgumentParser
 from collections.abc import Sequence
 from typing import Any
@@ -25,6 +27,9 @@ class Command(BaseCommand):
         for option in ("--settings", "--pythonpath"):
             parser.add_argument(option)
         _, rest = parser.parse_known_args(argv[2:])
+        # `run --reload` starts `python -m shiftwork` again with these arguments.
+        sys.argv = [argv[0], *rest]
+        os.environ.setdefault("SHIFTWORK_APP", APP_NAME)
         main(args=rest, prog_name=f"{argv[0]} {argv[1]}", default_map=for_project(main))
 
     def add_arguments(self, parser: ArgumentParser) -> None:
