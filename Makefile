@@ -12,6 +12,9 @@ STAMP := $(VENV)/.stamp-$(VERSION)
 # What `make bench` compares with, in a virtual environment of its own: nothing of it is a dependency of ours.
 PEERS := build/peers-$(VERSION)
 PEERS_STAMP := $(PEERS)/.stamp
+# What `make site` builds the documentation site with, likewise.
+SITE := build/site-env-$(VERSION)
+SITE_STAMP := $(SITE)/.stamp
 
 # On a fresh checkout these take a minute of one core.
 SLOW_CHECKS = echo "» mypy --strict" && $(BIN)/mypy \
@@ -27,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint fix ui provide bench peers morning recovery soak docs house lock clean
+.PHONY: help demo test check lint fix ui provide bench peers morning recovery soak docs site house lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
@@ -84,12 +87,18 @@ docs: $(STAMP) ## run the code in the documentation
 	@echo "» documentation"
 	@$(BIN)/python -m pytest docs README.md CONTRIBUTING.md
 
+site: $(SITE_STAMP) ## build the documentation as a site, in build/site
+	@echo "» the documentation site"
+	@$(SITE)/bin/python docs/pages.py
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --strict --config-file build/mkdocs.yml
+	@echo "» open build/site/index.html"
+
 house: $(STAMP) ## draw the import graph into docs/house.svg
 	@$(BIN)/python docs/house.py
 
 lock: ## compile requirements/*.in into *.txt, with hashes
 	@test -x build/lock/bin/uv || { $(PYTHON) -m venv build/lock && build/lock/bin/python -m pip install -qq uv; }
-	@for name in dev peers; do \
+	@for name in dev peers site; do \
 		echo "» compiling requirements/$$name.txt"; \
 		build/lock/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --no-emit-find-links --no-header \
@@ -115,4 +124,10 @@ $(PEERS_STAMP): requirements/peers.txt
 	@echo "» installing requirements/peers.txt into $(PEERS)"
 	@test -x $(PEERS)/bin/pip || $(PYTHON) -m venv --clear $(PEERS)
 	@$(PEERS)/bin/python -m pip install -qq --require-hashes -r requirements/peers.txt
+	@touch $@
+
+$(SITE_STAMP): requirements/site.txt
+	@echo "» installing requirements/site.txt into $(SITE)"
+	@test -x $(SITE)/bin/pip || $(PYTHON) -m venv --clear $(SITE)
+	@$(SITE)/bin/python -m pip install -qq --require-hashes -r requirements/site.txt
 	@touch $@

@@ -1,11 +1,12 @@
 """The documentation is tested: every block of code in our pages is run, one test per page.
 
     python    run. All blocks of a document share one namespace, one empty folder and one event loop; `await` works at
-              the top level, as in `python -m asyncio`. A block that begins with `# shop.py` is written to that file.
+              the top level, as in `python -m asyncio`. A block that begins with `# shop.py` or `# shop/mail.py` is
+              written to that file, and imported.
     console   the shell runs each `$ ` line in that folder, and it has to exit with 0. Its output has to match what is
               shown below it; `…` stands for anything. `shiftwork run … &` runs in the background, and is ended
-              with SIGTERM when the document ends; it has to exit with 0 too. `make` runs as `make -n`, which
-              checks that the target exists without running the tests inside the tests.
+              with SIGTERM by `kill %1`, or when the document ends; it has to exit with 0 too. `make` runs as
+              `make -n`, which checks that the target exists without running the tests inside the tests.
     text      shown, not run.
 
 The port 8437 in a block is replaced by a free one each time, because documents are tested side by side.
@@ -40,7 +41,7 @@ from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 from tests.ports import free_port
 
 TOP: Final = Path(__file__).parent
-FILE_NAME: Final = re.compile(r"# (\w+\.py)\n")
+FILE_NAME: Final = re.compile(r"# ([\w/]+\.py)\n")
 LANGUAGE: Final = re.compile(r"(?P<language>[^\n]*)$\n", re.MULTILINE)
 LIKE_THE_DOCUMENT: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 COMMAND_SECONDS: Final = 30.0
@@ -106,8 +107,8 @@ class Reader:
         finally:
             self._loop.close()
             sys.path.remove(str(self.folder))
-            for path in self.folder.glob("*.py"):
-                sys.modules.pop(path.stem, None)
+            for path in self.folder.rglob("*.py"):
+                _forget(path.relative_to(self.folder))
             del sys.modules[self.module.__name__]
 
     def blocks(self, document: Document) -> Iterator[Region]:
@@ -137,9 +138,12 @@ class Reader:
             self._loop.run(pending)
 
     def _import_file(self, name: str, example: Example) -> None:
-        (self.folder / name).write_text(example.parsed)
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(example.parsed)
+        _forget(Path(name))
         importlib.invalidate_caches()
-        module = importlib.import_module(name.removesuffix(".py"))
+        module = importlib.import_module(_module(Path(name)))
         example.namespace.update({key: value for key, value in vars(module).items() if not key.startswith("__")})
 
     def _refuse_leftovers(self, *, document_failed: bool) -> None:
@@ -153,6 +157,9 @@ class Reader:
     def run_console(self, example: Example) -> str | None:
         """Run a block of commands; returns what is wrong, or None."""
         for command, shown in _commands(self._placed(example.parsed)):
+            if command == "kill %1":
+                self._end_those_beside()
+                continue
             wrong = self._begin(command) if command.endswith("&") else self._run(command, shown)
             if wrong:
                 return f"$ {command}\n{wrong}"
@@ -210,6 +217,15 @@ class Reader:
                 said = (self.folder / f"beside-{number}.log").read_text()
                 message = f"{process.args!r} ended with {process.returncode}:\n{said}"
                 raise AssertionError(message)
+
+
+def _module(file: Path) -> str:
+    return ".".join(file.with_suffix("").parts).removesuffix(".__init__")
+
+
+def _forget(file: Path) -> None:
+    """Have a file imported anew the next time, after a block has written another version of it."""
+    sys.modules.pop(_module(file), None)
 
 
 def _leave(_: Example) -> None:

@@ -1,5 +1,6 @@
 """Alerts: events reach an address, signed, however it misbehaves, and nobody has to wait for it."""
 
+import base64
 import hashlib
 import hmac
 import json
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from shiftwork import ConfigurationError, UnknownOptionError, WorkerOrchestrator, events
 from shiftwork.app import alerts
@@ -45,7 +47,7 @@ class Receiver:
             def log_message(self, *_: Any) -> None: ...
 
         self._server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/hooks?token=hush"
+        self.url = f"http://127.0.0.1:{self._server.server_port}/hooks/hush?token=hush"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
         self._thread.start()
 
@@ -65,8 +67,8 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     made: list[alerts.Alert] = []
 
     class Noted(alerts.Alert):
-        def __init__(self, url: str, secret: str) -> None:
-            super().__init__(url, secret)
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
             made.append(self)
 
     monkeypatch.setattr(alerts, "DELAYS", (0.01, 0.02, 0.03))
@@ -102,12 +104,37 @@ async def test_told_at_the_third_try_and_signed(
     assert told["message"] == f"job {job.id} of pack is dead: ValueError: no box"
     assert told.keys() == {"id", "at", "name", "subject", "message", "data"}
     for headers, body in receiver.requests:
-        signed = headers["Shiftwork-Timestamp"].encode() + b"." + body
-        mark = hmac.new(SECRET.encode(), signed, hashlib.sha256).hexdigest()
-        assert headers["Shiftwork-Signature"] == f"sha256={mark}"
+        assert headers["webhook-id"] == told["id"]
+        signed = f"{told['id']}.{headers['webhook-timestamp']}.".encode() + body
+        mark = base64.b64encode(hmac.digest(SECRET.encode(), signed, hashlib.sha256)).decode()
+        assert headers["webhook-signature"] == f"v1,{mark}"
     assert "failed (HTTP 503), trying again" in caplog.text
     assert "hush" not in caplog.text
     assert SECRET not in caplog.text
+
+
+def test_a_signature_is_that_of_the_standard() -> None:
+    key = alerts.key_of("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")  # the example of the specification
+    headers = alerts.signed(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", b'{"test": 2432232314}', 1_614_265_330.5)
+    assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+async def test_to_slack_and_as_a_function_says_without_a_secret(receiver: Receiver) -> None:
+    app = WorkerOrchestrator("memory://")
+    app.alert(receiver.url, events=["job.dead"], format="slack")
+    app.alert(
+        receiver.url,
+        events=["job.dead", "job.lost"],
+        format=lambda event: {"summary": event.subject} if event.name == "job.dead" else None,
+    )
+    app.hooks.fire(replace(happened(), message="<b> & co. is dead"))
+    app.hooks.fire(replace(happened(), name="job.lost"))
+    await app.close()
+    assert sorted(receiver.bodies(), key=str) == [
+        {"summary": "job-1"},
+        {"text": "*job.dead*: &lt;b&gt; &amp; co. is dead"},
+    ]
+    assert not [name for headers, _ in receiver.requests for name in headers if name.startswith("webhook-")]
 
 
 async def test_only_what_was_asked_for(stage: Stage, receiver: Receiver) -> None:
@@ -193,10 +220,14 @@ def test_an_address_that_is_none(url: str) -> None:
 
 def test_what_cannot_be() -> None:
     app = WorkerOrchestrator("memory://")
-    with pytest.raises(ConfigurationError, match="needs a secret"):
+    with pytest.raises(ConfigurationError, match="the secret is empty; leave it out"):
         app.alert("https://host/", events=["*"], secret="")
     with pytest.raises(ConfigurationError, match="a list of events"):
         app.alert("https://host/", events="job.dead", secret=SECRET)
+    with pytest.raises(ConfigurationError, match="must go on in base64"):
+        app.alert("https://host/", events=["*"], secret="whsec_no!")
+    with pytest.raises(ConfigurationError, match='not "json", "slack" or a function'):
+        app.alert("https://host/", events=["*"], format="teams")  # type: ignore[arg-type]
     with pytest.raises(UnknownOptionError, match=r"did you mean 'job\.dead'"):
         app.alert("https://host/", events=["job.deed"], secret=SECRET)
 

@@ -66,6 +66,7 @@ from shiftwork.views.schedules import SchedulePreview, ScheduleView
 from shiftwork.views.stack import JobStack
 
 if TYPE_CHECKING:
+    from shiftwork.app.alerts import AlertFormat
     from shiftwork.app.bench import Bench, Trial
     from shiftwork.app.decorators import AsyncWorker, AsyncWorkerWithContext, PlainWorker, PlainWorkerWithContext
     from shiftwork.runtime.clock import ManualClock
@@ -303,17 +304,26 @@ class WorkerOrchestrator:
 
         return decorate
 
-    def alert(self, url: str, *, events: Sequence[str], secret: str) -> None:
-        """Post these events ("*": all) as JSON to an address, signed with the secret, until they are accepted.
+    def alert(
+        self,
+        url: str,
+        *,
+        events: Sequence[str],
+        secret: str | None = None,
+        format: "AlertFormat" = "json",  # noqa: A002 - the word that people look for
+    ) -> None:
+        """Post these events ("*": all) to an address, until they are accepted.
 
-        An event that is not accepted within about a minute is given up. Nothing waits for it.
+        With a `secret` they are signed as Standard Webhooks are. `format` is "json", "slack" for an incoming webhook of
+        Slack, or a function that takes the event and returns what to post as JSON, None for nothing. An event that is
+        not accepted within about a minute is given up. Nothing waits for it.
         """
         from shiftwork.app.alerts import Alert  # noqa: PLC0415 - it brings an HTTP client
 
         if isinstance(events, str) or not events:
             message = f'app.alert takes a list of events: events=["job.dead", "health.problem"], not {events!r}'
             raise ConfigurationError(message)
-        alert = Alert(url, secret)
+        alert = Alert(url, secret, format)
         for event in dict.fromkeys(events):
             self._hooks.add(event, alert)
 
@@ -353,8 +363,7 @@ class WorkerOrchestrator:
     async def _start(self, registry: Registry) -> None:
         try:
             await self.control.store.open_to_change()
-            now, limit = self._clock.now(), self._max_payload_bytes
-            setup = setup_of(self, registry, now, max_payload_bytes=limit)
+            setup = setup_of(self, registry, max_payload_bytes=self._max_payload_bytes)
             node = self._new_node(registry, self._settings, setup)
             if self._settings.health_checks:
                 monitor = HealthMonitor(

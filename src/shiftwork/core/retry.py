@@ -187,6 +187,11 @@ def settle(
             return run.dead(end.error or "the result cannot be encoded")
 
 
+def is_last(end: End, attempt: int, policy: WorkerConfig) -> bool:
+    """Return whether a run that raised or took too long was the last one of its job."""
+    return end.final or attempt > policy.max_retries
+
+
 def backoff(retry: Retry, attempt: int, rand: float) -> float:
     """Seconds to wait after this attempt (from 1) has failed, plus or minus the jitter."""
     retries = max(0, attempt - 1)
@@ -257,7 +262,7 @@ def _completed(job: Claimed, end: End, config: WorkerConfig | None, started_at: 
 def _failed(run: _EndedRun) -> Outcome:
     error = run.end.error or _default_error(run)
     end, retry = run.end, run.policy.retry
-    if end.final or run.job.attempt > run.policy.max_retries:
+    if is_last(end, run.job.attempt, run.policy):
         return run.dead(error)
     refused = refusal(retry, TIMEOUT) if end.kind is EndKind.TIMED_OUT else None
     if refused is not None:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
@@ -53,6 +53,23 @@ class JobProgress:
     message: str | None
     at: float
     """When it was reported, in epoch seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobSummary:
+    """What a web application responds with for a job: neither its arguments nor its result. Instants are in seconds."""
+
+    id: str
+    worker: str
+    pool: str
+    status: JobStatus
+    attempt: int
+    error: str | None
+    progress: JobProgress | None
+    created_at: float
+    run_at: float
+    started_at: float | None
+    ended_at: float | None
 
 
 class Job(Generic[R_co]):
@@ -199,6 +216,21 @@ class Job(Generic[R_co]):
         ):  # the last run is among the attempts
             return lines
         return lines + record.progress.log
+
+    @property
+    def summary(self) -> JobSummary:
+        """Return what can be shown of it as JSON. FastAPI and pydantic encode a job as this."""
+        return JobSummary(**{field.name: getattr(self, field.name) for field in fields(JobSummary)})
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, handler: Any) -> Any:
+        """Let pydantic take a job as it is, and encode its summary."""
+        from pydantic_core import core_schema  # noqa: PLC0415 - only pydantic calls this
+
+        encoded = core_schema.plain_serializer_function_ser_schema(
+            lambda job: job.summary, return_schema=handler.generate_schema(JobSummary)
+        )
+        return core_schema.is_instance_schema(cls, serialization=encoded)
 
     @property
     def blocking(self) -> "BlockingJob[R_co]":

@@ -79,7 +79,6 @@ class Service:
         self._setup = Setup(
             app=app,
             role="hooks",
-            now=0.0,
             path=[str(Path.cwd()), *sys.path],
             log_level=log_level,
             log_format=log_format,

@@ -6,12 +6,14 @@ from typing import Any, TypeVar
 
 from shiftwork.core.job_parts import Step
 from shiftwork.core.model import Claimed, Outcome, Progress, RunState, WorkerConfig
+from shiftwork.core.retry_options import RetryRule
 from shiftwork.errors import JobStateError
 from shiftwork.handles.job import JobProgress
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock
 from shiftwork.runtime.engine.context import Context, ContextServices, CurrentRun
 from shiftwork.runtime.engine.joblog import JobLog
+from shiftwork.runtime.engine.retry_choice import what_follows
 from shiftwork.runtime.engine.surroundings import Surroundings
 
 T = TypeVar("T")
@@ -61,6 +63,7 @@ def make_context(
         ),
         cancelled=cancelled,
         stopping=stopping,
+        retry_rule=worker.retry_rule if isinstance(worker, Worker) else None,
     )
     clock = ManualClock() if now is None else ManualClock(now)
     return MadeContext(run, state, clock, signals=signals or {}, connection=connection)
@@ -74,12 +77,22 @@ class MadeRun:
     job_log: JobLog | None = None
     task: Any = None
 
-    def __init__(self, job: Claimed, config: WorkerConfig, state: RunState, *, cancelled: bool, stopping: bool) -> None:
+    def __init__(
+        self,
+        job: Claimed,
+        config: WorkerConfig,
+        state: RunState,
+        *,
+        cancelled: bool,
+        stopping: bool,
+        retry_rule: RetryRule | None,
+    ) -> None:
         self.job = job
         self.config = config
         self.state = state
         self.cancelled = cancelled
         self.stopping = stopping
+        self.retry_rule = retry_rule
         self.started_at = 0.0
         self.worker_values = MadeValues()
 
@@ -187,7 +200,7 @@ class MadeContext(Context):
         surroundings = Surroundings()
         surroundings.state = state
         run.started_at = clock.now()
-        super().__init__(run, ContextServices(clock, _leave, _refuse, surroundings, lambda _run: made))
+        super().__init__(run, ContextServices(clock, _leave, _refuse, surroundings, lambda _run: made, what_follows))
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         super().progress(done, total, message)

@@ -4,7 +4,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, cast, overload
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,8 +21,12 @@ from shiftwork.runtime.engine.surroundings import Surroundings
 if TYPE_CHECKING:
     import asyncio
 
+    from shiftwork.core.retry_options import RetryRule
     from shiftwork.runtime.clock import Clock
 
+
+WhatFollows = Literal["retry", "pause", "dead"]
+"""What becomes of a job after an exception: another attempt, the same attempt later, or none."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -52,6 +56,10 @@ class CurrentRun(Protocol):
     @property
     def worker_values(self) -> "WorkerValues":
         """What its worker does with values that are not arguments."""
+
+    @property
+    def retry_rule(self) -> "RetryRule | None":
+        """The function that decides about the next attempt, if the worker has one."""
 
     def discreet(self, text: str) -> str:
         """Return a text that the function has produced, without the secrets of its payload."""
@@ -109,6 +117,7 @@ class ContextServices(Struct, frozen=True):
     transact: Callable[[CurrentRun], AbstractAsyncContextManager[Any]]
     surroundings: Surroundings
     steps_of: Callable[[CurrentRun], "RunSteps"]
+    what_follows: Callable[[CurrentRun, BaseException], WhatFollows]
 
 
 class Context:
@@ -227,6 +236,17 @@ class Context:
         if self.cancelled:
             message = f"job {self.job_id} of {self.worker.name} was told to stop"
             raise JobCancelledError(message)
+
+    def what_follows(self, error: BaseException) -> WhatFollows:
+        """Return what becomes of the job if this run raises this: "retry", "pause" (it asked for that), or "dead".
+
+        For `@app.around_job`: an error tracker need not report what is tried again.
+        """
+        return self._services.what_follows(self._run, error)
+
+    def redact(self, text: str) -> str:
+        """Return a text without the secret arguments of this job."""
+        return self._run.discreet(text)
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
         """Your writes and the end of this job, together or not at all: `async with ctx.transaction() as connection:`.

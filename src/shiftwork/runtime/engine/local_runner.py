@@ -15,6 +15,7 @@ from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.context import ContextServices
 from shiftwork.runtime.engine.execute import cancelled, escaped, run_async, run_rest, run_sync
 from shiftwork.runtime.engine.registry import Callee
+from shiftwork.runtime.engine.retry_choice import what_follows
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import RunnerListener
 from shiftwork.runtime.engine.stacks import Stacks
@@ -60,7 +61,12 @@ class LocalRunner:
         self._callees = callees
         self._clock = clock
         self._services = ContextServices(
-            clock, report, transactions.begin, surroundings, steps_of=step_maker(transactions.store, clock)
+            clock,
+            report,
+            transactions.begin,
+            surroundings,
+            steps_of=step_maker(transactions.store, clock),
+            what_follows=what_follows,
         )
         self._load = load
         self._gives_up = gives_up

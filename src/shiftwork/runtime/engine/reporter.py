@@ -139,7 +139,8 @@ class Reporter:
             self.expired({outcome.worker: 1})
         if outcome.status is JobStatus.DEAD:
             message = f"job {outcome.id} of {outcome.worker} is dead: {outcome.error}"
-            self.emit_quietly("job.dead", outcome.id, message, worker=outcome.worker, error=outcome.error)
+            kind = outcome.report.kind if outcome.report else None
+            self.emit_quietly("job.dead", outcome.id, message, worker=outcome.worker, error=outcome.error, kind=kind)
 
     def expired(self, counts: Mapping[str, int]) -> None:
         """Report, now or within a minute, that this many jobs of each worker have expired."""

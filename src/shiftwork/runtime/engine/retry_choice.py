@@ -9,16 +9,16 @@ from math import isfinite
 from msgspec.structs import replace
 
 from shiftwork.core.durations import seconds_in
-from shiftwork.core.retry import End, EndKind, error_names_of, refusal
+from shiftwork.core.retry import End, EndKind, error_names_of, is_last, refusal
 from shiftwork.core.retry_options import RetryRule
 from shiftwork.core.retry_requests import GiveUp, RetryAfter, Snooze
 from shiftwork.errors import StepError
+from shiftwork.runtime.engine.context import CurrentRun, WhatFollows
 from shiftwork.runtime.engine.error_text import describe, one_line
-from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.steps import Suspended
 
 
-def chosen(run: Run, end: End, error: BaseException) -> End:
+def chosen(run: CurrentRun, end: End, error: BaseException) -> End:
     """Return the end of a run that raised this, with what follows from the exception."""
     try:
         return _chosen(run, end, error)
@@ -26,7 +26,15 @@ def chosen(run: Run, end: End, error: BaseException) -> End:
         return _undecided(run, end, describe(problem, run.discreet))
 
 
-def _chosen(run: Run, end: End, error: BaseException) -> End:
+def what_follows(run: CurrentRun, error: BaseException) -> WhatFollows:
+    """Return what becomes of the job if its run raises this."""
+    end = chosen(run, End(EndKind.RAISED), error)
+    if end.kind is EndKind.SNOOZED:
+        return "pause"
+    return "dead" if is_last(end, run.job.attempt, run.config) else "retry"
+
+
+def _chosen(run: CurrentRun, end: End, error: BaseException) -> End:
     if isinstance(error, Suspended):
         return End(EndKind.SNOOZED, again_in=max(0.0, error.until - error.at), wait=error.wait)
     if isinstance(error, Snooze):
@@ -35,14 +43,13 @@ def _chosen(run: Run, end: End, error: BaseException) -> End:
         return replace(end, final=True)
     if isinstance(error, RetryAfter):
         return replace(end, again_in=float(error.seconds))
-    rule = run.callee.retry_rule if run.callee else None
-    if rule is not None:
-        return _ruled(run, end, rule, error)
+    if run.retry_rule is not None:
+        return _ruled(run, end, run.retry_rule, error)
     refused = refusal(run.config.retry, error_names_of(error))
     return end if refused is None else _final(end, refused)
 
 
-def _ruled(run: Run, end: End, rule: RetryRule, error: BaseException) -> End:
+def _ruled(run: CurrentRun, end: End, rule: RetryRule, error: BaseException) -> End:
     choice = rule(run.job.attempt, error)  # type: ignore[arg-type]  # nearly always an Exception
     if choice is None:
         return _final(end, "not retried: its retry function returned None")
@@ -56,6 +63,6 @@ def _final(end: End, why: str) -> End:
     return replace(end, error=f"{end.error}; {why}", final=True)
 
 
-def _undecided(run: Run, end: End, what: str) -> End:
+def _undecided(run: CurrentRun, end: End, what: str) -> End:
     """Return the end as the default policy takes it, with what is wrong with the user's own one."""
     return replace(end, error=one_line(f"{end.error}; its retry function failed: {what}", run.discreet))

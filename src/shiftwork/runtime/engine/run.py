@@ -9,6 +9,7 @@ from shiftwork.core.retry import End, EndKind
 if TYPE_CHECKING:
     import asyncio
 
+    from shiftwork.core.retry_options import RetryRule
     from shiftwork.runtime.clock import Timer
     from shiftwork.runtime.engine.context import WorkerValues
     from shiftwork.runtime.engine.joblog import JobLog
@@ -77,6 +78,11 @@ class Run:
         """What its worker does with values that are not arguments. Only where the function runs in this process."""
         assert self.callee is not None  # noqa: S101 - a local runner sets it
         return self.callee
+
+    @property
+    def retry_rule(self) -> "RetryRule | None":
+        """The function that decides about the next attempt, if the worker has one."""
+        return None if self.callee is None else self.callee.retry_rule
 
     def discreet(self, text: str) -> str:
         """A text that the function has produced, without the secrets of its payload."""
