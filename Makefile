@@ -9,7 +9,7 @@ VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2
 VENV := .venv$(if $(filter-out python3,$(PYTHON)),-$(VERSION))
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp-$(VERSION)
-# What `make bench` compares with, in a virtual environment of its own: nothing of it is a dependency of ours.
+# What `make bench` and `make originals` compare with, in a virtual environment of its own: nothing of it is a dependency of ours.
 PEERS := build/peers-$(VERSION)
 PEERS_STAMP := $(PEERS)/.stamp
 # What `make site` builds the documentation site with, likewise.
@@ -30,10 +30,10 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint fix ui provide bench peers morning recovery soak docs site house lock clean
+.PHONY: help demo test check lint fix ui provide bench peers originals morning recovery soak docs site house lock clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
 
 demo: ui ## live a company's day in two minutes; ARGS=--help
 	@$(BIN)/python -m examples.company $(ARGS)
@@ -71,7 +71,10 @@ bench: $(STAMP) ## run the benchmarks, minutes; ARGS="redis --quick", ARGS=--hel
 	@$(MAKE) --no-print-directory peers || echo "» the peers could not be installed: measuring without them" >&2
 	@$(BIN)/python -m benchmarks --peers $(PEERS)/bin/python $(ARGS)
 
-peers: $(PEERS_STAMP) ## install the libraries that `make bench` compares with
+peers: $(PEERS_STAMP) ## install the libraries that shiftwork is compared with
+
+originals: $(STAMP) peers ## run the programs of docs/coming-from with the libraries they are for
+	@$(BIN)/python -m pytest -m soak tests/docs/test_originals.py
 
 morning: $(STAMP) ## live the company's morning, with fixed and with elastic pools
 	@$(BIN)/python -m benchmarks.morning

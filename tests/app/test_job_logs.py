@@ -111,10 +111,11 @@ async def test_whatever_logger_a_job_uses_its_lines_name_it(heard: Heard) -> Non
         for job in jobs:
             await job.ended(30)
         logger.warning("outside")
-    told = {line["message"]: (line.get("job_id"), line.get("worker"), line.get("attempt")) for line in heard.json}
-    assert told["packing"] == (jobs[0].id, "pack", 1)
-    assert told["sending"] == (jobs[1].id, "the carrier", 1)
-    assert told["outside"] == (None, None, None)
+    fields = ("job_id", "worker", "attempt", "pool")
+    told = {line["message"]: tuple(line.get(field) for field in fields) for line in heard.json}
+    assert told["packing"] == (jobs[0].id, "pack", 1, "default")
+    assert told["sending"] == (jobs[1].id, "the carrier", 1, "default")
+    assert told["outside"] == (None, None, None, None)
     (line,) = (line for line in heard.plain if "packing" in line)
     assert line.endswith(f"shop: packing (pack, job {jobs[0].id})")
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import pytest
 import sentry_sdk
 from sentry_sdk.envelope import Envelope
+from sentry_sdk.integrations.logging import LoggingIntegration
 from sentry_sdk.transport import Transport
 
 from shiftwork import Context, Secret, WorkerConfig
@@ -41,7 +42,9 @@ class Recording(Transport):
 @pytest.fixture
 def recording() -> Iterator[Recording]:
     it = Recording()
-    sentry_sdk.init(dsn="http://key@localhost/1", transport=it, auto_enabling_integrations=False)
+    sentry_sdk.init(
+        dsn="http://key@localhost/1", transport=it, default_integrations=False, integrations=[LoggingIntegration()]
+    )
     yield it
     sentry_sdk.get_global_scope().set_client(None)
     sentry_sdk.get_isolation_scope().clear()

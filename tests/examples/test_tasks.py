@@ -3,10 +3,13 @@
 import asyncio
 import re
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
+import sentry_sdk
+import structlog
 
 from examples import thumbnails
 from examples.test_orders import (  # noqa: F401 - an example that is tests
@@ -30,9 +33,17 @@ PRINTED: Final = {
         r"orders since ever\norders since 2026-10-24 08:00:00\+02:00\n"
         r"daily_report@2026-10-24T06:00:00Z completed\ndaily_report@2026-10-25T07:00:00Z completed\n"
     ),
+    "fastapi_shop": "a\\.png at 320 pixels\nada\n",
+    "flask_shop": "{'file': 'chairs-7\\.pdf'}\n",
     "rate_limit": r"\['acme/0', 'bolt/0', .*'bolt/3'\]\n8 calls took \d+\.\d s\n",
     "resources": (
         "connecting\n7\nto the error tracker: KeyError\\('users'\\) in count, attempt 1\ndead\ndisconnecting\n"
+    ),
+    "sentry": r"to Sentry: ValueError: order 7 has no address, {'job': '\w+', 'worker': 'charge', .*}\n",
+    "slack": r'{"text":"\*job\.dead\*: job order-7 of charge is dead: ValueError: order 7 has no address"}\n',
+    "sqlalchemy_orders": "the chair is sold out: no order, no job\n\\['billed the lamp'\\]\n",
+    "structured_logs": (
+        "attempt=1 event='charging' job_id='order-7' order=7 pool='default' worker='charge'\nevent='done'\n"
     ),
     "sign_up": (
         r"(Welcome, jo@example\.com!\n)?\[{'job': 'welcome-jo@example\.com'}, {'job': 'welcome-jo@example\.com'}\]\n"
@@ -44,6 +55,15 @@ PRINTED: Final = {
         r"job \w+ of weather is dead: GiveUp: the API responded with 404: no such city\n"
     ),
 }
+
+
+@pytest.fixture(autouse=True)
+def settings() -> Iterator[None]:
+    """Undo what examples set for their whole process."""
+    yield
+    sentry_sdk.get_client().close(timeout=0)
+    sentry_sdk.get_global_scope().set_client(None)
+    structlog.reset_defaults()
 
 
 @pytest.mark.parametrize("name", PRINTED)

@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 from shiftwork import Breaker, Context, JobStatus, Retry, WorkerOrchestrator
+from shiftwork.contrib.sqlalchemy import enqueue_after_commit
 from shiftwork.core.run_histograms import waits
 from shiftwork.errors import ConfigurationError, JobStateError, LifecycleError
 from shiftwork.store.postgres.store import PostgresStore
@@ -99,6 +100,18 @@ async def test_async_sqlalchemy(app: WorkerOrchestrator, url: str, *, as_session
         await conn.commit()
     await engine.dispose()
     assert await there(app, undone, done) == [False, True]
+
+
+async def test_after_the_commit_of_an_async_session(app: WorkerOrchestrator, url: str) -> None:
+    engine = create_async_engine(alchemy(url))
+    async with AsyncSession(engine) as session:
+        for to in ("a", "b"):
+            await session.execute(sqlalchemy.text("INSERT INTO notes VALUES ('kept')"))
+            enqueue_after_commit(session, app, send(app).call(to=to))
+            assert await app.find_jobs() == []
+            await (session.rollback() if to == "a" else session.commit())
+    await engine.dispose()
+    assert [found.payload for found in await app.find_jobs()] == [{"to": "b"}]
 
 
 def by_psycopg(url: str, work: Callable[[Any], Any]) -> tuple[Any, Any]:

@@ -124,7 +124,7 @@ def monitor_of(worker: WorkerConfig) -> dict[str, Any] | None:
         if unit is None:
             return None
         schedule = {"type": "interval", "value": int(seconds // unit[1]), "unit": unit[0]}
-    monitor = {"schedule": schedule, "timezone": worker.timezone or "UTC"}
+    monitor: dict[str, Any] = {"schedule": schedule, "timezone": worker.timezone or "UTC"}
     if worker.timeout_seconds is not None:
         waits = sum(backoff(worker.retry, attempt, 0.5) for attempt in range(1, worker.max_retries + 1))
         monitor["max_runtime"] = ceil((worker.timeout_seconds * (worker.max_retries + 1) + waits) / _MINUTE)

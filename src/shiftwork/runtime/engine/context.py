@@ -206,7 +206,8 @@ class Context:
     @property
     def logger(self) -> "logging.LoggerAdapter[logging.Logger]":
         """A logger whose lines carry the job and the worker. The newest lines from INFO on are kept with the job."""
-        extra: dict[str, object] = {"job_id": self.job_id, "worker": self.worker.name, "attempt": self.attempt}
+        job = self._run.job
+        extra: dict[str, object] = {"job_id": job.id, "worker": job.worker, "attempt": job.attempt, "pool": job.pool}
         return JobLogger(
             logging.getLogger(f"shiftwork.worker.{self.worker.name}"), extra, self._keep, self._run.discreet
         )

@@ -55,7 +55,7 @@ def run_sync(run: Run, services: ContextServices) -> End | Coroutine[Any, Any, A
 
 async def run_rest(run: Run, rest: Coroutine[Any, Any, Any]) -> End:
     """Run the coroutine that a plain function returned."""
-    log_as(run.job.id, run.job.worker, run.job.attempt)
+    log_as(run.job)
     try:
         value = await rest
     except asyncio.CancelledError:
@@ -79,7 +79,7 @@ def cancelled(run: Run) -> End:
 
 def _bound(run: Run, services: ContextServices) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
     assert run.callee is not None  # noqa: S101 - a local runner sets it before it calls us
-    log_as(run.job.id, run.job.worker, run.job.attempt)
+    log_as(run.job)
     context, function = Context(run, services), run.callee.function
     args, kwargs = run.callee.bind(run.job.payload, context)
     arounds = services.surroundings.arounds
