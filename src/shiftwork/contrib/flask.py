@@ -36,8 +36,9 @@ class Shiftwork:
     """The extension of one orchestrator. Its jobs run in an app context of the application that it was given last."""
 
     def __init__(self, orchestrator: WorkerOrchestrator, web: Flask | None = None) -> None:
-        if not isinstance(orchestrator, WorkerOrchestrator):
-            message = f"Shiftwork(orchestrator, web): the first argument is a WorkerOrchestrator, not {orchestrator!r}"
+        given: object = orchestrator
+        if not isinstance(given, WorkerOrchestrator):  # other extensions take the application first
+            message = f"Shiftwork(orchestrator, web): the first argument is a WorkerOrchestrator, not {given!r}"
             raise ConfigurationError(message)
         self.orchestrator = orchestrator
         self._web: Flask | None = None

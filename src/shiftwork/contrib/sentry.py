@@ -53,7 +53,7 @@ class Tracker:
     def around(self, ctx: Context) -> Iterator[None]:
         """Run a job in a scope of its own."""
         with sentry_sdk.isolation_scope() as scope:
-            scope.clear()
+            scope.clear_breadcrumbs()
             _name(scope, ctx.worker, ctx.job_id)
             scope.set_tag("attempt", ctx.attempt)
             scope.set_context("job", {"attempt": ctx.attempt, "fence": ctx.fence, "last_error": ctx.last_error})
@@ -73,7 +73,7 @@ class Tracker:
             return
         worker = self._app.registered()[0].get(event.data["worker"]) or WorkerConfig(name=event.data["worker"])
         with sentry_sdk.isolation_scope() as scope:
-            scope.clear()
+            scope.clear_breadcrumbs()
             _name(scope, worker, event.subject)
             scope.set_tag("end", event.data.get("kind"))
             # One issue for each worker and way to die, not for each job.
@@ -124,7 +124,7 @@ def monitor_of(worker: WorkerConfig) -> dict[str, Any] | None:
         if unit is None:
             return None
         schedule = {"type": "interval", "value": int(seconds // unit[1]), "unit": unit[0]}
-    monitor = {"schedule": schedule, "timezone": worker.timezone or "UTC"}
+    monitor: dict[str, Any] = {"schedule": schedule, "timezone": worker.timezone or "UTC"}
     if worker.timeout_seconds is not None:
         waits = sum(backoff(worker.retry, attempt, 0.5) for attempt in range(1, worker.max_retries + 1))
         monitor["max_runtime"] = ceil((worker.timeout_seconds * (worker.max_retries + 1) + waits) / _MINUTE)

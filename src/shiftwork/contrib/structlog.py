@@ -7,4 +7,4 @@ from shiftwork.runtime.engine.log_context import job_fields
 
 def add_job(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Add `job_id`, `worker`, `attempt` and `pool`; what the line has of its own stays."""
-    return job_fields() | event
+    return {**job_fields(), **event}
