@@ -9,9 +9,12 @@ VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2
 VENV := .venv$(if $(filter-out python3,$(PYTHON)),-$(VERSION))
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp-$(VERSION)
-# What `make bench` compares with, in a virtual environment of its own: nothing of it is a dependency of ours.
+# What `make bench` and `make originals` compare with, in a virtual environment of its own: nothing of it is a dependency of ours.
 PEERS := build/peers-$(VERSION)
 PEERS_STAMP := $(PEERS)/.stamp
+# What `make site` builds the documentation site with, likewise.
+SITE := build/site-env-$(VERSION)
+SITE_STAMP := $(SITE)/.stamp
 
 # On a fresh checkout these take a minute of one core.
 SLOW_CHECKS = echo "» mypy --strict" && $(BIN)/mypy \
@@ -27,10 +30,10 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint fix ui provide bench peers morning recovery soak docs house lock clean
+.PHONY: help demo test check lint fix ui provide bench peers originals morning recovery soak docs site house lock clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
 
 demo: ui ## live a company's day in two minutes; ARGS=--help
 	@$(BIN)/python -m examples.company $(ARGS)
@@ -68,7 +71,10 @@ bench: $(STAMP) ## run the benchmarks, minutes; ARGS="redis --quick", ARGS=--hel
 	@$(MAKE) --no-print-directory peers || echo "» the peers could not be installed: measuring without them" >&2
 	@$(BIN)/python -m benchmarks --peers $(PEERS)/bin/python $(ARGS)
 
-peers: $(PEERS_STAMP) ## install the libraries that `make bench` compares with
+peers: $(PEERS_STAMP) ## install the libraries that shiftwork is compared with
+
+originals: $(STAMP) peers ## run the programs of docs/coming-from with the libraries they are for
+	@$(BIN)/python -m pytest -m soak tests/docs/test_originals.py
 
 morning: $(STAMP) ## live the company's morning, with fixed and with elastic pools
 	@$(BIN)/python -m benchmarks.morning
@@ -84,12 +90,18 @@ docs: $(STAMP) ## run the code in the documentation
 	@echo "» documentation"
 	@$(BIN)/python -m pytest docs README.md CONTRIBUTING.md
 
+site: $(SITE_STAMP) ## build the documentation as a site, in build/site
+	@echo "» the documentation site"
+	@$(SITE)/bin/python docs/pages.py
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --strict --config-file build/mkdocs.yml
+	@echo "» open build/site/index.html"
+
 house: $(STAMP) ## draw the import graph into docs/house.svg
 	@$(BIN)/python docs/house.py
 
 lock: ## compile requirements/*.in into *.txt, with hashes
 	@test -x build/lock/bin/uv || { $(PYTHON) -m venv build/lock && build/lock/bin/python -m pip install -qq uv; }
-	@for name in dev peers; do \
+	@for name in dev peers site; do \
 		echo "» compiling requirements/$$name.txt"; \
 		build/lock/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --no-emit-find-links --no-header \
@@ -115,4 +127,10 @@ $(PEERS_STAMP): requirements/peers.txt
 	@echo "» installing requirements/peers.txt into $(PEERS)"
 	@test -x $(PEERS)/bin/pip || $(PYTHON) -m venv --clear $(PEERS)
 	@$(PEERS)/bin/python -m pip install -qq --require-hashes -r requirements/peers.txt
+	@touch $@
+
+$(SITE_STAMP): requirements/site.txt
+	@echo "» installing requirements/site.txt into $(SITE)"
+	@test -x $(SITE)/bin/pip || $(PYTHON) -m venv --clear $(SITE)
+	@$(SITE)/bin/python -m pip install -qq --require-hashes -r requirements/site.txt
 	@touch $@

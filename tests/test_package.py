@@ -50,6 +50,16 @@ def test_wheel_has_the_dashboard(wheel_names: frozenset[str]) -> None:
     assert {PurePath(name).suffix for name in built if name.startswith("assets/")} == {".css", ".js"}
 
 
+def test_wheel_has_the_licenses_of_the_bundled_javascript(checkout: Path, wheel_names: frozenset[str]) -> None:
+    assert "shiftwork/web/dist/licenses.txt" in wheel_names
+    text = (checkout / "src/shiftwork/web/dist/licenses.txt").read_text()
+    wanted = json.loads((checkout / "ui/package.json").read_text())["dependencies"]
+    named = re.findall(r"^(\S+) \d+\.\d+\.\d+$", text, re.MULTILINE)
+    assert {*wanted, "scheduler", "tailwindcss"} <= set(named)  # react-dom brings one, the styles another
+    assert len(re.findall(r"Copyright", text)) >= len(named)
+    assert text.count("Permission is hereby granted") == len(named)
+
+
 def test_sdist_has_the_dashboard_and_what_it_is_built_from(checkout: Path, tmp_path: Path) -> None:
     build(checkout, "sdist", tmp_path)
     (sdist,) = tmp_path.glob("*.tar.gz")

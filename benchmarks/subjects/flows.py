@@ -35,7 +35,8 @@ class InFlows(Shiftwork):
 
     def call(self) -> NoOp:
         """A job that does nothing."""
-        return next(self._turns).call()
+        call: NoOp = next(self._turns).call()
+        return call
 
     @abstractmethod
     def flow(self) -> list[NoOp]:

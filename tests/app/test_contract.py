@@ -111,7 +111,7 @@ def test_defaults_of_the_two_decorators() -> None:
 def test_the_constructor() -> None:
     parameters = inspect.signature(WorkerOrchestrator).parameters
     defaults = {name: parameter.default for name, parameter in parameters.items()}
-    assert defaults["store"] == "sqlite:///shiftwork.db"
+    assert defaults["store"] is None  # SHIFTWORK_STORE, or sqlite:///shiftwork.db
     assert {name: defaults[name] for name in ("namespace", "tick_interval", "max_concurrent")} == {
         "namespace": "default",
         "tick_interval": 5.0,

@@ -63,7 +63,7 @@ class Site:
 def market(folder: Path) -> Iterator[Site]:
     """`shiftwork run market:app`: a node, beside others in the same folder."""
     log = folder / f"log-{time.monotonic_ns()}"
-    command = [sys.executable, "-m", "shiftwork", "run", "market:app", "--web", "127.0.0.1:0", "--stop-timeout", "1"]
+    command = [sys.executable, "-m", "shiftwork", "run", "market:app", "--port", "0", "--stop-timeout", "1"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])}
     with log.open("w") as output:
         process = subprocess.Popen(command, cwd=folder, stderr=output, stdout=output, env=environment)

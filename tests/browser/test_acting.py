@@ -292,11 +292,11 @@ def test_worker_gets_another_schedule_and_its_own_again(watched: Watched, node: 
     page.get_by_role("dialog").get_by_label("Cron").fill("0 4 * * *")
     press(page, "Reschedule")
     expect(page.get_by_role("main")).to_contain_text("wins over the one in the code until it is reset")
-    assert node.ask("workers/nightly-report")["schedule"] == "at 04:00 every day, Europe/Vienna"
+    eventually(lambda: node.ask("workers/nightly-report")["schedule"] == "at 04:00 every day, Europe/Vienna")
     page.get_by_role("button", name="Reschedule").click()
     press(page, "Reset to the schedule in the code")
     expect(page.get_by_role("main")).not_to_contain_text("wins over the one in the code")
-    assert node.ask("workers/nightly-report")["schedule"] == "at 03:00 every day, Europe/Vienna"
+    eventually(lambda: node.ask("workers/nightly-report")["schedule"] == "at 03:00 every day, Europe/Vienna")
 
 
 async def deployed_without(app: WorkerOrchestrator, worker: str) -> None:

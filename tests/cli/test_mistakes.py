@@ -9,9 +9,7 @@ WRONG_WORDS = [
     ("ls", "did you mean 'jobs'?"),
     ("requeue", "did you mean 'retry'?"),
     ("dashboard", "did you mean 'web'?"),
-    ("run shop --port 8000 --web 127.0.0.1:8000", "--port and --web (or SHIFTWORK_WEB) exclude each other; remove one"),
-    ("run shop --port 8000 --no-web", "--port and --no-web exclude each other"),
-    ("run shop --web here", "write HOST:PORT, for example 127.0.0.1:8421"),
+    ("run shop --port 8000 --no-web", "--port needs the web, which --no-web turns off; remove one of them"),
     ("jobs --status running", "'running' is not one of"),
     ("jobs --limit 0", "not in the range"),
     ("retry --store sqlite:///a.db", "which jobs? Give their IDs, or --dead or --group"),
@@ -30,6 +28,10 @@ def test_the_message_says_what_to_type(terminal: Terminal, monkeypatch: pytest.M
         assert words in " ".join(terminal.refused(*typed.split(), code=2, store=None).split()), typed
     monkeypatch.setenv("SHIFTWORK_STORE", "postgre://host/jobs")
     assert "SHIFTWORK_STORE: unknown store scheme 'postgre'" in terminal.refused("jobs", code=2, store=None)
+    monkeypatch.setenv("SHIFTWORK_WEB", "here")
+    for command in (("run", "shop"), ("web", "--store", URL)):
+        told = " ".join(terminal.refused(*command, code=2, store=None).split())
+        assert "SHIFTWORK_WEB: 'here' is not an address to listen on: write HOST:PORT" in told
 
 
 @pytest.mark.parametrize(("typed", "words"), WRONG_NAMES)

@@ -16,6 +16,17 @@ from shiftwork.cli.run import introduce
 from shiftwork.serve.loading import load_app
 from tests.cli.terminal import SHOP, Terminal, eventually, until
 
+FREE = """
+from shiftwork import WorkerOrchestrator
+
+app = WorkerOrchestrator()
+
+
+@app.task
+def one() -> None: ...
+"""
+"""An app that leaves its store to the environment."""
+
 
 def enqueue(shop: Terminal, *words: str) -> str:
     return str(shop.json("enqueue", *words)["job"]["id"])
@@ -72,8 +83,10 @@ def test_on_a_terminal_it_says_what_it_runs_in_tables(terminal: Terminal, capsys
     assert re.search(r"^images +thread, 1–4$", told, re.MULTILINE)
 
 
-def test_the_log_as_json(terminal: Terminal) -> None:
-    node = terminal.start("run", "shop", "--log-format", "json", "--log-level", "debug")
+def test_the_log_as_json(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHIFTWORK_STORE", "sqlite:///other.db")
+    monkeypatch.setenv("SHIFTWORK_LOG_FORMAT", "json")
+    node = terminal.start("run", "shop", "--log-level", "debug")
     node.wait_for("runs 6 workers in 2 pools")
     job_id = enqueue(terminal, "linger", "name=polite")
     node.wait_for("lingering polite")
@@ -81,7 +94,8 @@ def test_the_log_as_json(terminal: Terminal) -> None:
     assert node.end() == 0
     assert status(terminal, job_id) == "completed"
     lines = [json.loads(line) for line in node.lines]
-    first, job = lines[0], next(line for line in lines if line["message"] == "lingering polite")
+    assert "the code of shop names another store than SHIFTWORK_STORE" in lines[0]["message"]
+    first, job = lines[1], next(line for line in lines if line["message"] == "lingering polite")
     assert first["workers"]["resize"] == "on demand"
     assert first["store"].startswith("sqlite:///")
     assert job | {"level": "info", "job_id": job_id, "worker": "linger", "attempt": 1} == job
@@ -103,13 +117,20 @@ def test_the_node_and_its_processes_run_on_uvloop_where_it_is_installed(terminal
     assert json.loads(node.lines[0])["loop"] == "uvloop"
 
 
-def test_the_app_from_the_environment_and_the_log_level(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SHIFTWORK_APP", "shop:app")
-    node = terminal.start("run", "--log-level", "warning")
-    eventually(lambda: terminal.run("doctor").exit_code == 0)
+def test_the_environment_steers_it(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("free.py").write_text(FREE)
+    monkeypatch.setenv("SHIFTWORK_APP", "free:app")
+    monkeypatch.setenv("SHIFTWORK_STORE", "sqlite:///env.db")
+    monkeypatch.setenv("SHIFTWORK_NAMESPACE", "blue")
+    monkeypatch.setenv("SHIFTWORK_LOG_FORMAT", "json")
+    monkeypatch.setenv("SHIFTWORK_LOG_LEVEL", "warning")
+    monkeypatch.setenv("SHIFTWORK_WEB", "127.0.0.1:0")
+    node = terminal.start("run")
+    eventually(lambda: terminal.run("doctor", store=None).exit_code == 0)
+    terminal.ok("doctor", "--namespace", "blue", store="sqlite:///env.db")
     node.signal()
     assert node.end() == 0
-    assert not [line for line in node.lines if " INFO " in line]
+    assert node.lines == []
 
 
 def test_a_store_that_cannot_be_opened(terminal: Terminal) -> None:
@@ -145,6 +166,18 @@ def test_an_app_that_cannot_start(terminal: Terminal) -> None:
     )
     assert "'nobody'" in terminal.refused("run", "typo", store=None)
     assert not Path("shiftwork.db").exists()
+
+
+def test_it_restarts_with_the_new_code_when_a_file_changes(terminal: Terminal) -> None:
+    app = Path("free.py")
+    app.write_text(FREE)
+    node = terminal.start("run", "free", "--reload", "--no-web")
+    node.wait_for("runs 1 worker in 1 pool")
+    app.write_text(FREE + "\n\n@app.task\ndef two() -> None: ...\n")
+    node.wait_for("restarting: free.py changed")
+    node.wait_for("runs 2 workers in 1 pool")
+    node.signal(signal.SIGINT)
+    assert node.end() == 0
 
 
 # ── stopping ─────────────────────────────────────────────────────────────────────────────────────────────────────────

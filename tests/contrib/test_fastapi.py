@@ -130,7 +130,7 @@ def test_an_open_dashboard_does_not_hold_up_the_servers_stop(tmp_path: Path) -> 
     log = tmp_path / "log"
     with log.open("w") as output, subprocess.Popen(command, cwd=tmp_path, stderr=output, stdout=output) as server:
         try:
-            eventually(lambda: "Application startup complete" in log.read_text())
+            eventually(lambda: "Uvicorn running on" in log.read_text())
             page = HTTPConnection("127.0.0.1", port, timeout=60)
             page.request("GET", "/ops/api/v1/live")
             assert page.getresponse().readline()

@@ -18,7 +18,7 @@ from tests.runtime.stage import started
 
 async def test_jobs_run_in_an_app_context_that_is_torn_down_with_their_exception() -> None:
     jobs = WorkerOrchestrator("memory://")
-    web = Flask("shop")
+    web = Flask("a_shop")
     web.config["SHOP"] = "chairs"
     Shiftwork(jobs, web)
     torn: list[str] = []
@@ -48,7 +48,7 @@ async def test_jobs_run_in_an_app_context_that_is_torn_down_with_their_exception
 
 def test_a_view_adds_jobs_and_finds_its_orchestrator() -> None:
     jobs = WorkerOrchestrator("memory://")
-    web = Flask("shop")
+    web = Flask("a_shop")
     Shiftwork(jobs).init_app(web)
 
     @jobs.task
@@ -66,8 +66,8 @@ def test_a_view_adds_jobs_and_finds_its_orchestrator() -> None:
 
 def test_what_cannot_be() -> None:
     with pytest.raises(ConfigurationError, match="the first argument is a WorkerOrchestrator"):
-        Shiftwork(Flask("shop"))  # type: ignore[arg-type]
-    with Flask("shop").app_context(), pytest.raises(ConfigurationError, match="has no orchestrator"):
+        Shiftwork(Flask("a_shop"))  # type: ignore[arg-type]
+    with Flask("a_shop").app_context(), pytest.raises(ConfigurationError, match="has no orchestrator"):
         orchestrator()
 
 

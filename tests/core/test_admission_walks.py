@@ -179,7 +179,7 @@ def live_through(world: World, coming: Iterable[tuple[int, int, int, float]], un
         assert not world.stuck, "nothing runs, and something could"
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=125, deadline=None)
 @given(worlds(), arrivals, st.permutations(["p", "q"]))
 def test_promises_hold_and_nothing_is_ever_stuck(
     world: World, coming: list[tuple[int, int, int, float]], order: list[str]
@@ -187,7 +187,7 @@ def test_promises_hold_and_nothing_is_ever_stuck(
     live_through(world, coming, 60, order)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(worlds(demands=("done",)), arrivals, st.permutations(["p", "q"]))
 def test_every_job_whose_dependencies_have_run_comes_to_its_end(
     world: World, coming: list[tuple[int, int, int, float]], order: list[str]
@@ -227,7 +227,7 @@ class TestNobodyStarves:
     lengths = st.lists(st.integers(1, longest), min_size=1, max_size=7)
     copies = st.integers(1, 4)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(lengths, copies, copies)
     def test_in_a_conflict(self, lengths: list[int], a: int, b: int) -> None:
         gates = [
@@ -237,7 +237,7 @@ class TestNobodyStarves:
         ]
         assert self.waited(gates, {"a": a, "b": b}, lengths) <= self.longest
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(lengths, copies, copies)
     def test_behind_dependencies(self, lengths: list[int], a: int, b: int) -> None:
         gates = [
@@ -247,7 +247,7 @@ class TestNobodyStarves:
         ]
         assert self.waited(gates, {"a": a, "b": b}, lengths) <= 3 * self.longest
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(lengths, copies, copies)
     def test_behind_a_dependency_and_in_a_conflict(self, lengths: list[int], a: int, b: int) -> None:
         gates = [
@@ -257,14 +257,14 @@ class TestNobodyStarves:
         ]
         assert self.waited(gates, {"a": a, "b": b}, lengths) <= 4 * self.longest
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(lengths, st.integers(1, 3))
     def test_in_a_full_pool(self, lengths: list[int], slots: int) -> None:
         gates = [Gates(worker="a", pool="p"), Gates(worker="late", pool="p")]
         assert self.waited(gates, {"a": 4}, lengths, slots=slots) <= 4 * self.longest
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     count=st.integers(1, 30),
     seconds=st.sampled_from([1.0, 10.0, 60.0]),
@@ -284,7 +284,7 @@ def test_claims_together_keep_the_rate_limit(count: int, seconds: float, pauses:
         assert len([at for at in starts[first:] if at < start + seconds * (1 - 1e-9)]) <= count
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     lengths=st.lists(st.integers(0, 4), min_size=1, max_size=5),
     verdicts=st.lists(st.booleans(), min_size=1, max_size=20),

@@ -63,7 +63,7 @@ def owners() -> dict[str, list[object]]:
     """By name: every class and every module of ours, and what the pages call by a short name."""
     found: defaultdict[str, list[object]] = defaultdict(list)
     for _, name, _ in pkgutil.walk_packages(shiftwork.__path__, "shiftwork."):
-        if name.endswith("__main__"):
+        if name.endswith("__main__") or name.startswith("shiftwork.contrib."):  # these need a project of the framework
             continue
         module = importlib.import_module(name)
         found[name.removeprefix("shiftwork.")].append(module)

@@ -162,8 +162,14 @@ async def test_a_manual_clock_stops_at_every_timer_in_order() -> None:
 
 async def test_the_system_clock_follows_the_stores() -> None:
     clock = SystemClock()
-    clock.follow(1_000.0)
+    at = clock.monotonic()
+    clock.follow(1_000.0, at, at)
     assert 1_000.0 <= clock.now() < 1_001.0
+    late = clock.monotonic() + 60
+    clock.follow(1_010.0, at, late)  # it agrees with the clock, though it was heard a minute after the question
+    assert 1_000.0 <= clock.now() < 1_001.0
+    clock.follow(2_000.0, at, at + 2)
+    assert 1_999.0 <= clock.now() < 2_000.0
     called = asyncio.Event()
     clock.call_at(clock.now() - 5, called.set)
     async with asyncio.timeout(DEADLINE):

@@ -496,7 +496,7 @@ class SleptClock(ManualClock):
     def now(self) -> float:
         return super().now() - self.slept
 
-    def follow(self, server_time: float) -> None:
+    def follow(self, server_time: float, asked: float, heard: float) -> None:
         self.slept = super().now() - server_time
 
 

@@ -90,7 +90,7 @@ async def test_processes_of_a_node_with_very_many_open_files(tmp_path: Path, mon
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard != resource.RLIM_INFINITY else 4096, hard))
     many = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
     try:
-        setup = Setup(app="tiny:app", role="hooks", now=0.0, path=[str(tmp_path)])
+        setup = Setup(app="tiny:app", role="hooks", path=[str(tmp_path)])
         hook_process = HookProcess(setup, SystemClock())
         definition = await hook_process.describe()
         assert definition.hooks == ("*",)
@@ -516,7 +516,7 @@ class Theatre:
         self.ends: dict[str, End] = {}
         self.gone = 0
         self.runner = RemoteRunner(
-            Setup(app="a:b", role=role, now=0.0),
+            Setup(app="a:b", role=role),
             self.clock,
             report=lambda _job, _progress: None,
             kills=kills or KillRecord(),

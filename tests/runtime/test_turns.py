@@ -55,7 +55,7 @@ class Turns:
         self.ends: dict[int, End] = {}
         self.blamed: list[int] = []
         self._changed = asyncio.Event()
-        setup = Setup(app="turns:app", role="alone", now=0.0, path=[str(folder)])
+        setup = Setup(app="turns:app", role="alone", path=[str(folder)])
         self.runner = RemoteRunner(setup, SystemClock(), report=lambda _job, _progress: None, kills=KillRecord())
         self.runner.attach(self)
 

@@ -41,7 +41,7 @@ class AttackedNode:
 
     def __init__(self, folder: Path) -> None:
         self._log = folder / "log"
-        command = [sys.executable, "-c", LIMITED, "shiftwork", "run", "shop:app", "--web", "127.0.0.1:0"]
+        command = [sys.executable, "-c", LIMITED, "shiftwork", "run", "shop:app", "--port", "0"]
         with self._log.open("w") as output:
             self.popen = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
         eventually(lambda: "in 1 pool" in self.said or self.popen.poll() is not None)

@@ -137,7 +137,7 @@ async def test_a_node_ends_though_its_store_is_silent(
         await until(lambda: "a second signal stops them now" in node.said, what=lambda: node.said)
         node.signal(signal.SIGTERM)
     await asyncio.to_thread(node.end)
-    assert gone(children)
+    await until(lambda: gone(children), what=lambda: node.said)
     assert "the store does not answer" in node.said
     proxy.speak()
     await mill.close()

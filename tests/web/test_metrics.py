@@ -178,7 +178,7 @@ async def scrape(app: WorkerOrchestrator) -> str:
 def test_a_scrape_of_any_process_is_the_truth_about_all(start: Start, tmp_path: Path) -> None:
     """A thousand jobs, run by two nodes with processes of their own: each reports the same, which is right."""
     (tmp_path / "mail.py").write_text(MAIL)
-    nodes = [start("run", "mail:app", "--web", "127.0.0.1:0") for _ in range(2)]
+    nodes = [start("run", "mail:app", "--port", "0") for _ in range(2)]
     addresses = [node.address() for node in nodes]
     eventually(lambda: all(node.serves for node in nodes))
     subprocess.run([sys.executable, "mail.py"], cwd=tmp_path, check=True)

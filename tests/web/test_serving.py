@@ -98,7 +98,7 @@ def test_a_node_serves_its_own_dashboard_and_knows_payloads_without_the_app(star
 
 
 def test_a_node_may_demand_a_token_and_an_open_stream_keeps_it_not_from_stopping(start: Start, tmp_path: Path) -> None:
-    node = start("run", "shop:app", "--web", "127.0.0.1:0", "--always-token")
+    node = start("run", "shop:app", "--port", "0", "--always-token")
     address = node.address()
     assert "every request needs a token" in node.said
     assert httpx2.get(f"{address}api/v1/me", timeout=30).status_code == 401
@@ -124,7 +124,7 @@ def test_a_busy_port_is_not_fatal(start: Start) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        node = start("run", "shop:app", "--web", f"127.0.0.1:{taken.getsockname()[1]}")
+        node = start("run", "shop:app", "--port", str(taken.getsockname()[1]))
         eventually(lambda: "no dashboard: cannot listen on" in node.said)
         eventually(lambda: node.serves)
         assert node.stop() == 0

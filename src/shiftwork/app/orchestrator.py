@@ -28,6 +28,7 @@ from shiftwork.app.status import status_of
 from shiftwork.app.submitting import CurrentSubmitter
 from shiftwork.app.triggering import Triggering
 from shiftwork.control.control import Control
+from shiftwork.control.environment import DEFAULT_NAMESPACE, default_store, namespace_of_environment
 from shiftwork.control.event_loop import run
 from shiftwork.control.forking import begin_anew_when_forked, never_free
 from shiftwork.control.job_filter import JobSearch, JobSelection
@@ -84,7 +85,9 @@ AnyAround = TypeVar("AnyAround", bound=AroundJob)
 class WorkerOrchestrator:
     """Registers workers and pools, runs them here, and controls them from any process that reaches the store.
 
-    `store` is a URL (`sqlite:///relative.db`, `sqlite:////absolute.db`, `memory://`) or a store.
+    `store` is a URL (`sqlite:///relative.db`, `sqlite:////absolute.db`, `memory://`) or a store. Without
+    one it is `SHIFTWORK_STORE` of the environment, or else `sqlite:///shiftwork.db`; the default namespace is likewise
+    `SHIFTWORK_NAMESPACE`, or else "default".
     `max_concurrent` is the size of the default pool. `tick_interval` is the longest sleep, not the resolution.
     `lease_seconds` is how long the jobs of a process that vanished stay its own. `encryption_keys` are the keys that
     encrypt what jobs carry (docs/encryption.md); by default those of the environment, and with () none.
@@ -92,9 +95,9 @@ class WorkerOrchestrator:
 
     def __init__(
         self,
-        store: str | Store = "sqlite:///shiftwork.db",
+        store: str | Store | None = None,
         *,
-        namespace: str = "default",
+        namespace: str = DEFAULT_NAMESPACE,
         tick_interval: Duration = 5.0,
         max_concurrent: int = 5,
         enable_health_checks: bool = True,
@@ -103,6 +106,10 @@ class WorkerOrchestrator:
         encryption_keys: EncryptionKeys | None = None,
         clock: Clock | None = None,
     ) -> None:
+        if store is None:
+            store = default_store()
+        if namespace == DEFAULT_NAMESPACE:
+            namespace = namespace_of_environment()
         if not namespace:
             message = f"namespace must be a non-empty string, not {namespace!r}"
             raise ConfigurationError(message)
@@ -356,8 +363,7 @@ class WorkerOrchestrator:
     async def _start(self, registry: Registry) -> None:
         try:
             await self.control.store.open_to_change()
-            now, limit = self._clock.now(), self._max_payload_bytes
-            setup = setup_of(self, registry, now, max_payload_bytes=limit)
+            setup = setup_of(self, registry, max_payload_bytes=self._max_payload_bytes)
             node = self._new_node(registry, self._settings, setup)
             if self._settings.health_checks:
                 monitor = HealthMonitor(

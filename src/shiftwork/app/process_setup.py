@@ -10,7 +10,7 @@ from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.processes.messages import Setup
 
 
-def setup_of(app: object, registry: Registry, now: float, *, max_payload_bytes: int) -> Setup | None:
+def setup_of(app: object, registry: Registry, *, max_payload_bytes: int) -> Setup | None:
     """Return the setup of the processes of process pools; None if there are no such pools."""
     apart = [pool.name for pool in registry.pools.values() if pool.kind == "process"]
     if not apart:
@@ -19,7 +19,6 @@ def setup_of(app: object, registry: Registry, now: float, *, max_payload_bytes: 
     return Setup(
         app=import_name(app, apart[0]),
         role="alone",
-        now=now,
         path=sys.path,
         max_payload_bytes=max_payload_bytes,
         log_level=logging.getLevelName(root.level).lower() if root.handlers else None,

@@ -16,10 +16,16 @@ from msgspec import Struct
 
 from shiftwork.cli.output import aside
 from shiftwork.control.control import Control, control_of
+from shiftwork.control.environment import (
+    DEFAULT_FILE,
+    DEFAULT_NAMESPACE,
+    STORE,
+    namespace_of_environment,
+    store_of_environment,
+)
 from shiftwork.errors import StoreUnavailableError, UnknownStoreError
 from shiftwork.serve.loading import load_app
 
-DEFAULT_FILE: Final = "shiftwork.db"
 _SQLITE: Final = "sqlite:///"
 
 T = TypeVar("T")
@@ -31,7 +37,7 @@ class Source(Struct, frozen=True, kw_only=True):
     store: str = ""
     origin: str = "--store"
     """What names the store, for errors."""
-    namespace: str = "default"
+    namespace: str = DEFAULT_NAMESPACE
     app: str = ""
 
     def ask(self, work: Callable[[Control], Awaitable[T]], *, create: bool = False) -> T:
@@ -71,13 +77,12 @@ def with_source(command: Callable[..., None]) -> Callable[..., None]:
 
 def find_source(store: str | None, app: str | None, namespace: str | None) -> Source:
     """Return the source that the options, the environment or the current folder names."""
-    environ = os.environ
-    space = namespace or environ.get("SHIFTWORK_NAMESPACE") or "default"
+    space = namespace or namespace_of_environment()
     if store:
         return Source(store=shared(store), namespace=space)
-    if not app and environ.get("SHIFTWORK_STORE"):
-        return Source(store=shared(environ["SHIFTWORK_STORE"]), origin="SHIFTWORK_STORE", namespace=space)
-    app = app or environ.get("SHIFTWORK_APP")
+    if not app and (named := store_of_environment()):
+        return Source(store=shared(named), origin=STORE, namespace=space)
+    app = app or os.environ.get("SHIFTWORK_APP")
     if app:
         if namespace:
             message = "--namespace goes with --store: an app has its own namespace"

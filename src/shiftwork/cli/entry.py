@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from shiftwork.cli.changes import cancel, discard, retry
+from shiftwork.cli.completion import completion
 from shiftwork.cli.db import db
 from shiftwork.cli.dead import dead
 from shiftwork.cli.doctor import doctor
@@ -47,6 +48,7 @@ _SECTIONS: Final = {
         *(enable, disable, forget, reschedule, schedule, pause, resume, scale, drain, cancel, retry, discard, send),
         *(token, move, db, key, rekey),
     ),
+    "Shell": (completion,),
 }
 _PIPE_CLOSED: Final = 141
 _INTERRUPTED: Final = 130
@@ -82,6 +84,12 @@ class Commands(click.Group):
         except SystemExit as leaving:
             end_in_time(leaving.code if isinstance(leaving.code, int) else 0)
             raise
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Return the context of a run. With NO_COLOR in the environment, it prints no colours."""
+        if os.environ.get("NO_COLOR"):
+            kwargs.setdefault("color", False)
+        return super().make_context(*args, **kwargs)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the command that is meant. Raises `UsageError` with the nearest one if there is no such command."""
@@ -125,6 +133,7 @@ The store, by the first of these that is given:
   SHIFTWORK_STORE         and SHIFTWORK_NAMESPACE
   SHIFTWORK_APP
   shiftwork.db            in the current folder
+An app whose code names no store uses SHIFTWORK_STORE too.
 
 \b
 Exit codes:

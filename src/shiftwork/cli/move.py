@@ -1,7 +1,6 @@
 """`shiftwork move`: everything of a namespace from one store to another."""
 
 import asyncio
-import os
 import sys
 from typing import Any
 
@@ -10,6 +9,7 @@ import click
 from shiftwork.cli.connect import refuse_missing, shared
 from shiftwork.cli.output import json_option, say, show_json, show_table
 from shiftwork.cli.progress import ProgressBar
+from shiftwork.control.environment import namespace_of_environment
 from shiftwork.core.model import JobStatus
 from shiftwork.core.plurals import counted
 from shiftwork.transfer.moving import Moved, abandon
@@ -28,7 +28,7 @@ def move(source: str, destination: str | None, *, namespace: str | None, give_up
     Stop every node first. If it is interrupted, run it again: it continues. SRC keeps its content, and nodes no longer
     start on it. Run again afterwards, it carries over jobs that were added to SRC since.
     """
-    space = namespace or os.environ.get("SHIFTWORK_NAMESPACE") or "default"
+    space = namespace or namespace_of_environment()
     refuse_missing(shared(source))
     if give_up:
         _give_up(source, space, as_json=as_json)

@@ -68,7 +68,9 @@ def show_table(titles: Sequence[str], rows: Sequence[Sequence[Cell]], *, err: bo
     On a terminal, columns are cut so that a row fits into a line; in a pipe, nothing is cut.
     """
     terminal = (sys.stderr if err else sys.stdout).isatty()
-    for line in table(titles, rows, width=shutil.get_terminal_size().columns if terminal else None):
+    head, *lines = table(titles, rows, width=shutil.get_terminal_size().columns if terminal else None)
+    click.echo(click.style(head, bold=True), err=err)  # without the style where there is no terminal, or NO_COLOR
+    for line in lines:
         say(line, err=err)
 
 

@@ -1,7 +1,9 @@
 """`shiftwork run`: a node that runs the workers of an app, until a signal."""
 
+import asyncio
 import logging
 import sys
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -9,13 +11,17 @@ from typing import Final
 import click
 
 from shiftwork.cli.output import aside, show_table
-from shiftwork.cli.parameters import host_and_port, seconds
+from shiftwork.cli.parameters import seconds
 from shiftwork.cli.pools import bounds
+from shiftwork.cli.serving import address_options, log_options, web_at
 from shiftwork.control import event_loop
+from shiftwork.control.environment import NAMESPACE, STORE, namespace_of_environment, store_of_environment
 from shiftwork.core.model import PoolConfig
 from shiftwork.core.schedule import describe
-from shiftwork.serve.logging import FORMATS, LEVELS, set_up_logging
-from shiftwork.serve.service import Definition, Service, Web, shown
+from shiftwork.serve.logging import set_up_logging
+from shiftwork.serve.parent_death import die_with_parent
+from shiftwork.serve.reloading import Reloader
+from shiftwork.serve.service import Definition, Service, shown
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -38,39 +44,35 @@ logger: Final = logging.getLogger("shiftwork")
     metavar="PATH",
     help="Write the state of the node to this file, for `shiftwork probe`; or SHIFTWORK_PROBE.",
 )
-@click.option(
-    "--web",
-    envvar="SHIFTWORK_WEB",
-    metavar="HOST:PORT",
-    help="Where to serve the dashboard and the API; or SHIFTWORK_WEB.  [default: 127.0.0.1:8421]",
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65_535),
-    help="The port of the dashboard on 127.0.0.1: short for --web 127.0.0.1:PORT.",
-)
 @click.option("--no-web", is_flag=True, help="Serve neither the dashboard nor the API.")
+@address_options
+@log_options
 @click.option(
-    "--always-token",
+    "--log-runs",
     is_flag=True,
-    help="Require a token from this user and root too: behind a proxy or a forwarder that one of them runs.",
+    envvar="SHIFTWORK_LOG_RUNS",
+    show_envvar=True,
+    help="Log the start and the end of every run at INFO, not only at DEBUG.",
 )
-@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
-@click.option("--log-runs", is_flag=True, help="Log the start and the end of every run at INFO, not only at DEBUG.")
-@click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option(
+    "--reload", is_flag=True, help="For development: restart when a Python file in the current folder changes."
+)
+@click.option("--reloaded", is_flag=True, hidden=True, help="Started by --reload: end with the process that watches.")
 def run(
     app_name: str,
     *,
     stop_timeout: float,
     label: tuple[str, ...],
     probe_file: Path | None,
-    web: str | None,
-    port: int | None,
     no_web: bool,
+    host: str | None,
+    port: int | None,
     always_token: bool,
     log_level: str,
-    log_runs: bool,
     log_format: str,
+    log_runs: bool,
+    reload: bool,
+    reloaded: bool,
 ) -> None:
     """Run the workers of an app, for example shop:app, until SIGTERM or Ctrl-C.
 
@@ -78,14 +80,13 @@ def run(
     next start. The log goes to stderr.
     """
     set_up_logging(log_level, log_format)
-    if no_web and always_token:
-        message = "--always-token needs the web, which --no-web turns off"
-        raise click.UsageError(message)
-    if port is not None and (web is not None or no_web):
-        other = "--no-web" if no_web else "--web (or SHIFTWORK_WEB)"
-        message = f"--port and {other} exclude each other; remove one"
-        raise click.UsageError(message)
-    place = None if no_web else _web(web if port is None else str(port), always_token=always_token)
+    if no_web:
+        _refuse_without_web({"--host": host, "--port": port, "--always-token": always_token or None})
+    place = None if no_web else web_at(host, port, always_token=always_token)
+    if reload:
+        sys.exit(asyncio.run(Reloader(_without_reload(sys.argv[1:]), Path.cwd()).run()))
+    if reloaded:
+        die_with_parent()
 
     async def go() -> None:
         service = Service(
@@ -102,21 +103,36 @@ def run(
     event_loop.run(go())
 
 
-def _web(text: str | None, *, always_token: bool) -> Web:
-    if text is None:
-        return Web(trust_loopback=not always_token)
-    try:
-        host, port = host_and_port(text)
-    except click.BadParameter as error:
-        message = f"--web (or SHIFTWORK_WEB): {error.message}"
-        raise click.UsageError(message) from None
-    return Web(host=host, port=port, demanded=True, trust_loopback=not always_token)
+def _refuse_without_web(options: Mapping[str, object]) -> None:
+    for name, value in options.items():
+        if value is not None:
+            message = f"{name} needs the web, which --no-web turns off; remove one of them"
+            raise click.UsageError(message)
+
+
+def _without_reload(words: Sequence[str]) -> list[str]:
+    """Return the command of a node that ends with this process."""
+    return [sys.executable, "-m", "shiftwork", *("--reloaded" if word == "--reload" else word for word in words)]
 
 
 async def _run(service: Service, name: str, *, stop_timeout: float, style: str) -> None:
     definition = await service.describe()
+    _warn_of_another_store(definition, name)
     introduce(definition, name, as_table=style == "text" and sys.stderr.isatty())
     await service.run(definition, stop_timeout_seconds=stop_timeout)
+
+
+def _warn_of_another_store(definition: Definition, name: str) -> None:
+    """Warn if the environment names a store that the app does not use: other commands would look there."""
+    named = store_of_environment()
+    if named is not None and (named, namespace_of_environment()) != (definition.store, definition.namespace):
+        logger.warning(
+            "the code of %s names another store than %s, where other commands look: "
+            "let the code name none, or give those commands --app %s",
+            name,
+            STORE if named != definition.store else f"{STORE} with {NAMESPACE}",
+            name,
+        )
 
 
 def _size(pool: PoolConfig) -> str:

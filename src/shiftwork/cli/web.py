@@ -4,30 +4,24 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import aside
+from shiftwork.cli.serving import address_options, log_options, web_at
 from shiftwork.control.control import Control
 from shiftwork.errors import ConfigurationError
-from shiftwork.serve.logging import FORMATS, LEVELS, set_up_logging
+from shiftwork.serve.logging import set_up_logging
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Other machines need a token.")
-@click.option("--port", type=click.IntRange(0, 65_535), default=8421, show_default=True, help="0 takes a free one.")
+@address_options
 @click.option(
     "--root-path", default="", metavar="PATH", help="The path below which a proxy serves it, such as /shiftwork."
 )
-@click.option(
-    "--always-token",
-    is_flag=True,
-    help="Require a token from this user and root too: behind a proxy or a forwarder that one of them runs.",
-)
-@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
-@click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True)
+@log_options
 @with_source
 def web(
     source: Source,
     *,
-    host: str,
-    port: int,
+    host: str | None,
+    port: int | None,
     root_path: str,
     always_token: bool,
     log_level: str,
@@ -48,11 +42,12 @@ def web(
         message = f"--root-path must begin with a slash and end without one, as in /shiftwork, not {root_path!r}"
         raise click.UsageError(message)
     set_up_logging(log_level, log_format)
+    place = web_at(host, port, always_token=always_token)
 
     async def go(control: Control) -> None:
         await control.store.open()
-        listener = await listen(host, port)
-        server = WebServer(control, listener, trust_loopback=not always_token, root_path=root_path)
+        listener = await listen(place.host, place.port)
+        server = WebServer(control, listener, trust_loopback=place.trust_loopback, root_path=root_path)
 
         async def started() -> None:
             aside(f"shiftwork serves {control.store.url} at {server.address}")

@@ -55,7 +55,8 @@ class StoreAccess:
 
     async def _follow_clock(self) -> None:
         if not self._opened:
-            self._clock.follow(await self._store.server_time())
+            asked = self._clock.monotonic()
+            self._clock.follow(await self._store.server_time(), asked, self._clock.monotonic())
             self._opened = True
 
     async def open_to_add(self) -> Store:

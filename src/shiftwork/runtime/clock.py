@@ -26,8 +26,8 @@ class Clock(Protocol):
     def now(self) -> float:
         """Epoch seconds, by the store's clock. Safe from any thread."""
 
-    def follow(self, server_time: float) -> None:
-        """Set the clock: by the store's clock it is `server_time` now."""
+    def follow(self, server_time: float, asked: float, heard: float) -> None:
+        """Set the clock: by the store's clock it was `server_time` between these two moments, which are `monotonic`."""
 
     def monotonic(self) -> float:
         """Seconds that only grow, even when the clock is set. They measure how long, not when."""
@@ -40,7 +40,11 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """Monotonic time, set by the store's clock whenever that is read: in between it does not jump."""
+    """Monotonic time, set by the store's clock whenever that is read: in between it does not jump.
+
+    The store has read its clock between the moment at which it was asked and the one at which its reply was heard. As
+    long as ours agrees with that, it stays: where a reply is late, the guess would be worse than what we have.
+    """
 
     def __init__(self) -> None:
         self._offset = time.time() - time.monotonic()
@@ -48,8 +52,9 @@ class SystemClock:
     def now(self) -> float:
         return time.monotonic() + self._offset
 
-    def follow(self, server_time: float) -> None:
-        self._offset = server_time - time.monotonic()
+    def follow(self, server_time: float, asked: float, heard: float) -> None:
+        if not server_time - heard <= self._offset <= server_time - asked:
+            self._offset = server_time - (asked + heard) / 2
 
     def monotonic(self) -> float:
         return time.monotonic()
@@ -71,18 +76,22 @@ class ManualClock:
         self._order = count()
 
     def now(self) -> float:
+        """The time in epoch seconds."""
         return self._passed + self._set_by
 
-    def follow(self, server_time: float) -> None:
+    def follow(self, server_time: float, asked: float, heard: float) -> None:
         """Nothing to do: only the test moves this clock."""
 
     def monotonic(self) -> float:
+        """The seconds that the test has let pass."""
         return self._passed
 
     def call_in(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        """Call back when the test has let this many seconds pass."""
         return self._call(self._passed + seconds, callback)
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
+        """Call back when the test has moved the clock to this time."""
         return self._call(when - self._set_by, callback)
 
     def _call(self, passed: float, callback: Callable[[], None]) -> Timer:

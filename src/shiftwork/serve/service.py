@@ -79,7 +79,6 @@ class Service:
         self._setup = Setup(
             app=app,
             role="hooks",
-            now=0.0,
             path=[str(Path.cwd()), *sys.path],
             log_level=log_level,
             log_format=log_format,
@@ -224,7 +223,7 @@ async def _listener(web: Web) -> Listener | None:
     if missing is not None:
         remedy = f"{missing} is not installed: pip install 'shiftwork[web]'"
         if web.demanded:
-            message = f"--web cannot be served: {remedy}"
+            message = f"the dashboard cannot be served: {remedy}"
             raise ConfigurationError(message)
         logger.info("no dashboard: %s", remedy)
         return None

@@ -50,6 +50,6 @@ def _bind(host: str, port: int) -> socket.socket:
         listening.setblocking(False)  # noqa: FBT003 - the standard library's
     except OSError as error:
         listening.close()
-        message = f"cannot listen on {host}:{port}: {error.strerror}; choose another with --port (or --web HOST:PORT)"
+        message = f"cannot listen on {host}:{port}: {error.strerror}; choose another with --port"
         raise ConfigurationError(message) from None
     return listening

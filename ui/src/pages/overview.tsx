@@ -5,7 +5,7 @@ import type { History, Overview, Pool, Problem } from "../data/types";
 import { Answer, Badge, Empty, Heading, Meter, Panel, Stat, type Tone } from "../parts/basics";
 import { Chart } from "../parts/chart";
 import { Spans, useSpan } from "../parts/spans";
-import { Table } from "../parts/table";
+import { numbers, Table } from "../parts/table";
 import { Link, to } from "../router";
 import { compact, count, counted, duration, percent } from "../words";
 
@@ -258,48 +258,13 @@ function Pools({ pools }: { pools: Pool[] }) {
             </span>
           ),
         },
-        {
-          header: "Queued",
-          accessorKey: "queued",
-          meta: { numeric: true },
-          cell: ({ row: { original } }) => count(original.queued),
-        },
-        {
-          header: "Waiting",
-          accessorKey: "waiting",
-          meta: { numeric: true, from: "md" },
-          cell: ({ row: { original } }) => count(original.waiting),
-        },
-        {
-          header: "Oldest wait",
-          accessorKey: "oldest_wait_seconds",
-          meta: { numeric: true },
-          cell: ({ row: { original } }) => duration(original.oldest_wait_seconds),
-        },
-        {
-          header: "95 % waited",
-          accessorKey: "wait_p95_seconds",
-          meta: { numeric: true, from: "sm" },
-          cell: ({ row: { original } }) => duration(original.wait_p95_seconds),
-        },
-        {
-          header: "Completed",
-          accessorKey: "completed",
-          meta: { numeric: true, from: "md" },
-          cell: ({ row: { original } }) => count(original.completed),
-        },
-        {
-          header: "Failed",
-          accessorKey: "failed",
-          meta: { numeric: true, from: "md" },
-          cell: ({ row: { original } }) => count(original.failed),
-        },
-        {
-          header: "Dead",
-          accessorKey: "dead",
-          meta: { numeric: true, from: "sm" },
-          cell: ({ row: { original } }) => count(original.dead),
-        },
+        numbers<Pool>("Queued", "queued"),
+        numbers<Pool>("Waiting", "waiting", "md"),
+        numbers<Pool>("Oldest wait", "oldest_wait_seconds", undefined, duration),
+        numbers<Pool>("95 % waited", "wait_p95_seconds", "sm", duration),
+        numbers<Pool>("Completed", "completed", "md"),
+        numbers<Pool>("Failed", "failed", "md"),
+        numbers<Pool>("Dead", "dead", "sm"),
       ]}
     />
   );

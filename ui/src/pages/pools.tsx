@@ -6,7 +6,7 @@ import { Answer, Badge, Empty, Facts, Heading, Meter, Panel, Stat, Time } from "
 import { Chart, type Mark } from "../parts/chart";
 import { Instances } from "../parts/instances";
 import { Spans, useSpan } from "../parts/spans";
-import { Table } from "../parts/table";
+import { numbers, Table } from "../parts/table";
 import { WhatIf } from "../parts/whatif";
 import { Link, to } from "../router";
 import { compact, count, counted, duration } from "../words";
@@ -42,42 +42,12 @@ export function PoolsPage() {
                   accessorKey: "workers",
                   cell: ({ row: { original } }) => <Size pool={original} />,
                 },
-                {
-                  header: "Queued",
-                  accessorKey: "queued",
-                  meta: { numeric: true },
-                  cell: ({ row: { original } }) => count(original.queued),
-                },
-                {
-                  header: "Waiting",
-                  accessorKey: "waiting",
-                  meta: { numeric: true, from: "md" },
-                  cell: ({ row: { original } }) => count(original.waiting),
-                },
-                {
-                  header: "Running",
-                  accessorKey: "running",
-                  meta: { numeric: true, from: "sm" },
-                  cell: ({ row: { original } }) => count(original.running),
-                },
-                {
-                  header: "Oldest wait",
-                  accessorKey: "oldest_wait_seconds",
-                  meta: { numeric: true, from: "sm" },
-                  cell: ({ row: { original } }) => duration(original.oldest_wait_seconds),
-                },
-                {
-                  header: "95 % waited",
-                  accessorKey: "wait_p95_seconds",
-                  meta: { numeric: true, from: "lg" },
-                  cell: ({ row: { original } }) => duration(original.wait_p95_seconds),
-                },
-                {
-                  header: "Dead",
-                  accessorKey: "dead",
-                  meta: { numeric: true, from: "lg" },
-                  cell: ({ row: { original } }) => count(original.dead),
-                },
+                numbers<Pool>("Queued", "queued"),
+                numbers<Pool>("Waiting", "waiting", "md"),
+                numbers<Pool>("Running", "running", "sm"),
+                numbers<Pool>("Oldest wait", "oldest_wait_seconds", "sm", duration),
+                numbers<Pool>("95 % waited", "wait_p95_seconds", "lg", duration),
+                numbers<Pool>("Dead", "dead", "lg"),
                 {
                   header: () => <span className="sr-only">Actions</span>,
                   id: "actions",

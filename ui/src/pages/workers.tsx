@@ -7,7 +7,7 @@ import { GraphView } from "../parts/graph";
 import { JobTable } from "../parts/jobtable";
 import { Reschedule } from "../parts/schedules";
 import { Strip } from "../parts/strip";
-import { Table } from "../parts/table";
+import { numbers, Table } from "../parts/table";
 import { Link, to, useParams } from "../router";
 import { count, counted, duration } from "../words";
 import { GraphPanel } from "./graph";
@@ -147,18 +147,8 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
           meta: { from: "md" },
           cell: ({ row: { original } }) => <Time at={original.next_due_at} />,
         },
-        {
-          header: "Queued",
-          accessorKey: "queued",
-          meta: { numeric: true },
-          cell: ({ row: { original } }) => count(original.queued),
-        },
-        {
-          header: "Waiting",
-          accessorKey: "waiting",
-          meta: { numeric: true, from: "md" },
-          cell: ({ row: { original } }) => count(original.waiting),
-        },
+        numbers<Worker>("Queued", "queued"),
+        numbers<Worker>("Waiting", "waiting", "md"),
         {
           header: "Failures",
           accessorKey: "failures",

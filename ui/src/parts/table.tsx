@@ -28,6 +28,22 @@ declare module "@tanstack/react-table" {
 const WIDTHS = { sm: 640, md: 768, lg: 1024, xl: 1280 };
 const PAGE = 100;
 
+/** A column of numbers: `show` writes one as text. */
+export function numbers<T>(
+  header: string,
+  key: { [K in keyof T]-?: T[K] extends number | null | undefined ? K : never }[keyof T] & string,
+  from?: "sm" | "md" | "lg" | "xl",
+  show: (value: number) => string = count,
+): ColumnDef<T> {
+  return {
+    header,
+    accessorFn: (row) => row[key],
+    id: key,
+    meta: { numeric: true, from },
+    cell: ({ getValue }) => show(getValue<number>()),
+  };
+}
+
 export function Table<T>({
   label,
   rows,

@@ -145,9 +145,10 @@ class Pulse:
 
     async def _ask(self, beats: Sequence[Beat]) -> tuple[Orders, bool]:
         """Beat, in one round trip, and follow the store's clock; returns also whether ours was wrong."""
-        ahead = self._clock.now() - self._clock.monotonic()
+        asked = self._clock.monotonic()
+        ahead = self._clock.now() - asked
         orders = await self._stopwatch.time(BEATS, self._store.beat(beats, self._ttl, self._clock.now()))
-        self._clock.follow(orders.server_time)
+        self._clock.follow(orders.server_time, asked, self._clock.monotonic())
         wrong = abs(self._clock.now() - self._clock.monotonic() - ahead) > self._ttl * WRONG_SHARE
         return orders, wrong
 

@@ -1,5 +1,7 @@
 """The runners of a node: in its own process, or in processes that it starts."""
 
+import time
+
 from msgspec.structs import replace
 
 from shiftwork.runtime.engine.local_runner import LocalRunner
@@ -37,7 +39,7 @@ class Runners:
         """A process that runs many jobs at a time, or one. Raises `OSError` if it cannot be started."""
         here = self._environment
         assert here.setup is not None  # noqa: S101 - given wherever a pool runs apart
-        setup = replace(here.setup, role=role, now=here.clock.now())
+        setup = replace(here.setup, role=role, now=here.clock.now(), at=time.monotonic())
         return RemoteRunner(setup, here.clock, report=here.notebook.report, kills=self._kills, guard=self.guard)
 
     async def _store(self) -> Store:

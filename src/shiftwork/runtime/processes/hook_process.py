@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -90,7 +91,7 @@ class HookProcess:
     def _start(self) -> None:
         self._gone.clear()
         self._process = Process(receive=self._received, ended=self._ended, longest=LONGEST_DEFINITION)
-        self._process.send(replace(self._setup, role="hooks", now=self._clock.now()))
+        self._process.send(replace(self._setup, role="hooks", now=self._clock.now(), at=time.monotonic()))
 
     def _received(self, frames: Sequence[ProcessFrame]) -> None:
         for message in (message for frame in frames for message in frame.messages):

@@ -126,7 +126,7 @@ class Instance:
             case Stop():
                 self._stop(message)
             case Ping():
-                self.clock.follow(message.now)
+                self.clock.follow(message.now, message.at, message.at)
                 self.send(Pong())
             case ShowStack():
                 self._show_stack(message)
@@ -134,7 +134,7 @@ class Instance:
                 if self._hooks is not None:
                     self._hooks.fire(message.event)
             case Setup():
-                self.clock.follow(message.now)
+                self.clock.follow(message.now, message.at, message.at)
                 describes = message.role == "hooks"
                 self.link.longest = LONGEST_DEFINITION if describes else longest_frame(message.max_payload_bytes)
                 self.setup.set_result(message)

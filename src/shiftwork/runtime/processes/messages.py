@@ -19,7 +19,9 @@ class Setup(Struct, frozen=True, kw_only=True, tag=True, array_like=True):
     """How to import the app: `module:name`, or a file's path and a name."""
     role: Literal["hooks", "shared", "alone"]
     """Describe the app and call its hooks; or run many jobs at a time; or run one job at a time."""
-    now: float
+    now: float = 0.0
+    """The time, by the store's clock, when `time.monotonic` was `at`: all processes of a machine share that clock."""
+    at: float = 0.0
     path: list[str] = field(default_factory=list)
     """Where to look for modules."""
     log_level: str | None = None
@@ -51,9 +53,10 @@ class Drain(Struct, frozen=True, tag=True, array_like=True):
 
 
 class Ping(Struct, frozen=True, tag=True, array_like=True):
-    """Send a sign of life. It also carries the time, by the store's clock."""
+    """Send a sign of life. It also carries the time, by the store's clock, when `time.monotonic` was `at`."""
 
     now: float
+    at: float
 
 
 class ShowStack(Struct, frozen=True, tag=True, array_like=True):

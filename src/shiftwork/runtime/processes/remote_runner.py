@@ -6,6 +6,7 @@ how its runs ended.
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Literal
@@ -357,7 +358,7 @@ class RemoteRunner:
         if memory_limit is not None and used > memory_limit:
             self._exceeds(used, memory_limit)
         self._answer.due_in(0.0)
-        self._process.send(Ping(self._clock.now()))
+        self._process.send(Ping(self._clock.now(), time.monotonic()))
 
     def _exceeds(self, used: int, limit: int) -> None:
         """A process that uses more memory than it may and is not ended here is replaced when it is idle."""

@@ -1,0 +1,25 @@
+"""The Django app: it imports the tasks of the installed apps, and registers the system checks."""
+
+from django.apps import AppConfig
+from django.core.exceptions import ImproperlyConfigured
+
+from shiftwork.contrib.django.discovery import OURS, import_task_modules
+from shiftwork.contrib.django.site_settings import site_settings
+
+
+class ShiftworkConfig(AppConfig):
+    """`shiftwork.contrib.django` in `INSTALLED_APPS`."""
+
+    name = OURS
+    label = "shiftwork"
+    verbose_name = "shiftwork"
+
+    def ready(self) -> None:
+        """Import the tasks. With wrong settings, leave that to `manage.py check`, which reports what is wrong."""
+        from shiftwork.contrib.django import checks  # noqa: F401, PLC0415 - importing registers them
+
+        try:
+            names = site_settings().task_modules
+        except ImproperlyConfigured:
+            return
+        import_task_modules(names)

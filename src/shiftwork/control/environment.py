@@ -1,0 +1,25 @@
+"""What the environment names where neither the code nor the command line does: the store and its namespace."""
+
+import os
+from typing import Final
+
+STORE: Final = "SHIFTWORK_STORE"
+NAMESPACE: Final = "SHIFTWORK_NAMESPACE"
+DEFAULT_FILE: Final = "shiftwork.db"
+"""The database in the current folder that is used where nothing names a store."""
+DEFAULT_NAMESPACE: Final = "default"
+
+
+def store_of_environment() -> str | None:
+    """Return the URL of the store that the environment names."""
+    return os.environ.get(STORE) or None
+
+
+def namespace_of_environment() -> str:
+    """Return the namespace that the environment names, or the default one."""
+    return os.environ.get(NAMESPACE) or DEFAULT_NAMESPACE
+
+
+def default_store() -> str:
+    """Return the URL of the store of an app that names none."""
+    return store_of_environment() or f"sqlite:///{DEFAULT_FILE}"

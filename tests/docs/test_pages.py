@@ -1,0 +1,90 @@
+"""The documentation site: what `make site` lays out, and that its reference has something to say about every name."""
+
+import importlib.util
+import inspect
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import shiftwork
+from shiftwork import testing
+
+LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
+BLOCK = re.compile(r"^(`{3,4})\w*\n.*?^\1\n", re.MULTILINE | re.DOTALL)
+SENTENCE = re.compile(r"\w.*[.?:]", re.DOTALL)
+FETCHED = re.compile(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=\"?(?:https?:)?//[^>]+>")
+
+
+@pytest.fixture(scope="module")
+def pages(checkout: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("pages", checkout / "docs" / "pages.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_link_leads_to_a_page_of_the_site(pages: ModuleType, tmp_path: Path) -> None:
+    pages.lay_out(tmp_path)
+    broken = [
+        f"{page.relative_to(tmp_path)}: {link}"
+        for page in tmp_path.rglob("*.md")
+        for link in LINK.findall(BLOCK.sub("", page.read_text()))
+        if not (page.parent / link).is_file()
+    ]
+    assert broken == []
+
+
+def test_every_page_has_one_place_in_the_navigation(pages: ModuleType, tmp_path: Path, checkout: Path) -> None:
+    pages.lay_out(tmp_path)
+    sections = json.loads((tmp_path / "mkdocs.yml").read_text())["nav"]
+    assert [title for section in sections for title in section] == [
+        "Start",
+        "How-to",
+        "Explanation",
+        "Reference",
+        "Decisions",
+    ]
+    listed = [page for section in sections for found in section.values() for page in found]
+    assert len(listed) == len(set(listed))
+    assert [page for page in listed if not (tmp_path / "pages" / page).is_file()] == []
+    ours = {path.relative_to(checkout).as_posix() for path in (checkout / "docs").rglob("*.md")}
+    assert ours - set(listed) == set()
+
+
+def test_the_reference_has_every_public_name(pages: ModuleType) -> None:
+    named = set(re.findall(r"^::: shiftwork\.([\w.]+)$", "".join(pages.references().values()), re.MULTILINE))
+    assert named >= {*shiftwork.__all__, *(f"testing.{name}" for name in testing.__all__)}
+
+
+def public(module: ModuleType) -> Iterator[tuple[str, object]]:
+    """What a module exports and can be asked for its docstring: classes, functions, and the methods of the classes."""
+    for name in module.__all__:
+        value = getattr(module, name)
+        if not inspect.isroutine(value) and not inspect.isclass(value):
+            continue
+        yield name, value
+        for member, method in inspect.getmembers(value):
+            if not member.startswith("_") and (inspect.isfunction(method) or isinstance(method, property)):
+                yield f"{name}.{member}", method
+
+
+@pytest.mark.parametrize("module", [shiftwork, testing])
+def test_every_public_name_is_explained_in_a_sentence(module: ModuleType) -> None:
+    found = dict(public(module))
+    assert len(found) > 10
+    assert [name for name, value in found.items() if not SENTENCE.search(inspect.getdoc(value) or "")] == []
+
+
+@pytest.mark.soak
+def test_the_site_fetches_nothing(checkout: Path) -> None:
+    subprocess.run(["make", "site"], cwd=checkout, check=True)
+    built = list((checkout / "build" / "site").rglob("*.html"))
+    assert len(built) > 100
+    assert [found for page in built for found in FETCHED.findall(page.read_text())] == []
