@@ -38,6 +38,7 @@ WORKER: Final = "shiftwork.handles.worker.Worker"
 FIELDS: Final = {"shiftwork.core.model", "shiftwork.core.option_types", "shiftwork.handles.options"}
 """The modules of plain values, whose fields are shown even where the name says it all."""
 SHOW_FIELDS: Final = "    options:\n      show_if_no_docstring: true\n"
+WIDE: Final = "---\nhide: [toc]\n---\n"
 ABOUT: Final = ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 BESIDE: Final = ["docs/site.css", "docs/iframe-worker.js", "ui/public/icon.svg"]
 """What the site shows, and no page links to."""
@@ -83,7 +84,7 @@ def shown(here: Path) -> tuple[bytes, set[Path]]:
         return f"# {here.relative_to(TOP)}\n\n{''.join(rows)}".encode(), set(inside)
     if here.suffix != ".md":
         language = LANGUAGES.get(here.suffix, "text")
-        return f"# {here.relative_to(TOP)}\n\n````{language}\n{here.read_text()}````\n".encode(), set()
+        return f"{WIDE}# {here.relative_to(TOP)}\n\n````{language}\n{here.read_text()}````\n".encode(), set()
     return relinked(here)
 
 
