@@ -3,8 +3,8 @@
 A page is in the same folder there as here, so its links work in both places. Everything that a page links to comes
 along, beginning with README.md: a picture as it is, a program as a page that shows it, a folder as a list.
 
-The navigation is that of docs/README.md and docs/decisions/README.md; a page of docs/ in none of their tables is a
-how-to. The reference lists every public name, and mkdocs fills it from the docstrings.
+The navigation is that of docs/README.md and the indices of docs/coming-from and docs/decisions; a page of docs/ in none
+of their tables is a how-to. The reference lists every public name, and mkdocs fills it from the docstrings.
 """
 
 import ast
@@ -114,25 +114,23 @@ def page_of(path: Path) -> Path:
 
 def navigation() -> list[dict[str, Any]]:
     """Return the sections of the site, with the pages of each."""
-    decisions = TOP / "docs" / "decisions" / "README.md"
-    listed = {title: list(linked_in(text)) for title, text in sections_of(TOP / "docs" / "README.md")}
-    unlisted = _ours() - {page for pages in listed.values() for page in pages}
-    sections = {title: [with_folder(page, unlisted) for page in pages] for title, pages in listed.items() if pages}
-    sections["Start"] = ["README.md", *sections["Start"], "docs/README.md", *ABOUT]
-    sections["How-to"] += sorted(unlisted)
+    sections = {title: list(linked_in(text)) for title, text in sections_of(TOP / "docs" / "README.md")}
+    sections = {title: pages for title, pages in sections.items() if pages}
+    listed = {page for pages in sections.values() for page in pages}
+    sections["How-to"] += [page for page in _ours("docs/*.md", "docs/how-to/*.md") if page not in listed]
+    sections["Start"] = [
+        "README.md",
+        *sections["Start"],
+        "docs/README.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+    ]
     sections["Reference"] += [f"docs/reference/{name}" for name in references()]
-    sections["Decisions"] = ["docs/decisions/README.md", *linked_in(decisions.read_text(), decisions.parent)]
+    for title, folder in {"Coming from": "docs/coming-from", "Decisions": "docs/decisions"}.items():
+        index = TOP / folder / "README.md"
+        sections[title] = [f"{folder}/README.md", *linked_in(index.read_text(), index.parent)]
     return [{title: pages} for title, pages in sections.items()]
-
-
-def with_folder(page: str, unlisted: set[str]) -> str | dict[str, list[str]]:
-    """Return a page. One that opens a folder becomes a section with the unlisted pages of the folder, now listed."""
-    folder = Path(page).parent
-    inside = sorted(other for other in unlisted if Path(other).parent == folder)
-    if not page.endswith("/README.md") or not inside:
-        return page
-    unlisted.difference_update(inside)
-    return {folder.name.replace("-", " ").capitalize(): [page, *inside]}
 
 
 def sections_of(page: Path) -> Iterator[tuple[str, str]]:
@@ -147,10 +145,9 @@ def linked_in(text: str, folder: Path = TOP / "docs") -> Iterator[str]:
         yield (folder / link).resolve().relative_to(TOP).as_posix()
 
 
-def _ours() -> set[str]:
-    """Every page below docs/, but for its first one and the decisions, which have a section of their own."""
-    found = {path.relative_to(TOP).as_posix() for path in (TOP / "docs").rglob("*.md")}
-    return {page for page in found if page != "docs/README.md" and not page.startswith("docs/decisions/")}
+def _ours(*patterns: str) -> list[str]:
+    found = {path.relative_to(TOP).as_posix() for pattern in patterns for path in TOP.glob(pattern)}
+    return sorted(found - {"docs/README.md"})
 
 
 # ── the reference ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -44,7 +44,6 @@
 Messages name what is wrong, and the remedy. Nothing here does I/O or imports another part of shiftwork.
 """
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -306,6 +305,8 @@ def same_as(name: str, known: "Iterable[str]") -> str | None:
 
 def meant_by(name: str, known: "Iterable[str]") -> list[str]:
     """Return the names that were probably meant: one, seldom two or three, or none."""
+    from difflib import get_close_matches
+
     word, names = _plain(name), sorted(known)
     same = same_as(name, names)
     by_word = {_plain(one): one for one in names}

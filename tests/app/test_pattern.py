@@ -313,7 +313,6 @@ async def test_what_cannot_work_is_refused_while_it_runs_and_leaves_nothing_behi
     [
         (5.0, "write tick_interval=5.0"),
         (5, "write tick_interval=5"),
-        (None, "leave it out"),
         (Path("/var/jobs.db"), "write 'sqlite:////var/jobs.db'"),
         (MemoryStore, "a URL or a store"),
         (object(), "for example 'sqlite:///shiftwork.db'"),

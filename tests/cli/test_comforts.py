@@ -1,10 +1,12 @@
-"""Colours where they are wanted, and completion in a shell."""
+"""Colours where they are wanted, the address of the dashboard, and completion in a shell."""
 
 import pytest
 from click.testing import CliRunner
 
 from shiftwork.cli import main
 from shiftwork.cli.completion import SHELLS
+from shiftwork.cli.serving import web_at
+from shiftwork.serve.service import Web
 from tests.cli.terminal import URL, Terminal
 
 
@@ -19,6 +21,15 @@ def test_a_terminal_gets_colours_unless_no_color_is_set(shop: Terminal, monkeypa
     assert "\x1b" not in shown(color=False)
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in shown(color=True)
+
+
+def test_options_for_the_address_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SHIFTWORK_WEB", raising=False)
+    assert web_at(None, None, always_token=False) == Web(host="127.0.0.1", port=8421, demanded=False)
+    assert web_at(None, 0, always_token=True) == Web(port=0, demanded=True, trust_loopback=False)
+    monkeypatch.setenv("SHIFTWORK_WEB", "0.0.0.0:8000")
+    assert web_at(None, None, always_token=False) == Web(host="0.0.0.0", port=8000, demanded=True)
+    assert web_at("::1", None, always_token=False) == Web(host="::1", port=8000, demanded=True)
 
 
 @pytest.mark.parametrize("shell", SHELLS)

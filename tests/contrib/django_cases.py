@@ -116,6 +116,15 @@ def test_checks_report_a_worker_in_an_unknown_pool(monkeypatch: pytest.MonkeyPat
     assert "worker stray: there is no pool 'mial'" in found.msg
 
 
+def test_checks_report_each_problem_of_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> None:
+        raise ImproperlyConfigured("\n".join(setting_problems({"POOLS": 3})))
+
+    monkeypatch.setattr(checks, "project_app", refused)
+    assert [found.id for found in checks.check_setting()] == ["shiftwork.E001", "shiftwork.E001"]
+    assert checks.check_workers() == []
+
+
 def test_checks_report_a_queue_without_a_pool() -> None:
     assert [found.id for found in task_backends["lost"].check()] == ["shiftwork.E003"]
     assert list(task_backends["default"].check()) == []

@@ -19,10 +19,12 @@ from shiftwork import ConfigurationError, Context, Job, WorkerOrchestrator
 from shiftwork.contrib.fastapi import Visitor, attach, orchestrator
 from tests.ports import free_port
 from tests.system.conftest import eventually
+from tests.web.conftest import as_ours
 
 
 def client(web: Any) -> AsyncClient:
-    return AsyncClient(transport=ASGITransport(app=web), base_url="http://shop.example")
+    """A client on this machine, whose connection is our own user's."""
+    return AsyncClient(transport=ASGITransport(app=as_ours(web), client=("127.0.0.1", 1)), base_url="http://localhost")
 
 
 class Order(BaseModel):
@@ -92,6 +94,7 @@ async def test_roles_of_the_own_log_in_are_checked_when_it_is_known_who_asks() -
     assert "shiftwork history" not in {task.get_name() for task in asyncio.all_tasks()}
     async with web.router.lifespan_context(web), client(web) as browser:  # a second life, as in tests
         assert (await browser.get("/ops/api/v1/me", headers={"X-User": "bob"})).status_code == 200
+        assert "shiftwork history" in {task.get_name() for task in asyncio.all_tasks()}
 
 
 async def test_a_store_that_is_away_does_not_keep_it_from_starting(caplog: pytest.LogCaptureFixture) -> None:

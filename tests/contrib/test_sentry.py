@@ -58,6 +58,8 @@ def frames(event: dict[str, Any]) -> list[dict[str, Any]]:
 async def test_a_job_that_dies_is_reported_once_with_its_place_its_log_and_without_its_secrets(
     stage: Stage, recording: Recording
 ) -> None:
+    sentry_sdk.set_tag("region", "eu")
+    sentry_sdk.add_breadcrumb(message="of no job")
     app = stage.app()
     track(app)
 
@@ -77,7 +79,8 @@ async def test_a_job_that_dies_is_reported_once_with_its_place_its_log_and_witho
     await stage.clock.advance(30)
     assert (await job.refresh()).status == "dead"
     (event,) = recording.events()
-    assert event["tags"] == {"job": job.id, "worker": "charge", "pool": "default", "attempt": "2"} | event["tags"]
+    about = {"job": job.id, "worker": "charge", "pool": "default", "attempt": "2"}
+    assert {name: str(value) for name, value in event["tags"].items()} == about | {"region": "eu"}
     assert (event["level"], event["transaction"]) == ("error", "charge")
     assert frames(event)[-1]["function"] == "charge"
     assert frames(event)[-1]["vars"]["order"] == "7"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import click
 import jsonschema
 import kubernetes_validate
 import pytest
@@ -202,7 +203,8 @@ def test_the_commands_exist(container: Any, web: Any, unit: configparser.Section
     environment = {"SHIFTWORK_APP": "shop:app", "SHIFTWORK_PROBE": "/run/shiftwork/probe"}
     for program, name, *arguments in [container["command"], web["command"], *probes, unit["ExecStart"].split()]:
         assert Path(program).name == "shiftwork"
-        command = main.commands[name]
+        command = main.get_command(click.Context(main), name)
+        assert command is not None
         with pytest.MonkeyPatch.context() as patch:
             for key, value in environment.items():
                 patch.setenv(key, value)

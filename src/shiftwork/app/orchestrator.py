@@ -4,6 +4,7 @@ Rules are in `core`, running is in `runtime`, commands and questions are in `con
 """
 
 import asyncio
+import sys
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -14,7 +15,6 @@ from msgspec import to_builtins
 
 from shiftwork.app.blocking import BlockingCalls, blocking
 from shiftwork.app.decorators import WorkerDecorator, checked, name_of, nameless
-from shiftwork.app.process_setup import setup_of
 from shiftwork.app.registration import (
     Registrations,
     WorkerFn,
@@ -24,7 +24,6 @@ from shiftwork.app.registration import (
     one_function,
     warn_in_place,
 )
-from shiftwork.app.status import status_of
 from shiftwork.app.submitting import CurrentSubmitter
 from shiftwork.app.triggering import Triggering
 from shiftwork.control.control import Control
@@ -35,7 +34,6 @@ from shiftwork.control.job_filter import JobSearch, JobSelection
 from shiftwork.control.portal import refuse_on_a_loop
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.durations import Duration, seconds_of, timeout_of
-from shiftwork.core.health import Finding
 from shiftwork.core.model import Event, FlowRecord, PoolConfig, WorkerConfig
 from shiftwork.core.option_types import NamedWorkerOptions, PoolOptions, WorkerOptions
 from shiftwork.core.payload_limits import MAX_PAYLOAD_BYTES
@@ -47,29 +45,27 @@ from shiftwork.handles.job import Job
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import Clock, SystemClock
 from shiftwork.runtime.engine.context import Context
-from shiftwork.runtime.engine.engine import Engine
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.surroundings import AroundJob, Lifespan, Surroundings
-from shiftwork.runtime.node.health_monitor import HealthMonitor
-from shiftwork.runtime.node.node import Node
 from shiftwork.runtime.node.settings import Settings
-from shiftwork.runtime.processes.messages import Definition, Setup
 from shiftwork.runtime.signals import stop_signals
-from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import EncryptionKeys, find_keys
 from shiftwork.store.urls import store_of
-from shiftwork.views.explanation import Explanation
-from shiftwork.views.overview import NodeView
-from shiftwork.views.pool_entries import scaling_entry
-from shiftwork.views.schedules import SchedulePreview, ScheduleView
-from shiftwork.views.stack import JobStack
 
 if TYPE_CHECKING:
     from shiftwork.app.alerts import AlertFormat
     from shiftwork.app.bench import Bench, Trial
     from shiftwork.app.decorators import AsyncWorker, AsyncWorkerWithContext, PlainWorker, PlainWorkerWithContext
+    from shiftwork.core.health import Finding
     from shiftwork.runtime.clock import ManualClock
+    from shiftwork.runtime.engine.engine import Engine
+    from shiftwork.runtime.node.node import Node
+    from shiftwork.runtime.processes.messages import Definition, Setup
+    from shiftwork.views.explanation import Explanation
+    from shiftwork.views.overview import NodeView
+    from shiftwork.views.schedules import SchedulePreview, ScheduleView
+    from shiftwork.views.stack import JobStack
     from shiftwork.web.access import Identify
     from shiftwork.web.api import Api
 
@@ -139,11 +135,19 @@ class WorkerOrchestrator:
             max_payload_bytes=max_payload_bytes,
         )
         opened = store_of(store, namespace=namespace, keys=self._keys)
-        self._compose(opened, clock or SystemClock(), registered, settings)
+        self._compose(opened, clock or SystemClock(), registered, settings, again=self._made_again(opened))
         begin_anew_when_forked(self)
 
-    def _compose(self, store: Store, clock: Clock, registered: LocalRegistry, settings: Settings) -> None:
-        """Put together everything that depends on the store and the clock."""
+    def _compose(
+        self,
+        store: Store,
+        clock: Clock,
+        registered: LocalRegistry,
+        settings: Settings,
+        *,
+        again: Callable[[], Store] | None,
+    ) -> None:
+        """Put together everything that depends on the store and the clock. `again`: see `StoreAccess`."""
         self._clock = clock
         self._settings = settings
         self._registered = registered
@@ -154,7 +158,7 @@ class WorkerOrchestrator:
             hooks=self._hooks,
             strays=self._strays,
             lease_seconds=settings.lease_seconds,
-            again=self._made_again(store),
+            again=again,
         )
         """Every command and every question about the store, in families."""
         self._triggering = Triggering(
@@ -163,10 +167,11 @@ class WorkerOrchestrator:
 
     def _made_again(self, store: Store) -> Callable[[], Store] | None:
         """Return what makes the same store in a forked process; None for one in memory, or that is not given by URL."""
-        if self._url is None or self._url.startswith("memory:") or isinstance(store, MemoryStore):
+        scheme = "memory" if self._url is None else self._url.partition(":")[0].lower()
+        if self._url is None or scheme == "memory":
             return None
         # The path of a file may be relative to a folder that the forked process has left.
-        url = store.url if self._url.startswith("sqlite:") else self._url
+        url = store.url if scheme == "sqlite" else self._url
         return partial(store_of, url, namespace=self._namespace, keys=self._keys)
 
     def forked(self) -> None:
@@ -318,7 +323,7 @@ class WorkerOrchestrator:
         Slack, or a function that takes the event and returns what to post as JSON, None for nothing. An event that is
         not accepted within about a minute is given up. Nothing waits for it.
         """
-        from shiftwork.app.alerts import Alert  # noqa: PLC0415 - it brings an HTTP client
+        from shiftwork.app.alerts import Alert
 
         if isinstance(events, str) or not events:
             message = f'app.alert takes a list of events: events=["job.dead", "health.problem"], not {events!r}'
@@ -332,7 +337,7 @@ class WorkerOrchestrator:
         registry = self._registrations.complete()
         return self._registered.worker_configs(), dict(registry.pools)
 
-    def _serving(self, what: str) -> Node | None:
+    def _serving(self, what: str) -> "Node | None":
         """Return the running node, if there is one, to serve what is registered now."""
         if self._state == "stopped" or (self._state == "running" and self._node is not None):
             return self._node
@@ -361,6 +366,9 @@ class WorkerOrchestrator:
             self._starting = None
 
     async def _start(self, registry: Registry) -> None:
+        from shiftwork.app.process_setup import setup_of
+        from shiftwork.runtime.node.health_monitor import HealthMonitor
+
         try:
             await self.control.store.open_to_change()
             setup = setup_of(self, registry, max_payload_bytes=self._max_payload_bytes)
@@ -413,7 +421,7 @@ class WorkerOrchestrator:
             await asyncio.wait([ending])
             raise
 
-    async def _end(self, node: Node, timeout_seconds: float) -> None:
+    async def _end(self, node: "Node", timeout_seconds: float) -> None:
         try:
             await node.stop(timeout_seconds)
         finally:
@@ -451,8 +459,12 @@ class WorkerOrchestrator:
         await self.control.close()
 
     def _new_node(
-        self, registry: Registry, settings: Settings, setup: Setup | None = None, *, hooks: JobListeners | None = None
-    ) -> Node:
+        self, registry: Registry, settings: Settings, setup: "Setup | None" = None, *, hooks: JobListeners | None = None
+    ) -> "Node":
+        if sys.platform == "win32":
+            raise LifecycleError("jobs run on Linux and macOS only; a process on Windows can enqueue and control them")
+        from shiftwork.runtime.node.node import Node
+
         return Node(
             registry,
             store=self.control.store.store,
@@ -464,7 +476,7 @@ class WorkerOrchestrator:
             setup=setup,
         )
 
-    def _new_visitor(self, registry: Registry) -> Node:
+    def _new_visitor(self, registry: Registry) -> "Node":
         """Return a node for one errand, which never leads."""
         return self._new_node(registry, self._settings.visitor())
 
@@ -485,8 +497,10 @@ class WorkerOrchestrator:
         self._registrations.complete()
         return self._registered.workers
 
-    def definition(self) -> Definition:
+    def definition(self) -> "Definition":
         """Return everything that a node must know about this app in order to run it without importing it."""
+        from shiftwork.runtime.processes.messages import Definition
+
         if self._url is None:
             message = "shiftwork run needs a store that is given as a URL, so that other processes can open it too"
             raise ConfigurationError(message)
@@ -514,20 +528,21 @@ class WorkerOrchestrator:
         `async with app.testing() as test:`, then `await test.run_pending()`; or `with app.testing() as test:`, then
         `test.blocking.run_pending()`. `now` is what the clock shows at the beginning.
         """
-        from shiftwork.app.bench import Trial, starting_at  # noqa: PLC0415 - only tests need it
+        from shiftwork.app.bench import Trial, starting_at
 
         return Trial(self._tested(starting_at(now)))
 
     @contextmanager
     def _tested(self, clock: "ManualClock") -> "Iterator[Bench]":
-        from shiftwork.app.bench import Bench  # noqa: PLC0415
+        from shiftwork.app.bench import Bench
+        from shiftwork.store.memory import MemoryStore
 
         if self._state != "stopped" or self._bench is not None:
             doing = self._state if self._bench is None else "being tested already"
             message = f"the app is {doing}: it can be tested once at a time, and while it does not run"
             raise LifecycleError(message)
         before = self._clock, self._registered, self._settings, self.control, self._triggering
-        self._compose(MemoryStore(), clock, self._registered.with_own_states(), self._settings.driven())
+        self._compose(MemoryStore(), clock, self._registered.with_own_states(), self._settings.driven(), again=None)
         self._bench = Bench(
             clock,
             self.control,
@@ -543,7 +558,7 @@ class WorkerOrchestrator:
             self._clock, self._registered, self._settings, self.control, self._triggering = before
             self._bench = None
 
-    def _new_driven_node(self, hooks: JobListeners) -> Node:
+    def _new_driven_node(self, hooks: JobListeners) -> "Node":
         return self._new_node(self._registrations.complete(), self._settings, hooks=hooks)
 
     # ── running here ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -559,6 +574,8 @@ class WorkerOrchestrator:
 
     def get_status(self) -> dict[str, Any]:
         """Return what this process knows, without asking the store."""
+        from shiftwork.app.status import status_of
+
         runs = [(run.job.worker, run.started_at) for engine in self._engines() for run in engine.runs.values()]
         known = () if self._node is None else self._node.reporter.retrying
         retrying = {name for name in self._registered.workers if name in known}
@@ -570,11 +587,13 @@ class WorkerOrchestrator:
     def _strays(self) -> Mapping[str, int]:
         return self._node.strays() if self._node is not None else {}
 
-    def _engines(self) -> Collection[Engine]:
+    def _engines(self) -> "Collection[Engine]":
         return self._node.engines if self._node is not None else ()
 
     async def auto_scale(self) -> dict[str, dict[str, Any]]:
         """Decide now how many slots each pool should have, and write it down; the nodes follow it."""
+        from shiftwork.views.pool_entries import scaling_entry
+
         running = self._node if self._state == "running" else None
         planned = await (self.control.pools.plan() if running is None else running.plan())
         return {name: scaling_entry(decision, seen) for name, (decision, seen) in planned.decisions.items()}
@@ -631,11 +650,11 @@ class WorkerOrchestrator:
         """
         return await self.control.jobs.find(**wanted)
 
-    async def explain_job(self, job_id: str) -> Explanation:
+    async def explain_job(self, job_id: str) -> "Explanation":
         """Return why a job is not running, or how it ended, in words and as data."""
         return await self.control.jobs.explain(job_id)
 
-    async def job_stack(self, job_id: str) -> JobStack:
+    async def job_stack(self, job_id: str) -> "JobStack":
         """Return what a running job is doing now: its own stack first, then everything else in its process.
 
         Raises `JobStateError` if it is not running, and `NodeSilentError` if its node does not reply within 5 seconds.
@@ -716,7 +735,7 @@ class WorkerOrchestrator:
         timezone: str | None = None,
         catch_up: Literal["latest", "none", "all"] = "latest",
         overlap: Literal["skip", "allow"] = "skip",
-    ) -> ScheduleView:
+    ) -> "ScheduleView":
         """Add the job of `call` at every fire time, or change the schedule of this name. It is kept in the store.
 
         `cron` is in `timezone` (UTC); `interval_seconds` counts from fire time to fire time. `catch_up` decides about
@@ -733,15 +752,15 @@ class WorkerOrchestrator:
             overlap=overlap,
         )
 
-    async def get_schedules(self, *, worker: str | None = None) -> list[ScheduleView]:
+    async def get_schedules(self, *, worker: str | None = None) -> "list[ScheduleView]":
         """Return every stored schedule, or those of one worker, by name, each with its next ten fire times."""
         return await self.control.schedules.all(worker=worker)
 
-    async def pause_schedule(self, name: str) -> ScheduleView:
+    async def pause_schedule(self, name: str) -> "ScheduleView":
         """Fire a schedule no more, until it is resumed. Jobs that it has added continue."""
         return await self.control.schedules.pause(name)
 
-    async def resume_schedule(self, name: str) -> ScheduleView:
+    async def resume_schedule(self, name: str) -> "ScheduleView":
         """Fire a paused schedule again. Its `catch_up` decides about the fire times that it has missed."""
         return await self.control.schedules.resume(name)
 
@@ -755,7 +774,7 @@ class WorkerOrchestrator:
 
     def preview_schedule(
         self, *, cron: str | None = None, interval_seconds: Duration | None = None, timezone: str | None = None
-    ) -> SchedulePreview:
+    ) -> "SchedulePreview":
         """Return what a schedule means, in words and as the next ten fire times, without storing it."""
         return self.control.schedules.preview(cron=cron, interval_seconds=interval_seconds, timezone=timezone)
 
@@ -784,18 +803,18 @@ class WorkerOrchestrator:
         """Return every pool with its instances and its numbers."""
         return await self.control.pools.dashboard()
 
-    async def nodes(self) -> list[NodeView]:
+    async def nodes(self) -> "list[NodeView]":
         """Return every live node: what it has, what it runs, whether it is drained."""
         return await self.control.nodes.all()
 
-    async def drain_node(self, name: str, reason: str | None = None) -> NodeView:
+    async def drain_node(self, name: str, reason: str | None = None) -> "NodeView":
         """Give a node no more work: its workers finish what they run, and the node stays, empty, until that is undone.
 
         A prefix of its name is enough, if no other node has it.
         """
         return await self.control.nodes.drain(name, reason)
 
-    async def undrain_node(self, name: str) -> NodeView:
+    async def undrain_node(self, name: str) -> "NodeView":
         """Give a drained node work again."""
         return await self.control.nodes.undrain(name)
 
@@ -808,7 +827,7 @@ class WorkerOrchestrator:
         """Return what happened, newest last: the newest events numbered above `after` and below `before`."""
         return await self.control.system.events(after, limit, before=before)
 
-    async def check(self) -> dict[str, Finding]:
+    async def check(self) -> "dict[str, Finding]":
         """Return the store's real settings, its latency, and whether its clock agrees with ours."""
         return await self.control.doctor.check()
 
@@ -821,8 +840,8 @@ class WorkerOrchestrator:
         request without a visitor needs a token, unless it comes from localhost (`trust_loopback`).
         """
         try:
-            from shiftwork.web.api import Api  # noqa: PLC0415 - an extra
-            from shiftwork.web.site import Site  # noqa: PLC0415
+            from shiftwork.web.api import Api
+            from shiftwork.web.site import Site
         except ModuleNotFoundError as error:
             message = f"app.asgi() needs {error.name}: pip install 'shiftwork[web]'"
             raise ConfigurationError(message) from None

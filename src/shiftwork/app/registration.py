@@ -20,10 +20,10 @@ from shiftwork.handles.submitter import Submitter
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.surroundings import Surroundings
-from shiftwork.runtime.node.node import Node
 
 if TYPE_CHECKING:
     from shiftwork.core.admission import Gates
+    from shiftwork.runtime.node.node import Node
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -40,7 +40,7 @@ class Registrations:
         submitter: Submitter,
         surroundings: Surroundings,
         *,
-        serving: Callable[[str], Node | None],
+        serving: "Callable[[str], Node | None]",
         max_payload_bytes: int,
     ) -> None:
         check_size("max_payload_bytes", max_payload_bytes)
@@ -101,7 +101,7 @@ class Registrations:
             warn_in_place([self._registry.pools[name]])
         return self._registry.pools[name]
 
-    def _adopt(self, node: Node, what: str, pool: str, undo: Callable[[], object]) -> None:
+    def _adopt(self, node: "Node", what: str, pool: str, undo: Callable[[], object]) -> None:
         """Have the running node serve what was just registered; undo the registration if it cannot."""
         try:
             registry = self.complete()

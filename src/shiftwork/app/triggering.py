@@ -1,6 +1,6 @@
 """`trigger_worker`: run a worker now and wait for the end, also where no process serves it.
 
-Whether a worker may be triggered is decided by `control.workers`, as for the command line and the web. What this adds
+Whether a worker may be triggered is decided by `core.triggering`, as for the command line and the web. What this adds
 is that a process without a running node can serve the one run itself: it becomes a visitor, a node that serves one
 worker, never leads, and leaves when the run has ended.
 """
@@ -8,18 +8,20 @@ worker, never leads, and leaves when the run has ended.
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from shiftwork.control.control import Control
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.control.workers import runs_beside_itself
 from shiftwork.core.model import WorkerConfig
+from shiftwork.core.triggering import runs_beside_itself
 from shiftwork.errors import JobStateError, ResultTimeoutError, UnknownWorkerError
 from shiftwork.handles.job import Job
-from shiftwork.runtime.engine.registry import Registry, publish, read_definitions
-from shiftwork.runtime.node.node import Node
+from shiftwork.runtime.engine.registry import Registry
+
+if TYPE_CHECKING:
+    from shiftwork.runtime.node.node import Node
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -36,7 +38,7 @@ class Triggering:
         registry: LocalRegistry,
         *,
         complete: Callable[[], Registry],
-        new_visitor: Callable[[Registry], Node],
+        new_visitor: "Callable[[Registry], Node]",
     ) -> None:
         self._control = control
         self._registry = registry
@@ -89,6 +91,8 @@ class Triggering:
             raise JobStateError(message)
 
     async def _run_here(self, config: WorkerConfig, payload: Mapping[str, Any], timeout_seconds: float | None) -> None:
+        from shiftwork.runtime.engine.definitions import publish, read_definitions
+
         name, worker = config.name, self._registry.workers.get(config.name)
         if worker is None:
             message = f"no process serves worker {name}, and it is not registered in this one"
@@ -107,7 +111,7 @@ class Triggering:
         finally:
             await surroundings.leave()
 
-    async def _visit(self, visitor: Node, job: Job[Any], timeout_seconds: float | None) -> None:
+    async def _visit(self, visitor: "Node", job: Job[Any], timeout_seconds: float | None) -> None:
         patience = LEAVE_SECONDS
         await visitor.start()
         try:

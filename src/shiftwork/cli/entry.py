@@ -3,53 +3,41 @@
 import io
 import os
 import sys
+from importlib import import_module
 from typing import Any, Final
 
 import click
 
-from shiftwork.cli.changes import cancel, discard, retry
-from shiftwork.cli.completion import completion
-from shiftwork.cli.db import db
-from shiftwork.cli.dead import dead
-from shiftwork.cli.doctor import doctor
-from shiftwork.cli.enqueue import enqueue
-from shiftwork.cli.events import events
-from shiftwork.cli.flows import flow, flows, send
-from shiftwork.cli.jobs import explain, job, jobs
-from shiftwork.cli.move import move
-from shiftwork.cli.nodes import drain, nodes
 from shiftwork.cli.output import aside
-from shiftwork.cli.plan import plan
-from shiftwork.cli.pools import pause, pools, resume
-from shiftwork.cli.probe import probe
-from shiftwork.cli.record import record
-from shiftwork.cli.rekey import key, rekey
-from shiftwork.cli.run import run
-from shiftwork.cli.scale import scale
-from shiftwork.cli.schedules import reschedule, schedule, schedules
-from shiftwork.cli.stack import stack
-from shiftwork.cli.status import status
-from shiftwork.cli.token import token
-from shiftwork.cli.top import top
-from shiftwork.cli.trigger import trigger
-from shiftwork.cli.web import web
-from shiftwork.cli.workers import disable, enable, forget, workers
 from shiftwork.errors import ShiftworkError, StoreError, UnknownStoreError, nearest
 from shiftwork.serve.exit import end_in_time
 
-_SECTIONS: Final = {
-    "Run": (run, web, enqueue, trigger),
+SECTIONS: Final = {
+    "Run": ("run", "web", "enqueue", "trigger"),
     "Look": (
-        *(status, top, workers, schedules, pools, nodes, jobs, job, explain, stack, flows, flow),
-        *(dead, events, doctor, probe),
+        *("status", "top", "workers", "schedules", "pools", "nodes", "jobs", "job", "explain", "stack", "flows"),
+        *("flow", "dead", "events", "doctor", "probe"),
     ),
-    "Plan": (record, plan),
+    "Plan": ("record", "plan"),
     "Change": (
-        *(enable, disable, forget, reschedule, schedule, pause, resume, scale, drain, cancel, retry, discard, send),
-        *(token, move, db, key, rekey),
+        *("enable", "disable", "forget", "reschedule", "schedule", "pause", "resume", "scale", "drain", "cancel"),
+        *("retry", "discard", "send", "token", "move", "db", "key", "rekey"),
     ),
-    "Shell": (completion,),
+    "Shell": ("completion",),
 }
+"""Every command, in the order of the help."""
+_SHARED_FILES: Final = {
+    "changes": ("cancel", "discard", "retry"),
+    "flows": ("flow", "send"),
+    "jobs": ("explain", "job"),
+    "nodes": ("drain",),
+    "pools": ("pause", "resume"),
+    "rekey": ("key",),
+    "schedules": ("reschedule", "schedule"),
+    "workers": ("disable", "enable", "forget"),
+}
+"""The commands that are not in a file of their own name, by file."""
+_FILES: Final = {command: file for file, commands in _SHARED_FILES.items() for command in commands}
 _PIPE_CLOSED: Final = 141
 _INTERRUPTED: Final = 130
 
@@ -75,7 +63,10 @@ class NoStore(Refusal):
 
 
 class Commands(click.Group):
-    """The commands in sections, and the one place where errors become exit codes."""
+    """The commands in sections, and the one place where errors become exit codes.
+
+    A command is imported when it is needed: a node keeps what it has imported for as long as it runs.
+    """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run as a program: the process ends with the command, even if the app has left threads behind."""
@@ -91,11 +82,23 @@ class Commands(click.Group):
             kwargs.setdefault("color", False)
         return super().make_context(*args, **kwargs)
 
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
+        """Return the names of all commands."""
+        return sorted(name for members in SECTIONS.values() for name in members)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command by its name; None if there is no such command."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command: click.Command = getattr(import_module(f"shiftwork.cli.{_FILES.get(cmd_name, cmd_name)}"), cmd_name)
+        return command
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the command that is meant. Raises `UsageError` with the nearest one if there is no such command."""
         name = args[0]
-        if not name.startswith("-") and self.get_command(ctx, name) is None:
-            message = f"there is no command {name!r}; {nearest(name, self.commands)}"
+        known = self.list_commands(ctx)
+        if not name.startswith("-") and name not in known:
+            message = f"there is no command {name!r}; {nearest(name, known)}"
             raise click.UsageError(message, ctx)
         return super().resolve_command(ctx, args)
 
@@ -113,11 +116,12 @@ class Commands(click.Group):
         except KeyboardInterrupt:
             ctx.exit(_INTERRUPTED)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by purpose."""
-        for title, members in _SECTIONS.items():
+        for title, names in SECTIONS.items():
+            members = [(name, self.get_command(ctx, name)) for name in names]
             with formatter.section(title):
-                formatter.write_dl([(member.name or "", member.get_short_help_str(90)) for member in members])
+                formatter.write_dl([(name, member.get_short_help_str(90)) for name, member in members if member])
 
 
 HELP: Final = """\
@@ -153,11 +157,6 @@ seconds.
 @click.version_option(package_name="shiftwork", message="shiftwork %(version)s")
 def main() -> None:
     """Show the help."""
-
-
-for _members in _SECTIONS.values():
-    for _member in _members:
-        main.add_command(_member)
 
 
 def _refusal(error: ShiftworkError) -> type[Refusal]:

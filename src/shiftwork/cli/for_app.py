@@ -1,24 +1,19 @@
-"""The command line inside the command line of a framework, which has the app already: `flask shiftwork status`."""
+"""The command line inside that of a framework, which has the app already: `flask shiftwork`, `manage.py shiftwork`."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from shiftwork.cli.entry import main
 
-
-def run_for_app(app_name: str, args: Sequence[str], prog_name: str) -> None:
-    """Run a command with this app, unless `--store` or `--app` names another. Raises `SystemExit`."""
-    main.main(args=list(args), prog_name=prog_name, default_map=_defaults(main, app_name))
-
-
-def _defaults(group: click.Group, app_name: str) -> dict[str, Any]:
+def defaults_for_app(group: click.Group, app_name: str) -> dict[str, Any]:
+    """Return the `default_map` that makes each command use this app, unless `--store` or `--app` names another."""
     defaults: dict[str, Any] = {}
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if isinstance(command, click.Group):
-            defaults[name] = _defaults(command, app_name)
-        else:
+            defaults[name] = defaults_for_app(command, app_name)
+        elif command is not None:
             taken = {str(parameter.name) for parameter in command.params} & {"app", "app_name"}
             defaults[name] = dict.fromkeys(taken, app_name)
     return defaults

@@ -20,7 +20,8 @@ from flask.cli import ScriptInfo, with_appcontext
 
 from shiftwork.app import WorkerOrchestrator
 from shiftwork.app.process_setup import name_in_modules
-from shiftwork.cli.for_app import run_for_app
+from shiftwork.cli import main
+from shiftwork.cli.for_app import defaults_for_app
 from shiftwork.errors import ConfigurationError
 from shiftwork.runtime.engine.context import Context
 
@@ -37,7 +38,7 @@ class Shiftwork:
 
     def __init__(self, orchestrator: WorkerOrchestrator, web: Flask | None = None) -> None:
         given: object = orchestrator
-        if not isinstance(given, WorkerOrchestrator):
+        if not isinstance(given, WorkerOrchestrator):  # other extensions take the application first
             message = f"Shiftwork(orchestrator, web): the first argument is a WorkerOrchestrator, not {given!r}"
             raise ConfigurationError(message)
         self.orchestrator = orchestrator
@@ -96,4 +97,4 @@ def command(ctx: click.Context, args: Sequence[str]) -> None:
     path = ctx.ensure_object(ScriptInfo).app_import_path
     if path:
         os.environ[FLASK_APP] = path  # for the processes that `run` starts
-    run_for_app(name, args, f"flask {NAME}")
+    main.main(args=list(args), prog_name=f"flask {NAME}", default_map=defaults_for_app(main, name))

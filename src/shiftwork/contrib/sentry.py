@@ -53,7 +53,7 @@ class Tracker:
     def around(self, ctx: Context) -> Iterator[None]:
         """Run a job in a scope of its own."""
         with sentry_sdk.isolation_scope() as scope:
-            scope.clear()
+            scope.clear_breadcrumbs()
             _name(scope, ctx.worker, ctx.job_id)
             scope.set_tag("attempt", ctx.attempt)
             scope.set_context("job", {"attempt": ctx.attempt, "fence": ctx.fence, "last_error": ctx.last_error})
@@ -73,7 +73,7 @@ class Tracker:
             return
         worker = self._app.registered()[0].get(event.data["worker"]) or WorkerConfig(name=event.data["worker"])
         with sentry_sdk.isolation_scope() as scope:
-            scope.clear()
+            scope.clear_breadcrumbs()
             _name(scope, worker, event.subject)
             scope.set_tag("end", event.data.get("kind"))
             # One issue for each worker and way to die, not for each job.

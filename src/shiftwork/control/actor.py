@@ -28,6 +28,6 @@ def current_actor() -> str:
 def _user() -> str:
     try:
         user = getpass.getuser()
-    except (OSError, KeyError):  # a container may run as a user without a name
+    except (OSError, KeyError, ImportError):  # a container may run as a user without a name
         user = "unknown"
     return f"{user}@{socket.gethostname()}"

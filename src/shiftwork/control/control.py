@@ -20,28 +20,15 @@ inherits from it (docs/decisions/0066-control-is-composed.md).
 """
 
 from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from shiftwork.control.audit import Audit
-from shiftwork.control.bulk import BulkChanges
-from shiftwork.control.definitions import Definitions
-from shiftwork.control.doctor import Doctor
-from shiftwork.control.encryption import Encryption
-from shiftwork.control.explanations import Explanations
-from shiftwork.control.flows import FlowCommands
 from shiftwork.control.forking import begin_anew_when_forked
-from shiftwork.control.history import History
-from shiftwork.control.job_handles import JobHandles
-from shiftwork.control.jobs import Jobs
-from shiftwork.control.nodes import Nodes
-from shiftwork.control.pools import Pools
 from shiftwork.control.portal import Portal
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.control.schedules import ScheduleBook
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission
-from shiftwork.control.system import StoreFault, Strays, System
-from shiftwork.control.tokens import Tokens
-from shiftwork.control.workers import Workers
 from shiftwork.events import Hooks, Listeners
 from shiftwork.runtime.clock import Clock, SystemClock
 from shiftwork.runtime.store_voice import StoreVoice
@@ -49,9 +36,28 @@ from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import find_keys
 from shiftwork.store.urls import open_store
 
+if TYPE_CHECKING:
+    from shiftwork.control.bulk import BulkChanges
+    from shiftwork.control.definitions import Definitions
+    from shiftwork.control.doctor import Doctor
+    from shiftwork.control.encryption import Encryption
+    from shiftwork.control.explanations import Explanations
+    from shiftwork.control.flows import FlowCommands
+    from shiftwork.control.history import History
+    from shiftwork.control.job_handles import JobHandles
+    from shiftwork.control.jobs import Jobs
+    from shiftwork.control.nodes import Nodes
+    from shiftwork.control.pools import Pools
+    from shiftwork.control.schedules import ScheduleBook
+    from shiftwork.control.system import StoreFault, Strays, System
+    from shiftwork.control.tokens import Tokens
+    from shiftwork.control.workers import Workers
+    from shiftwork.core.model import JobRecord
+    from shiftwork.handles.job import Unfinished
+
 
 class Control:
-    """Commands and questions, in families. Everything is opened when it is first needed."""
+    """Commands and questions, in families. The store is opened and a family is built when it is first needed."""
 
     def __init__(
         self,
@@ -60,70 +66,169 @@ class Control:
         registry: LocalRegistry | None = None,
         *,
         hooks: Listeners | None = None,
-        strays: Strays = dict,
-        store_fault: StoreFault = lambda: None,
+        strays: "Strays" = dict,
+        store_fault: "StoreFault" = lambda: None,
         lease_seconds: float = 15.0,
         again: Callable[[], Store] | None = None,
     ) -> None:
-        clock = clock or SystemClock()
-        registry = registry or LocalRegistry()
+        self._clock = clock or SystemClock()
+        self._registry = registry or LocalRegistry()
         self._hooks = hooks or Hooks()
-        self.now = clock.now
+        self._strays = strays
+        self._store_fault = store_fault
+        self._lease_seconds = lease_seconds
+        self.now = self._clock.now
         """Returns the time by the store's clock, in epoch seconds."""
-        self.voice = StoreVoice(clock.monotonic)
+        self.voice = StoreVoice(self._clock.monotonic)
         """Knows which calls of the store fail in this process; a node of this process reports to it too."""
         self.portal = Portal()
-        self.store = StoreAccess(store, clock, again)
+        self.store = StoreAccess(store, self._clock, again)
         begin_anew_when_forked(self.voice)
         self.audit = Audit(self.store, self.now, self._hooks)
-        definitions = Definitions(self.store, self.now)
-        self.explanations = Explanations(self.store, self.now, registry, definitions)
         self.submission = Submission(
-            self.store, self.now, registry, self.portal, voice=self.voice, look=self.explanations.unfinished
+            self.store, self.now, self._registry, self.portal, voice=self.voice, look=self._unfinished
         )
-        handles = JobHandles(self.store, registry, definitions, self.explanations.unfinished, self.portal.call)
-        self.jobs = Jobs(
+
+    @cached_property
+    def jobs(self) -> "Jobs":
+        """Return the commands and questions about single jobs."""
+        from shiftwork.control.jobs import Jobs
+
+        return Jobs(
             self.store,
             self.now,
-            registry,
-            definitions=definitions,
+            self._registry,
+            definitions=self._definitions,
             explanations=self.explanations,
             submission=self.submission,
             audit=self.audit,
-            handles=handles,
+            handles=self._handles,
         )
-        self.flows = FlowCommands(
-            self.store, self.now, registry, submission=self.submission, handles=handles, audit=self.audit
-        )
-        self.bulk = BulkChanges(self.store, self.now, audit=self.audit)
-        self.workers = Workers(
-            self.store, self.now, registry, definitions=definitions, jobs=self.jobs, audit=self.audit
-        )
-        self.schedules = ScheduleBook(
+
+    @cached_property
+    def flows(self) -> "FlowCommands":
+        """Return the commands and questions about jobs that need each other."""
+        from shiftwork.control.flows import FlowCommands
+
+        return FlowCommands(
             self.store,
             self.now,
-            registry,
-            definitions=definitions,
+            self._registry,
+            submission=self.submission,
+            handles=self._handles,
+            audit=self.audit,
+        )
+
+    @cached_property
+    def bulk(self) -> "BulkChanges":
+        """Return the changes of many jobs at once."""
+        from shiftwork.control.bulk import BulkChanges
+
+        return BulkChanges(self.store, self.now, audit=self.audit)
+
+    @cached_property
+    def workers(self) -> "Workers":
+        """Return the commands and questions about workers."""
+        from shiftwork.control.workers import Workers
+
+        return Workers(
+            self.store, self.now, self._registry, definitions=self._definitions, jobs=self.jobs, audit=self.audit
+        )
+
+    @cached_property
+    def schedules(self) -> "ScheduleBook":
+        """Return the commands and questions about stored schedules."""
+        from shiftwork.control.schedules import ScheduleBook
+
+        return ScheduleBook(
+            self.store,
+            self.now,
+            self._registry,
+            definitions=self._definitions,
             jobs=self.jobs,
             submission=self.submission,
             audit=self.audit,
         )
-        self.pools = Pools(self.store, clock, registry, definitions=definitions, audit=self.audit)
-        self.nodes = Nodes(self.store, self.now, audit=self.audit)
-        self.tokens = Tokens(self.store, self.now, audit=self.audit)
-        self.system = System(
+
+    @cached_property
+    def pools(self) -> "Pools":
+        """Return the commands and questions about pools."""
+        from shiftwork.control.pools import Pools
+
+        return Pools(self.store, self._clock, self._registry, definitions=self._definitions, audit=self.audit)
+
+    @cached_property
+    def nodes(self) -> "Nodes":
+        """Return the commands and questions about nodes."""
+        from shiftwork.control.nodes import Nodes
+
+        return Nodes(self.store, self.now, audit=self.audit)
+
+    @cached_property
+    def tokens(self) -> "Tokens":
+        """Return the commands and questions about the tokens of the web."""
+        from shiftwork.control.tokens import Tokens
+
+        return Tokens(self.store, self.now, audit=self.audit)
+
+    @cached_property
+    def system(self) -> "System":
+        """Return the questions about everything in the store."""
+        from shiftwork.control.system import System
+
+        return System(
             self.store,
             self.now,
-            registry,
-            definitions=definitions,
-            lease_seconds=lease_seconds,
-            strays=strays,
+            self._registry,
+            definitions=self._definitions,
+            lease_seconds=self._lease_seconds,
+            strays=self._strays,
             voice=self.voice,
-            store_fault=store_fault,
+            store_fault=self._store_fault,
         )
-        self.history = History(self.store, self.now, self.pools, definitions)
-        self.encryption = Encryption(self.store, self.now, audit=self.audit)
-        self.doctor = Doctor(self.store, clock, self.system, self.encryption)
+
+    @cached_property
+    def history(self) -> "History":
+        """Return the questions about the past."""
+        from shiftwork.control.history import History
+
+        return History(self.store, self.now, self.pools, self._definitions)
+
+    @cached_property
+    def encryption(self) -> "Encryption":
+        """Return the commands about encryption keys."""
+        from shiftwork.control.encryption import Encryption
+
+        return Encryption(self.store, self.now, audit=self.audit)
+
+    @cached_property
+    def doctor(self) -> "Doctor":
+        """Return the examination of the store."""
+        from shiftwork.control.doctor import Doctor
+
+        return Doctor(self.store, self._clock, self.system, self.encryption)
+
+    @cached_property
+    def explanations(self) -> "Explanations":
+        """Return the questions about why jobs are not running."""
+        from shiftwork.control.explanations import Explanations
+
+        return Explanations(self.store, self.now, self._registry, self._definitions)
+
+    @cached_property
+    def _definitions(self) -> "Definitions":
+        from shiftwork.control.definitions import Definitions
+
+        return Definitions(self.store, self.now)
+
+    @cached_property
+    def _handles(self) -> "JobHandles":
+        from shiftwork.control.job_handles import JobHandles
+
+        return JobHandles(self.store, self._registry, self._definitions, self._unfinished, self.portal.call)
+
+    async def _unfinished(self, record: "JobRecord") -> "Unfinished":
+        return await self.explanations.unfinished(record)
 
     async def close(self) -> None:
         """Wait for hooks that are under way, and close the store."""

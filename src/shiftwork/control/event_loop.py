@@ -1,10 +1,13 @@
 """The event loops that shiftwork makes: uvloop's where it is installed (the extra `fast`), else asyncio's.
 
+On Windows it is asyncio's selector loop: psycopg cannot use the default one.
+
 A loop that the caller made is left as it is.
 """
 
 import asyncio
 import importlib
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, cast
 
@@ -19,6 +22,8 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
     """Return a new event loop."""
+    if sys.platform == "win32":
+        return asyncio.SelectorEventLoop()
     try:
         fast = importlib.import_module("uvloop")
     except ImportError:

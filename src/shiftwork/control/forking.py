@@ -37,4 +37,5 @@ def _forked() -> None:
         one.forked()
 
 
-os.register_at_fork(after_in_child=_forked)
+if hasattr(os, "register_at_fork"):  # Windows never forks
+    os.register_at_fork(after_in_child=_forked)

@@ -2,15 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from shiftwork.control.forking import begin_anew_when_forked, never_free
 from shiftwork.control.store_schema import StoreSchema
 from shiftwork.errors import LifecycleError
 from shiftwork.runtime.clock import Clock
 from shiftwork.store.protocol import Store
-from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use
-from shiftwork.transfer.late import Left, left_behind
-from shiftwork.transfer.move_record import refuse_to_add, refuse_to_change
+
+if TYPE_CHECKING:
+    from shiftwork.transfer.late import Left
 
 
 class StoreAccess:
@@ -64,6 +65,8 @@ class StoreAccess:
         it is encrypted with keys that this process lacks; that is checked once.
         """
         if not self._may_add:
+            from shiftwork.transfer.move_record import refuse_to_add
+
             await self._open_if(refuse_to_add)
             self._may_add = True
         return self._store
@@ -77,12 +80,16 @@ class StoreAccess:
         """Return the store, open. Raises `MoveError` if its content has moved elsewhere, or is being moved, and
         `EncryptionKeyError` if it is encrypted with keys that this process lacks.
         """
+        from shiftwork.transfer.move_record import refuse_to_change
+
         await self._open_if(refuse_to_change)
         self._may_add = True
         return self._store
 
     async def _open_if(self, refuse: Callable[[Store], Awaitable[object]]) -> None:
         """Open the store unless this raises. What does not depend on each other is asked in one round trip."""
+        from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use
+
         store = self.store
         if not self._opened:
             await store.open()
@@ -104,6 +111,8 @@ class StoreAccess:
         """Return the layout of the store's data, for `shiftwork db`."""
         return StoreSchema(self._store)
 
-    async def left_behind(self) -> Left | None:
+    async def left_behind(self) -> "Left | None":
         """Return where the content has moved, and how many jobs were added here since; None if it has not moved."""
+        from shiftwork.transfer.late import left_behind
+
         return await left_behind(await self.open())

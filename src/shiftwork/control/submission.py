@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from shiftwork.control.portal import Portal, refuse_on_a_loop
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
-from shiftwork.core.docs import SCHEMA
 from shiftwork.core.model import Added, Doc, JobRecord, NewJob
 from shiftwork.errors import FlowError, StoreError
 from shiftwork.handles.call import Call, CalledWorker
@@ -123,6 +122,8 @@ class Submission:
 
     async def publish_secrets(self, workers: Iterable[CalledWorker]) -> None:
         """Publish which arguments are secret before a job has them, even if no node has ever run."""
+        from shiftwork.core.docs import SCHEMA
+
         for worker in workers:
             if worker.name not in self._published and secrets_of(worker.schema) is not None:
                 store = await self._access.open()

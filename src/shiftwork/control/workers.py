@@ -1,7 +1,6 @@
 """Workers: what is known about them, enabling, disabling and forgetting them, and triggering one."""
 
 from collections.abc import Callable, Mapping
-from shlex import quote
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,13 +12,13 @@ from shiftwork.control.forgetting import erase_worker, refusal_to_forget
 from shiftwork.control.jobs import Jobs
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
-from shiftwork.core.admission import Lane
 from shiftwork.core.docs import RESCHEDULED
 from shiftwork.core.durations import Duration
 from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.options import timing
 from shiftwork.core.schedule import describe
 from shiftwork.core.timing import Rescheduled, Timing, rescheduled
+from shiftwork.core.triggering import trigger_refusal
 from shiftwork.errors import JobStateError, ScheduleError, UnknownWorkerError, nearest
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import TRIGGERED
@@ -178,23 +177,3 @@ def _new_timing(
     if when.cron is None and timezone is not None:
         raise ScheduleError(f"{subject}: timezone is the zone of a cron expression; give cron, or remove timezone")
     return when if timezone is not None else replace(when, timezone=config.timezone)
-
-
-def runs_beside_itself(config: WorkerConfig, payload: Mapping[str, Any]) -> bool:
-    """Return whether a run with this payload is work of its own, next to others of the same worker.
-
-    A TRIGGERED worker does other work for each payload. Any other run would repeat the one that is running.
-    """
-    return config.execution_mode is WorkerExecutionMode.TRIGGERED and bool(payload)
-
-
-def trigger_refusal(config: WorkerConfig, lane: Lane | None, payload: Mapping[str, Any]) -> str | None:
-    """Return why a worker in this state may not be triggered now; None if it may."""
-    if lane is None:
-        return None
-    name = config.name
-    if not lane.state.enabled:
-        return f"worker {name} is disabled: {lane.state.reason}; enable it first: shiftwork enable {quote(name)}"
-    if lane.running and not runs_beside_itself(config, payload):
-        return f"worker {name} is already running; see: shiftwork jobs --worker {quote(name)} --status processing"
-    return None

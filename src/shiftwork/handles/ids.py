@@ -23,4 +23,5 @@ def _draw() -> None:
 
 _random_part = ""
 _draw()
-os.register_at_fork(after_in_child=_draw)
+if hasattr(os, "register_at_fork"):  # Windows never forks
+    os.register_at_fork(after_in_child=_draw)

@@ -4,7 +4,6 @@ The mark is `writeOnly` in the JSON Schema that a worker publishes, so a process
 it too. It also works inside dataclasses, lists and dicts.
 """
 
-import json
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -145,6 +144,8 @@ def _texts(secret: Any) -> Iterator[str]:
 
 def _forms(value: Any) -> Iterator[str]:
     """Yield a secret as it is, as Python or JSON quote it, and line by line, as some tracebacks print it."""
+    import json
+
     if isinstance(value, bytes):
         yield from (repr(value)[2:-1], value.hex(), b64encode(value).decode(), urlsafe_b64encode(value).decode())
         value = value.decode("utf-8", "replace")

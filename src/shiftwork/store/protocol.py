@@ -24,12 +24,11 @@ A lease, a place or a `keep_until` that lasts until an instant has ended at that
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from msgspec import Struct
 
 from shiftwork.core.admission import Facts
-from shiftwork.core.health import Finding
 from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import (
     Added,
@@ -57,6 +56,9 @@ from shiftwork.core.model import (
     WorkerState,
 )
 from shiftwork.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from shiftwork.core.health import Finding
 
 
 class Claims(Struct, frozen=True):
@@ -422,7 +424,7 @@ class Store(Protocol):
     def listen(self, topics: Collection[str]) -> Bell:
         """A bell for these topics. Call it from the event loop that will wait."""
 
-    async def check(self) -> dict[str, Finding]:
+    async def check(self) -> "dict[str, Finding]":
         """What `shiftwork doctor` reports, by name: version, durability in plain words, integrity.
 
         A finding that can cost a job has a severity and a remedy. "integrity" is "ok", or says what is wrong and names

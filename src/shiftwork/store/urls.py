@@ -17,14 +17,16 @@ Parameters follow a question mark: `sqlite:///shiftwork.db?synchronous=full`.
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import parse_qsl
 
 from shiftwork.errors import UnknownStoreError, nearest
 from shiftwork.store.late_store import LateStore
-from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 from shiftwork.store.url_login import check_login, unknown_parameter
+
+if TYPE_CHECKING:
+    from shiftwork.store.memory import MemoryStore
 
 SCHEMES: Final = ("memory", "sqlite", "redis", "rediss", "redis+cluster", "redis+sentinel", "postgresql")
 REDIS: Final = ("redis", "rediss", "redis+cluster", "redis+sentinel")
@@ -42,7 +44,7 @@ REDIS_OPTIONS: Final[dict[str, tuple[str, ...] | None]] = {
 """The parameters by name, each with the values it takes; None is any."""
 SQLITE_FORM: Final = "write sqlite:///relative.db or sqlite:////absolute.db"
 
-_named: Final[dict[tuple[str, str], MemoryStore]] = {}
+_named: "Final[dict[tuple[str, str], MemoryStore]]" = {}
 _naming: Final = Lock()
 _late: Final = Event()
 
@@ -111,6 +113,8 @@ def _bare_store(url: str, namespace: str) -> Store:
 
 
 def _memory(name: str, namespace: str) -> Store:
+    from shiftwork.store.memory import MemoryStore
+
     if not name:
         return MemoryStore()
     with _naming:

@@ -14,7 +14,8 @@ from shiftwork.core.model import Doc
 from shiftwork.core.plurals import counted
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.engine.registry import Registry, StoredDefinitions, publish, read_definitions
+from shiftwork.runtime.engine.definitions import StoredDefinitions, publish, read_definitions
+from shiftwork.runtime.engine.registry import Registry
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use

@@ -21,12 +21,13 @@ from shiftwork.events import JobListeners
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import Duty, together
 from shiftwork.runtime.engine.breakers import Breakers
+from shiftwork.runtime.engine.definitions import StoredDefinitions, publish, read_definitions
 from shiftwork.runtime.engine.engine import Engine
 from shiftwork.runtime.engine.loop_watch import LoopWatch
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
 from shiftwork.runtime.engine.publication import Publication
 from shiftwork.runtime.engine.refusals import Refusals
-from shiftwork.runtime.engine.registry import Registry, StoredDefinitions, publish, read_definitions
+from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
 from shiftwork.runtime.gauge import OwnGauge

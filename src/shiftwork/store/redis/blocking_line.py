@@ -2,7 +2,7 @@
 
 A call by way of an event loop in another thread wakes two threads, which takes as long as the server does. A caller
 that finds the line taken goes that way, where the jobs of many callers are sent together. So does every call that is
-not plain: this module sends one script, and leaves what is unusual to the others.
+not plain: this module sends one script, and leaves what is unusual to the others. On Windows all of them go that way.
 """
 
 import asyncio
@@ -10,8 +10,10 @@ import os
 import select
 import socket
 import struct
+import sys
 import threading
-from typing import Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from hiredis import ProtocolError, Reader, ReplyError, pack_command
 
@@ -20,6 +22,9 @@ from shiftwork.store.redis import faults
 from shiftwork.store.redis.address import RedisAddress
 from shiftwork.store.redis.connecting import connect
 from shiftwork.store.redis.scripts import NOT_RUN, script
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CALLS_BEFORE: Final = 2
 """So many calls go another way first: a program that makes one or two needs no connection for them."""
@@ -37,7 +42,8 @@ class BlockingLine:
         self._calls = 0
         self._socket: socket.socket | None = None
         self._reader = Reader(notEnoughData=_NOTHING)
-        self._poll = select.poll()
+        self._events: Callable[[], object] = list
+        """Returns what has happened on the connection, if anything."""
 
     def run(self, name: str, *arguments: bytes) -> Any:
         """Run a script and return its reply; None if it was not run, and has to go another way."""
@@ -54,9 +60,9 @@ class BlockingLine:
             self._drop()
 
     def _is_ready(self) -> bool:
-        if self._socket is not None and self._poll.poll(0):  # the server sends nothing unasked, except that it closes
+        if self._socket is not None and self._events():  # the server sends nothing unasked, except that it closes
             self._drop()
-        if self._socket is None and self._calls >= CALLS_BEFORE and not self._address.tls:
+        if self._socket is None and self._calls >= CALLS_BEFORE and not self._address.tls and sys.platform != "win32":
             self._open()
         self._calls += 1
         return self._socket is not None
@@ -113,8 +119,9 @@ class BlockingLine:
         for direction in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             line.setsockopt(socket.SOL_SOCKET, direction, struct.pack("@ll", int(seconds), int(part * 1e6)))
         self._reader = Reader(notEnoughData=_NOTHING)
-        self._poll = select.poll()
-        self._poll.register(line, select.POLLIN)
+        poll = select.poll()
+        poll.register(line, select.POLLIN)
+        self._events = partial(poll.poll, 0)
 
     async def _connected(self) -> int:
         """Return the file descriptor of a new connection, which outlives its event loop."""

@@ -4,7 +4,6 @@ A key is 32 random bytes in base64, as `shiftwork key` prints it. Several are se
 """
 
 import os
-import secrets
 import shlex
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
@@ -24,7 +23,7 @@ EncryptionKeys = str | Sequence[str] | Callable[[], str | Sequence[str]]
 
 def new_key() -> str:
     """Return a new key."""
-    return urlsafe_b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+    return urlsafe_b64encode(os.urandom(KEY_BYTES)).decode()
 
 
 def find_keys(given: EncryptionKeys | None) -> tuple[str, ...]:
@@ -56,7 +55,7 @@ def _of_file(path: Path) -> tuple[str, ...]:
     except OSError as error:
         message = f"the key file {path}, named by {FILE_VARIABLE}, cannot be read: {error.strerror}"
         raise EncryptionKeyError(message) from None
-    if exposed:
+    if exposed and hasattr(os, "getuid"):  # Windows has other means than modes
         message = f"every user of this machine can read the key file {path}: run chmod 600 {shlex.quote(str(path))}"
         raise EncryptionKeyError(message)
     if not keys:

@@ -35,8 +35,8 @@ class Doorbells:
         self._folder = folder
         self._namespace = namespace
         self._own = own
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._socket.setblocking(False)  # noqa: FBT003 - its only parameter
+        self._socket = _new_socket()
+        """None on a system without such sockets, where no process can listen."""
         self._fd = _open_folder(folder)
         self._stat: int | str = str(folder) if self._fd is None else self._fd
         """How to look at the folder: by its file descriptor takes half as long."""
@@ -46,16 +46,17 @@ class Doorbells:
     def ring(self, topics: Collection[str]) -> None:
         """Send these topics to every other process. It never waits."""
         names = self._others()
-        if not names:
+        if not names or self._socket is None:
             return
         message = msgpack.encode((self._namespace, *topics))
         if len(message) > LONGEST_MESSAGE:
             message = msgpack.encode((self._namespace,))
         for name in names:
-            self._send(name, message)
+            self._send(self._socket, name, message)
 
     def close(self) -> None:
-        self._socket.close()
+        if self._socket is not None:
+            self._socket.close()
         if self._fd is not None:
             os.close(self._fd)
 
@@ -73,9 +74,9 @@ class Doorbells:
         own = self._own()
         return [name for name in self._names if name != own]
 
-    def _send(self, name: str, message: bytes) -> None:
+    def _send(self, sender: socket.socket, name: str, message: bytes) -> None:
         try:
-            self._socket.sendto(message, address(self._folder, self._fd, name))
+            sender.sendto(message, address(self._folder, self._fd, name))
         except OSError as error:
             if error.errno in GONE:
                 with suppress(OSError):
@@ -93,6 +94,8 @@ class DoorbellListener:
         self._namespace = namespace
         self._ring = ring
         self._closed = False
+        if not hasattr(socket, "AF_UNIX"):
+            raise OSError(errno.EAFNOSUPPORT, "this system has no sockets in folders")
         self._fd = _open_folder(folder)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         with suppress(OSError):  # macOS cannot; there the folder keeps others out
@@ -166,7 +169,15 @@ def address(folder: Path, fd: int | None, name: str) -> str:
     return f"/proc/self/fd/{fd}/{name}" if fd is not None else str(folder / name)
 
 
+def _new_socket() -> socket.socket | None:
+    if not hasattr(socket, "AF_UNIX"):  # Windows
+        return None
+    sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    sender.setblocking(False)  # noqa: FBT003 - its only parameter
+    return sender
+
+
 def _open_folder(folder: Path) -> int | None:
     if not Path("/proc/self/fd").is_dir():
         return None
-    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

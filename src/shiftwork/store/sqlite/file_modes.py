@@ -26,7 +26,7 @@ def create_database(path: str) -> None:
     """Create an empty database that only its owner may open, unless it exists. SQLite reports what fails here."""
     # Closing a file drops every lock that this process has on it, so no other thread may have opened it in between.
     with _creating, suppress(OSError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def file_mode(database: str) -> int:

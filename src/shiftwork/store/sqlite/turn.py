@@ -2,12 +2,13 @@
 
 SQLite's own waiting sleeps longer and longer, so that a busy neighbour can keep a waiter out for seconds. Here a waiter
 holds a second lock, the *turn*, until it has the first: a process that has just written must queue behind it. The turn
-is a courtesy (an flock on a side file): a process that does not get it within a second goes on without it.
+is a courtesy (an flock on a side file): a process that does not get it within a second goes on without it. Windows has
+no flock: there SQLite's lock alone decides.
 """
 
-import fcntl
 import os
 import random
+import sys
 import time
 from collections.abc import Callable
 from typing import Final
@@ -15,6 +16,9 @@ from typing import Final
 from shiftwork.store.sqlite import faults
 from shiftwork.store.sqlite.driver import Connection, Error
 from shiftwork.store.sqlite.file_modes import file_mode
+
+if sys.platform != "win32":
+    import fcntl
 
 PATIENCE_SECONDS: Final = 30.0
 COURTESY_SECONDS: Final = 1.0
@@ -28,7 +32,7 @@ class WriteTurn:
     def __init__(self, path: str, side_file: str) -> None:
         self._path = path
         self._patience = PATIENCE_SECONDS
-        self._file = os.open(side_file, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, file_mode(path))
+        self._file = os.open(side_file, os.O_RDONLY | os.O_CREAT, file_mode(path))
 
     def begin(self, db: Connection) -> None:
         """Begin a write transaction when it is this process's turn. Raises `StoreBusyError` when patience ends."""
@@ -38,7 +42,7 @@ class WriteTurn:
                 return
             self._wait(db, in_line=in_line)
         finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+            self._leave_line()
 
     def begin_at_once(self, db: Connection) -> bool:
         """Begin a write transaction if no process writes or waits to write."""
@@ -47,7 +51,7 @@ class WriteTurn:
         try:
             return _try_begin(db)
         finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+            self._leave_line()
 
     def patiently(self, act: Callable[[], None]) -> None:
         """Do something that takes a lock for a moment, and retry until it succeeds."""
@@ -79,11 +83,17 @@ class WriteTurn:
                 raise faults.busy(self._path, waited)
 
     def _try_line(self) -> bool:
+        if sys.platform == "win32":
+            return True
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True
+
+    def _leave_line(self) -> None:
+        if sys.platform != "win32":
+            fcntl.flock(self._file, fcntl.LOCK_UN)
 
 
 def _try_begin(db: Connection) -> bool:

@@ -1,13 +1,15 @@
 """`manage.py shiftwork COMMAND …` is `shiftwork COMMAND …` for the app of this project."""
 
+import os
+import sys
 from argparse import REMAINDER, ArgumentParser
 from collections.abc import Sequence
 from typing import Any
 
-import click
 from django.core.management.base import BaseCommand, DjangoHelpFormatter
 
 from shiftwork.cli import main
+from shiftwork.cli.for_app import defaults_for_app
 from shiftwork.contrib.django.project_app import APP_NAME
 
 
@@ -25,7 +27,10 @@ class Command(BaseCommand):
         for option in ("--settings", "--pythonpath"):
             parser.add_argument(option)
         _, rest = parser.parse_known_args(argv[2:])
-        main(args=rest, prog_name=f"{argv[0]} {argv[1]}", default_map=for_project(main))
+        # `run --reload` starts `python -m shiftwork` again with these arguments.
+        sys.argv = [argv[0], *rest]
+        os.environ.setdefault("SHIFTWORK_APP", APP_NAME)
+        main(args=rest, prog_name=f"{argv[0]} {argv[1]}", default_map=defaults_for_app(main, APP_NAME))
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take anything, for `call_command`."""
@@ -34,16 +39,6 @@ class Command(BaseCommand):
 
     def handle(self, *args: str, **_: Any) -> None:
         """Run the command line inside this process: `call_command("shiftwork", "status")`."""
-        main.main(args=list(args), prog_name="shiftwork", standalone_mode=False, default_map=for_project(main))
-
-
-def for_project(group: click.Group) -> dict[str, Any]:
-    """Return the defaults that make each command of the group use the app of this project."""
-    defaults: dict[str, Any] = {}
-    for name, command in group.commands.items():
-        if isinstance(command, click.Group):
-            defaults[name] = for_project(command)
-        else:
-            taken = {parameter.name for parameter in command.params} & {"app", "app_name"}
-            defaults[name] = {str(parameter): APP_NAME for parameter in taken}
-    return defaults
+        main.main(
+            args=list(args), prog_name="shiftwork", standalone_mode=False, default_map=defaults_for_app(main, APP_NAME)
+        )

@@ -1,0 +1,93 @@
+"""What a process needs that only enqueues: a web application, a script, a machine that runs no jobs."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from shiftwork import WorkerOrchestrator
+
+CLIENT: Final = """
+import json, sys, threading
+import shiftwork
+
+app = shiftwork.WorkerOrchestrator(sys.argv[1])
+
+@app.task
+def greet(name: str) -> str:
+    return name
+
+threads = threading.active_count()
+imported = [name for name in sys.modules if name.startswith(("psutil", "shiftwork."))]
+ids = [greet.enqueue_blocking(name="Ada").id for _ in range(4)]
+imported_later = [name for name in sys.modules if name.startswith(("psutil", "shiftwork.")) and name not in imported]
+print(json.dumps({"threads": threads, "imported": imported, "imported_later": imported_later, "ids": ids}))
+"""
+
+WINDOWS: Final = """
+import asyncio, functools, os, select, signal, socket, sqlite3, subprocess, sys, tempfile, time, zoneinfo
+
+# What is imported above has taken what it needs of this system.
+sys.platform = "win32"
+socket.socketpair = functools.partial(socket.socketpair, socket.AF_UNIX)
+for name in ("fcntl", "grp", "psutil", "pwd", "resource", "termios", "uvloop"):
+    sys.modules[name] = None
+for module, names in {
+    os: ("O_CLOEXEC", "fchmod", "fork", "getuid", "killpg", "register_at_fork", "sysconf"),
+    select: ("poll",),
+    signal: ("SIGHUP", "SIGKILL", "SIGUSR1", "SIGUSR2"),
+    socket: ("AF_UNIX", "MSG_DONTWAIT"),
+    time: ("CLOCK_BOOTTIME",),
+}.items():
+    for name in names:
+        delattr(module, name)
+"""
+
+SERVED: Final = """
+try:
+    asyncio.run(app.start())
+except shiftwork.LifecycleError as error:
+    print(error)
+"""
+
+
+def run(program: str, store: str) -> list[str]:
+    command = [sys.executable, "-c", program, store]
+    ended = subprocess.run(command, text=True, capture_output=True, check=False, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.splitlines()
+
+
+def url_in(folder: Path) -> str:
+    return f"sqlite:///{folder / 'jobs.db'}"
+
+
+async def added(store: str) -> set[str]:
+    app = WorkerOrchestrator(store)
+    try:
+        return {job.id for job in await app.find_jobs()}
+    finally:
+        await app.close()
+
+
+def rooms(modules: list[str]) -> set[str]:
+    """Return the packages of these modules: `shiftwork.runtime.node`, `psutil`."""
+    return {name.rpartition(".")[0] or name for name in modules}
+
+
+async def test_a_client_imports_no_node_and_starts_no_thread(tmp_path: Path) -> None:
+    seen: dict[str, Any] = json.loads(run(CLIENT, url_in(tmp_path))[0])
+    assert seen["threads"] == 1
+    assert await added(url_in(tmp_path)) == {*seen["ids"]}
+    imported = [*seen["imported"], *seen["imported_later"]]
+    assert "shiftwork.control.submission" in imported
+    assert not {"psutil", "shiftwork.runtime.leader", "shiftwork.store.memory", "shiftwork.views"} & rooms(imported)
+    heavy = ("runtime.engine.engine", "runtime.node.node", "control.pools", "store.sealed.store", "app.bench")
+    assert not {f"shiftwork.{name}" for name in heavy} & {*imported}
+
+
+async def test_windows_can_enqueue(tmp_path: Path) -> None:
+    enqueued, refused = run(WINDOWS + CLIENT + SERVED, url_in(tmp_path))
+    assert await added(url_in(tmp_path)) == {*json.loads(enqueued)["ids"]}
+    assert refused.startswith("jobs run on Linux and macOS only")
