@@ -32,6 +32,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, chdir, redirect_stdout, suppress
+from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Self
@@ -239,7 +240,8 @@ def _module(file: Path) -> str:
 
 def _forget(file: Path) -> None:
     """Have a file imported anew the next time, after a block has written another version of it."""
-    sys.modules.pop(_module(file), None)
+    for name in accumulate(_module(file).split("."), "{}.{}".format):  # and the packages that it is in
+        sys.modules.pop(name, None)
 
 
 def _leave(_: Example) -> None:

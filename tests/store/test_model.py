@@ -10,7 +10,7 @@ from shiftwork.testing import StoreFactory
 from shiftwork.testing.model import Histories
 
 QUICK: Final = settings(
-    max_examples=8,
+    max_examples=5,
     stateful_step_count=50,
     deadline=None,
     derandomize=True,
