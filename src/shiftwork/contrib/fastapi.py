@@ -124,7 +124,7 @@ class MountedDashboard:
 
     @asynccontextmanager
     async def living(self) -> AsyncIterator[None]:
-        """Serve until this is left, or the process is told to stop."""
+        """Serve until this is left, or the process receives a signal to stop."""
         self._api = self._make()
         async with _before_the_server(self._api.close):
             yield

@@ -83,7 +83,7 @@ class Tracker:
 
     def _failed(self, ctx: Context, error: BaseException) -> None:
         if ctx.cancelled or isinstance(error, asyncio.CancelledError):
-            return  # it was told to stop, and has done so
+            return  # it was asked to stop, and did
         follows = ctx.what_follows(error)
         if follows == "dead" or (follows == "retry" and self._retried):
             event, hint = event_from_exception(
