@@ -75,7 +75,7 @@ local function at_job(command, hash, id, ...)
   return call(command, hash .. shelf(id), id, ...)
 end
 
-local read_all, write_all
+local read_all, write_all, delete_all
 do
   local sorted, one_shelf, shelves -- the last list; the one shelf of its ids; or by shelf, positions in it
 
@@ -149,23 +149,23 @@ do
       in_slices('HSET', hash .. of, some)
     end
   end
-end
 
-local function delete_all(hash, ids)
-  if #ids == 0 then
-    return
-  end
-  sort_by_shelf(ids)
-  if not shelves then
-    in_slices('HDEL', hash .. one_shelf, ids)
-    return
-  end
-  for of, places in pairs(shelves) do
-    local some = {}
-    for n, place in ipairs(places) do
-      some[n] = ids[place]
+  function delete_all(hash, ids)
+    if #ids == 0 then
+      return
     end
-    in_slices('HDEL', hash .. of, some)
+    sort_by_shelf(ids)
+    if not shelves then
+      in_slices('HDEL', hash .. one_shelf, ids)
+      return
+    end
+    for of, places in pairs(shelves) do
+      local some = {}
+      for n, place in ipairs(places) do
+        some[n] = ids[place]
+      end
+      in_slices('HDEL', hash .. of, some)
+    end
   end
 end
 
