@@ -8,6 +8,7 @@
 
 import { createElement, Fragment, type ReactNode } from "react";
 import type { Catalogue, Message } from "./languages/zh-CN";
+import { interpreter, type Sentences } from "./sentences";
 
 export type { Message };
 export type Tag = "en" | "zh-CN";
@@ -16,12 +17,29 @@ interface Language {
   /** The language's name in itself. */
   name: string;
   sign: string;
-  load: () => Promise<Partial<Catalogue>>;
+  load: () => Promise<Loaded>;
 }
 
+/** The dashboard's own messages, and the server's sentences. */
+interface Loaded {
+  messages: Partial<Catalogue>;
+  sentences: Sentences;
+}
+
+const ENGLISH: Loaded = { messages: {}, sentences: {} };
 export const LANGUAGES: Record<Tag, Language> = {
-  en: { name: "English", sign: "EN", load: async () => ({}) },
-  "zh-CN": { name: "简体中文", sign: "中", load: async () => sound((await import("./languages/zh-CN")).default) },
+  en: { name: "English", sign: "EN", load: async () => ENGLISH },
+  "zh-CN": {
+    name: "简体中文",
+    sign: "中",
+    load: async () => {
+      const [{ default: messages }, { default: sentences }] = await Promise.all([
+        import("./languages/zh-CN"),
+        import("./languages/zh-CN.sentences.json"),
+      ]);
+      return { messages: sound(messages), sentences };
+    },
+  },
 };
 /** Accepts a catalogue whose translations have no hole that their message does not have. */
 function sound<C extends Catalogue>(catalogue: C & Sound<C>): C {
@@ -50,16 +68,16 @@ function chosen(): Tag {
   return spoken.find((tag) => tag !== undefined) ?? "en";
 }
 
-async function loaded(tag: Tag): Promise<[Tag, Partial<Catalogue>]> {
+async function loaded(tag: Tag): Promise<[Tag, Loaded]> {
   try {
     return [tag, await LANGUAGES[tag].load()];
   } catch {
-    return ["en", {}]; // a server of another version serves another catalogue
+    return ["en", ENGLISH]; // a server of another version serves another catalogue
   }
 }
 
 // Every module waits for this one, so that messages can be constants.
-const [tag, catalogue] = await loaded(chosen());
+const [tag, { messages: catalogue, sentences }] = await loaded(chosen());
 document.documentElement.lang = tag;
 
 export const language: Tag = tag;
@@ -104,8 +122,9 @@ export function rich<M extends Message>(message: M, values: Values<M, ReactNode>
   return createElement(Fragment, null, ...pieces(message, values as Record<string, ReactNode>));
 }
 
-/** A word or sentence of the server: translated if the catalogue has it, and as it is otherwise. */
-export const given = (text: string): string => catalogue[text as Message] ?? text;
+/** A word or sentence of the server: translated if it is recognised, and as it is otherwise. */
+export const given: (text: string) => string =
+  tag === "en" ? (text) => text : interpreter(sentences, catalogue as Sentences, t("; "));
 
 function pieces(message: Message, values: Record<string, ReactNode>): ReactNode[] {
   const parts = (catalogue[message] ?? message).split(HOLE);

@@ -1,7 +1,7 @@
 import { Fragment } from "react";
 import { useEventLog } from "../data/eventlog";
 import type { Event } from "../data/types";
-import { t } from "../language";
+import { given, t } from "../language";
 import { Answer, Badge, Button, Empty, Heading, Panel, type Tone } from "../parts/basics";
 import { brief } from "../parts/jobtable";
 import { Typed } from "../parts/typed";
@@ -184,7 +184,7 @@ function Row({ event, only }: { event: Event; only: (subject: string) => void })
         <Badge tone={TONES[event.name] ?? "plain"}>{event.name}</Badge>
       </span>
       <span className="min-w-0 break-words max-md:col-span-2">
-        {event.message}
+        {given(event.message)}
         {by && <span className="ml-2 text-xs whitespace-nowrap text-muted">{t("by {who}", { who: by })}</span>}
       </span>
       <span className="flex min-w-0 items-center gap-2 text-xs max-md:col-span-2 md:justify-end">

@@ -167,13 +167,13 @@ function Why({ job }: { job: WholeJob }) {
   const title = job.status === "processing" ? t("Where it runs") : t("Why is it waiting?");
   return (
     <Panel title={title}>
-      <p className="text-sm">{why.data?.text ?? job.why}</p>
+      <p className="text-sm">{given(why.data?.text ?? job.why)}</p>
       {why.data && why.data.waits.length > 0 && (
         <ul className="mt-2 flex flex-col gap-1.5">
           {why.data.waits.map((wait) => (
             <li key={`${wait.code} ${wait.by}`} className="flex flex-wrap items-baseline gap-2 text-sm">
               <Badge tone="warn">{wait.code}</Badge>
-              <span className="min-w-0 break-words">{wait.why}</span>
+              <span className="min-w-0 break-words">{given(wait.why)}</span>
               {wait.until_at && (
                 <span className="text-xs text-muted">
                   {rich("until {time}", { time: <Time at={wait.until_at} /> })}

@@ -2,7 +2,7 @@ import { type ReactNode, useMemo } from "react";
 import { useHistory, useOverview } from "../data/queries";
 import { instants, perPool, rate, success, successes, total } from "../data/series";
 import type { History, Overview, Pool, Problem } from "../data/types";
-import { t } from "../language";
+import { given, t } from "../language";
 import { Answer, Badge, Empty, Heading, Meter, Panel, Stat, type Tone } from "../parts/basics";
 import { Chart } from "../parts/chart";
 import { Spans, useSpan } from "../parts/spans";
@@ -234,9 +234,9 @@ function Problems({ problems }: { problems: Problem[] }) {
             <span>
               <Badge tone={problem.severity === "critical" ? "bad" : "warn"}>{t(problem.severity)}</Badge>
             </span>
-            <span className="min-w-0 break-words">{problem.message}</span>
+            <span className="min-w-0 break-words">{given(problem.message)}</span>
             <span className="min-w-0 break-words text-accent sm:max-lg:col-start-2 lg:text-right">
-              {REMEDIES[problem.code] ?? problem.remedy} <span aria-hidden="true">→</span>
+              {REMEDIES[problem.code] ?? given(problem.remedy)} <span aria-hidden="true">→</span>
             </span>
           </a>
         </li>

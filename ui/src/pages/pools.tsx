@@ -215,7 +215,7 @@ function Notices({ pool }: { pool: Pool }) {
             : t("Paused. Queued jobs wait until it is resumed."),
         ]
       : []),
-    ...(pool.unplaced ? [t("The pool has fewer slots than it needs: {why}", { why: pool.unplaced })] : []),
+    ...(pool.unplaced ? [t("The pool has fewer slots than it needs: {why}", { why: given(pool.unplaced) })] : []),
     ...pool.failing.map((failure) => t("Processes cannot be started on {node}: {error}", failure)),
   ];
   return said.map((text) => (
@@ -282,7 +282,7 @@ function PoolCharts({ name, history, steps }: { name: string; history: History; 
 }
 
 /** The message without the pool's name, which is on the page already. */
-const said = (event: Event) => event.message.replace(/^pool \S+: /, "");
+const said = (event: Event) => given(event.message.replace(/^pool \S+: /, ""));
 
 function markOf(step: Event): Mark {
   const [, from, until] = /(\d+) → (\d+)/.exec(step.message) ?? [];

@@ -104,7 +104,9 @@ function List({ rows, filtered }: { rows: Schedule[]; filtered: boolean }) {
           header: t("Runs"),
           accessorKey: "schedule",
           cell: ({ row: { original } }) => (
-            <span title={original.cron ? zoned(original.cron, original.timezone) : undefined}>{original.schedule}</span>
+            <span title={original.cron ? zoned(original.cron, original.timezone) : undefined}>
+              {given(original.schedule)}
+            </span>
           ),
         },
         {
@@ -184,7 +186,11 @@ export function SchedulePage({ name }: { name: string }) {
               </p>
             )}
             <div className="grid grid-cols-2 gap-3 sm:grid-cols-3">
-              <Stat label={t("Next")} value={<Time at={seen.next_fire_at} none={t("paused")} />} note={seen.schedule} />
+              <Stat
+                label={t("Next")}
+                value={<Time at={seen.next_fire_at} none={t("paused")} />}
+                note={given(seen.schedule)}
+              />
               <Stat
                 label={t("Last")}
                 value={<Time at={seen.last_fire_at} none={t("never")} />}
@@ -213,7 +219,7 @@ export function SchedulePage({ name }: { name: string }) {
               <Panel title={t("Policy")}>
                 <Facts
                   items={[
-                    [t("Runs"), seen.schedule],
+                    [t("Runs"), given(seen.schedule)],
                     ...(seen.cron ? ([[t("Cron"), zoned(seen.cron, seen.timezone)]] as [string, string][]) : []),
                     [t("Missed fire times"), CATCH_UP[seen.catch_up]],
                     [

@@ -139,8 +139,8 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
           accessorKey: "schedule",
           meta: { from: "md" },
           cell: ({ row: { original } }) => (
-            <span title={original.schedule}>
-              {original.schedule.split(", counted")[0]}
+            <span title={given(original.schedule)}>
+              {given(original.schedule.split(", counted")[0] ?? "")}
               {original.rescheduled_at && <span className="text-muted">{t(", changed")}</span>}
             </span>
           ),
@@ -300,7 +300,11 @@ export function WorkerPage({ name }: { name: string }) {
                 value={<Time at={seen.last_run_at} none={t("never")} />}
                 note={rich("last success {time}", { time: <Time at={seen.last_success_at} none={t("never")} /> })}
               />
-              <Stat label={t("Next")} value={<Time at={seen.next_due_at} none={nextOf(seen)} />} note={seen.schedule} />
+              <Stat
+                label={t("Next")}
+                value={<Time at={seen.next_due_at} none={nextOf(seen)} />}
+                note={given(seen.schedule)}
+              />
               <Stat
                 label={t("Failures in a row")}
                 value={seen.failures}
@@ -328,7 +332,7 @@ export function WorkerPage({ name }: { name: string }) {
               <Panel title={t("Policy")}>
                 <Facts
                   items={[
-                    [t("Runs"), [seen.schedule, t(seen.mode)].join(t(", "))],
+                    [t("Runs"), [given(seen.schedule), t(seen.mode)].join(t(", "))],
                     [
                       t("Pool"),
                       <Link key="pool" href={to(["pools", seen.pool])}>

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { segment } from "../data/client";
 import { useAct, useMay, usePreview, useWorker, useWorkerNames } from "../data/queries";
 import type { Job, Schedule, Timing, WorkerDetail } from "../data/types";
-import { language, t } from "../language";
+import { given, language, t } from "../language";
 import { go, to } from "../router";
 import { duration } from "../words";
 import { READ_ONLY } from "./actions";
@@ -153,7 +153,7 @@ function Preview({ timing }: { timing: Timing }) {
         <p className="text-bad">{data.problem}</p>
       ) : (
         <>
-          <p className="mb-2 font-medium">{t("Runs {schedule}", { schedule: data.words ?? "" })}</p>
+          <p className="mb-2 font-medium">{t("Runs {schedule}", { schedule: given(data.words ?? "") })}</p>
           <FireTimes times={data.times} />
         </>
       )}
@@ -250,7 +250,9 @@ export function PutSchedule({
     schedule ?? { cron: "0 3 * * *", interval_seconds: null, timezone: "UTC" },
   );
   const names = useWorkerNames(!schedule);
-  const act = useAct<Schedule>((put) => t("Schedule {name} runs {schedule}", put));
+  const act = useAct<Schedule>((put) =>
+    t("Schedule {name} runs {schedule}", { name: put.name, schedule: given(put.schedule) }),
+  );
   const kept = schedule && {
     catch_up: schedule.catch_up,
     overlap: schedule.overlap,
@@ -325,7 +327,9 @@ export function Reschedule({ worker }: { worker: WorkerDetail }) {
   const may = useMay();
   const [open, setOpen] = useState(false);
   const [timing, setTiming] = useState<Timing>(() => configured(worker.config));
-  const act = useAct<WorkerDetail>((changed) => t("{name} runs {schedule}", changed));
+  const act = useAct<WorkerDetail>((changed) =>
+    t("{name} runs {schedule}", { name: changed.name, schedule: given(changed.schedule) }),
+  );
   const path = `workers/${segment(worker.name)}/reschedule`;
   const close = () => setOpen(false);
   return (
