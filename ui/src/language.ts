@@ -16,7 +16,6 @@ export type Tag = "en" | "zh-CN";
 interface Language {
   /** The language's name in itself. */
   name: string;
-  sign: string;
   load: () => Promise<Loaded>;
 }
 
@@ -28,10 +27,9 @@ interface Loaded {
 
 const ENGLISH: Loaded = { messages: {}, sentences: {} };
 export const LANGUAGES: Record<Tag, Language> = {
-  en: { name: "English", sign: "EN", load: async () => ENGLISH },
+  en: { name: "English", load: async () => ENGLISH },
   "zh-CN": {
     name: "简体中文",
-    sign: "中",
     load: async () => {
       const [{ default: messages }, { default: sentences }] = await Promise.all([
         import("./languages/zh-CN"),

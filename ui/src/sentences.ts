@@ -3,14 +3,18 @@
  * clients have the same text. Its sentences are recognised by templates, a catalogue of which is loaded with a
  * language; what is not recognised stays English.
  *
- * The name of a hole says what it takes: a number (n, n2), a clock time (clock), a time zone (zone), a phrase that is
- * itself recognised (PHRASES), or anything else, such as a name or an error.
+ * The name of a hole says what it takes: a number (n, n2), a clock time (clock), a name without spaces (NAMES), a phrase
+ * that must be recognised too (PHRASES), or anything else, such as an error.
  */
 
 export type Sentences = Record<string, string>;
 
 const HOLE = /\{(\w+)\}/;
-const PHRASES = ["time", "latency", "words", "jobs", "slots", "threads", "failures"];
+const NAMES = ["breaker", "host", "id", "instance", "name", "needed", "node", "pool", "store", "worker", "zone"];
+const PHRASES = [
+  ...["attempt", "because", "done", "failures", "how", "jobs", "latency", "never", "next", "pools", "slots", "state"],
+  ...["threads", "time", "times", "words", "workers"],
+];
 const JOINT = "; ";
 
 interface Template {
@@ -24,7 +28,7 @@ const escaped = (text: string) => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 function taking(hole: string): string {
   if (/^n\d?$/.test(hole)) return "([\\d.,]+)";
   if (/^clock\d?$/.test(hole)) return "([\\d:.+TZ -]*\\d[\\d:.+TZ -]*)";
-  return hole === "zone" ? "([A-Z][\\w/+-]*)" : "(.+?)";
+  return NAMES.includes(hole) ? "(\\S+?)" : "(.+?)";
 }
 
 function templateOf([sentence, translation]: [string, string]): Template {

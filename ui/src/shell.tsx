@@ -178,7 +178,7 @@ function Bar({ search, help }: { search: () => void; help: () => void }) {
 function LanguageButton() {
   const tags = Object.keys(LANGUAGES) as Tag[];
   const next = tags[(tags.indexOf(language) + 1) % tags.length] as Tag;
-  const { name, sign } = LANGUAGES[language];
+  const { name } = LANGUAGES[language];
   return (
     <Button
       small
@@ -187,7 +187,16 @@ function LanguageButton() {
       title={t("Language: {now}", { now: name })}
       onClick={() => setLanguage(next)}
     >
-      <span aria-hidden="true">{sign}</span>
+      <svg
+        aria-hidden="true"
+        viewBox="0 0 24 24"
+        className="size-3.5"
+        fill="none"
+        stroke="currentColor"
+        strokeWidth="2"
+      >
+        <path d="M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zM3 12h18M12 3c3 3 3.5 6 3.5 9s-.5 6-3.5 9c-3-3-3.5-6-3.5-9s.5-6 3.5-9z" />
+      </svg>
     </Button>
   );
 }
