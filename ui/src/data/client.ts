@@ -1,5 +1,6 @@
 /** Calls the API, which is served beside index.html, under any path. */
 
+import { t } from "../language";
 import type { Me } from "./types";
 
 const BASE = new URL("api/v1/", document.baseURI);
@@ -60,8 +61,8 @@ async function send<T>(url: URL, init: RequestInit, signal?: AbortSignal): Promi
     if (signal?.aborted) throw error;
     throw new ApiError(
       0,
-      "No response",
-      "The server cannot be reached. Check that a node or `shiftwork web` is running.",
+      t("No response"),
+      t("The server cannot be reached. Check that a node or `shiftwork web` is running."),
     );
   }
   const said = Date.parse(response.headers.get("date") ?? "");
@@ -73,7 +74,7 @@ async function send<T>(url: URL, init: RequestInit, signal?: AbortSignal): Promi
     const problem = (data ?? {}) as { title?: string; detail?: string };
     throw new ApiError(
       response.status,
-      problem.title ?? `Error ${response.status}`,
+      problem.title ?? t("Error {n}", { n: response.status }),
       problem.detail ?? text.slice(0, 300),
     );
   }
