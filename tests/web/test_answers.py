@@ -55,7 +55,7 @@ async def fill(web: Web) -> dict[str, str]:
     await app.start()
     async with asyncio.timeout(60):
         for job, status in ((dead, "dead"), (completed, "completed"), (waiting, "scheduled")):
-            while (await web.get(f"jobs/{job.id}"))["status"] != status:  # noqa: ASYNC110 - it wakes nobody
+            while (await web.get(f"jobs/{job.id}"))["status"] != status:  # noqa: ASYNC110 - only the store knows
                 await asyncio.sleep(0.01)
     (node,) = await app.control.nodes.all()
     known = {"pool": "images", "worker": "resize", "schedule": "nightly", "token": "ci", "node": node.name}

@@ -1,5 +1,5 @@
 import { Fragment, useState } from "react";
-import { segment } from "../data/client";
+import { api } from "../data/client";
 import { useAct, useFlow, useFlows, useMay } from "../data/queries";
 import type { Flow, WholeFlow } from "../data/types";
 import { Answer, Badge, Button, Empty, Heading, Meter, Panel, StatusBadge, Time } from "../parts/basics";
@@ -160,7 +160,6 @@ function FlowActions({ flow }: { flow: WholeFlow }) {
   const may = useMay();
   const [asking, setAsking] = useState(false);
   const act = useAct<{ changed: number }>((answer) => `Done: ${counted(answer.changed, "job")}`);
-  const path = `flows/${segment(flow.id)}`;
   const broken = (flow.counts.dead ?? 0) + (flow.counts.cancelled ?? 0) > 0;
   const close = () => setAsking(false);
   return (
@@ -169,7 +168,11 @@ function FlowActions({ flow }: { flow: WholeFlow }) {
         All jobs
       </Link>
       {broken && (
-        <Button kind="primary" disabled={!may || act.isPending} onClick={() => act.mutate({ path: `${path}/retry` })}>
+        <Button
+          kind="primary"
+          disabled={!may || act.isPending}
+          onClick={() => act.mutate(() => api.retryFlow(flow.id))}
+        >
           Retry
         </Button>
       )}
@@ -185,7 +188,7 @@ function FlowActions({ flow }: { flow: WholeFlow }) {
           danger
           busy={act.isPending}
           close={close}
-          submit={() => act.mutate({ path: `${path}/cancel` }, { onSuccess: close })}
+          submit={() => act.mutate(() => api.cancelFlow(flow.id), { onSuccess: close })}
         >
           <p>All its jobs that have not ended are cancelled. Running ones are asked to stop.</p>
         </Ask>

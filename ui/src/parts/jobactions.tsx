@@ -1,9 +1,9 @@
 /** Actions on one job. */
 
 import { useState } from "react";
-import { segment } from "../data/client";
+import { api } from "../data/client";
 import { useAct, useMay, useWorker } from "../data/queries";
-import type { Job } from "../data/types";
+import type { Job, Payload, Status } from "../data/types";
 import { go, to } from "../router";
 import { Button, Loading } from "./basics";
 import { Ask } from "./dialog";
@@ -11,13 +11,12 @@ import { PayloadForm } from "./form";
 import { SendButton } from "./send";
 import { StackButton } from "./stack";
 
-export const ENDED = ["completed", "dead", "cancelled"];
+export const ENDED: Status[] = ["completed", "dead", "cancelled"];
 
 export function JobActions({ job, waitsFor = null }: { job: Job; waitsFor?: string | null }) {
   const may = useMay();
   const [asking, setAsking] = useState<"edit" | "discard" | null>(null);
   const act = useAct(`Done: job ${job.id.slice(0, 13)}`);
-  const path = `jobs/${segment(job.id)}`;
   const ended = ENDED.includes(job.status);
   const again = job.status === "dead" || job.status === "cancelled" || job.status === "failed";
   const close = () => setAsking(null);
@@ -26,7 +25,7 @@ export function JobActions({ job, waitsFor = null }: { job: Job; waitsFor?: stri
       {job.status === "processing" && <StackButton id={job.id} />}
       {waitsFor && <SendButton id={job.id} name={waitsFor} />}
       {again && (
-        <Button kind="primary" disabled={!may || act.isPending} onClick={() => act.mutate({ path: `${path}/retry` })}>
+        <Button kind="primary" disabled={!may || act.isPending} onClick={() => act.mutate(() => api.retryJob(job.id))}>
           Retry
         </Button>
       )}
@@ -39,7 +38,7 @@ export function JobActions({ job, waitsFor = null }: { job: Job; waitsFor?: stri
         <Button
           kind="danger"
           disabled={!may || job.cancelling || act.isPending}
-          onClick={() => act.mutate({ path: `${path}/cancel` })}
+          onClick={() => act.mutate(() => api.cancelJob(job.id))}
         >
           {job.cancelling ? "Cancelling" : "Cancel"}
         </Button>
@@ -57,7 +56,7 @@ export function JobActions({ job, waitsFor = null }: { job: Job; waitsFor?: stri
           danger
           busy={act.isPending}
           close={close}
-          submit={() => act.mutate({ path: `${path}/discard` }, { onSuccess: () => go(to(["jobs"])) })}
+          submit={() => act.mutate(() => api.discardJob(job.id), { onSuccess: () => go(to(["jobs"])) })}
         >
           <p>The job is deleted, with its payload and history. This cannot be undone.</p>
         </Ask>
@@ -78,7 +77,7 @@ export function EditAndRequeue({ job, close }: { job: Job; close: () => void }) 
       busy={act.isPending}
       disabled={worker.isPending}
       close={close}
-      submit={() => act.mutate({ path: `jobs/${segment(job.id)}/retry`, body: { payload } }, { onSuccess: close })}
+      submit={() => act.mutate(() => api.retryJob(job.id, { payload: payload as Payload }), { onSuccess: close })}
     >
       {worker.isPending ? (
         <Loading rows={3} />

@@ -1,9 +1,9 @@
 /** Actions on stored schedules and on the schedules of workers, and the fields that say when something runs. */
 
 import { useState } from "react";
-import { segment } from "../data/client";
+import { api } from "../data/client";
 import { useAct, useMay, usePreview, useWorker, useWorkerNames } from "../data/queries";
-import type { Job, Schedule, Timing, WorkerDetail } from "../data/types";
+import type { Job, Payload, Schedule, Timing, Worker, WorkerDetail } from "../data/types";
 import { go, to } from "../router";
 import { duration } from "../words";
 import { READ_ONLY } from "./actions";
@@ -157,7 +157,6 @@ export function ScheduleActions({ schedule, small, gone }: { schedule: Schedule;
   const [asking, setAsking] = useState<"edit" | "delete" | null>(null);
   const act = useAct(`Done: schedule ${schedule.name}`);
   const run = useAct<{ job: Job }>(`Running ${schedule.worker} now`);
-  const path = `schedules/${segment(schedule.name)}`;
   const title = may ? undefined : READ_ONLY;
   const named = (verb: string) => (small ? `${verb} ${schedule.name}` : undefined);
   const close = () => setAsking(null);
@@ -169,7 +168,9 @@ export function ScheduleActions({ schedule, small, gone }: { schedule: Schedule;
         disabled={!may || run.isPending}
         title={title}
         aria-label={named("Run now")}
-        onClick={() => run.mutate({ path: `${path}/run` }, { onSuccess: ({ job }) => go(to(["jobs", job.id])) })}
+        onClick={() =>
+          run.mutate(() => api.runSchedule(schedule.name), { onSuccess: ({ job }) => go(to(["jobs", job.id])) })
+        }
       >
         Run now
       </Button>
@@ -178,7 +179,9 @@ export function ScheduleActions({ schedule, small, gone }: { schedule: Schedule;
         disabled={!may || act.isPending}
         title={title}
         aria-label={named(schedule.paused ? "Resume" : "Pause")}
-        onClick={() => act.mutate({ path: `${path}/${schedule.paused ? "resume" : "pause"}` })}
+        onClick={() =>
+          act.mutate(() => (schedule.paused ? api.resumeSchedule(schedule.name) : api.pauseSchedule(schedule.name)))
+        }
       >
         {schedule.paused ? "Resume" : "Pause"}
       </Button>
@@ -206,15 +209,12 @@ export function ScheduleActions({ schedule, small, gone }: { schedule: Schedule;
           busy={act.isPending}
           close={close}
           submit={() =>
-            act.mutate(
-              { path: `${path}/delete` },
-              {
-                onSuccess: () => {
-                  close();
-                  gone?.();
-                },
+            act.mutate(() => api.deleteSchedule(schedule.name), {
+              onSuccess: () => {
+                close();
+                gone?.();
               },
-            )
+            })
           }
         >
           <p>It fires no more. Jobs that it has added continue.</p>
@@ -265,10 +265,7 @@ export function PutSchedule({
       close={close}
       submit={() =>
         act.mutate(
-          {
-            path: `schedules/${segment(name)}`,
-            body: { ...kept, ...zoned(timing), worker, payload: payload ?? {} },
-          },
+          () => api.putSchedule(name, { ...kept, ...zoned(timing), worker, payload: (payload ?? {}) as Payload }),
           { onSuccess: done },
         )
       }
@@ -316,8 +313,7 @@ export function Reschedule({ worker }: { worker: WorkerDetail }) {
   const may = useMay();
   const [open, setOpen] = useState(false);
   const [timing, setTiming] = useState<Timing>(() => configured(worker.config));
-  const act = useAct<WorkerDetail>((changed) => `${changed.name} runs ${changed.schedule}`);
-  const path = `workers/${segment(worker.name)}/reschedule`;
+  const act = useAct<Worker>((changed) => `${changed.name} runs ${changed.schedule}`);
   const close = () => setOpen(false);
   return (
     <>
@@ -338,7 +334,7 @@ export function Reschedule({ worker }: { worker: WorkerDetail }) {
           wide
           busy={act.isPending}
           close={close}
-          submit={() => act.mutate({ path, body: zoned(timing) }, { onSuccess: close })}
+          submit={() => act.mutate(() => api.rescheduleWorker(worker.name, zoned(timing)), { onSuccess: close })}
         >
           <p>The new schedule holds on all nodes and wins over the one in the code until it is reset.</p>
           <TimingFields start={timing} change={setTiming} pause={worker.mode === "continuous"} />
@@ -351,7 +347,7 @@ export function Reschedule({ worker }: { worker: WorkerDetail }) {
             <Button
               className="self-start"
               disabled={act.isPending}
-              onClick={() => act.mutate({ path, body: { reset: true } }, { onSuccess: close })}
+              onClick={() => act.mutate(() => api.rescheduleWorker(worker.name, { reset: true }), { onSuccess: close })}
             >
               Reset to the schedule in the code
             </Button>
@@ -362,11 +358,8 @@ export function Reschedule({ worker }: { worker: WorkerDetail }) {
   );
 }
 
-const configured = (config: Record<string, unknown>): Timing => {
-  const cron = (config.cron as string | null | undefined) ?? null;
-  return {
-    cron,
-    interval_seconds: cron === null ? ((config.interval_seconds as number | undefined) ?? 300) : null,
-    timezone: (config.timezone as string | undefined) ?? "UTC",
-  };
-};
+const configured = ({ cron, interval_seconds, timezone }: WorkerDetail["config"]): Timing => ({
+  cron,
+  interval_seconds: cron === null ? interval_seconds : null,
+  timezone,
+});
