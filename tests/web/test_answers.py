@@ -83,3 +83,11 @@ async def test_every_answer_has_the_fields_and_types_that_the_document_promises(
             assert [f"{name} {one.json_path}: {one.message}" for one in checker.iter_errors(response.json())] == []
     await web.site.close()
     await web.app.stop()
+
+
+def test_the_document_has_the_names_and_words_that_people_need() -> None:
+    schemas = document()["components"]["schemas"]
+    assert schemas["Job"]["properties"]["flow"]["description"] == "The flow that it belongs to."
+    assert schemas["WholeJob"]["properties"]["flow"] == schemas["Job"]["properties"]["flow"]  # inherited
+    assert [name for name in schemas if name.endswith("Shape")] == []
+    assert "job_id" not in schemas["EnqueueBody"]["required"]

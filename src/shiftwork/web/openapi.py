@@ -10,6 +10,7 @@ from msgspec import NODEFAULT
 from msgspec.structs import fields
 
 from shiftwork.web.access import COOKIE
+from shiftwork.web.field_docs import field_docs
 from shiftwork.web.problems import MEDIA_TYPE, ProblemDetails
 from shiftwork.web.routing import HEADERS, ROUTES, Route
 
@@ -41,7 +42,7 @@ def document() -> dict[str, Any]:
     types += [route.body for route in ROUTES if route.body is not None]
     kinds: list[Any] = [*types, ProblemDetails, *(hint for route in ROUTES for hint in _parameter_types(route))]
     schemas, found = _renamed(msgspec.json.schema_components(kinds, ref_template=_REF))
-    components = {name.removesuffix(_SHAPE): _complete(schema) for name, schema in found.items()}
+    components = {name.removesuffix(_SHAPE): _described(name, _complete(schema)) for name, schema in found.items()}
     known = dict(zip(map(_key, kinds), schemas, strict=True))
     paths: dict[str, Any] = {}
     for route in ROUTES:
@@ -83,6 +84,15 @@ def _complete(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of an object that is sent, which has all its fields; only bodies may lack some."""
     sent = "properties" in schema and schema.get("additionalProperties") is not False
     return schema | {"required": [*schema["properties"]]} if sent else schema
+
+
+def _described(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    docs = field_docs(name)
+    fields = {
+        field: one | {"description": docs[field]} if field in docs else one
+        for field, one in schema.get("properties", {}).items()
+    }
+    return schema | {"properties": fields} if fields else schema
 
 
 def _operation(route: Route, known: dict[str, Any]) -> dict[str, Any]:

@@ -35,8 +35,11 @@ export interface Box {
   depth: number;
   jobs: number;
   counts: Partial<Record<"waiting" | "scheduled" | "queued" | "processing" | "completed" | "failed" | "dead" | "cancelled", number>>;
+  /** The ids of some of its jobs: those that have ended badly first, then those that run. */
   samples: string[];
+  /** Whether a job of the critical path is among them. */
   critical: boolean;
+  /** The boxes that it waits for, or waited for, by their places in the list. */
   needs: number[];
 }
 
@@ -56,6 +59,7 @@ export interface Breaker {
 export interface BulkAnswer {
   matched: number;
   changed: number;
+  /** When the last job is due; null without a rate. */
   until: string | null;
 }
 
@@ -168,8 +172,11 @@ export interface DoctorAnswer {
 export interface EnqueueBody {
   priority?: "critical" | "high" | "low" | "normal" | null;
   unique_key?: string | null;
+  /** Retries, instead of the worker's. */
   max_retries?: number | null;
+  /** How long a run may take, instead of the worker's. */
   timeout_seconds?: number | null;
+  /** The job is cancelled if it has not started this long after it is due. */
   expires_seconds?: number | null;
   tags?: string[];
   worker: string;
@@ -206,6 +213,7 @@ export interface Explanation {
   status: JobStatus;
   text: string;
   waits: Wait[];
+  /** When the job is cancelled if it has not started by then; null is never. */
   expires_at: string | null;
 }
 
@@ -214,8 +222,11 @@ export interface Flow {
   id: string;
   created_at: string;
   state: "broken" | "cancelled" | "completed" | "running";
+  /** How many jobs it has. */
   jobs: number;
+  /** How many of them are completed, dead or cancelled. */
   ended: number;
+  /** How many of them have which status. */
   counts: Partial<Record<"waiting" | "scheduled" | "queued" | "processing" | "completed" | "failed" | "dead" | "cancelled", number>>;
 }
 
@@ -297,6 +308,7 @@ export interface Job {
   cancelling: boolean;
   unique_key: string | null;
   concurrency_key: string | null;
+  /** The flow that it belongs to. */
   flow: string | null;
   tags: string[];
   expires_at: string | null;
@@ -363,8 +375,11 @@ export interface NewBounds {
 export interface NewSchedule {
   priority?: "critical" | "high" | "low" | "normal" | null;
   unique_key?: string | null;
+  /** Retries, instead of the worker's. */
   max_retries?: number | null;
+  /** How long a run may take, instead of the worker's. */
   timeout_seconds?: number | null;
+  /** The job is cancelled if it has not started this long after it is due. */
   expires_seconds?: number | null;
   tags?: string[];
   worker: string;
@@ -443,11 +458,14 @@ export interface Pool {
   kind: "async" | "process" | "thread" | null;
   min_workers: number | null;
   max_workers: number | null;
+  /** Over how many processes its slots are spread on each node, as registered; null for a process pool. */
   processes: number | "auto" | null;
   instances: number;
   workers: number;
   wanted: number;
+  /** Whether a person changed them. */
   bounds_changed: boolean;
+  /** Where the bounds come from: "as registered", "set by hand", "by the clock since 10:00 Europe/Vienna". */
   bounds_why: string | null;
   unplaced: string | null;
   failing: NodeFailure[];
@@ -455,6 +473,7 @@ export interface Pool {
   queued: number;
   running: number;
   scheduled: number;
+  /** How many jobs wait for other jobs of their flow. */
   waiting: number;
   retrying: number;
   dead: number;
@@ -462,6 +481,10 @@ export interface Pool {
   completed: number;
   failed: number;
   oldest_wait_seconds: number | null;
+  /**
+   * The 95th percentile for runs that ended in the last five minutes; only a process that serves the web knows
+   * it.
+   */
   wait_p95_seconds: number | null;
   paused: boolean;
   paused_at: string | null;
@@ -497,6 +520,7 @@ export interface PoolsAnswer {
 export interface PreviewAnswer {
   words: string | null;
   times: string[];
+  /** What is wrong with it; null if it can work. */
   problem: string | null;
 }
 
@@ -511,9 +535,11 @@ export interface Problem {
 
 /** A problem in the form of RFC 9457. */
 export interface ProblemDetails {
+  /** What went wrong, for programs: `urn:shiftwork:unknown-worker`. */
   type: string;
   title: string;
   status: number;
+  /** What went wrong and what to do about it, in words. */
   detail: string;
 }
 
@@ -536,8 +562,11 @@ export interface Retry {
   factor: number;
   max_seconds: number;
   jitter: number;
+  /** The wait before each retry, instead of a growing one; the last one repeats. */
   delays: number[] | null;
+  /** The exceptions that are tried again; None for all. Given as classes, kept as their names. */
   on: string[] | null;
+  /** The exceptions that are never tried again. Given as classes, kept as their names. */
   never_on: string[];
 }
 
@@ -581,13 +610,16 @@ export interface Schedule {
   name: string;
   worker: string;
   pool: string;
+  /** The arguments of its jobs, without what is secret. */
   payload: unknown;
   priority: "critical" | "high" | "low" | "normal";
   unique_key: string | null;
+  /** Instead of the worker's, as the next one. */
   max_retries: number | null;
   timeout_seconds: number | null;
   expires_seconds: number | null;
   tags: string[];
+  /** When it fires, in words. */
   schedule: string;
   cron: string | null;
   interval_seconds: number | null;
@@ -596,9 +628,12 @@ export interface Schedule {
   overlap: "allow" | "skip";
   paused: boolean;
   paused_at: string | null;
+  /** Null while it is paused. */
   next_fire_at: string | null;
+  /** The next ten fire times on the clock of its own time zone. */
   next_times: string[];
   last_fire_at: string | null;
+  /** The id of the last job that it added. */
   last_job: string | null;
   put_at: string | null;
   put_by: string;
@@ -648,10 +683,13 @@ export interface Stack {
 export interface Step {
   number: number;
   name: string;
+  /** `sleep` and `wait`: the function began to wait; `signal`: a wait for a signal ended, in time or not. */
   kind: "signal" | "sleep" | "step" | "wait";
   started_at: string;
   ended_at: string;
+  /** Until when the function sleeps, or waits at most. */
   until_at: string | null;
+  /** What a step returned; the value of a signal, null if it did not come in time. */
   result: unknown;
 }
 
@@ -712,6 +750,7 @@ export interface WhatIfAnswer {
   real: Course;
   simulated: Course;
   scaling_steps: number;
+  /** What limits the comparison, in sentences. */
   notes: string[];
 }
 
@@ -720,10 +759,15 @@ export interface WholeFlow {
   id: string;
   created_at: string;
   state: "broken" | "cancelled" | "completed" | "running";
+  /** How many jobs it has. */
   jobs: number;
+  /** How many of them are completed, dead or cancelled. */
   ended: number;
+  /** How many of them have which status. */
   counts: Partial<Record<"waiting" | "scheduled" | "queued" | "processing" | "completed" | "failed" | "dead" | "cancelled", number>>;
+  /** By depth, then by the worker's name. */
   boxes: Box[];
+  /** The jobs that decide how long it takes, from the first to the last. */
   critical_path: Critical[];
 }
 
@@ -746,6 +790,7 @@ export interface WholeJob {
   cancelling: boolean;
   unique_key: string | null;
   concurrency_key: string | null;
+  /** The flow that it belongs to. */
   flow: string | null;
   tags: string[];
   expires_at: string | null;
@@ -753,13 +798,17 @@ export interface WholeJob {
   payload: unknown;
   fence: number;
   trace_id: string | null;
+  /** How many retries it has of its own; null if as many as its worker. */
   max_retries: number | null;
+  /** How long a run may take, if that differs from its worker; otherwise null. */
   timeout_seconds: number | null;
   result: unknown;
   why: string;
   attempts: Attempt[];
+  /** The steps of a durable function that are kept, the newest 1,000. */
   steps: Step[];
   signals: Signal[];
+  /** The signal that its function waits for now. */
   waits_for_signal: string | null;
   logs: Log[];
 }
@@ -770,11 +819,14 @@ export interface WholePool {
   kind: "async" | "process" | "thread" | null;
   min_workers: number | null;
   max_workers: number | null;
+  /** Over how many processes its slots are spread on each node, as registered; null for a process pool. */
   processes: number | "auto" | null;
   instances: number;
   workers: number;
   wanted: number;
+  /** Whether a person changed them. */
   bounds_changed: boolean;
+  /** Where the bounds come from: "as registered", "set by hand", "by the clock since 10:00 Europe/Vienna". */
   bounds_why: string | null;
   unplaced: string | null;
   failing: NodeFailure[];
@@ -782,6 +834,7 @@ export interface WholePool {
   queued: number;
   running: number;
   scheduled: number;
+  /** How many jobs wait for other jobs of their flow. */
   waiting: number;
   retrying: number;
   dead: number;
@@ -789,6 +842,10 @@ export interface WholePool {
   completed: number;
   failed: number;
   oldest_wait_seconds: number | null;
+  /**
+   * The 95th percentile for runs that ended in the last five minutes; only a process that serves the web knows
+   * it.
+   */
   wait_p95_seconds: number | null;
   paused: boolean;
   paused_at: string | null;
@@ -802,6 +859,7 @@ export interface WholeWorker {
   name: string;
   mode: WorkerExecutionMode;
   schedule: string;
+  /** When a person changed its schedule at run time; null if it is the one in the code. */
   rescheduled_at: string | null;
   rescheduled_by: string | null;
   pool: string;
@@ -810,12 +868,14 @@ export interface WholeWorker {
   max_retries: number;
   depends_on: Record<string, string>;
   blocks: string[];
+  /** Whether a live node has it; true of every worker while no node is live. */
   known: boolean;
   enabled: boolean;
   reason: string | null;
   running: number;
   queued: number;
   scheduled: number;
+  /** How many jobs wait for other jobs of their flow. */
   waiting: number;
   retrying: number;
   dead: number;
@@ -825,6 +885,7 @@ export interface WholeWorker {
   last_success_at: string | null;
   last_error: string | null;
   last_error_at: string | null;
+  /** Whether the last attempt that succeeded or failed is one that failed. */
   failing: boolean;
   next_due_at: string | null;
   config: WorkerConfig;
@@ -837,6 +898,7 @@ export interface Worker {
   name: string;
   mode: WorkerExecutionMode;
   schedule: string;
+  /** When a person changed its schedule at run time; null if it is the one in the code. */
   rescheduled_at: string | null;
   rescheduled_by: string | null;
   pool: string;
@@ -845,12 +907,14 @@ export interface Worker {
   max_retries: number;
   depends_on: Record<string, string>;
   blocks: string[];
+  /** Whether a live node has it; true of every worker while no node is live. */
   known: boolean;
   enabled: boolean;
   reason: string | null;
   running: number;
   queued: number;
   scheduled: number;
+  /** How many jobs wait for other jobs of their flow. */
   waiting: number;
   retrying: number;
   dead: number;
@@ -860,6 +924,7 @@ export interface Worker {
   last_success_at: string | null;
   last_error: string | null;
   last_error_at: string | null;
+  /** Whether the last attempt that succeeded or failed is one that failed. */
   failing: boolean;
   next_due_at: string | null;
 }
@@ -876,6 +941,7 @@ export interface WorkerConfig {
   retry: Retry;
   priority: JobPriority;
   max_consecutive_failures: number | null;
+  /** The workers it depends on, as they were given: names, or names with "done" or "fresh". See `demands`. */
   depends_on: string[] | Record<string, string>;
   blocks: string[];
   pool: string;
@@ -886,7 +952,9 @@ export interface WorkerConfig {
   overlap: "allow" | "queue" | "skip";
   catch_up: "all" | "latest" | "none";
   keep_completed_seconds: number;
+  /** Whether a worker that was never enabled or disabled by hand is enabled. */
   enabled: boolean;
+  /** Former names of the worker: jobs that were added under one of them run with its function. See `core.graph`. */
   aliases: string[];
 }
 

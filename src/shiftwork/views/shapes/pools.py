@@ -24,7 +24,7 @@ class PoolShape(Struct, frozen=True, kw_only=True):
     min_workers: int | None
     max_workers: int | None
     processes: int | Literal["auto"] | None
-    """Over how many processes its slots are spread on each node, as registered; None for a process pool."""
+    """Over how many processes its slots are spread on each node, as registered; null for a process pool."""
     instances: int
     workers: int
     wanted: int

@@ -42,7 +42,7 @@ class ScheduleShape(Struct, frozen=True, kw_only=True):
     paused: bool
     paused_at: str | None
     next_fire_at: str | None
-    """None while it is paused."""
+    """Null while it is paused."""
     next_times: list[str]
     """The next ten fire times on the clock of its own time zone."""
     last_fire_at: str | None

@@ -32,7 +32,7 @@ class WorkerShape(Struct, frozen=True, kw_only=True):
     mode: WorkerExecutionMode
     schedule: str
     rescheduled_at: str | None
-    """When a person changed its schedule at run time; None if it is the one in the code."""
+    """When a person changed its schedule at run time; null if it is the one in the code."""
     rescheduled_by: str | None
     pool: str
     priority: PriorityName
