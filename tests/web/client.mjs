@@ -141,7 +141,8 @@ test("a wait goes on while the server is away", async (t) => {
 test("a server that cannot be reached, is silent, or is another one", async (t) => {
   const away = new Client({ url: "http://127.0.0.1:9" });
   await assert.rejects(away.pools(), { code: "no-response", status: 0, message: /cannot be reached.*shiftwork web/ });
-  const { url } = await serving(t, () => {}, (response) => response.end("<h1>Hello</h1>"));
+  const { url } = await serving(t, () => {}, ...Array(2).fill((response) => response.end("<h1>Hello</h1>")));
   await assert.rejects(new Client({ url, timeoutMs: 50 }).pools(), { code: "no-response", message: /within 50 ms/ });
-  await assert.rejects(new Client({ url }).pools(), (error) => error instanceof ApiError && error.code === "not-json");
+  await assert.rejects(new Client({ url }).pools(), (error) => error instanceof ApiError && error.code === "not-the-api");
+  await assert.rejects(new Client({ url }).live().next(), { code: "not-the-api" });
 });

@@ -9,10 +9,11 @@ import {
   type Sent,
   type WholeJob,
 } from "./api.js";
-import { ApiError, answer, noResponse, refusal, WaitTimeoutError } from "./errors.js";
+import { ApiError, answer, foreign, noResponse, refusal, WaitTimeoutError } from "./errors.js";
 import { messages } from "./stream.js";
 
 const API = "api/v1/";
+const EVENT_STREAM = "text/event-stream";
 const PATIENCE_MS = 20_000;
 const SHORTEST_POLL_MS = 100;
 const LONGEST_POLL_MS = 5_000;
@@ -149,7 +150,7 @@ export class Client<Workers extends { [Name in keyof Workers]: object } = Record
     sent: Sent,
     { signal, timeoutMs = this.#timeoutMs, headers }: CallOptions,
   ): Promise<T> {
-    const late = AbortSignal.timeout(timeoutMs);
+    const late = AbortSignal.timeout(Math.ceil(timeoutMs));
     try {
       const response = await this.#open(method, path, sent, headers, signal ? AbortSignal.any([late, signal]) : late);
       return answer<T>(response, await response.text());
@@ -171,9 +172,9 @@ export class Client<Workers extends { [Name in keyof Workers]: object } = Record
     try {
       const ends = signal ? AbortSignal.any([over.signal, signal]) : over.signal;
       const response = await this.#open("GET", "live", {}, headers, ends);
+      if (!response.body || !response.headers.get("content-type")?.startsWith(EVENT_STREAM)) throw foreign(response);
       heard();
       yield { kind: "connected" };
-      if (!response.body) return;
       for await (const { event, data } of messages(response.body, heard)) {
         if (event === "change") yield { kind: "change", topics: (JSON.parse(data) as { topics: string[] }).topics };
         if (event === "event") yield { kind: "event", event: JSON.parse(data) as Event };

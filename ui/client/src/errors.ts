@@ -3,6 +3,8 @@
 import type { ProblemDetails } from "./api.js";
 
 const OURS = "urn:shiftwork:";
+/** No response, too many requests, and what servers and proxies say while something behind them is away. */
+const TRANSIENT = [0, 429, 502, 503, 504];
 
 /** A request that the server rejected, or that it never received. */
 export class ApiError extends Error {
@@ -24,7 +26,7 @@ export class ApiError extends Error {
 
   /** Whether the same request may succeed later, without a change of it. */
   get transient(): boolean {
-    return this.status === 0 || this.status === 429 || this.status >= 500;
+    return TRANSIENT.includes(this.status);
   }
 }
 
@@ -54,10 +56,18 @@ export function answer<T>(response: Response, text: string): T {
   try {
     return JSON.parse(text) as T;
   } catch {
-    const message = `${response.url} did not return JSON: check that the client's url is that of a node or of \`shiftwork web\``;
-    throw new ApiError(message, "not-json", response.status, "Not JSON");
+    throw foreign(response);
   }
 }
+
+/** The error for a response that is none of the API's, such as the page of another server. */
+export const foreign = ({ url, status }: Response) =>
+  new ApiError(
+    `The response from ${url} is not one of shiftwork's API. Check the client's url: it is that of a node or of \`shiftwork web\`.`,
+    "not-the-api",
+    status,
+    "Not the API",
+  );
 
 /** The error of a response, also of one that a proxy made. */
 export function refusal(response: Response, text: string): ApiError {

@@ -17,8 +17,9 @@ export async function whoami(signal?: AbortSignal): Promise<Me> {
   return me;
 }
 
-/** Sends a request with the session's cookie. A change by cookie needs the CSRF token. */
+/** Sends a request with the session's cookie. A change by cookie needs the CSRF token. A field left empty asks for nothing. */
 async function fetchAsVisitor(url: URL, init: RequestInit): Promise<Response> {
+  for (const [name, value] of [...url.searchParams]) if (value === "") url.searchParams.delete(name);
   const headers = new Headers(init.headers);
   if (csrf && init.method === "POST") headers.set("X-CSRF-Token", csrf);
   const response = await fetch(url, { ...init, headers, credentials: "same-origin" }).catch(unreachable);

@@ -65,7 +65,7 @@ export const useFlow = (id: string) => useAsk("flows", id, (call) => api.flow(id
 export function useSchedules(worker: string, after: string | null, limit: number) {
   return useQuery({
     queryKey: ["schedules", worker, after, limit],
-    queryFn: ({ signal }) => api.schedules({ worker: worker || null, after, limit }, { signal }),
+    queryFn: ({ signal }) => api.schedules({ worker, after, limit }, { signal }),
     placeholderData: keepPreviousData,
   });
 }
@@ -84,12 +84,8 @@ export const useNodes = () => useAsk("nodes", "", (call) => api.nodes(call));
 /** What a page or a change in bulk selects. */
 export type JobFilter = JobsQuery & BulkFilter;
 
-/** The conditions that are not left empty. */
-const given = (query: JobsQuery): JobsQuery =>
-  Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ""));
-
 export function useJobs(filter: JobsQuery, after: string | null, limit: number) {
-  const query = given({ ...filter, after, limit });
+  const query: JobsQuery = { ...filter, after, limit };
   return useQuery({
     queryKey: ["jobs", "page", query],
     queryFn: ({ signal }) => api.jobs(query, { signal }),
