@@ -168,7 +168,8 @@ def _query_name(operation: Schema) -> str:
 
 
 def _method_name(operation: Schema) -> str:
-    name = OTHER_NAMES.get(operation["operationId"], operation["operationId"])
+    given = str(operation["operationId"])
+    name = OTHER_NAMES.get(given, given)
     return re.sub(r"_(\w)", lambda found: found[1].upper(), name)
 
 
