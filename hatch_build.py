@@ -66,9 +66,10 @@ def build() -> None:
 
 
 def check() -> None:
-    """Types and lint of the dashboard."""
+    """Types, lint and translations of the dashboard."""
     _node(MODULES / "typescript" / "bin" / "tsc", "--noEmit")
     _node(MODULES / "@biomejs" / "biome" / "bin" / "biome", "check", "--error-on-warnings")
+    _node(SOURCE / "literals.ts")
 
 
 def pack() -> None:

@@ -1,6 +1,7 @@
 /** The client of the API, which is served beside index.html, under any path. */
 
 import { ApiError, Client, type Me } from "shiftwork";
+import { t } from "../language";
 
 export { ApiError };
 
@@ -30,9 +31,9 @@ async function fetchAsVisitor(url: URL, init: RequestInit): Promise<Response> {
 
 function unreachable(): never {
   throw new ApiError(
-    "The server cannot be reached. Check that a node or `shiftwork web` is running.",
+    t("The server cannot be reached. Check that a node or `shiftwork web` is running."),
     "no-response",
     0,
-    "No response",
+    t("No response"),
   );
 }

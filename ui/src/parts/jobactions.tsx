@@ -4,6 +4,7 @@ import { useState } from "react";
 import { api } from "../data/client";
 import { useAct, useMay, useWorker } from "../data/queries";
 import type { Job, Payload, Status } from "../data/types";
+import { t } from "../language";
 import { go, to } from "../router";
 import { Button, Loading } from "./basics";
 import { Ask } from "./dialog";
@@ -16,7 +17,7 @@ export const ENDED: Status[] = ["completed", "dead", "cancelled"];
 export function JobActions({ job, waitsFor = null }: { job: Job; waitsFor?: string | null }) {
   const may = useMay();
   const [asking, setAsking] = useState<"edit" | "discard" | null>(null);
-  const act = useAct(`Done: job ${job.id.slice(0, 13)}`);
+  const act = useAct(t("Done: job {id}", { id: job.id.slice(0, 13) }));
   const ended = ENDED.includes(job.status);
   const again = job.status === "dead" || job.status === "cancelled" || job.status === "failed";
   const close = () => setAsking(null);
@@ -26,12 +27,12 @@ export function JobActions({ job, waitsFor = null }: { job: Job; waitsFor?: stri
       {waitsFor && <SendButton id={job.id} name={waitsFor} />}
       {again && (
         <Button kind="primary" disabled={!may || act.isPending} onClick={() => act.mutate(() => api.retryJob(job.id))}>
-          Retry
+          {t("Retry")}
         </Button>
       )}
       {again && (
         <Button disabled={!may} onClick={() => setAsking("edit")}>
-          Edit and requeue
+          {t("Edit and requeue")}
         </Button>
       )}
       {!ended && (
@@ -40,25 +41,25 @@ export function JobActions({ job, waitsFor = null }: { job: Job; waitsFor?: stri
           disabled={!may || job.cancelling || act.isPending}
           onClick={() => act.mutate(() => api.cancelJob(job.id))}
         >
-          {job.cancelling ? "Cancelling" : "Cancel"}
+          {job.cancelling ? t("Cancelling") : t("Cancel")}
         </Button>
       )}
       {ended && (
         <Button kind="danger" disabled={!may} onClick={() => setAsking("discard")}>
-          Discard
+          {t("Discard")}
         </Button>
       )}
       {asking === "edit" && <EditAndRequeue job={job} close={close} />}
       {asking === "discard" && (
         <Ask
-          title="Discard this job?"
-          verb="Discard"
+          title={t("Discard this job?")}
+          verb={t("Discard")}
           danger
           busy={act.isPending}
           close={close}
           submit={() => act.mutate(() => api.discardJob(job.id), { onSuccess: () => go(to(["jobs"])) })}
         >
-          <p>The job is deleted, with its payload and history. This cannot be undone.</p>
+          <p>{t("The job is deleted, with its payload and history. This cannot be undone.")}</p>
         </Ask>
       )}
     </>
@@ -68,11 +69,11 @@ export function JobActions({ job, waitsFor = null }: { job: Job; waitsFor?: stri
 export function EditAndRequeue({ job, close }: { job: Job; close: () => void }) {
   const worker = useWorker(job.worker);
   const [payload, setPayload] = useState<unknown>(job.payload);
-  const act = useAct("Requeued with its new payload");
+  const act = useAct(t("Requeued with its new payload"));
   return (
     <Ask
-      title={`Edit and requeue a job of ${job.worker}`}
-      verb="Requeue"
+      title={t("Edit and requeue a job of {worker}", job)}
+      verb={t("Requeue")}
       wide
       busy={act.isPending}
       disabled={worker.isPending}
