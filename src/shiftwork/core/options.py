@@ -101,18 +101,21 @@ def check_bounds(pool: PoolConfig, change: PoolDoc, now: float) -> None:
     _made(PoolConfig, f"pool {pool.name!r}", {**structs.asdict(pool), **values}, problems)
 
 
-def timing(subject: str, **given: Any) -> Timing:
-    """Return when something runs, from `cron`, `interval_seconds` and `timezone`; exactly one of the first two is set.
+def timing(subject: str, options: Mapping[str, Any]) -> Timing:
+    """Return when something runs, by `TimingOptions`: a cron expression or an interval, not both.
 
     Raises a `ConfigurationError` with every problem.
     """
     problems: list[ConfigurationError] = []
-    present = {option: value for option, value in given.items() if value is not None}
-    values = _checked(present, _TIMING_CHECKS, problems)
-    if {"cron", "interval_seconds"} <= present.keys():
-        problems.append(ScheduleError("cron and interval_seconds are both given; remove one"))
-    if not {"cron", "interval_seconds"} & present.keys():
-        problems.append(ScheduleError("it needs a schedule: give cron or interval_seconds"))
+    given = {name: value for name, value in options.items() if value is not None}
+    written = _written(given, problems)
+    values = _checked({option: given[name] for option, name in written.items()}, _TIMING_CHECKS, problems, written)
+    if {"cron", "interval_seconds"} <= written.keys():
+        problems.append(ScheduleError(f"cron and {written['interval_seconds']} are both given; remove one"))
+    elif "timezone" in written and "interval_seconds" in written:
+        problems.append(ScheduleError("timezone is the zone of a cron expression; give cron, or remove timezone"))
+    if not {"cron", "interval_seconds"} & written.keys():
+        problems.append(ScheduleError('it needs a schedule: give cron="0 3 * * *" or every="5m"'))
     return _made(Timing, subject, values, problems)
 
 
