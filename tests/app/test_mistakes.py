@@ -66,6 +66,14 @@ def worker(**options: Any) -> Callable[[App], object]:
     return lambda app: app.register_worker("w", fetch, **options)
 
 
+def many(calls: Callable[[App], Any]) -> Callable[[App], object]:
+    return lambda app: asyncio.run(app.enqueue_many(calls(app)))
+
+
+def scheduled(call: Callable[[App], Any], **options: Any) -> Callable[[App], object]:
+    return lambda app: asyncio.run(app.put_schedule("s", call(app), **options))
+
+
 def pool(**options: Any) -> Callable[[App], object]:
     return lambda app: app.register_pool("mail", **options)
 
@@ -149,6 +157,12 @@ MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
         lambda app: app.task(resize).with_options(run_at=datetime(2026, 1, 1)),  # noqa: DTZ001
         ["no time zone"],
     ),
+    ("many: a worker", many(lambda app: app.task(resize)), ["a list of calls: [WORKER.call(…)"]),
+    ("many: one call", many(call("a")), ["a list of calls"]),
+    ("many: workers", many(lambda app: [app.task(resize)]), ["takes a call, as WORKER.call(…) returns it, not"]),
+    ("a schedule of a worker", scheduled(lambda app: app.task(resize), every=5), ["schedule 's' takes a call"]),
+    ("evry", scheduled(call("a"), evry=5), ["did you mean 'every'?"]),
+    ("no schedule", scheduled(call("a")), ["""give cron="0 3 * * *" or every="5m\""""]),
     # ── addresses
     ("a path", lambda _: App("jobs.db"), ["sqlite:///jobs.db"]),
     ("a Path", lambda _: App(Path("jobs.db")), ["sqlite:///jobs.db"]),  # type: ignore[arg-type]

@@ -5,11 +5,11 @@ Rules are in `core`, running is in `runtime`, commands and questions are in `con
 
 import asyncio
 import sys
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 
 from msgspec import to_builtins
 
@@ -39,7 +39,7 @@ from shiftwork.core.option_types import NamedWorkerOptions, PoolOptions, TimingO
 from shiftwork.core.payload_limits import MAX_PAYLOAD_BYTES
 from shiftwork.errors import ConfigurationError, LifecycleError
 from shiftwork.events import AnyHook, Hooks, JobListeners
-from shiftwork.handles.call import Call
+from shiftwork.handles.call import Call, listed
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
 from shiftwork.handles.worker import Worker
@@ -347,6 +347,16 @@ class WorkerOrchestrator:
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
+    async def __aenter__(self) -> Self:
+        """Open the store, for a program that adds jobs and asks about them. It runs none unless it calls `start`."""
+        await self.control.store.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop if it was started, and close the store."""
+        await self.stop()
+        await self.close()
+
     async def start(self) -> None:
         """Run all registered workers in this process, on this event loop."""
         if self._state != "stopped":
@@ -612,9 +622,9 @@ class WorkerOrchestrator:
 
     # ── commands and questions, all of them control's ────────────────────────────────────────────────────────────
 
-    async def enqueue_many(self, calls: Sequence[Call[R]]) -> list[Job[R]]:
+    async def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Job[R]]:
         """Add many jobs in one step: all of them, or none."""
-        return await self.control.submission.submit(calls)
+        return await self.control.submission.submit(listed(calls))
 
     @overload
     async def enqueue_flow(self, call: Call[R], /) -> Flow[R]: ...
@@ -895,7 +905,7 @@ class BlockingOrchestrator(BlockingCalls):
         portal = self._orchestrator.control.portal
         return portal.call(lambda: self._orchestrator.control.flows.enqueue(calls), "await app.enqueue_flow(…)")
 
-    def enqueue_many(self, calls: Sequence[Call[R]]) -> list[Job[R]]:
+    def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Job[R]]:
         """Add many jobs in one step: all of them, or none."""
         portal = self._orchestrator.control.portal
         return portal.call(lambda: self._orchestrator.enqueue_many(calls), "await app.enqueue_many(…)")

@@ -43,7 +43,7 @@ from shiftwork.errors import (
     UnknownWorkerError,
     nearest,
 )
-from shiftwork.handles.call import Call
+from shiftwork.handles.call import Call, check_call
 from shiftwork.handles.codec import plain
 from shiftwork.handles.ids import new_id
 from shiftwork.handles.job import Job
@@ -100,6 +100,7 @@ class ScheduleBook:
     ) -> ScheduleView:
         """Add a schedule, or replace the one of this name. It adds the job of `call` at every fire time."""
         times = self._checked(name, when, catch_up=catch_up, overlap=overlap)
+        check_call(f"schedule {name!r}", call)
         for option in _NOT_FOR_SCHEDULES:
             if getattr(call.options, option) is not None:
                 message = f"schedule {name!r}: {option} has no meaning here, because the schedule decides it; remove it"
@@ -107,7 +108,7 @@ class ScheduleBook:
         if call.needed():
             message = (
                 f"schedule {name!r}: this call needs other calls, and a schedule adds one job at a time; "
-                f"give it a call of a task that adds the flow with enqueue_flow"
+                "give it a call of a task that adds the flow with ctx.enqueue_flow"
             )
             raise FlowError(message)
         await self._access.open_to_change()

@@ -188,7 +188,8 @@ def _checked(
     for option, value in given.items():
         check = checks.get(option)
         if check is None:
-            problems.append(UnknownOptionError(f"unknown option {option!r}; {option_hint(str(option), value, checks)}"))
+            names = [*checks, *(other for other, meant in OTHER_NAMES.items() if meant in checks)]
+            problems.append(UnknownOptionError(f"unknown option {option!r}; {option_hint(str(option), value, names)}"))
             continue
         try:
             values[option] = check(value)

@@ -34,7 +34,7 @@ class PreviewQuery(Query, frozen=True, kw_only=True):
 
     cron: Text | None = None
     interval_seconds: Annotated[float, Meta(ge=1, le=LONGEST_INTERVAL)] | None = None
-    every: float | Text | None = None
+    every: Text | None = None
     """The interval in words instead of `interval_seconds`, such as `90` or `1h30m`."""
     timezone: Name | None = None
 
