@@ -162,7 +162,7 @@ MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
     ("many: workers", many(lambda app: [app.task(resize)]), ["takes a call, as WORKER.call(…) returns it, not"]),
     ("a schedule of a worker", scheduled(lambda app: app.task(resize), every=5), ["schedule 's' takes a call"]),
     ("evry", scheduled(call("a"), evry=5), ["did you mean 'every'?"]),
-    ("no schedule", scheduled(call("a")), ["""give cron="0 3 * * *" or every="5m\""""]),
+    ("no schedule", scheduled(call("a")), ["""add cron="0 3 * * *" or every="5m\""""]),
     # ── addresses
     ("a path", lambda _: App("jobs.db"), ["sqlite:///jobs.db"]),
     ("a Path", lambda _: App(Path("jobs.db")), ["sqlite:///jobs.db"]),  # type: ignore[arg-type]

@@ -146,7 +146,7 @@ def test_mistakes_are_named_with_the_remedy() -> None:
         timing("schedule 's'", {"every": 5, "interval_seconds": 5})
     with pytest.raises(ScheduleError, match="every must be a time, such as 90"):
         timing("schedule 's'", {"every": "soon"})
-    with pytest.raises(ScheduleError, match=r'give cron="0 3 \* \* \*" or every="5m"'):
+    with pytest.raises(ScheduleError, match=r'no time is given; add cron="0 3 \* \* \*" or every="5m"'):
         timing("schedule 's'", {})
     with pytest.raises(UnknownOptionError, match="did you mean 'timezone'"):
         timing("schedule 's'", {"every": 5, "timezon": "UTC"})

@@ -277,7 +277,7 @@ async def test_mistakes_are_refused_before_anything_is_stored(stage: Stage) -> N
     app = stage.app()
     sync = syncing(app, [])
     call = sync.call(customer="acme")
-    with pytest.raises(ScheduleError, match="schedule 's': it needs a schedule"):
+    with pytest.raises(ScheduleError, match="schedule 's': no time is given; add cron="):
         await app.put_schedule("s", call)
     with pytest.raises(ScheduleError, match="at least 1"):
         await app.put_schedule("s", call, interval_seconds=0.1)

@@ -1,6 +1,7 @@
 """Workers: what is known about them, enabling, disabling and forgetting them, and triggering one."""
 
 from collections.abc import Callable, Mapping
+from shlex import quote
 from typing import Any, Unpack
 
 from msgspec.structs import replace
@@ -154,7 +155,10 @@ def _new_timing(config: WorkerConfig, given: TimingOptions, *, reset: bool) -> T
     """Return the schedule that a person gives a worker; None for the one in the code. Raises `ScheduleError`."""
     subject, mode = f"worker {config.name!r}", config.execution_mode
     if mode is WorkerExecutionMode.TRIGGERED:
-        message = f"{subject} is triggered and has no schedule of its own; give it some with put_schedule"
+        message = (
+            f"{subject} is triggered and has no schedule of its own; add one with put_schedule, or: "
+            f"shiftwork schedule put NAME {quote(config.name)} --every 5m"
+        )
         raise ScheduleError(message)
     if reset:
         if any(value is not None for value in given.values()):

@@ -115,7 +115,7 @@ def timing(subject: str, options: Mapping[str, Any]) -> Timing:
     elif "timezone" in written and "interval_seconds" in written:
         problems.append(ScheduleError("timezone is the zone of a cron expression; give cron, or remove timezone"))
     if not {"cron", "interval_seconds"} & written.keys():
-        problems.append(ScheduleError('it needs a schedule: give cron="0 3 * * *" or every="5m"'))
+        problems.append(ScheduleError('no time is given; add cron="0 3 * * *" or every="5m"'))
     return _made(Timing, subject, values, problems)
 
 
