@@ -47,6 +47,10 @@ def generator() -> Any:
     yield 1
 
 
+def lifespan_of(web: object) -> Any:
+    yield web
+
+
 async def fetch() -> None: ...
 
 
@@ -178,6 +182,8 @@ MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
         lambda app: app.around_job(asyncio.sleep),  # type: ignore[type-var]
         ["yields once"],
     ),
+    ("a lifespan of FastAPI", lambda app: app.lifespan(lifespan_of), ["without arguments: lifespan_of()", "'web'"]),
+    ("around nothing", lambda app: app.around_job(generator), ["one argument, the Context: generator(ctx)"]),
     ("two lifespans", lambda app: (app.lifespan(nullcontext), app.lifespan(nullcontext)), ["let one function enter"]),
 ]
 

@@ -165,7 +165,9 @@ BAD: list[tuple[dict[str, Any], type[ConfigurationError], str]] = [
         ConfigurationError,
         "concurrency_key must be a non-empty string",
     ),
-    ({"retry": 5}, ConfigurationError, "must be a Retry(…)"),
+    ({"retry": "often"}, ConfigurationError, "must be a Retry(…) with any of base_seconds"),
+    ({"retry": 5}, ConfigurationError, "must be a Retry(…), not 5; for a number of retries, write max_retries=…"),
+    ({"retry": [1, 10]}, ConfigurationError, "must be a Retry(…), not a list; write Retry(delays=[1, 10])"),
     ({"retry": Retry}, ConfigurationError, "retry must be an object, not the class Retry; write Retry(…)"),
     ({"retry": Retry(on=ValueError)}, ConfigurationError, "list of exception classes, not one; write (ValueError,)"),  # type: ignore[arg-type]
     ({"retry": Retry(on=())}, ConfigurationError, "set max_retries=0"),

@@ -437,6 +437,10 @@ def _retry(value: Any) -> Retry:
     if callable(value):  # `retry_options.rule_in` finds the function; timeouts follow the default policy
         check_rule(value)
         return Retry()
+    if isinstance(value, list | tuple):
+        raise ConfigurationError(f"must be a Retry(…), not a list; write Retry(delays={value!r})")
+    if isinstance(value, int):
+        raise ConfigurationError(f"must be a Retry(…), not {value!r}; for a number of retries, write max_retries=…")
     retry = _parts(value, Retry, _RETRY_CHECKS)
     problem = contradiction(retry)
     if problem is not None:
