@@ -182,8 +182,8 @@ MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
         lambda app: app.around_job(asyncio.sleep),  # type: ignore[type-var]
         ["yields once"],
     ),
-    ("a lifespan of FastAPI", lambda app: app.lifespan(lifespan_of), ["without arguments: lifespan_of()", "'web'"]),
-    ("around nothing", lambda app: app.around_job(generator), ["one argument, the Context: generator(ctx)"]),
+    ("a lifespan of FastAPI", lambda app: app.lifespan(lifespan_of), ["without arguments: lifespan_of()", "'web'"]),  # type: ignore[type-var]
+    ("around nothing", lambda app: app.around_job(generator), ["one argument, the Context: generator(ctx)"]),  # type: ignore[type-var]
     ("two lifespans", lambda app: (app.lifespan(nullcontext), app.lifespan(nullcontext)), ["let one function enter"]),
 ]
 

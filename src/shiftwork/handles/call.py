@@ -72,7 +72,7 @@ class Call(Struct, Generic[R_co], eq=False):
 
 def listed(calls: Iterable[Call[R]]) -> list[Call[R]]:
     """Return the calls that `enqueue_many` was given. Raises a `PayloadTypeError` if that is something else."""
-    if not isinstance(calls, Iterable):
+    if not isinstance(cast("object", calls), Iterable):
         message = f"enqueue_many takes a list of calls: [WORKER.call(…), …], not {calls!r}"
         raise PayloadTypeError(message)
     given = list(calls)
