@@ -440,7 +440,8 @@ def _retry(value: Any) -> Retry:
     if isinstance(value, list | tuple):
         raise ConfigurationError(f"must be a Retry(…), not a list; write Retry(delays={value!r})")
     if isinstance(value, int):
-        raise ConfigurationError(f"must be a Retry(…), not {value!r}; for a number of retries, write max_retries=…")
+        either = "for a number of retries, write max_retries=…; for a wait, Retry(base_seconds=…)"
+        raise ConfigurationError(f"must be a Retry(…), not {value!r}; {either}")
     retry = _parts(value, Retry, _RETRY_CHECKS)
     problem = contradiction(retry)
     if problem is not None:
