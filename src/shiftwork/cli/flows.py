@@ -111,11 +111,18 @@ def send(job_id: str, name: str, value: str | None, source: Source, *, as_json: 
     JSON is the value, such as true or '{"by": "ann"}'; - reads it from stdin. Without it, the value is null.
     """
     given = _value(value)
-    source.ask(lambda control: control.jobs.send(job_id, name, given))
+
+    async def deliver(control: Control) -> str | None:
+        record = (await control.jobs.get(job_id)).record
+        await control.jobs.send(job_id, name, given)
+        wait = record.wait if record.status is JobStatus.SCHEDULED else None
+        return None if wait is None or wait.name == name else wait.name
+
+    other = source.ask(deliver)
     if as_json:
         show_json({"sent": {"id": job_id, "name": name}})
     else:
-        say(f"signal {name!r} sent to job {job_id}")
+        say(f"signal {name!r} sent to job {job_id}" + (f"; it waits for {other!r} now" if other else ""))
 
 
 def _value(text: str | None) -> Any:

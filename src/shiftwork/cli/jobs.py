@@ -180,7 +180,7 @@ def show_logs(found: Job[Any]) -> None:
 
 def _facts(job: Job[Any], why: Explanation, now: float) -> dict[str, str | None]:
     record = job.record
-    started, ended, own = record.started_at, record.ended_at, unpack(record.options)
+    own = unpack(record.options)
     crashes = f", and {counted(record.crashes, 'crash', 'crashes')}" if record.crashes else ""
     return {
         "status": record.status + (", asked to stop" if record.cancelling else ""),
@@ -191,8 +191,7 @@ def _facts(job: Job[Any], why: Explanation, now: float) -> dict[str, str | None]
         "created": when(record.created_at, now),
         "due": when(record.run_at, now) if record.run_at != record.created_at else None,
         "expires": f"{when(expires, now)}, if it has not started" if (expires := expiry(record)) else None,
-        "started": f"{when(started, now)} on {record.instance}" if started else None,
-        "ended": f"{when(ended, now)}, took {took(_seconds(record))}" if ended else None,
+        **_run(record, now),
         "attempts": f"{record.attempt}{crashes}",
         "retries": f"{own.max_retries} at most, for this job" if own.max_retries is not None else None,
         "timeout": f"{own.timeout_seconds:g} s, for this job" if own.timeout_seconds is not None else None,
@@ -203,6 +202,15 @@ def _facts(job: Job[Any], why: Explanation, now: float) -> dict[str, str | None]
         "flow": record.flow,
         "trace": trace_id(record.trace),
     }
+
+
+def _run(record: JobRecord, now: float) -> dict[str, str | None]:
+    """Return when the last run began and ended. A job that waits for its next run has not ended itself."""
+    began = f"{when(record.started_at, now)} on {record.instance}" if record.started_at else None
+    spent = f", took {took(_seconds(record))}" if record.started_at and record.ended_at else ""
+    if record.status.live and record.status is not JobStatus.PROCESSING:
+        return {"last run": began and began + spent}
+    return {"started": began, "ended": when(record.ended_at, now) + spent if record.ended_at else None}
 
 
 def _show_attempt(attempt: Attempt) -> None:
