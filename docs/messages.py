@@ -7,7 +7,7 @@ command or an option.
 import ast
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -40,8 +40,8 @@ def messages() -> dict[Message, list[str]]:
 def _messages_of(node: ast.AST) -> Iterator[Message]:
     if isinstance(node, ast.Call):
         yield from _called(node)
-    elif isinstance(node, ast.keyword) and node.arg == "help" and isinstance(node.value, ast.Constant):
-        yield inspect.cleandoc(node.value.value), None
+    elif isinstance(node, ast.keyword) and node.arg == "help":
+        yield from ((inspect.cleandoc(text), None) for text in _texts([node.value]))
     elif isinstance(node, ast.Tuple) and len(node.elts) > 1:
         texts = [one.value for one in node.elts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
         yield from ((text, None) for text in texts if text.isupper() and len(texts) == len(node.elts))
@@ -57,11 +57,11 @@ def _messages_of(node: ast.AST) -> Iterator[Message]:
 
 
 def _called(node: ast.Call) -> Iterator[Message]:
-    texts = [one.value if isinstance(one, ast.Constant) else None for one in node.args]
+    texts = ["".join(_texts([one])) for one in node.args]
     name = node.func.id if isinstance(node.func, ast.Name) else ""
-    if name == "t" and isinstance(texts[0], str):
+    if name == "t" and texts[0]:
         yield texts[0], None
-    elif name == "counted" and isinstance(texts[1], str):
+    elif name == "counted" and texts[1]:
         plural = texts[2] if len(texts) > 2 else f"{texts[1]}s"
         yield f"{{n:,}} {texts[1]}", f"{{n:,}} {plural}"
 
@@ -70,11 +70,11 @@ def _in_table(value: ast.expr) -> Iterator[Message]:
     if isinstance(value, ast.Dict):
         keys = _texts(value.keys)
         yield from ((text, None) for text in (*keys, *(key.upper() for key in keys), *_texts(value.values)))
-    elif isinstance(value, ast.Constant):
-        yield value.value, None
+    else:
+        yield from ((text, None) for text in _texts([value]))
 
 
-def _texts(nodes: "list[ast.expr | None] | list[ast.expr]") -> list[str]:
+def _texts(nodes: Sequence[ast.expr | None]) -> list[str]:
     return [one.value for one in nodes if isinstance(one, ast.Constant) and isinstance(one.value, str)]
 
 

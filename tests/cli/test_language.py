@@ -33,7 +33,8 @@ GERMAN = {
 def compiled(messages: dict[str, str]) -> bytes:
     """A catalogue as msgfmt writes it."""
     pairs = sorted((one.encode(), two.encode()) for one, two in messages.items())
-    offset, texts, places = 28 + 16 * len(pairs), b"", ([], [])
+    offset, texts = 28 + 16 * len(pairs), b""
+    places: tuple[list[int], list[int]] = ([], [])
     for column in (0, 1):
         for pair in pairs:
             places[column].extend((len(pair[column]), offset + len(texts)))

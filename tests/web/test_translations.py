@@ -48,7 +48,7 @@ def written(checkout: Path, module: str) -> Iterator[str]:
 
 def template(node: ast.AST) -> str:
     if isinstance(node, ast.JoinedStr):
-        return "".join(part.value if isinstance(part, ast.Constant) else "{x}" for part in node.values)
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "{x}" for part in node.values)
     value: Any = node.value if isinstance(node, ast.Constant) else ""
     return value if isinstance(value, str) else ""
 
