@@ -71,7 +71,8 @@ for (const [file, source] of sources as [string, string][]) {
   });
 }
 
-const all = sources.map(([, source]) => source).join("\n");
+// Words of the API, such as the states of a node, are in the types of its client.
+const all = [...sources.map(([, source]) => source), readFileSync("client/src/api.ts", "utf8")].join("\n");
 const { default: catalogue } = await import(`./${SOURCE}/${CATALOGUES}zh-CN.ts`);
 for (const message of Object.keys(catalogue)) {
   const written = [JSON.stringify(message), `'${message}'`];

@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import tailwind from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
@@ -8,6 +9,7 @@ const node = process.env.SHIFTWORK ?? "http://127.0.0.1:8421";
 export default defineConfig({
   base: "./",
   plugins: [react(), tailwind()],
+  resolve: { alias: { shiftwork: fileURLToPath(new URL("client/src/index.ts", import.meta.url)) } },
   build: {
     outDir: "../src/shiftwork/web/dist",
     emptyOutDir: true,

@@ -1,7 +1,7 @@
 /** The frame around every page: navigation, search, and whether the page is live. */
 
 import { type ReactNode, useEffect, useRef, useState } from "react";
-import { act } from "./data/client";
+import { api } from "./data/client";
 import { pause, useLive, useNow } from "./data/live";
 import { useMe, useOverview } from "./data/queries";
 import { LANGUAGES, language, setLanguage, type Tag, t } from "./language";
@@ -123,7 +123,7 @@ function Side() {
 
 function SignOut({ name }: { name: string }) {
   const leave = async () => {
-    await act("logout");
+    await api.logOut();
     window.location.reload();
   };
   return (

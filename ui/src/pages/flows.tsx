@@ -1,5 +1,5 @@
 import { Fragment, useState } from "react";
-import { segment } from "../data/client";
+import { api } from "../data/client";
 import { useAct, useFlow, useFlows, useMay } from "../data/queries";
 import type { Flow, WholeFlow } from "../data/types";
 import { rich, t } from "../language";
@@ -163,7 +163,6 @@ function FlowActions({ flow }: { flow: WholeFlow }) {
   const may = useMay();
   const [asking, setAsking] = useState(false);
   const act = useAct<{ changed: number }>((answer) => t("Done: {n} {n:job|jobs}", { n: answer.changed }));
-  const path = `flows/${segment(flow.id)}`;
   const broken = (flow.counts.dead ?? 0) + (flow.counts.cancelled ?? 0) > 0;
   const close = () => setAsking(false);
   return (
@@ -172,7 +171,11 @@ function FlowActions({ flow }: { flow: WholeFlow }) {
         {t("All jobs")}
       </Link>
       {broken && (
-        <Button kind="primary" disabled={!may || act.isPending} onClick={() => act.mutate({ path: `${path}/retry` })}>
+        <Button
+          kind="primary"
+          disabled={!may || act.isPending}
+          onClick={() => act.mutate(() => api.retryFlow(flow.id))}
+        >
           {t("Retry")}
         </Button>
       )}
@@ -188,7 +191,7 @@ function FlowActions({ flow }: { flow: WholeFlow }) {
           danger
           busy={act.isPending}
           close={close}
-          submit={() => act.mutate({ path: `${path}/cancel` }, { onSuccess: close })}
+          submit={() => act.mutate(() => api.cancelFlow(flow.id), { onSuccess: close })}
         >
           <p>{t("All its jobs that have not ended are cancelled. Running ones are asked to stop.")}</p>
         </Ask>

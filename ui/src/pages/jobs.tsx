@@ -1,7 +1,7 @@
 import type { RowSelectionState } from "@tanstack/react-table";
 import { useMemo, useState } from "react";
 import { type JobFilter, useJobs, usePools, useWorkerNames } from "../data/queries";
-import { STATUSES } from "../data/types";
+import { STATUSES, type Status } from "../data/types";
 import { t } from "../language";
 import { Answer, Button, Empty, Heading, Panel } from "../parts/basics";
 import { BulkButton } from "../parts/bulk";
@@ -121,7 +121,7 @@ export function JobsPage() {
 function filterOf(params: URLSearchParams): JobFilter {
   const filter: JobFilter = {};
   const status = params.getAll("status");
-  if (status.length) filter.status = status;
+  if (status.length) filter.status = status as Status[];
   for (const name of [
     "worker",
     "pool",
@@ -252,8 +252,8 @@ function Instant({ label, value, take }: { label: string; value: string | null; 
   );
 }
 
-const LIVE = ["queued", "processing", "waiting", "scheduled", "failed"];
-const STOPPED = ["dead", "cancelled", "failed"];
+const LIVE: Status[] = ["queued", "processing", "waiting", "scheduled", "failed"];
+const STOPPED: Status[] = ["dead", "cancelled", "failed"];
 
 function Chosen({ ids }: { ids: string[] }) {
   const what = t("among the selected ones, as their states allow");

@@ -1,6 +1,6 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
-import { act } from "../data/client";
+import { api } from "../data/client";
 import { t } from "../language";
 import { Button } from "../parts/basics";
 import { Labelled } from "../parts/dialog";
@@ -14,7 +14,7 @@ export function SignInPage({ why }: { why: string }) {
     event.preventDefault();
     const token = String(new FormData(event.currentTarget).get("token") ?? "").trim();
     try {
-      await act("login", { token });
+      await api.logIn({ token });
       await client.resetQueries();
     } catch (error) {
       setWrong((error as Error).message);

@@ -1,6 +1,6 @@
 import { useMemo } from "react";
 import { useGraph, useWorker, useWorkers } from "../data/queries";
-import type { Worker } from "../data/types";
+import type { Worker, WorkerDetail } from "../data/types";
 import { given, rich, t } from "../language";
 import { WorkerActions } from "../parts/actions";
 import { Answer, Badge, Button, Empty, Facts, Heading, Panel, Stat, Time } from "../parts/basics";
@@ -188,8 +188,8 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
 }
 
 /** The rest of the policy, as far as it is set. */
-function limits(config: Record<string, unknown>): [string, string][] {
-  const said: [string, string][] = [
+function limits(config: WorkerDetail["config"]): [string, string][] {
+  const said: [keyof typeof config, string][] = [
     ["rate_limit", t("Rate limit")],
     ["max_running", t("Running at most")],
     ["concurrency_key", t("Concurrency key")],
@@ -197,9 +197,7 @@ function limits(config: Record<string, unknown>): [string, string][] {
     ["overlap", t("Overlap")],
     ["catch_up", t("Catch-up")],
   ];
-  return said
-    .filter(([name]) => config[name] !== null && config[name] !== undefined && config[name] !== false)
-    .map(([name, label]) => [label, String(config[name])]);
+  return said.filter(([name]) => config[name] !== null).map(([name, label]) => [label, String(config[name])]);
 }
 
 const stateOf = (worker: Worker) =>

@@ -1,9 +1,9 @@
 /** Actions on pools, workers and nodes: a button each, with a dialog where one is needed. */
 
 import { useState } from "react";
-import { segment } from "../data/client";
+import { api } from "../data/client";
 import { useAct, useMay, useWorker } from "../data/queries";
-import type { Node, Pool, Worker, WorkerDetail } from "../data/types";
+import type { Node, Payload, Pool, Triggered, Worker, WorkerDetail } from "../data/types";
 import { rich, t } from "../language";
 import { go, Link, to } from "../router";
 import { Button, Loading } from "./basics";
@@ -33,7 +33,6 @@ export function PoolActions({ pool, small }: { pool: Pool; small?: boolean }) {
   const pausing = useOpen();
   const bounding = useOpen();
   const act = useAct(t("Done: pool {name}", pool));
-  const path = `pools/${segment(pool.name)}`;
   const title = may ? undefined : READ_ONLY;
   const close = () => {
     pausing.hide();
@@ -42,7 +41,7 @@ export function PoolActions({ pool, small }: { pool: Pool; small?: boolean }) {
   return (
     <>
       {pool.paused ? (
-        <Button small={small} disabled={!may} title={title} onClick={() => act.mutate({ path: `${path}/resume` })}>
+        <Button small={small} disabled={!may} title={title} onClick={() => act.mutate(() => api.resumePool(pool.name))}>
           {t("Resume")}
         </Button>
       ) : (
@@ -59,7 +58,7 @@ export function PoolActions({ pool, small }: { pool: Pool; small?: boolean }) {
           verb={t("Pause")}
           busy={act.isPending}
           close={close}
-          submit={(data) => act.mutate({ path: `${path}/pause`, body: reasonIn(data) }, { onSuccess: close })}
+          submit={(data) => act.mutate(() => api.pausePool(pool.name, reasonIn(data)), { onSuccess: close })}
         >
           <p>
             {t(
@@ -69,27 +68,17 @@ export function PoolActions({ pool, small }: { pool: Pool; small?: boolean }) {
           <Reason />
         </Ask>
       )}
-      {bounding.open && <Bounds pool={pool} close={close} act={act} path={path} />}
+      {bounding.open && <Bounds pool={pool} close={close} act={act} />}
     </>
   );
 }
 
-function Bounds({
-  pool,
-  close,
-  act,
-  path,
-}: {
-  pool: Pool;
-  close: () => void;
-  act: ReturnType<typeof useAct>;
-  path: string;
-}) {
+function Bounds({ pool, close, act }: { pool: Pool; close: () => void; act: ReturnType<typeof useAct> }) {
   const [min, setMin] = useState(String(pool.min_workers ?? ""));
   const [max, setMax] = useState(String(pool.max_workers ?? ""));
   const crossed = min !== "" && max !== "" && Number(min) > Number(max);
   const send = (body: { min: number | null; max: number | null }) =>
-    act.mutate({ path: `${path}/bounds`, body }, { onSuccess: close });
+    act.mutate(() => api.boundPool(pool.name, body), { onSuccess: close });
   return (
     <Ask
       title={t("Slots of pool {name}", pool)}
@@ -124,7 +113,6 @@ export function WorkerActions({ worker, small }: { worker: Worker; small?: boole
   const triggering = useOpen();
   const forgetting = useOpen();
   const act = useAct(t("Done: {name}", worker));
-  const path = `workers/${segment(worker.name)}`;
   const title = may ? undefined : READ_ONLY;
   return (
     <>
@@ -156,7 +144,7 @@ export function WorkerActions({ worker, small }: { worker: Worker; small?: boole
           disabled={!may}
           title={title}
           aria-label={small ? t("Enable {name}", worker) : undefined}
-          onClick={() => act.mutate({ path: `${path}/enable` })}
+          onClick={() => act.mutate(() => api.enableWorker(worker.name))}
         >
           {t("Enable")}
         </Button>
@@ -168,7 +156,7 @@ export function WorkerActions({ worker, small }: { worker: Worker; small?: boole
           busy={act.isPending}
           close={disabling.hide}
           submit={(data) =>
-            act.mutate({ path: `${path}/disable`, body: reasonIn(data) }, { onSuccess: disabling.hide })
+            act.mutate(() => api.disableWorker(worker.name, reasonIn(data)), { onSuccess: disabling.hide })
           }
         >
           <p>{t("Its schedule stops; running jobs continue; queued jobs wait until it is enabled again.")}</p>
@@ -208,7 +196,7 @@ function Forget({ worker, close }: { worker: Worker; close: () => void }) {
       busy={act.isPending}
       disabled={live > 0}
       close={close}
-      submit={() => act.mutate({ path: `workers/${segment(worker.name)}/forget` }, { onSuccess: forgotten })}
+      submit={() => act.mutate(() => api.forgetWorker(worker.name), { onSuccess: forgotten })}
     >
       <p>
         {t(
@@ -239,15 +227,12 @@ function Trigger({ name, close }: { name: string; close: () => void }) {
   );
 }
 
-type Triggered = { job?: { id: string }; id?: string };
-
 function TriggerForm({ worker, close }: { worker: WorkerDetail; close: () => void }) {
   const [payload, setPayload] = useState<unknown>(undefined);
   const act = useAct<Triggered>(t("Triggered {name}", worker));
-  const done = (answer: Triggered) => {
+  const done = ({ job }: Triggered) => {
     close();
-    const id = answer?.job?.id ?? answer?.id;
-    if (id) go(to(["jobs", id]));
+    go(to(["jobs", job.id]));
   };
   return (
     <Ask
@@ -256,10 +241,7 @@ function TriggerForm({ worker, close }: { worker: WorkerDetail; close: () => voi
       busy={act.isPending}
       close={close}
       submit={() =>
-        act.mutate(
-          { path: `workers/${segment(worker.name)}/trigger`, body: { payload: payload ?? {} } },
-          { onSuccess: done },
-        )
+        act.mutate(() => api.triggerWorker(worker.name, { payload: (payload ?? {}) as Payload }), { onSuccess: done })
       }
     >
       <PayloadForm
@@ -274,11 +256,10 @@ export function NodeActions({ node }: { node: Node }) {
   const may = useMay();
   const draining = useOpen();
   const act = useAct(t("Done: {name}", node));
-  const path = `nodes/${segment(node.name)}`;
   const title = may ? undefined : READ_ONLY;
   if (node.drained_at) {
     return (
-      <Button small disabled={!may} title={title} onClick={() => act.mutate({ path: `${path}/undrain` })}>
+      <Button small disabled={!may} title={title} onClick={() => act.mutate(() => api.undrainNode(node.name))}>
         {t("Undo drain")}
       </Button>
     );
@@ -294,7 +275,7 @@ export function NodeActions({ node }: { node: Node }) {
           verb={t("Drain")}
           busy={act.isPending}
           close={draining.hide}
-          submit={(data) => act.mutate({ path: `${path}/drain`, body: reasonIn(data) }, { onSuccess: draining.hide })}
+          submit={(data) => act.mutate(() => api.drainNode(node.name, reasonIn(data)), { onSuccess: draining.hide })}
         >
           <p>{t("Its processes finish their running jobs and exit; other nodes take over.")}</p>
           <Reason />

@@ -231,8 +231,12 @@ export function Loading({ rows = 6 }: { rows?: number }) {
   );
 }
 
+/** The server's title, or the status of what a proxy sent. */
+const titleOf = ({ code, status, title }: ApiError) =>
+  code.startsWith("http-") ? t("Error {n}", { n: status }) : title;
+
 export function Failure({ error, again }: { error: Error; again?: () => void }) {
-  const title = error instanceof ApiError ? error.title : t("Something went wrong");
+  const title = error instanceof ApiError ? titleOf(error) : t("Something went wrong");
   return (
     <div role="alert" className="flex flex-col items-center gap-1 px-4 py-10 text-center">
       <div className="text-sm font-semibold text-bad">{title}</div>

@@ -1,15 +1,16 @@
 /** An action on all jobs that match a filter: counts them, asks, then acts. */
 
 import { useState } from "react";
+import { api } from "../data/client";
 import { useNow } from "../data/live";
 import { type JobFilter, useAct, useMay } from "../data/queries";
+import type { BulkAnswer } from "../data/types";
 import { t } from "../language";
 import { clock, duration } from "../words";
 import { Button } from "./basics";
 import { Ask } from "./dialog";
 
 export type BulkAction = "cancel" | "retry" | "discard";
-type Counted = { matched: number; changed: number; until?: string | null };
 const DONE = {
   cancel: "{n} {n:job|jobs} cancelled",
   retry: "{n} {n:job|jobs} requeued",
@@ -35,16 +36,20 @@ export function BulkButton({
   const [found, setFound] = useState<number | null>(null);
   const [most, setMost] = useState("");
   const [unit, setUnit] = useState<Unit>("s");
-  const look = useAct<Counted>(null);
-  const act = useAct<Counted>(({ changed, until }) =>
+  const look = useAct<BulkAnswer>(null);
+  const act = useAct<BulkAnswer>(({ changed, until }) =>
     until
       ? t("{n} {n:job|jobs} requeued; the last one is due at {time}", { n: changed, time: clock(Date.parse(until)) })
       : t(DONE[action], { n: changed }),
   );
   const close = () => setFound(null);
   const refused = reasonAgainst(filter);
-  const rate = action === "retry" && most ? { rate: `${most}/${unit}` } : {};
-  const body = (dry_run: boolean) => ({ path: "jobs/bulk", body: { action, filter, dry_run, ...rate } });
+  const change = (dry_run: boolean) => () =>
+    api.changeJobs(
+      action === "retry"
+        ? { action, filter, dry_run, rate: most ? `${most}/${unit}` : null }
+        : { action, filter, dry_run },
+    );
   return (
     <>
       <Button
@@ -52,7 +57,7 @@ export function BulkButton({
         kind={action === "retry" ? "plain" : "danger"}
         disabled={!may || look.isPending || refused !== undefined}
         title={refused}
-        onClick={() => look.mutate(body(true), { onSuccess: (answer) => setFound(answer.matched) })}
+        onClick={() => look.mutate(change(true), { onSuccess: (answer) => setFound(answer.matched) })}
       >
         {label}
       </Button>
@@ -64,7 +69,7 @@ export function BulkButton({
           busy={act.isPending}
           disabled={found === 0}
           close={close}
-          submit={() => act.mutate(body(false), { onSuccess: close })}
+          submit={() => act.mutate(change(false), { onSuccess: close })}
         >
           <p className="break-words">
             {found === 0

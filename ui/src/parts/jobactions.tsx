@@ -1,9 +1,9 @@
 /** Actions on one job. */
 
 import { useState } from "react";
-import { segment } from "../data/client";
+import { api } from "../data/client";
 import { useAct, useMay, useWorker } from "../data/queries";
-import type { Job } from "../data/types";
+import type { Job, Payload, Status } from "../data/types";
 import { t } from "../language";
 import { go, to } from "../router";
 import { Button, Loading } from "./basics";
@@ -12,13 +12,12 @@ import { PayloadForm } from "./form";
 import { SendButton } from "./send";
 import { StackButton } from "./stack";
 
-export const ENDED = ["completed", "dead", "cancelled"];
+export const ENDED: Status[] = ["completed", "dead", "cancelled"];
 
 export function JobActions({ job, waitsFor = null }: { job: Job; waitsFor?: string | null }) {
   const may = useMay();
   const [asking, setAsking] = useState<"edit" | "discard" | null>(null);
   const act = useAct(t("Done: job {id}", { id: job.id.slice(0, 13) }));
-  const path = `jobs/${segment(job.id)}`;
   const ended = ENDED.includes(job.status);
   const again = job.status === "dead" || job.status === "cancelled" || job.status === "failed";
   const close = () => setAsking(null);
@@ -27,7 +26,7 @@ export function JobActions({ job, waitsFor = null }: { job: Job; waitsFor?: stri
       {job.status === "processing" && <StackButton id={job.id} />}
       {waitsFor && <SendButton id={job.id} name={waitsFor} />}
       {again && (
-        <Button kind="primary" disabled={!may || act.isPending} onClick={() => act.mutate({ path: `${path}/retry` })}>
+        <Button kind="primary" disabled={!may || act.isPending} onClick={() => act.mutate(() => api.retryJob(job.id))}>
           {t("Retry")}
         </Button>
       )}
@@ -40,7 +39,7 @@ export function JobActions({ job, waitsFor = null }: { job: Job; waitsFor?: stri
         <Button
           kind="danger"
           disabled={!may || job.cancelling || act.isPending}
-          onClick={() => act.mutate({ path: `${path}/cancel` })}
+          onClick={() => act.mutate(() => api.cancelJob(job.id))}
         >
           {job.cancelling ? t("Cancelling") : t("Cancel")}
         </Button>
@@ -58,7 +57,7 @@ export function JobActions({ job, waitsFor = null }: { job: Job; waitsFor?: stri
           danger
           busy={act.isPending}
           close={close}
-          submit={() => act.mutate({ path: `${path}/discard` }, { onSuccess: () => go(to(["jobs"])) })}
+          submit={() => act.mutate(() => api.discardJob(job.id), { onSuccess: () => go(to(["jobs"])) })}
         >
           <p>{t("The job is deleted, with its payload and history. This cannot be undone.")}</p>
         </Ask>
@@ -79,7 +78,7 @@ export function EditAndRequeue({ job, close }: { job: Job; close: () => void }) 
       busy={act.isPending}
       disabled={worker.isPending}
       close={close}
-      submit={() => act.mutate({ path: `jobs/${segment(job.id)}/retry`, body: { payload } }, { onSuccess: close })}
+      submit={() => act.mutate(() => api.retryJob(job.id, { payload: payload as Payload }), { onSuccess: close })}
     >
       {worker.isPending ? (
         <Loading rows={3} />

@@ -1,9 +1,9 @@
 /** Actions on stored schedules and on the schedules of workers, and the fields that say when something runs. */
 
 import { useState } from "react";
-import { segment } from "../data/client";
+import { api } from "../data/client";
 import { useAct, useMay, usePreview, useWorker, useWorkerNames } from "../data/queries";
-import type { Job, Schedule, Timing, WorkerDetail } from "../data/types";
+import type { Job, Payload, Schedule, Timing, Worker, WorkerDetail } from "../data/types";
 import { given, language, t } from "../language";
 import { go, to } from "../router";
 import { duration } from "../words";
@@ -166,7 +166,6 @@ export function ScheduleActions({ schedule, small, gone }: { schedule: Schedule;
   const [asking, setAsking] = useState<"edit" | "delete" | null>(null);
   const act = useAct(t("Done: schedule {name}", schedule));
   const run = useAct<{ job: Job }>(t("Running {worker} now", schedule));
-  const path = `schedules/${segment(schedule.name)}`;
   const title = may ? undefined : READ_ONLY;
   const named = (verb: string) => (small ? t("{action} {name}", { action: verb, name: schedule.name }) : undefined);
   const close = () => setAsking(null);
@@ -178,7 +177,9 @@ export function ScheduleActions({ schedule, small, gone }: { schedule: Schedule;
         disabled={!may || run.isPending}
         title={title}
         aria-label={named(t("Run now"))}
-        onClick={() => run.mutate({ path: `${path}/run` }, { onSuccess: ({ job }) => go(to(["jobs", job.id])) })}
+        onClick={() =>
+          run.mutate(() => api.runSchedule(schedule.name), { onSuccess: ({ job }) => go(to(["jobs", job.id])) })
+        }
       >
         {t("Run now")}
       </Button>
@@ -187,7 +188,9 @@ export function ScheduleActions({ schedule, small, gone }: { schedule: Schedule;
         disabled={!may || act.isPending}
         title={title}
         aria-label={named(schedule.paused ? t("Resume") : t("Pause"))}
-        onClick={() => act.mutate({ path: `${path}/${schedule.paused ? "resume" : "pause"}` })}
+        onClick={() =>
+          act.mutate(() => (schedule.paused ? api.resumeSchedule(schedule.name) : api.pauseSchedule(schedule.name)))
+        }
       >
         {schedule.paused ? t("Resume") : t("Pause")}
       </Button>
@@ -215,15 +218,12 @@ export function ScheduleActions({ schedule, small, gone }: { schedule: Schedule;
           busy={act.isPending}
           close={close}
           submit={() =>
-            act.mutate(
-              { path: `${path}/delete` },
-              {
-                onSuccess: () => {
-                  close();
-                  gone?.();
-                },
+            act.mutate(() => api.deleteSchedule(schedule.name), {
+              onSuccess: () => {
+                close();
+                gone?.();
               },
-            )
+            })
           }
         >
           <p>{t("It fires no more. Jobs that it has added continue.")}</p>
@@ -276,10 +276,7 @@ export function PutSchedule({
       close={close}
       submit={() =>
         act.mutate(
-          {
-            path: `schedules/${segment(name)}`,
-            body: { ...kept, ...zoned(timing), worker, payload: payload ?? {} },
-          },
+          () => api.putSchedule(name, { ...kept, ...zoned(timing), worker, payload: (payload ?? {}) as Payload }),
           { onSuccess: done },
         )
       }
@@ -327,10 +324,9 @@ export function Reschedule({ worker }: { worker: WorkerDetail }) {
   const may = useMay();
   const [open, setOpen] = useState(false);
   const [timing, setTiming] = useState<Timing>(() => configured(worker.config));
-  const act = useAct<WorkerDetail>((changed) =>
+  const act = useAct<Worker>((changed) =>
     t("{name} runs {schedule}", { name: changed.name, schedule: given(changed.schedule) }),
   );
-  const path = `workers/${segment(worker.name)}/reschedule`;
   const close = () => setOpen(false);
   return (
     <>
@@ -351,7 +347,7 @@ export function Reschedule({ worker }: { worker: WorkerDetail }) {
           wide
           busy={act.isPending}
           close={close}
-          submit={() => act.mutate({ path, body: zoned(timing) }, { onSuccess: close })}
+          submit={() => act.mutate(() => api.rescheduleWorker(worker.name, zoned(timing)), { onSuccess: close })}
         >
           <p>{t("The new schedule holds on all nodes and wins over the one in the code until it is reset.")}</p>
           <TimingFields start={timing} change={setTiming} pause={worker.mode === "continuous"} />
@@ -366,7 +362,7 @@ export function Reschedule({ worker }: { worker: WorkerDetail }) {
             <Button
               className="self-start"
               disabled={act.isPending}
-              onClick={() => act.mutate({ path, body: { reset: true } }, { onSuccess: close })}
+              onClick={() => act.mutate(() => api.rescheduleWorker(worker.name, { reset: true }), { onSuccess: close })}
             >
               {t("Reset to the schedule in the code")}
             </Button>
@@ -377,11 +373,8 @@ export function Reschedule({ worker }: { worker: WorkerDetail }) {
   );
 }
 
-const configured = (config: Record<string, unknown>): Timing => {
-  const cron = (config.cron as string | null | undefined) ?? null;
-  return {
-    cron,
-    interval_seconds: cron === null ? ((config.interval_seconds as number | undefined) ?? 300) : null,
-    timezone: (config.timezone as string | undefined) ?? "UTC",
-  };
-};
+const configured = ({ cron, interval_seconds, timezone }: WorkerDetail["config"]): Timing => ({
+  cron,
+  interval_seconds: cron === null ? interval_seconds : null,
+  timezone,
+});

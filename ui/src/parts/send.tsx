@@ -1,7 +1,7 @@
 /** Sends a signal to a job whose function waits for it. */
 
 import { useState } from "react";
-import { segment } from "../data/client";
+import { api } from "../data/client";
 import { useAct, useMay } from "../data/queries";
 import { t } from "../language";
 import { Button } from "./basics";
@@ -26,12 +26,7 @@ export function SendButton({ id, name }: { id: string; name: string }) {
           busy={act.isPending}
           disabled={value === undefined}
           close={close}
-          submit={() =>
-            act.mutate(
-              { path: `jobs/${segment(id)}/signals`, body: { name, value: value?.value } },
-              { onSuccess: close },
-            )
-          }
+          submit={() => act.mutate(() => api.sendSignal(id, { name, value: value?.value }), { onSuccess: close })}
         >
           <p>{t("The function of this job waits for it, and goes on with this value.")}</p>
           <Labelled label={t("Value, in JSON")}>

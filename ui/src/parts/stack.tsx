@@ -2,9 +2,8 @@
 
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
-import { act, segment } from "../data/client";
+import { api } from "../data/client";
 import { useMay } from "../data/queries";
-import type { Stack } from "../data/types";
 import { t } from "../language";
 import { clock } from "../words";
 import { Button, Failure, Loading } from "./basics";
@@ -14,7 +13,7 @@ import { Dialog } from "./dialog";
 export function StackButton({ id, small }: { id: string; small?: boolean }) {
   const may = useMay();
   const [open, setOpen] = useState(false);
-  const stack = useMutation({ mutationFn: () => act<Stack>(`jobs/${segment(id)}/stack`) });
+  const stack = useMutation({ mutationFn: () => api.jobStack(id) });
   const show = () => {
     setOpen(true);
     stack.mutate();
