@@ -20,7 +20,7 @@ from shiftwork import (
     UnknownJobError,
     WorkerOrchestrator,
 )
-from shiftwork.core.model import Beat
+from shiftwork.core.beats import Beat
 from shiftwork.testing import make_context
 from tests.runtime.stage import DEADLINE
 
