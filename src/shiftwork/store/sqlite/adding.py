@@ -8,7 +8,7 @@ from shiftwork.core.statuses import NUMBERS, QUEUED, SCHEDULED, WAITING
 from shiftwork.store.sqlite import flows, keys
 from shiftwork.store.sqlite.due import due_before, ring_if_sooner
 from shiftwork.store.sqlite.jobs import INLINE_BYTES
-from shiftwork.store.sqlite.session import ADDED, SqliteSession, as_list
+from shiftwork.store.sqlite.session import ADDED, FLOW_COUNTERS, SqliteSession, as_list
 from shiftwork.store.sqlite.sql import for_rows
 
 Place = tuple[int, int, int, int]
@@ -156,7 +156,7 @@ def _add_own(session: SqliteSession, placed: Sequence[Placed], now: float) -> li
     _add_tags(session, kept, now)
     for job, (_, _, _, status) in kept:
         if job.flow is not None:
-            session.flow(flow_numbers[job.flow])[status] += 1
+            session.flow(flow_numbers[job.flow])[FLOW_COUNTERS[status]] += 1
     for flow in {job.flow for job, _ in kept}:
         if flow is not None:
             flows.begin(session, flow_numbers[flow], now)
