@@ -60,7 +60,8 @@ export const useWhy = (id: string, enabled: boolean) =>
 export function useFlows(after: string | null, limit: number) {
   return useQuery({
     queryKey: ["flows", after, limit],
-    queryFn: ({ signal }) => ask<{ flows: t.Flow[]; next_after: string | null }>("flows", { after, limit }, signal),
+    queryFn: ({ signal }) =>
+      ask<{ flows: t.ListedFlow[]; next_after: string | null }>("flows", { after, limit }, signal),
     placeholderData: keepPreviousData,
   });
 }

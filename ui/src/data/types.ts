@@ -296,6 +296,12 @@ export interface Flow {
   counts: Partial<Record<Status, number>>;
 }
 
+export interface ListedFlow extends Flow {
+  /** What it is for: the worker of the last job of the call that began it. */
+  worker: string;
+  tags: string[];
+}
+
 /** The jobs of one worker at one depth of a flow. */
 export interface Box {
   worker: string;

@@ -33,6 +33,13 @@ def add(session: SqliteSession, jobs: Sequence[NewJob], now: float) -> list[Adde
     return answers
 
 
+def extend(session: SqliteSession, parent: str, fence: int, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
+    """Keep jobs that a running job adds; None unless it runs under this fence and was not asked to stop."""
+    if session.value("may_add", (session.namespace, parent, fence)) is None:
+        return None
+    return add(session, jobs, now)
+
+
 def _add_plain(session: SqliteSession, job: NewJob, now: float) -> bool:
     """Keep a new job that is due and has nothing of its own, as most that come alone. False if it is not one."""
     if job.key is not None or not job.run_at <= now or len(job.payload) > INLINE_BYTES or _has_own(job):
@@ -157,9 +164,9 @@ def _add_own(session: SqliteSession, placed: Sequence[Placed], now: float) -> li
     for job, (_, _, _, status) in kept:
         if job.flow is not None:
             session.flow(flow_numbers[job.flow])[FLOW_COUNTERS[status]] += 1
-    for flow in {job.flow for job, _ in kept}:
-        if flow is not None:
-            flows.begin(session, flow_numbers[flow], now)
+    for job in {job.flow: job for job, _ in kept}.values():  # the last one of each flow
+        if job.flow is not None:
+            flows.begin(session, flow_numbers[job.flow], job, now)
     flows.tie(session, [(seq, job) for job, (seq, _, _, _) in kept if job.needs or job.parent], now)
     ring_if_sooner(session, _times(kept), due)
     return answers

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import Final, NamedTuple
 
+from msgspec import json
+
 from shiftwork.core.job_parts import Need
-from shiftwork.core.model import FlowMember, FlowRecord, JobStatus, NewJob
+from shiftwork.core.model import FlowMember, FlowRecord, JobRecord, JobStatus, NewJob
 from shiftwork.core.releasing import POSTPONED, inherited, is_kept, meets, needs_of
 from shiftwork.core.statuses import PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING
 from shiftwork.store.sqlite import keys
@@ -52,9 +54,10 @@ def _number(session: SqliteSession, name: str) -> int:
     return found
 
 
-def begin(session: SqliteSession, flow: int, created_at: float) -> None:
-    """Note that a flow has a job that was created then."""
-    session.run("begin_flow", (created_at, flow))
+def begin(session: SqliteSession, flow: int, job: NewJob | JobRecord, created_at: float) -> None:
+    """Note that a flow has this job, which was created then. It says what the flow is for, if it is the first one."""
+    worker = session.workers.number(job.worker)
+    session.run("begin_flow", (created_at, worker, as_list(job.tags) if job.tags else None, flow))
 
 
 def tie(session: SqliteSession, added: Sequence[tuple[int, NewJob]], now: float) -> None:
@@ -192,8 +195,14 @@ def flows(session: SqliteSession, behind: tuple[float, str] | None, limit: int) 
     place = (session.namespace, *(behind or (inf, "")), max(0, limit))
     running = dict(session.run("running_in_flows").fetchall())
     return [
-        FlowRecord(name, created_at, _by_status(counts, running.get(number, 0)))
-        for number, name, created_at, *counts in session.run("newest_flows", place)
+        FlowRecord(
+            name,
+            created_at,
+            _by_status(counts, running.get(number, 0)),
+            "" if worker is None else session.workers.name(worker),
+            tuple(json.decode(tags)) if tags else (),
+        )
+        for number, name, created_at, worker, tags, *counts in session.run("newest_flows", place).fetchall()
     ]
 
 

@@ -171,7 +171,7 @@ WHERE no IN (SELECT value FROM json_each(?8));
 
 -- name: begin_flow
 -- serves: flows (rowid)
-UPDATE flows SET created_at = ?1 WHERE no = ?2 AND created_at > ?1;
+UPDATE flows SET created_at = ?1, worker = ?2, tags = ?3 WHERE no = ?4 AND created_at > ?1;
 
 -- name: drop_empty_flow
 -- serves: flows (rowid)
@@ -191,7 +191,7 @@ WHERE flows.no = wanted.value AND jobs.namespace = flows.namespace AND jobs.id =
 
 -- name: newest_flows
 -- serves: flows_newest
-SELECT no, name, created_at, scheduled, retrying, waiting, active, completed, dead, cancelled
+SELECT no, name, created_at, worker, tags, scheduled, retrying, waiting, active, completed, dead, cancelled
 FROM flows INDEXED BY flows_newest
 WHERE namespace = ?1 AND (created_at, name) < (?2, ?3) ORDER BY created_at DESC, name DESC LIMIT ?4;
 
@@ -462,6 +462,11 @@ WHERE jobs.namespace = ?1 AND jobs.id = ids.value;
 -- serves: jobs_by_id, steps_by_job
 SELECT seq, (SELECT coalesce(max(number), 0) FROM steps WHERE job = seq)
 FROM jobs WHERE namespace = ? AND id = ? AND fence = ? AND status = 4;
+
+-- name: may_add
+-- A running job that was not asked to stop.
+-- serves: jobs_by_id
+SELECT seq FROM jobs WHERE namespace = ? AND id = ? AND fence = ? AND status = 4 AND cancelling = 0;
 
 -- name: add_step
 INSERT INTO steps (job, number, body) VALUES (?, ?, ?);

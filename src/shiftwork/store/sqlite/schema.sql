@@ -112,6 +112,8 @@ CREATE TABLE flows (
     namespace  INTEGER NOT NULL,
     name       TEXT NOT NULL,
     created_at REAL NOT NULL DEFAULT 9e99,   -- not yet
+    worker     INTEGER,                      -- of the job that says what it is for
+    tags       TEXT,                         -- of the same job, a JSON array
     scheduled  INTEGER NOT NULL DEFAULT 0,
     retrying   INTEGER NOT NULL DEFAULT 0,
     waiting    INTEGER NOT NULL DEFAULT 0,

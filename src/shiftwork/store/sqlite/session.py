@@ -242,8 +242,8 @@ class SqliteSession:
         for flow, counts in self._flows.items():
             alike.setdefault(tuple(counts), []).append(flow)
         self.run_many("move_flows", [(*counts, as_list(of)) for counts, of in alike.items() if any(counts)])
-        for counts, of in alike.items():
-            if sum(counts) < 0 or not any(counts):
+        for change, of in alike.items():
+            if sum(change) < 0 or not any(change):
                 self.run_many("drop_empty_flow", zip(of, strict=True))
         self._flows.clear()
 
