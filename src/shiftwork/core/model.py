@@ -41,7 +41,7 @@ class JobPriority(IntEnum):
 
 
 class JobStatus(StrEnum):
-    """Where a job is in its life; the drawing at the top of this file shows how one follows another."""
+    """Where a job is in its life."""  # the drawing at the top of this file shows how one follows another
 
     WAITING = "waiting"
     SCHEDULED = "scheduled"

@@ -82,7 +82,7 @@ class RedisStore:
         self._listener = BellListener(address, self._prefix, self._origin, self._bells)
         self._client = RedisClient(address, self._prefix, on_loss=self._bells.ring_all, on_move=self._listener.move)
         self._batchers: weakref.WeakKeyDictionary[RedisConnection, AddBatcher] = weakref.WeakKeyDictionary()
-        self._line = BlockingLine(address, self._prefix)
+        self._line = BlockingLine(address, self._prefix, "add_one")
         self._is_open = False
         weakref.finalize(self, self._listener.stop).atexit = False
         weakref.finalize(self, self._line.close).atexit = False
@@ -164,7 +164,7 @@ class RedisStore:
 
     def add_blocking(self, new: Sequence[NewJob], now: float) -> list[Added] | None:
         arguments = jobs.one_plain(new[0], now) if len(new) == 1 and self._is_open else None
-        if arguments is None or not self._line.run("add_one", self._origin, *arguments):
+        if arguments is None or not self._line.run((self._origin, *arguments)):
             return None
         self._bells.ring((f"pool:{new[0].pool}",))
         return [Added(new[0].id, created=True)]
