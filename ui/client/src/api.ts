@@ -228,6 +228,10 @@ export interface Flow {
   ended: number;
   /** How many of them have which status. */
   counts: Partial<Record<"waiting" | "scheduled" | "queued" | "processing" | "completed" | "failed" | "dead" | "cancelled", number>>;
+  /** What it is for: the worker of the last job of the call that began it. */
+  worker: string;
+  /** The tags of that job. */
+  tags: string[];
 }
 
 /** How many jobs of the flow were changed. */
@@ -1116,7 +1120,7 @@ export abstract class Operations {
     return this.send("GET", `flows/${segment(id)}`, {}, options);
   }
 
-  /** List flows, newest first, each with how many of its jobs have which status. */
+  /** List flows, newest first, each with what it is for and how many of its jobs have which status. */
   flows(query: FlowsQuery = {}, options: CallOptions = {}): Promise<FlowsAnswer> {
     return this.send("GET", "flows", { query }, options);
   }
