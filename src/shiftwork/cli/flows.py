@@ -25,7 +25,7 @@ MOST_SHOWN: Final = 20
 @with_source
 @json_option
 def flows(source: Source, *, limit: int, as_json: bool) -> None:
-    """List flows, newest first: how far each is."""
+    """List flows, newest first: what each is for, and how far it is."""
 
     async def newest(control: Control) -> tuple[list[FlowRecord], float]:
         return await control.flows.newest(limit=limit), control.now()
@@ -36,12 +36,13 @@ def flows(source: Source, *, limit: int, as_json: bool) -> None:
     elif not found:
         aside(t("no flows"))
     else:
-        show_table(("ID", "STATE", "ENDED", "JOBS", "CREATED", "DETAIL"), [_row(one, now) for one in found])
+        show_table(("ID", "FOR", "STATE", "ENDED", "JOBS", "CREATED", "DETAIL"), [_row(one, now) for one in found])
 
 
 def _row(flow: FlowRecord, now: float) -> list[Cell]:
     shape = flow_shape(flow)
-    return [flow.id, shape.state, shape.ended, shape.jobs, ago(flow.created_at, now), _counts(flow.counts)]
+    aim = " ".join((flow.worker, *(f"#{tag}" for tag in flow.tags)))
+    return [flow.id, aim, shape.state, shape.ended, shape.jobs, ago(flow.created_at, now), _counts(flow.counts)]
 
 
 def _counts(counts: Mapping[Any, int]) -> str:
@@ -141,11 +142,19 @@ def send(job_id: str, name: str, value: str | None, source: Source, *, as_json: 
     JSON is the value, such as true or '{"by": "ann"}'; - reads it from stdin. Without it, the value is null.
     """
     given = _value(value)
-    source.ask(lambda control: control.jobs.send(job_id, name, given))
+
+    async def deliver(control: Control) -> str | None:
+        record = (await control.jobs.get(job_id)).record
+        await control.jobs.send(job_id, name, given)
+        wait = record.wait if record.status is JobStatus.SCHEDULED else None
+        return None if wait is None or wait.name == name else wait.name
+
+    other = source.ask(deliver)
     if as_json:
         show_json({"sent": {"id": job_id, "name": name}})
     else:
-        say(t("signal {name!r} sent to job {job_id}", name=name, job_id=job_id))
+        waits = t("; it waits for {other!r} now", other=other) if other else ""
+        say(t("signal {name!r} sent to job {job_id}", name=name, job_id=job_id) + waits)
 
 
 def _value(text: str | None) -> Any:

@@ -204,7 +204,7 @@ def show_logs(found: Job[Any]) -> None:
 
 def _facts(job: Job[Any], why: Explanation, now: float) -> dict[str, str | None]:
     record = job.record
-    started, ended, own = record.started_at, record.ended_at, unpack(record.options)
+    own = unpack(record.options)
     crashes = t(", and {crashes}", crashes=counted(record.crashes, "crash", "crashes")) if record.crashes else ""
     return {
         "status": record.status + (t(", asked to stop") if record.cancelling else ""),
@@ -215,8 +215,7 @@ def _facts(job: Job[Any], why: Explanation, now: float) -> dict[str, str | None]
         "created": when(record.created_at, now),
         "due": when(record.run_at, now) if record.run_at != record.created_at else None,
         "expires": t("{time}, if it has not started", time=when(expires, now)) if (expires := expiry(record)) else None,
-        "started": t("{time} on {instance}", time=when(started, now), instance=record.instance) if started else None,
-        "ended": t("{time}, took {time2}", time=when(ended, now), time2=took(_seconds(record))) if ended else None,
+        **_run(record, now),
         "attempts": f"{record.attempt}{crashes}",
         "retries": t("{max_retries} at most, for this job", max_retries=own.max_retries)
         if own.max_retries is not None
@@ -231,6 +230,17 @@ def _facts(job: Job[Any], why: Explanation, now: float) -> dict[str, str | None]
         "flow": record.flow,
         "trace": trace_id(record.trace),
     }
+
+
+def _run(record: JobRecord, now: float) -> dict[str, str | None]:
+    """Return when the last run began and ended. A job that waits for its next run has not ended itself."""
+    began = None
+    if record.started_at:
+        began = t("{time} on {instance}", time=when(record.started_at, now), instance=record.instance)
+    spent = t(", took {time}", time=took(_seconds(record))) if record.started_at and record.ended_at else ""
+    if record.status.live and record.status is not JobStatus.PROCESSING:
+        return {"last run": began and began + spent}
+    return {"started": began, "ended": when(record.ended_at, now) + spent if record.ended_at else None}
 
 
 def _show_attempt(attempt: Attempt) -> None:

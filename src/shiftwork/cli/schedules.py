@@ -91,7 +91,7 @@ def put(
             read,
             options,
             cron=cron,
-            interval_seconds=every,
+            every=every,
             timezone=timezone,
             catch_up=catch_up,
             overlap=overlap,
@@ -175,7 +175,7 @@ def preview(source: Source, *, cron: str | None, every: float | None, timezone: 
     """Print what a schedule means, and its next ten fire times, without storing it."""
 
     async def look(control: Control) -> SchedulePreview:
-        return control.schedules.preview(cron=cron, interval_seconds=every, timezone=timezone)
+        return control.schedules.preview(cron=cron, every=every, timezone=timezone)
 
     seen = source.ask(look, create=True)
     if as_json:
@@ -205,9 +205,7 @@ def reschedule(
 ) -> None:
     """Give a worker another schedule. It wins over the one in the code, across restarts, until --reset."""
     now = source.ask(
-        lambda control: control.workers.reschedule(
-            worker, cron=cron, interval_seconds=every, timezone=timezone, reset=reset
-        ),
+        lambda control: control.workers.reschedule(worker, cron=cron, every=every, timezone=timezone, reset=reset),
         create=True,
     )
     if as_json:
