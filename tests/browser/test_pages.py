@@ -264,6 +264,7 @@ def test_flow_is_drawn_as_it_runs_and_goes_on_by_a_signal(watched: Watched, node
     eventually(lambda: any(flow["id"] == book and flow["ended"] == 3 for flow in node.ask("flows")["flows"]))
     page = watched.open("flows")
     expect(page.get_by_text("1 scheduled, 3 completed")).to_be_visible()
+    expect(page.get_by_role("listitem").filter(has_text=book[6:18])).to_contain_text("bind_book")
     assert violations(page, axe) == []
     page.get_by_role("link", name=book[6:18]).click()
     expect(page.get_by_role("link", name="render_page 3 of 3: 3 completed")).to_be_visible()

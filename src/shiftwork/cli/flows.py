@@ -25,7 +25,7 @@ MOST_SHOWN: Final = 20
 @with_source
 @json_option
 def flows(source: Source, *, limit: int, as_json: bool) -> None:
-    """List flows, newest first: how far each is."""
+    """List flows, newest first: what each is for, and how far it is."""
 
     async def newest(control: Control) -> tuple[list[FlowRecord], float]:
         return await control.flows.newest(limit=limit), control.now()
@@ -36,12 +36,13 @@ def flows(source: Source, *, limit: int, as_json: bool) -> None:
     elif not found:
         aside(t("no flows"))
     else:
-        show_table(("ID", "STATE", "ENDED", "JOBS", "CREATED", "DETAIL"), [_row(one, now) for one in found])
+        show_table(("ID", "FOR", "STATE", "ENDED", "JOBS", "CREATED", "DETAIL"), [_row(one, now) for one in found])
 
 
 def _row(flow: FlowRecord, now: float) -> list[Cell]:
     shape = flow_shape(flow)
-    return [flow.id, shape.state, shape.ended, shape.jobs, ago(flow.created_at, now), _counts(flow.counts)]
+    aim = " ".join((flow.worker, *(f"#{tag}" for tag in flow.tags)))
+    return [flow.id, aim, shape.state, shape.ended, shape.jobs, ago(flow.created_at, now), _counts(flow.counts)]
 
 
 def _counts(counts: Mapping[Any, int]) -> str:

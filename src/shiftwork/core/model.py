@@ -471,6 +471,10 @@ class FlowRecord(Struct, frozen=True):
     created_at: float
     counts: dict[str, int]
     """How many of its jobs have which status."""
+    worker: str = ""
+    """What it is for: the worker of the last job of the call that began it."""
+    tags: tuple[str, ...] = ()
+    """The tags of that job."""
 
 
 class FlowMember(Struct, frozen=True):

@@ -228,6 +228,10 @@ export interface Flow {
   ended: number;
   /** How many of them have which status. */
   counts: Partial<Record<"waiting" | "scheduled" | "queued" | "processing" | "completed" | "failed" | "dead" | "cancelled", number>>;
+  /** What it is for: the worker of the last job of the call that began it. */
+  worker: string;
+  /** The tags of that job. */
+  tags: string[];
 }
 
 /** How many jobs of the flow were changed. */
@@ -386,6 +390,8 @@ export interface NewSchedule {
   payload?: Record<string, unknown>;
   cron?: string | null;
   interval_seconds?: number | null;
+  /** The interval in words instead of `interval_seconds`, such as `"90s"` or `"1h30m"`. */
+  every?: number | string | null;
   timezone?: string | null;
   catch_up?: "all" | "latest" | "none";
   overlap?: "allow" | "skip";
@@ -395,6 +401,8 @@ export interface NewSchedule {
 export interface NewTiming {
   cron?: string | null;
   interval_seconds?: number | null;
+  /** The interval in words instead of `interval_seconds`, such as `"90s"` or `"1h30m"`. */
+  every?: number | string | null;
   timezone?: string | null;
   reset?: boolean;
 }
@@ -561,6 +569,7 @@ export interface Retry {
   base_seconds: number;
   factor: number;
   max_seconds: number;
+  /** The share by which each wait varies. None is replaced: 0.1, or 0 for waits that are given one by one. */
   jitter: number;
   /** The wait before each retry, instead of a growing one; the last one repeats. */
   delays: number[] | null;
@@ -1017,6 +1026,7 @@ export interface PoolWhatIfQuery {
 export interface PreviewScheduleQuery {
   cron?: string | null;
   interval_seconds?: number | null;
+  every?: string | null;
   timezone?: string | null;
 }
 
@@ -1110,7 +1120,7 @@ export abstract class Operations {
     return this.send("GET", `flows/${segment(id)}`, {}, options);
   }
 
-  /** List flows, newest first, each with how many of its jobs have which status. */
+  /** List flows, newest first, each with what it is for and how many of its jobs have which status. */
   flows(query: FlowsQuery = {}, options: CallOptions = {}): Promise<FlowsAnswer> {
     return this.send("GET", "flows", { query }, options);
   }

@@ -40,6 +40,12 @@ export function FlowsPage() {
                       <Link className="link font-mono text-xs" href={to(["flows", flow.id])}>
                         {brief(flow.id)}
                       </Link>
+                      <span className="font-medium">{flow.worker}</span>
+                      {flow.tags.map((tag) => (
+                        <Badge key={tag} tone="plain">
+                          {tag}
+                        </Badge>
+                      ))}
                       <StateBadge state={flow.state} />
                       <span className="w-40">
                         <Meter

@@ -25,6 +25,7 @@
 --   tag:TAG        zset    the jobs with a tag, by created_at           flow:FLOW zset the jobs of a flow, by created_at
 --   flows          zset    the flows that have jobs, by the created_at of their first job
 --   flow numbers   hash    FLOW -> how many of its jobs have each status, as eight integers of four bytes
+--   flow aims      hash    FLOW -> what it is for: msgpack of the worker and the tags of one job
 --   unmet:ID       hash    the jobs that a job still waits for -> "1" if any end will do, "2" if what the needed job adds
 --                          does not count, "3" for both, otherwise "0"
 --   need:ID        hash    the jobs that still wait for a job -> the same

@@ -15,8 +15,8 @@ MOST_CRITICAL: Final = 100
 Counted = Annotated[dict[JobStatus, int], Meta(extra_json_schema={"propertyNames": {"enum": [*JobStatus]}})]
 
 
-class FlowShape(Struct, frozen=True, kw_only=True):
-    """A flow, as it appears in lists."""
+class FlowStateShape(Struct, frozen=True, kw_only=True):
+    """How far a flow is."""
 
     id: str
     created_at: str
@@ -27,6 +27,15 @@ class FlowShape(Struct, frozen=True, kw_only=True):
     """How many of them are completed, dead or cancelled."""
     counts: Counted
     """How many of them have which status."""
+
+
+class FlowShape(FlowStateShape, frozen=True, kw_only=True):
+    """A flow, as it appears in lists."""
+
+    worker: str
+    """What it is for: the worker of the last job of the call that began it."""
+    tags: list[str]
+    """The tags of that job."""
 
 
 class BoxShape(Struct, frozen=True, kw_only=True):
@@ -54,7 +63,7 @@ class CriticalShape(Struct, frozen=True, kw_only=True):
     ended_at: str | None
 
 
-class WholeFlowShape(FlowShape, frozen=True, kw_only=True):
+class WholeFlowShape(FlowStateShape, frozen=True, kw_only=True):
     """A whole flow, ready to be drawn."""
 
     boxes: list[BoxShape]
@@ -65,7 +74,13 @@ class WholeFlowShape(FlowShape, frozen=True, kw_only=True):
 
 def flow_shape(flow: FlowRecord) -> FlowShape:
     """Return a flow as it appears in lists."""
-    return FlowShape(id=flow.id, created_at=past_iso(flow.created_at), **_progress(flow.counts))
+    return FlowShape(
+        id=flow.id,
+        created_at=past_iso(flow.created_at),
+        **_progress(flow.counts),
+        worker=flow.worker,
+        tags=list(flow.tags),
+    )
 
 
 def whole_flow_shape(flow: FlowRecord, graph: FlowGraph) -> WholeFlowShape:
