@@ -15,7 +15,8 @@ def add(*widths: int) -> str:
     async def work(app: WorkerOrchestrator) -> str:
         resize: Any = load_app("shop").callees()["resize"]
         first = [resize.call(path=f"{width}.png", width=width) for width in widths]
-        flow = await load_app("shop").enqueue_flow(resize.call(path="last").after(*first))
+        last = resize.with_options(tags=["shoes"]).call(path="last").after(*first)
+        flow = await load_app("shop").enqueue_flow(last)
         return flow.id
 
     return in_shop(work)
@@ -42,10 +43,12 @@ def test_flows_are_listed_shown_cancelled_and_retried(shop: Terminal) -> None:
         "jobs": 3,
         "ended": 0,
         "counts": {"waiting": 1, "queued": 2},
+        "worker": "resize",
+        "tags": ["shoes"],
     }
     run()
     [row] = [line for line in shop.ok("flows").splitlines() if flow in line]
-    assert ("broken" in row, "1 waiting, 1 completed, 1 dead" in row) == (True, True)
+    assert all(words in row for words in ("resize #shoes", "broken", "1 waiting, 1 completed, 1 dead"))
     shown = shop.ok("flow", flow)
     assert f"flow {flow}: broken, 3 jobs" in shown
     assert "  * resize: 2 jobs: 1 completed, 1 dead" in shown

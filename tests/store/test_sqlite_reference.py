@@ -272,8 +272,10 @@ def miscounted(session: SqliteSession) -> list[Any]:
     counts = ", ".join(f"sum(status = {number})" for number in range(len(columns)))
     counted = session.db.execute(f"SELECT pool, worker, {counts} FROM jobs GROUP BY pool, worker").fetchall()
     there = session.db.execute(f"SELECT pool, worker, {', '.join(columns)} FROM lanes").fetchall()
+    counts = ", ".join(f"sum(status {which})" for which in ("= 0", "= 1", "= 2", "IN (3, 4)", "= 5", "= 6", "= 7"))
     in_flows = session.db.execute(f"SELECT flow, {counts} FROM jobs WHERE flow IS NOT NULL GROUP BY flow").fetchall()
-    flows = session.db.execute(f"SELECT no, {', '.join(columns)} FROM flows").fetchall()
+    of_flow = "no, scheduled, retrying, waiting, active, completed, dead, cancelled"
+    flows = session.db.execute(f"SELECT {of_flow} FROM flows").fetchall()
     return [*({row for row in there if any(row[2:])} ^ set(counted)), *(set(flows) ^ set(in_flows))]
 
 

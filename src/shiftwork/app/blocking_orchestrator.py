@@ -13,6 +13,10 @@ from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
 
 R = TypeVar("R")
+R2 = TypeVar("R2")
+R3 = TypeVar("R3")
+R4 = TypeVar("R4")
+R5 = TypeVar("R5")
 
 
 class BlockingOrchestrator(BlockingCalls):
@@ -68,6 +72,20 @@ class BlockingOrchestrator(BlockingCalls):
 
     @overload
     def enqueue_flow(self, call: Call[R], /) -> Flow[R]: ...
+
+    @overload
+    def enqueue_flow(self, a: Call[R], b: Call[R2], /) -> Flow[tuple[R, R2]]: ...
+
+    @overload
+    def enqueue_flow(self, a: Call[R], b: Call[R2], c: Call[R3], /) -> Flow[tuple[R, R2, R3]]: ...
+
+    @overload
+    def enqueue_flow(self, a: Call[R], b: Call[R2], c: Call[R3], d: Call[R4], /) -> Flow[tuple[R, R2, R3, R4]]: ...
+
+    @overload
+    def enqueue_flow(
+        self, a: Call[R], b: Call[R2], c: Call[R3], d: Call[R4], e: Call[R5], /
+    ) -> Flow[tuple[R, R2, R3, R4, R5]]: ...
 
     @overload
     def enqueue_flow(self, *calls: Call[Any]) -> Flow[tuple[Any, ...]]: ...

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from shiftwork.views.stack import JobStack
 
 R = TypeVar("R")
+R2 = TypeVar("R2")
+R3 = TypeVar("R3")
+R4 = TypeVar("R4")
+R5 = TypeVar("R5")
 
 
 class OrchestratorCommands:
@@ -37,6 +41,22 @@ class OrchestratorCommands:
     async def enqueue_flow(self, call: Call[R], /) -> Flow[R]: ...
 
     @overload
+    async def enqueue_flow(self, a: Call[R], b: Call[R2], /) -> Flow[tuple[R, R2]]: ...
+
+    @overload
+    async def enqueue_flow(self, a: Call[R], b: Call[R2], c: Call[R3], /) -> Flow[tuple[R, R2, R3]]: ...
+
+    @overload
+    async def enqueue_flow(
+        self, a: Call[R], b: Call[R2], c: Call[R3], d: Call[R4], /
+    ) -> Flow[tuple[R, R2, R3, R4]]: ...
+
+    @overload
+    async def enqueue_flow(
+        self, a: Call[R], b: Call[R2], c: Call[R3], d: Call[R4], e: Call[R5], /
+    ) -> Flow[tuple[R, R2, R3, R4, R5]]: ...
+
+    @overload
     async def enqueue_flow(self, *calls: Call[Any]) -> Flow[tuple[Any, ...]]: ...
 
     async def enqueue_flow(self, *calls: Call[Any]) -> Flow[Any]:
@@ -48,7 +68,7 @@ class OrchestratorCommands:
         return await self.control.flows.get(flow_id)
 
     async def find_flows(self, *, limit: int = 100) -> list[FlowRecord]:
-        """Return the newest flows, each with its id, when it was added, and how many of its jobs have which status."""
+        """Return the newest flows: when each was added, its last job's worker and tags, and its jobs by status."""
         return await self.control.flows.newest(limit=limit)
 
     async def send(self, job_id: str, name: str, value: Any = None) -> None:

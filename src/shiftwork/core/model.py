@@ -41,7 +41,7 @@ class JobPriority(IntEnum):
 
 
 class JobStatus(StrEnum):
-    """Where a job is in its life; the drawing at the top of this file shows how one follows another."""
+    """Where a job is in its life."""  # the drawing at the top of this file shows how one follows another
 
     WAITING = "waiting"
     SCHEDULED = "scheduled"
@@ -471,6 +471,10 @@ class FlowRecord(Struct, frozen=True):
     created_at: float
     counts: dict[str, int]
     """How many of its jobs have which status."""
+    worker: str = ""
+    """What it is for: the worker of the last job of the call that began it."""
+    tags: tuple[str, ...] = ()
+    """The tags of that job."""
 
 
 class FlowMember(Struct, frozen=True):

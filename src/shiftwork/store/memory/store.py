@@ -108,11 +108,17 @@ class MemoryStore:
 
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
         with self._change() as table:
-            added = [self._add(table, job, now) for job in jobs]
-            for job, answer in zip(jobs, added, strict=True):
-                if answer.created and (job.needs or job.parent):
-                    self._tie(table, job, now)
-            return added
+            return self._add_all(table, jobs, now)
+
+    def _add_all(self, table: JobTable, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        begun = table.flows.begun() if any(job.flow for job in jobs) else set()
+        added = [self._add(table, job, now) for job in jobs]
+        for job, answer in zip(jobs, added, strict=True):
+            if answer.created and (job.needs or job.parent):
+                self._tie(table, job, now)
+            if answer.created and job.flow is not None and job.flow not in begun:
+                table.flows.aim(job.flow, job.worker, job.tags)
+        return added
 
     def _tie(self, table: JobTable, job: NewJob, now: float) -> None:
         """Let a new job wait for what it needs, and let what waits for its parent wait for it."""
@@ -235,6 +241,13 @@ class MemoryStore:
             if step.number == len(job.steps) + 1:
                 table.write(replace(job, steps=(*job.steps, step)))
             return True
+
+    async def extend(self, parent: str, fence: int, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
+        with self._change() as table:
+            job = table.by_id.get(parent)
+            if job is None or job.status is not JobStatus.PROCESSING or job.fence != fence or job.cancelling:
+                return None
+            return self._add_all(table, jobs, now)
 
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
         with self._change() as table:

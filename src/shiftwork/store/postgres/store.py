@@ -166,6 +166,9 @@ class PostgresStore:
     async def keep_step(self, id: str, fence: int, step: Step) -> bool:
         return await self._connections.keep_step((id, fence, step))
 
+    async def extend(self, parent: str, fence: int, new: Sequence[NewJob], now: float) -> list[Added] | None:
+        return await self._call(jobs.extend, parent, fence, [(job, now) for job in new])
+
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
         return await self._call(jobs.send, id, signal, now)
 

@@ -118,6 +118,9 @@ class SealedStore:
     async def keep_step(self, id: str, fence: int, step: Step) -> bool:
         return await self.inner.keep_step(id, fence, self.sealer.seal_step(id, step))
 
+    async def extend(self, parent: str, fence: int, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
+        return await self.inner.extend(parent, fence, [self.sealer.seal_new(job) for job in jobs], now)
+
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
         return await self.inner.send(id, self.sealer.seal_signal(id, signal), now)
 

@@ -52,7 +52,7 @@ def _write(session: SqliteSession, job: JobRecord, now: float) -> bool:
         session.run("add_result", (seq, job.result))
     _write_parts(session, seq, job)
     if flow is not None:
-        flows.begin(session, flow, job.created_at)
+        flows.begin(session, flow, job, job.created_at)
     pool, worker = session.pools.number(job.pool), session.workers.number(job.worker)
     session.count(pool, worker, flow, NUMBERS[job.status])
     return True
