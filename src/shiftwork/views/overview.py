@@ -166,7 +166,7 @@ def _worker(config: WorkerConfig, seen: Snapshot, *, known: bool, alias_of: str 
         due = None
     return WorkerView(
         config=config,
-        schedule=describe(config) if alias_of is None else f"on demand, as an alias of {alias_of}",
+        schedule=describe(config, alias_of=alias_of),
         rescheduled=change if change is not None and change.timing is not None else None,
         state=lane.state,
         stats=seen.stats.workers.get(name, WorkerStats()),
