@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint fix ui client provide bench peers originals morning recovery soak docs site house lock clean
+.PHONY: help demo test check lint fix ui client provide bench peers originals morning recovery soak docs site messages house lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -100,6 +100,9 @@ site: $(SITE_STAMP) ## build the documentation as a site, in build/site
 	@$(SITE)/bin/python docs/pages.py
 	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --strict --config-file build/mkdocs.yml
 	@echo "» open build/site/index.html"
+
+messages: $(STAMP) ## write the template for translations of the command line, build/shiftwork.pot
+	@$(BIN)/python docs/messages.py
 
 house: $(STAMP) ## draw the import graph into docs/house.svg
 	@$(BIN)/python docs/house.py

@@ -51,6 +51,8 @@ def outdated() -> bool:
 
 def install() -> None:
     """Install what the lock file names, if that is not there already."""
+    if MODULES.is_symlink():
+        return  # it belongs to another checkout, and npm would empty it there
     installed = MODULES / f".{LOCK}"
     if not installed.exists() or installed.stat().st_mtime < (SOURCE / LOCK).stat().st_mtime:
         _node(_npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")

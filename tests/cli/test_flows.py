@@ -1,8 +1,10 @@
 """flows, flow, send, and --flow of cancel and retry."""
 
+import asyncio
+import re
 from typing import Any
 
-from shiftwork import WorkerOrchestrator
+from shiftwork import Context, WorkerOrchestrator
 from shiftwork.serve.loading import load_app
 from tests.cli.terminal import Terminal, in_shop
 
@@ -72,3 +74,25 @@ def test_send(shop: Terminal) -> None:
     ]
     assert "the value must be JSON" in shop.refused("send", job, "go", "{", code=2)
     assert "no job has the id 'none'" in shop.refused("send", "none", "go")
+
+
+def test_a_job_that_was_handed_back_has_not_ended(shop: Terminal) -> None:
+    async def work(app: WorkerOrchestrator) -> str:
+        @app.task
+        async def publish(ctx: Context) -> None:
+            await ctx.wait_for("approval")
+
+        await app.start()
+        job = await publish.enqueue()
+        async with asyncio.timeout(60):
+            while (await job.refresh()).record.wait is None:  # noqa: ASYNC110 - only the store knows
+                await asyncio.sleep(0.01)
+        await app.stop()
+        return job.id
+
+    job = asyncio.run(work(load_app("shop")))
+    shown = shop.ok("job", job)
+    assert re.search(r"^  last run    \d{4}-.* on .*/default#\d+, took 0\.\d+ s$", shown, re.MULTILINE)
+    assert not {"  ended", "  started"} & {line[:9].rstrip() for line in shown.splitlines()}
+    assert f"signal 'aproval' sent to job {job}; it waits for 'approval' now" in shop.ok("send", job, "aproval")
+    assert shop.ok("send", job, "approval") == f"signal 'approval' sent to job {job}\n"

@@ -28,9 +28,16 @@ from shiftwork.testing import CHECKS, StoreFactory, check_store, expect, run_che
 from shiftwork.testing.checks import crowds
 from tests.store.conftest import on_server
 from tests.store.servers.postgres import names, server_url
+from tests.store.servers.sessions import end_kept_sessions, keep_sessions
 
 Patch = pytest.MonkeyPatch
 CHECK = {check.__name__.removeprefix("check_"): check for check in CHECKS}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def sessions() -> Iterator[None]:
+    yield
+    end_kept_sessions()
 
 
 def no_fence(patch: Patch) -> None:
@@ -468,6 +475,7 @@ async def test_a_rule_repeated_wrongly_in_a_function_is_noticed(
     monkeypatch.setattr(functions, "current", lambda: wrongly)
     url = server_url(names()[0])
     factory = on_server(f"{url}{'&' if '?' in url else '?'}schema=mutants")
+    keep_sessions(monkeypatch)
     with pytest.raises(AssertionError):
         await run_check(CHECK.get(f"{noticed_by}_as_the_original_says") or CHECK[noticed_by], factory)
 

@@ -37,7 +37,7 @@ async def beats(mill: Mill) -> list[Beat]:
 @pytest.mark.parametrize(
     ("order", "why"),
     [
-        ("abort", "was killed by SIGABRT"),
+        pytest.param("abort", "was killed by SIGABRT", marks=pytest.mark.soak),
         ("refuse", "the app's lifespan failed: RuntimeError: the licence server is away"),
     ],
 )

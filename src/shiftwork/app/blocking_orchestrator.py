@@ -1,6 +1,6 @@
 """The coroutines of an orchestrator as plain calls, for code that has no event loop."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, TypeVar, overload
 
 from shiftwork.app.blocking import BlockingCalls, blocking
@@ -95,7 +95,7 @@ class BlockingOrchestrator(BlockingCalls):
         portal = self._orchestrator.control.portal
         return portal.call(lambda: self._orchestrator.control.flows.enqueue(calls), "await app.enqueue_flow(…)")
 
-    def enqueue_many(self, calls: Sequence[Call[R]]) -> list[Job[R]]:
+    def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Job[R]]:
         """Add many jobs in one step: all of them, or none."""
         portal = self._orchestrator.control.portal
         return portal.call(lambda: self._orchestrator.enqueue_many(calls), "await app.enqueue_many(…)")

@@ -13,7 +13,7 @@ Instants are epoch seconds, durations are seconds; both are floats.
 """
 
 from enum import IntEnum, StrEnum
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
@@ -81,7 +81,8 @@ class Retry(Struct, frozen=True, metaclass=OptionStructMeta):
     base_seconds: float = 5.0
     factor: float = 2.0
     max_seconds: float = 3600.0
-    jitter: float = 0.1
+    jitter: float = cast("float", None)
+    """The share by which each wait varies. None is replaced: 0.1, or 0 for waits that are given one by one."""
     delays: tuple[float, ...] | None = None
     """The wait before each retry, instead of a growing one; the last one repeats."""
     on: tuple[str, ...] | None = None
@@ -96,12 +97,16 @@ class Retry(Struct, frozen=True, metaclass=OptionStructMeta):
             base_seconds: Duration = 5.0,
             factor: float = 2.0,
             max_seconds: Duration = 3600.0,
-            jitter: float = 0.1,
+            jitter: float | None = None,
             *,
             delays: Sequence[Duration] | None = None,
             on: Sequence[type[BaseException] | str] | None = None,
             never_on: Sequence[type[BaseException] | str] = (),
         ) -> None: ...
+
+    def __post_init__(self) -> None:
+        if cast("float | None", self.jitter) is None:
+            force_setattr(self, "jitter", 0.1 if self.delays is None else 0.0)
 
 
 class Breaker(Struct, frozen=True, metaclass=OptionStructMeta):
@@ -292,6 +297,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     log: tuple[LogLine, ...] = ()
     version: str | None = None
     """The version of the app that refused the payload, if the job went back for a node of another version."""
+    on_request: bool = False
+    """Whether the function asked for what followed, with `GiveUp` or `RetryAfter`."""
 
 
 class Progress(Struct, frozen=True):

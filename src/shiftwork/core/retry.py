@@ -86,6 +86,8 @@ class End(Struct, frozen=True):
     """After how many seconds the run asks for the next attempt; None leaves that to the policy."""
     wait: Wait | None = None
     """The signal that a snoozed job waits for."""
+    on_request: bool = False
+    """Whether the function asked for what follows, with `GiveUp` or `RetryAfter`: no mistake needs to be found."""
 
 
 class _EndedRun(Struct, frozen=True, kw_only=True):
@@ -130,6 +132,7 @@ class _EndedRun(Struct, frozen=True, kw_only=True):
             traceback=self.end.traceback,
             instance=self.instance,
             log=self.end.log,
+            on_request=self.end.on_request,
         )
 
     def again(self, error: str, *, in_seconds: float, **changes: Any) -> Outcome:

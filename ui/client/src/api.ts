@@ -390,6 +390,8 @@ export interface NewSchedule {
   payload?: Record<string, unknown>;
   cron?: string | null;
   interval_seconds?: number | null;
+  /** The interval in words instead of `interval_seconds`, such as `"90s"` or `"1h30m"`. */
+  every?: number | string | null;
   timezone?: string | null;
   catch_up?: "all" | "latest" | "none";
   overlap?: "allow" | "skip";
@@ -399,6 +401,8 @@ export interface NewSchedule {
 export interface NewTiming {
   cron?: string | null;
   interval_seconds?: number | null;
+  /** The interval in words instead of `interval_seconds`, such as `"90s"` or `"1h30m"`. */
+  every?: number | string | null;
   timezone?: string | null;
   reset?: boolean;
 }
@@ -565,6 +569,7 @@ export interface Retry {
   base_seconds: number;
   factor: number;
   max_seconds: number;
+  /** The share by which each wait varies. None is replaced: 0.1, or 0 for waits that are given one by one. */
   jitter: number;
   /** The wait before each retry, instead of a growing one; the last one repeats. */
   delays: number[] | null;
@@ -1021,6 +1026,7 @@ export interface PoolWhatIfQuery {
 export interface PreviewScheduleQuery {
   cron?: string | null;
   interval_seconds?: number | null;
+  every?: string | null;
   timezone?: string | null;
 }
 

@@ -562,6 +562,7 @@ const chinese = {
   "{n} at most, for this job": "至多 {n} 次，仅限此任务",
   "{time}, for this job": "{time}，仅限此任务",
   "Runs on": "运行于",
+  "Ran on": "曾运行于",
   Flow: "流程",
   Fence: "栅栏号",
   Trace: "追踪",

@@ -125,7 +125,7 @@ function About({ job }: { job: WholeJob }) {
   if (job.tags.length) items.push([t("Tags"), <Tags key="tags" of={job} />]);
   if (job.instance)
     items.push([
-      t("Runs on"),
+      job.status === "processing" ? t("Runs on") : t("Ran on"),
       <span key="n" className="font-mono text-xs">
         {job.instance}
       </span>,
@@ -167,9 +167,10 @@ function Why({ job }: { job: WholeJob }) {
   const title = job.status === "processing" ? t("Where it runs") : t("Why is it waiting?");
   return (
     <Panel title={title}>
-      <p className="text-sm">{given(why.data?.text ?? job.why)}</p>
-      {why.data && why.data.waits.length > 0 && (
-        <ul className="mt-2 flex flex-col gap-1.5">
+      {!why.data || why.data.waits.length < 2 ? (
+        <p className="text-sm">{given(why.data?.text ?? job.why)}</p>
+      ) : (
+        <ul className="flex flex-col gap-1.5">
           {why.data.waits.map((wait) => (
             <li key={`${wait.code} ${wait.by}`} className="flex flex-wrap items-baseline gap-2 text-sm">
               <Badge tone="warn">{wait.code}</Badge>
