@@ -354,6 +354,7 @@ class WorkerOrchestrator:
             raise LifecycleError(message)
         if self._bench is not None:
             raise LifecycleError("the app is being tested: instead of start(), await test.run_pending()")
+        _refuse_windows()
         registry = self._registrations.complete()
         check_in_place(registry.pools.values())
         warn_in_place(registry.pools.values())
@@ -461,8 +462,6 @@ class WorkerOrchestrator:
     def _new_node(
         self, registry: Registry, settings: Settings, setup: "Setup | None" = None, *, hooks: JobListeners | None = None
     ) -> "Node":
-        if sys.platform == "win32":
-            raise LifecycleError("jobs run on Linux and macOS only; a process on Windows can enqueue and control them")
         from shiftwork.runtime.node.node import Node
 
         return Node(
@@ -528,6 +527,7 @@ class WorkerOrchestrator:
         `async with app.testing() as test:`, then `await test.run_pending()`; or `with app.testing() as test:`, then
         `test.blocking.run_pending()`. `now` is what the clock shows at the beginning.
         """
+        _refuse_windows()
         from shiftwork.app.bench import Trial, starting_at
 
         return Trial(self._tested(starting_at(now)))
@@ -931,3 +931,8 @@ class BlockingOrchestrator(BlockingCalls):
         """Start, wait for SIGTERM or SIGINT, then stop: in this thread, which must be the main one."""
         refuse_on_a_loop("await app.run()")
         run(self._orchestrator.run(stop_timeout_seconds=stop_timeout_seconds))
+
+
+def _refuse_windows() -> None:
+    if sys.platform == "win32":
+        raise LifecycleError("jobs run on Linux and macOS only; a process on Windows can enqueue and control them")

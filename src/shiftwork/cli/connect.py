@@ -4,7 +4,6 @@ The store is found in this order: `--store`, `--app`, `SHIFTWORK_STORE`, `SHIFTW
 current folder.
 """
 
-import asyncio
 import functools
 import os
 from collections.abc import Awaitable, Callable
@@ -23,6 +22,7 @@ from shiftwork.control.environment import (
     namespace_of_environment,
     store_of_environment,
 )
+from shiftwork.control.event_loop import run_once
 from shiftwork.errors import StoreUnavailableError, UnknownStoreError
 from shiftwork.serve.loading import load_app
 
@@ -47,7 +47,7 @@ class Source(Struct, frozen=True, kw_only=True):
         """
         control = self._control()
         refuse_missing(control.store.url, create=create and bool(self.app))
-        return asyncio.run(_asked(control, work))
+        return run_once(_asked(control, work))
 
     def _control(self) -> Control:
         if not self.app:

@@ -38,6 +38,7 @@ _SHARED_FILES: Final = {
 }
 """The commands that are not in a file of their own name, by file."""
 _FILES: Final = {command: file for file, commands in _SHARED_FILES.items() for command in commands}
+_NOT_ON_WINDOWS: Final = {"probe", "run", "top", "web"}
 _PIPE_CLOSED: Final = 141
 _INTERRUPTED: Final = 130
 
@@ -84,7 +85,8 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
         """Return the names of all commands."""
-        return sorted(name for members in SECTIONS.values() for name in members)
+        missing = _NOT_ON_WINDOWS if sys.platform == "win32" else set[str]()
+        return sorted(name for members in SECTIONS.values() for name in members if name not in missing)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command by its name; None if there is no such command."""
@@ -97,6 +99,9 @@ class Commands(click.Group):
         """Return the command that is meant. Raises `UsageError` with the nearest one if there is no such command."""
         name = args[0]
         known = self.list_commands(ctx)
+        if name in _NOT_ON_WINDOWS and name not in known:
+            message = f"shiftwork {name} needs Linux or macOS; a process on Windows can enqueue and control jobs"
+            raise click.UsageError(message, ctx)
         if not name.startswith("-") and name not in known:
             message = f"there is no command {name!r}; {nearest(name, known)}"
             raise click.UsageError(message, ctx)

@@ -2,13 +2,14 @@
 
 A call by way of an event loop in another thread wakes two threads for each of its steps. A caller that finds the line
 taken goes that way, where the jobs of many callers are added together. So does every call that the server rejects: this
-module sends one prepared statement, and leaves what is unusual to the others.
+module sends one prepared statement, and leaves what is unusual to the others. On Windows all of them go that way.
 """
 
 import select
+import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -23,6 +24,8 @@ from shiftwork.store.postgres.faults import translate
 
 CALLS_BEFORE: Final = 2
 """So many calls go another way first: a program that makes one or two needs no connection for them."""
+Watch = Callable[[float], object]
+"""Waits for so many milliseconds at most, and returns what has happened on a connection, if anything."""
 
 
 class BlockingSession:
@@ -34,7 +37,8 @@ class BlockingSession:
         self._lock = threading.Lock()
         self._calls = 0
         self._conn: psycopg.Connection[Any] | None = None
-        self._readable = self._writable = select.poll()
+        self._readable: Watch = _nothing
+        self._writable: Watch = _nothing
 
     def run(self, arguments: Sequence[bytes | None], patience: float) -> PGresult | None:
         """Run the statement and return its result; None if it has not happened, and has to go another way.
@@ -54,9 +58,9 @@ class BlockingSession:
             self._drop()
 
     def _is_ready(self) -> bool:
-        if self._conn is not None and self._readable.poll(0):  # the server sends nothing unasked, except that it closes
+        if self._conn is not None and self._readable(0):  # the server sends nothing unasked, except that it closes
             self._drop()
-        if self._conn is None and self._calls >= CALLS_BEFORE:
+        if self._conn is None and self._calls >= CALLS_BEFORE and sys.platform != "win32":
             self._open()
         self._calls += 1
         return self._conn is not None
@@ -100,9 +104,8 @@ class BlockingSession:
             self._conn = conn = psycopg.Connection.connect(
                 "", autocommit=True, prepare_threshold=None, **self._address.options
             )
-            self._readable, self._writable = select.poll(), select.poll()
-            self._readable.register(conn.fileno(), select.POLLIN)
-            self._writable.register(conn.fileno(), select.POLLIN | select.POLLOUT)
+            self._readable = _poll(conn, select.POLLIN)
+            self._writable = _poll(conn, select.POLLIN | select.POLLOUT)
             if conn.pgconn.prepare(self._statement.name, self._statement.text).status != ExecStatus.COMMAND_OK:
                 self._drop()
 
@@ -113,6 +116,16 @@ class BlockingSession:
             conn.pgconn.finish()
 
 
-def _await(poll: select.poll, until: float) -> None:
-    if not poll.poll(max(0.0, until - time.monotonic()) * 1000):
+def _poll(conn: psycopg.Connection[Any], events: int) -> Watch:
+    poll = select.poll()
+    poll.register(conn.fileno(), events)
+    return poll.poll
+
+
+def _nothing(_milliseconds: float) -> object:
+    return None
+
+
+def _await(events: Watch, until: float) -> None:
+    if not events(max(0.0, until - time.monotonic()) * 1000):
         raise TimeoutError
