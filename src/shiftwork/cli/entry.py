@@ -126,7 +126,13 @@ class Commands(click.Group):
         for title, names in SECTIONS.items():
             members = [(name, self.get_command(ctx, name)) for name in names]
             with formatter.section(title):
-                formatter.write_dl([(name, member.get_short_help_str(90)) for name, member in members if member])
+                formatter.write_dl([(name, _summary(member)) for name, member in members if member])
+
+
+def _summary(command: click.Command) -> str:
+    """Return the first sentence of a command's help."""
+    first = " ".join((command.help or "").partition("\n\n")[0].split())
+    return first.partition(". ")[0].removesuffix(".") + "."
 
 
 HELP: Final = """\
@@ -139,9 +145,9 @@ reaches it; running nodes follow at once. `shiftwork plan` needs neither: it sim
 The store, by the first of these that is given:
   --store URL            for example sqlite:///shiftwork.db
   --app MODULE:NAME      the store of an app
-  SHIFTWORK_STORE         and SHIFTWORK_NAMESPACE
+  SHIFTWORK_STORE        and SHIFTWORK_NAMESPACE
   SHIFTWORK_APP
-  shiftwork.db            in the current folder
+  shiftwork.db           in the current folder
 An app whose code names no store uses SHIFTWORK_STORE too.
 
 \b

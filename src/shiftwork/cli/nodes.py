@@ -87,9 +87,10 @@ def drain(
     elif undo:
         say(f"node {seen.name} takes work again")
     elif seen.runs:
-        say(f"node {seen.name} gets no more work; it still runs {_running(seen)}; see: shiftwork nodes")
+        say(f"node {seen.name} gets no more work; it still runs {_running(seen)}; see: {source.again('nodes')}")
     else:
-        say(f"node {seen.name} is drained and empty; to use it again: shiftwork drain {seen.name} --undo")
+        undo_it = source.again(f"drain {seen.name} --undo")
+        say(f"node {seen.name} is drained and empty; to use it again: {undo_it}")
 
 
 async def _until_empty(control: Control, node: NodeView, patience: float | None) -> None:

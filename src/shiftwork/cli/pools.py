@@ -1,5 +1,7 @@
 """`shiftwork pools`, `pause`, `resume`."""
 
+from shlex import quote
+
 import click
 
 from shiftwork.cli.connect import Source, with_source
@@ -45,7 +47,8 @@ def pause(pool: str, reason: str | None, source: Source, *, as_json: bool) -> No
     if as_json:
         show_json({"pool": pool, "paused": True, "reason": reason})
     else:
-        say(f"pool {pool} is paused; running jobs continue, queued ones wait until: shiftwork resume {pool}")
+        until = source.again(f"resume {quote(pool)}")
+        say(f"pool {pool} is paused; running jobs continue, queued ones wait until: {until}")
 
 
 @click.command()

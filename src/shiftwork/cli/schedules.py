@@ -1,5 +1,6 @@
 """`shiftwork schedules`, `schedule put|show|pause|resume|delete|run|preview`, and `reschedule`."""
 
+from shlex import quote
 from typing import Any, Final
 
 import click
@@ -118,7 +119,7 @@ def pause_one(name: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"schedule": schedule_shape(view)})
     else:
-        say(f"schedule {name} is paused, until: shiftwork schedule resume {name}")
+        say(f"schedule {name} is paused, until: {source.again(f'schedule resume {quote(name)}')}")
 
 
 @schedule.command("resume")
