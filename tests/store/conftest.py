@@ -150,11 +150,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.parent == HERE and item.path.name not in SERVERS_DIFFER and hasattr(item, "callspec"):
             parameters = item.callspec.params
             twin = TWINS.intersection(getattr(value, "__name__", str(value)) for value in parameters.values())
-            if twin and not _kept(parameters.get("check")):
+            if twin and not kept_by_twins(parameters.get("check")):
                 item.add_marker(pytest.mark.soak)
 
 
-def _kept(check: object) -> bool:
+def kept_by_twins(check: object) -> bool:
     """Whether a twin, too, makes this check with every run of the tests."""
     return check is TWINS_GATE or getattr(check, "__module__", "") in {topic.__name__ for topic in TWINS_KEEP}
 

@@ -1,6 +1,6 @@
 """The coroutines of an orchestrator as plain calls, for code that has no event loop."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, TypeVar, overload
 
 from shiftwork.app.blocking import BlockingCalls, blocking
@@ -13,6 +13,10 @@ from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
 
 R = TypeVar("R")
+R2 = TypeVar("R2")
+R3 = TypeVar("R3")
+R4 = TypeVar("R4")
+R5 = TypeVar("R5")
 
 
 class BlockingOrchestrator(BlockingCalls):
@@ -70,6 +74,20 @@ class BlockingOrchestrator(BlockingCalls):
     def enqueue_flow(self, call: Call[R], /) -> Flow[R]: ...
 
     @overload
+    def enqueue_flow(self, a: Call[R], b: Call[R2], /) -> Flow[tuple[R, R2]]: ...
+
+    @overload
+    def enqueue_flow(self, a: Call[R], b: Call[R2], c: Call[R3], /) -> Flow[tuple[R, R2, R3]]: ...
+
+    @overload
+    def enqueue_flow(self, a: Call[R], b: Call[R2], c: Call[R3], d: Call[R4], /) -> Flow[tuple[R, R2, R3, R4]]: ...
+
+    @overload
+    def enqueue_flow(
+        self, a: Call[R], b: Call[R2], c: Call[R3], d: Call[R4], e: Call[R5], /
+    ) -> Flow[tuple[R, R2, R3, R4, R5]]: ...
+
+    @overload
     def enqueue_flow(self, *calls: Call[Any]) -> Flow[tuple[Any, ...]]: ...
 
     def enqueue_flow(self, *calls: Call[Any]) -> Flow[Any]:
@@ -77,7 +95,7 @@ class BlockingOrchestrator(BlockingCalls):
         portal = self._orchestrator.control.portal
         return portal.call(lambda: self._orchestrator.control.flows.enqueue(calls), "await app.enqueue_flow(…)")
 
-    def enqueue_many(self, calls: Sequence[Call[R]]) -> list[Job[R]]:
+    def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Job[R]]:
         """Add many jobs in one step: all of them, or none."""
         portal = self._orchestrator.control.portal
         return portal.call(lambda: self._orchestrator.enqueue_many(calls), "await app.enqueue_many(…)")

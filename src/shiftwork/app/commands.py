@@ -1,15 +1,15 @@
 """The commands and questions of an orchestrator, under the names that people call; `control` carries them out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
 from msgspec import to_builtins
 
 from shiftwork.control.control import Control
 from shiftwork.control.job_filter import JobSearch, JobSelection
-from shiftwork.core.durations import Duration
 from shiftwork.core.model import Event, FlowRecord, PoolConfig, WorkerConfig
-from shiftwork.handles.call import Call
+from shiftwork.core.option_types import TimingOptions
+from shiftwork.handles.call import Call, listed
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from shiftwork.views.stack import JobStack
 
 R = TypeVar("R")
+R2 = TypeVar("R2")
+R3 = TypeVar("R3")
+R4 = TypeVar("R4")
+R5 = TypeVar("R5")
 
 
 class OrchestratorCommands:
@@ -29,12 +33,28 @@ class OrchestratorCommands:
     control: Control
     """Every command and every question about the store, in families."""
 
-    async def enqueue_many(self, calls: Sequence[Call[R]]) -> list[Job[R]]:
+    async def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Job[R]]:
         """Add many jobs in one step: all of them, or none."""
-        return await self.control.submission.submit(calls)
+        return await self.control.submission.submit(listed(calls))
 
     @overload
     async def enqueue_flow(self, call: Call[R], /) -> Flow[R]: ...
+
+    @overload
+    async def enqueue_flow(self, a: Call[R], b: Call[R2], /) -> Flow[tuple[R, R2]]: ...
+
+    @overload
+    async def enqueue_flow(self, a: Call[R], b: Call[R2], c: Call[R3], /) -> Flow[tuple[R, R2, R3]]: ...
+
+    @overload
+    async def enqueue_flow(
+        self, a: Call[R], b: Call[R2], c: Call[R3], d: Call[R4], /
+    ) -> Flow[tuple[R, R2, R3, R4]]: ...
+
+    @overload
+    async def enqueue_flow(
+        self, a: Call[R], b: Call[R2], c: Call[R3], d: Call[R4], e: Call[R5], /
+    ) -> Flow[tuple[R, R2, R3, R4, R5]]: ...
 
     @overload
     async def enqueue_flow(self, *calls: Call[Any]) -> Flow[tuple[Any, ...]]: ...
@@ -48,7 +68,7 @@ class OrchestratorCommands:
         return await self.control.flows.get(flow_id)
 
     async def find_flows(self, *, limit: int = 100) -> list[FlowRecord]:
-        """Return the newest flows, each with its id, when it was added, and how many of its jobs have which status."""
+        """Return the newest flows: when each was added, its last job's worker and tags, and its jobs by status."""
         return await self.control.flows.newest(limit=limit)
 
     async def send(self, job_id: str, name: str, value: Any = None) -> None:
@@ -128,46 +148,33 @@ class OrchestratorCommands:
         self,
         name: str,
         *,
-        cron: str | None = None,
-        interval_seconds: Duration | None = None,
-        timezone: str | None = None,
         reset: bool = False,
+        **when: Unpack[TimingOptions],
     ) -> WorkerConfig:
         """Give a worker another schedule, for all nodes together, and return the worker with it.
 
-        It wins over the one in the code until it is changed again. `reset` restores the one in the code. Without
-        `timezone`, a cron expression is in the time zone that the worker was registered with.
+        `cron="0 3 * * *"` or `every="5m"` (`interval_seconds=300`) wins over the one in the code until it is changed
+        again. `reset` restores the one in the code. Without `timezone`, a cron expression is in the time zone that
+        the worker was registered with.
         """
-        return await self.control.workers.reschedule(
-            name, cron=cron, interval_seconds=interval_seconds, timezone=timezone, reset=reset
-        )
+        return await self.control.workers.reschedule(name, reset=reset, **when)
 
     async def put_schedule(
         self,
         name: str,
         call: Call[Any],
         *,
-        cron: str | None = None,
-        interval_seconds: Duration | None = None,
-        timezone: str | None = None,
         catch_up: Literal["latest", "none", "all"] = "latest",
         overlap: Literal["skip", "allow"] = "skip",
+        **when: Unpack[TimingOptions],
     ) -> "ScheduleView":
         """Add the job of `call` at every fire time, or change the schedule of this name. It is kept in the store.
 
-        `cron` is in `timezone` (UTC); `interval_seconds` counts from fire time to fire time. `catch_up` decides about
-        fire times that were missed, `overlap` about a fire time at which the previous job of the schedule has not
-        ended. A schedule that is put again with the same times goes on where it was.
+        `cron="0 3 * * *"` is in `timezone` (UTC); `every="5m"` (`interval_seconds=300`) counts from fire time to fire
+        time. `catch_up` decides about fire times that were missed, `overlap` about a fire time at which the previous
+        job of the schedule has not ended. A schedule that is put again with the same times goes on where it was.
         """
-        return await self.control.schedules.put(
-            name,
-            call,
-            cron=cron,
-            interval_seconds=interval_seconds,
-            timezone=timezone,
-            catch_up=catch_up,
-            overlap=overlap,
-        )
+        return await self.control.schedules.put(name, call, catch_up=catch_up, overlap=overlap, **when)
 
     async def get_schedules(self, *, worker: str | None = None) -> "list[ScheduleView]":
         """Return every stored schedule, or those of one worker, by name, each with its next ten fire times."""
@@ -189,11 +196,9 @@ class OrchestratorCommands:
         """Add a job of a schedule now, ahead of others, also while it is paused. Its fire times stay as they are."""
         return await self.control.schedules.run(name)
 
-    def preview_schedule(
-        self, *, cron: str | None = None, interval_seconds: Duration | None = None, timezone: str | None = None
-    ) -> "SchedulePreview":
+    def preview_schedule(self, **when: Unpack[TimingOptions]) -> "SchedulePreview":
         """Return what a schedule means, in words and as the next ten fire times, without storing it."""
-        return self.control.schedules.preview(cron=cron, interval_seconds=interval_seconds, timezone=timezone)
+        return self.control.schedules.preview(**when)
 
     async def pools(self) -> dict[str, PoolConfig]:
         """Return every pool that this process or another one registered in this store."""

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 
 from shiftwork.app.commands import OrchestratorCommands
 from shiftwork.app.decorators import WorkerDecorator, checked, name_of, nameless
@@ -319,6 +319,16 @@ class WorkerOrchestrator(OrchestratorCommands):
         raise LifecycleError(message)
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def __aenter__(self) -> Self:
+        """Open the store, for a program that adds jobs and asks about them. It runs none unless it calls `start`."""
+        await self.control.store.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop if it was started, and close the store."""
+        await self.stop()
+        await self.close()
 
     async def start(self) -> None:
         """Run all registered workers in this process, on this event loop."""

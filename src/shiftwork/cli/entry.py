@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from shiftwork.cli.language import localised, t
 from shiftwork.cli.output import aside
 from shiftwork.errors import ShiftworkError, StoreError, UnknownStoreError, nearest
 from shiftwork.serve.exit import end_in_time
@@ -93,17 +94,19 @@ class Commands(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         command: click.Command = getattr(import_module(f"shiftwork.cli.{_FILES.get(cmd_name, cmd_name)}"), cmd_name)
-        return command
+        return localised(command)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the command that is meant. Raises `UsageError` with the nearest one if there is no such command."""
         name = args[0]
         known = self.list_commands(ctx)
         if name in _NOT_ON_WINDOWS and name not in known:
-            message = f"shiftwork {name} needs Linux or macOS; a process on Windows can enqueue and control jobs"
+            message = t(
+                "shiftwork {name} needs Linux or macOS; a process on Windows can enqueue and control jobs", name=name
+            )
             raise click.UsageError(message, ctx)
         if not name.startswith("-") and name not in known:
-            message = f"there is no command {name!r}; {nearest(name, known)}"
+            message = t("there is no command {name!r}; {nearest}", name=name, nearest=nearest(name, known))
             raise click.UsageError(message, ctx)
         return super().resolve_command(ctx, args)
 
@@ -125,7 +128,7 @@ class Commands(click.Group):
         """List the commands by purpose."""
         for title, names in SECTIONS.items():
             members = [(name, self.get_command(ctx, name)) for name in names]
-            with formatter.section(title):
+            with formatter.section(t(title)):
                 formatter.write_dl([(name, _summary(member)) for name, member in members if member])
 
 
@@ -163,7 +166,7 @@ seconds.
 
 
 @click.group(
-    cls=Commands, help=HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=Commands, help=t(HELP), context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(package_name="shiftwork", message="shiftwork %(version)s")
 def main() -> None:
