@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint fix ui provide bench peers originals morning recovery soak docs site house lock clean
+.PHONY: help demo test check lint fix ui client provide bench peers originals morning recovery soak docs site messages house lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -64,6 +64,11 @@ fix: $(STAMP) ## apply what lint and format can repair themselves
 ui: $(STAMP) ## build the dashboard, if it is out of date
 	@$(BIN)/python hatch_build.py
 
+client: ui ## write the types of the TypeScript client, and pack it for npm, in dist
+	@$(BIN)/python ui/client/generate.py
+	@mkdir -p dist
+	@$(BIN)/python hatch_build.py pack
+
 provide: $(STAMP)
 	@.ci/provide $(BIN)
 
@@ -96,6 +101,9 @@ site: $(SITE_STAMP) ## build the documentation as a site, in build/site
 	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --strict --config-file build/mkdocs.yml
 	@echo "» open build/site/index.html"
 
+messages: $(STAMP) ## write the template for translations of the command line, build/shiftwork.pot
+	@$(BIN)/python docs/messages.py
+
 house: $(STAMP) ## draw the import graph into docs/house.svg
 	@$(BIN)/python docs/house.py
 
@@ -109,7 +117,7 @@ lock: ## compile requirements/*.in into *.txt, with hashes
 	done
 
 clean: ## remove everything that make or the tools have made
-	@rm -rf .venv .venv-* build dist ui/node_modules src/shiftwork/web/dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf .venv .venv-* build dist ui/node_modules ui/client/dist ui/client/LICENSE src/shiftwork/web/dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(STAMP): requirements/dev.txt pyproject.toml

@@ -7,6 +7,8 @@
               shown below it; `…` stands for anything. `shiftwork run … &` runs in the background, and is ended
               with SIGTERM by `kill %1`, or when the document ends; it has to exit with 0 too. `make` runs as
               `make -n`, which checks that the target exists without running the tests inside the tests.
+    ts        written to the file that its first line names, `// orders.ts`, for `$ node orders.ts`; it can import the
+              client from "shiftwork".
     text      shown, not run. With title="It prints" it has to match what the block of Python before it printed.
 
 A block of Python with the title of a file, title="shop.py", belongs to a program for another library: it is shown here,
@@ -43,10 +45,12 @@ from sybil.evaluators.python import pad
 from sybil.example import SybilFailure
 from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 
+from tests.node import install_client
 from tests.ports import free_port
 
 TOP: Final = Path(__file__).parent
 FILE_NAME: Final = re.compile(r"# ([\w/]+\.py)\n")
+SCRIPT_NAME: Final = re.compile(r"// (\w+\.ts)\n")
 LANGUAGE: Final = re.compile(r"(?P<language>[^\n]*)$\n", re.MULTILINE)
 ORIGINAL: Final = re.compile(r'python title="\w+\.py"')
 LIKE_THE_DOCUMENT: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -103,6 +107,7 @@ class Reader:
         self._evaluators = {
             "python": self.run_python,
             "console": self.run_console,
+            "ts": self.write_script,
             "text": _leave,
             'text title="It prints"': self.compare_printed,
         }
@@ -169,6 +174,18 @@ class Reader:
         if left and not document_failed:
             message = f"the document leaves these running: {', '.join(sorted(left))}"
             raise AssertionError(message)
+
+    # ── TypeScript ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def write_script(self, example: Example) -> str | None:
+        """Write a program, and install the client that it imports; returns what is wrong, or None."""
+        named = SCRIPT_NAME.match(example.parsed)
+        if named is None:
+            return f"line {example.line}: a block in ts begins with the name of its file: // orders.ts"
+        if not (self.folder / "node_modules").exists():
+            install_client(self.folder)
+        (self.folder / named[1]).write_text(self._placed(example.parsed))
+        return None
 
     # ── console ──────────────────────────────────────────────────────────────────────────────────────────────────
 

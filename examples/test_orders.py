@@ -8,7 +8,7 @@ from shiftwork.testing import make_context
 app = WorkerOrchestrator("redis://production/0")  # no test opens it
 
 
-@app.task(max_retries=2, retry=Retry(delays=["1h"], jitter=0))
+@app.task(max_retries=2, retry=Retry(delays=["1h"]))
 async def charge(ctx: Context, cents: int) -> str:
     if ctx.attempt == 1:
         raise ConnectionError("the bank does not respond")

@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import tailwind from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
@@ -8,11 +9,13 @@ const node = process.env.SHIFTWORK ?? "http://127.0.0.1:8421";
 export default defineConfig({
   base: "./",
   plugins: [react(), tailwind()],
+  resolve: { alias: { shiftwork: fileURLToPath(new URL("client/src/index.ts", import.meta.url)) } },
   build: {
     outDir: "../src/shiftwork/web/dist",
     emptyOutDir: true,
     target: "es2022",
     modulePreload: { polyfill: false }, // the polyfill would fetch; every browser we build for preloads by itself
+    chunkSizeWarningLimit: 600, // one file, 160 kB when compressed
     assetsInlineLimit: 0, // a data: address would need a hole in the content security policy
   },
   // The node rejects changes that come from another origin.

@@ -15,12 +15,13 @@ from shiftwork import (
     Context,
     JobStateError,
     JobStatus,
-    PayloadEncodingError,
+    PayloadError,
     Retry,
     UnknownJobError,
     WorkerOrchestrator,
 )
-from shiftwork.core.model import Beat
+from shiftwork.core.beats import Beat
+from shiftwork.testing import make_context
 from tests.runtime.stage import DEADLINE
 
 
@@ -315,18 +316,26 @@ async def test_a_wait_that_takes_too_long_raises_and_the_function_may_go_on(app:
 
 
 async def test_what_cannot_be_sent_or_waited_for_is_refused_in_words(app: WorkerOrchestrator) -> None:
-    @app.task
-    async def work(ctx: Context) -> None:
-        await ctx.sleep("soon")
-
-    async with app.testing() as test:
-        job = await work.enqueue()
-        with pytest.raises(PayloadEncodingError, match="the value of signal 'a' cannot be encoded"):
-            await app.send(job.id, "a", object())
-        with pytest.raises(UnknownJobError):
-            await app.send("none", "a")
-        with pytest.raises(ConfigurationError, match=r"ctx\.sleep takes a time, such as 30"):
-            await test.run_pending(raise_errors=True)
+    deep: list[Any] = []
+    for _ in range(200):
+        deep = [deep]
+    for name, value, error in [
+        ("", 1, "the name of a signal is a text of 1 to 200 characters, not ''"),
+        (5, 1, "a text of 1 to 200 characters, not 5"),
+        ("a", object(), "the value of signal 'a' cannot be encoded"),
+        ("a", "x" * 2_000_000, "2,000,005 bytes; 1,048,576 are allowed"),
+        ("a", deep, "nested more than 100 levels deep"),
+    ]:
+        with pytest.raises(PayloadError, match=error):
+            await app.send("job", name, value)  # type: ignore[arg-type]
+    with pytest.raises(UnknownJobError):
+        await app.send("none", "a")
+    for seconds in ("soon", -5, float("inf")):
+        with pytest.raises(ConfigurationError, match=r"the time of ctx\.sleep must be a time of 0 or more, such as 90"):
+            await make_context().sleep(seconds)
+        with pytest.raises(ConfigurationError, match="timeout_seconds must be a time of 0 or more"):
+            await make_context().wait_for("a", timeout_seconds=seconds)
+    await app.close()
 
 
 async def test_a_wait_passes_through_what_catches_exceptions_and_through_what_is_around_the_job(

@@ -199,6 +199,7 @@ async def test_many_are_answered_in_order_whether_they_are_new_or_not(stage: Sta
     assert [job.payload["n"] for job in jobs] == [1, 0, 3, 0]
     assert [job.id == there.id for job in jobs] == [False, True, False, True]
     assert await app.enqueue_many([]) == []
+    assert len(await app.enqueue_many(work.call(n) for n in range(3))) == 3
 
 
 async def test_many_are_added_in_one_step(stage: Stage) -> None:

@@ -20,8 +20,9 @@ from shiftwork import (
     ResultTimeoutError,
     WorkerOrchestrator,
 )
+from shiftwork.control.submission import Submission
 from shiftwork.core.model import Cancel, Requeue
-from shiftwork.handles.flow import MOST_JOBS
+from shiftwork.handles.flow import MOST_BYTES, MOST_JOBS
 from tests.runtime.stage import DEADLINE
 
 
@@ -720,6 +721,41 @@ async def test_a_stale_run_adds_nothing(app: WorkerOrchestrator) -> None:
         with pytest.raises(JobStateError, match=r"is stale: another run has taken over\. Nothing was added"):
             await app.control.flows.extend(replace(job.record.claimed(), fence=77), [child.call()], ())
         assert len(await app.find_jobs()) == 1
+
+
+async def test_a_run_that_becomes_stale_while_it_adds_calls_adds_nothing(
+    app: WorkerOrchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @app.task
+    async def child() -> None: ...
+
+    @app.task
+    async def parent() -> None: ...
+
+    async with app.testing():
+        job = await parent.enqueue()
+        store = await app.control.store.open()
+        [claimed] = (await store.claim("gone", "default", 1, app.control.now(), ["parent"])).jobs
+        publish = Submission.publish_secrets
+
+        async def frozen(self: Submission, workers: Any) -> None:
+            await store.leave(["gone"], app.control.now())
+            await store.reap("other", 1, app.control.now())
+            await publish(self, workers)
+
+        monkeypatch.setattr(Submission, "publish_secrets", frozen)
+        with pytest.raises(JobStateError, match=r"is stale: another run has taken over\. Nothing was added"):
+            await app.control.flows.extend(claimed, [child.call()], ())
+        assert [one.id for one in await app.find_jobs()] == [job.id]
+
+
+async def test_a_flow_with_too_many_bytes_is_refused(app: WorkerOrchestrator) -> None:
+    @app.task
+    async def keep(value: bytes) -> None: ...
+
+    calls = [keep.call(value=bytes(900_000)) for _ in range(MOST_BYTES // 900_000 + 1)]
+    with pytest.raises(FlowError, match=f"bytes of arguments is too large: {MOST_BYTES:,} can be added together"):
+        await app.enqueue_flow(*calls)
 
 
 # ── the real thing ───────────────────────────────────────────────────────────────────────────────────────────────────

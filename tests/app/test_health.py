@@ -131,8 +131,11 @@ async def test_a_node_that_stops_is_not_lost(stage: Stage, clock: ManualClock) -
 
 async def test_a_schedule_that_nobody_fires_is_a_problem(stage: Stage, clock: ManualClock) -> None:
     app, judge = stage.app(), stage.app()
-    app.register_worker("w", lambda: None, interval_seconds=300)
+    act = Act()
+    app.register_worker("w", act, interval_seconds=300)
     await app.start()
+    await settle()
+    await act.finish()
     await clock.advance(10)
     await stage.crash(app)
     await clock.advance(300)

@@ -5,11 +5,12 @@ import os
 import signal
 import threading
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from shiftwork import Context, JobStatus, WorkerOrchestrator
+from shiftwork import Context, JobStatus, StoreError, WorkerOrchestrator
 from shiftwork.handles.worker import Worker
 from shiftwork.store.memory import MemoryStore
 from tests.runtime.stage import DEADLINE, Act, eventually, started, worker_of
@@ -21,6 +22,34 @@ STORES = ["memory", "sqlite"]
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A store of the kind under test, for this test alone."""
     return f"memory://{tmp_path.name}" if request.param == "memory" else f"sqlite:///{tmp_path}/shiftwork.db"
+
+
+def store_threads() -> list[str]:
+    return [one.name for one in threading.enumerate() if one.name in {"shiftwork-reader", "shiftwork-writer"}]
+
+
+async def test_a_with_block_opens_the_store_runs_nothing_and_closes_it(tmp_path: Path) -> None:
+    app = WorkerOrchestrator(f"sqlite:///{tmp_path}/shiftwork.db")
+
+    @app.task
+    async def double(n: int) -> int:
+        return 2 * n
+
+    with suppress(ZeroDivisionError):
+        async with app as entered:
+            assert entered is app
+            assert store_threads()
+            job = await double.enqueue(n=4)
+            raise ZeroDivisionError
+    assert not store_threads(), "closed, however the block ended"
+    async with app:
+        assert (await app.get_job(job.id)).status == "queued"
+        await app.start()
+        assert await job.result(DEADLINE) == 8
+    assert (app.get_status()["state"], store_threads()) == ("stopped", [])
+    with pytest.raises(StoreError, match="nowhere"):
+        async with WorkerOrchestrator("sqlite:////nowhere/at/all.db"):
+            raise AssertionError("a store that cannot be opened is found at once")
 
 
 @pytest.mark.parametrize("url", STORES, indirect=True)

@@ -47,6 +47,10 @@ def generator() -> Any:
     yield 1
 
 
+def lifespan_of(web: object) -> Any:
+    yield web
+
+
 async def fetch() -> None: ...
 
 
@@ -64,6 +68,14 @@ def order_of(orders: list[Order]) -> None: ...
 
 def worker(**options: Any) -> Callable[[App], object]:
     return lambda app: app.register_worker("w", fetch, **options)
+
+
+def many(calls: Callable[[App], Any]) -> Callable[[App], object]:
+    return lambda app: asyncio.run(app.enqueue_many(calls(app)))
+
+
+def scheduled(call: Callable[[App], Any], **options: Any) -> Callable[[App], object]:
+    return lambda app: asyncio.run(app.put_schedule("s", call(app), **options))
 
 
 def pool(**options: Any) -> Callable[[App], object]:
@@ -149,6 +161,12 @@ MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
         lambda app: app.task(resize).with_options(run_at=datetime(2026, 1, 1)),  # noqa: DTZ001
         ["no time zone"],
     ),
+    ("many: a worker", many(lambda app: app.task(resize)), ["a list of calls: [WORKER.call(…)"]),
+    ("many: one call", many(call("a")), ["a list of calls"]),
+    ("many: workers", many(lambda app: [app.task(resize)]), ["takes a call, as WORKER.call(…) returns it, not"]),
+    ("a schedule of a worker", scheduled(lambda app: app.task(resize), every=5), ["schedule 's' takes a call"]),
+    ("evry", scheduled(call("a"), evry=5), ["did you mean 'every'?"]),
+    ("no schedule", scheduled(call("a")), ["""add cron="0 3 * * *" or every="5m\""""]),
     # ── addresses
     ("a path", lambda _: App("jobs.db"), ["sqlite:///jobs.db"]),
     ("a Path", lambda _: App(Path("jobs.db")), ["sqlite:///jobs.db"]),  # type: ignore[arg-type]
@@ -164,6 +182,8 @@ MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
         lambda app: app.around_job(asyncio.sleep),  # type: ignore[type-var]
         ["yields once"],
     ),
+    ("a lifespan of FastAPI", lambda app: app.lifespan(lifespan_of), ["without arguments: lifespan_of()", "'web'"]),  # type: ignore[type-var]
+    ("around nothing", lambda app: app.around_job(generator), ["one argument, the Context: generator(ctx)"]),  # type: ignore[type-var]
     ("two lifespans", lambda app: (app.lifespan(nullcontext), app.lifespan(nullcontext)), ["let one function enter"]),
 ]
 

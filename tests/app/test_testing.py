@@ -124,7 +124,7 @@ async def test_a_failing_job_shows_its_exception_and_is_retried_as_time_passes(a
         (run,) = await test.run_pending()
         assert (run.status, run.error) == (JobStatus.FAILED, "ConnectionError: 1")
         assert isinstance(run.exception, ConnectionError)
-        assert await test.advance(seconds=59) == []
+        assert await test.advance("59s") == []
         began = test.clock.now()
         runs = await test.advance(minutes=10)
         assert [(run.attempt, run.status, run.result) for run in runs] == [

@@ -8,8 +8,9 @@ from typing import Any
 from playwright.sync_api import Browser, Page, expect
 
 from shiftwork import WorkerOrchestrator
+from shiftwork.core.beats import Beat, NodeBeat
 from shiftwork.core.docs import WORKER
-from shiftwork.core.model import Beat, Doc, NodeBeat
+from shiftwork.core.model import Doc
 from tests.browser.stage import Site, Watched, eventually, served
 
 
@@ -114,6 +115,7 @@ def test_waiting_job_tells_why_and_is_cancelled(watched: Watched, node: Site) ->
     later = node.act("jobs", worker="send_mail", payload={"to": "x@example.org"}, delay_seconds=3_600)["job"]["id"]
     page = watched.open(f"jobs/{later}")
     expect(page.get_by_role("heading", name="Why is it waiting?")).to_be_visible()
+    expect(page.get_by_text(re.compile(r"due at 20\d\d-"))).to_have_count(1)
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("cancelled")
     assert node.status(later) == "cancelled"

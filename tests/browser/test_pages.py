@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from shiftwork.events import NAMES, OF_EVERY_JOB
 from tests.browser.stage import Site, Watched
@@ -31,6 +31,9 @@ STILL = """() => Promise.allSettled(
     document.getAnimations().filter(one => one.effect.getComputedTiming().endTime < Infinity).map(one => one.finished)
 )"""
 """Waits for transitions: a colour half way has another contrast."""
+LATIN_WORD = re.compile(r"[A-Za-z]{3,}")
+KEPT_IN_CHINESE = {"shiftwork", "Worker", "worker", "CPU", "Pid", "pid", "Cron", "UTC", "depends", "blocks"}
+"""Names, and terms that the glossary of the Chinese catalogue keeps."""
 LIGHT, DARK = "rgb(245, 246, 248)", "rgb(14, 17, 21)"
 
 
@@ -261,6 +264,7 @@ def test_flow_is_drawn_as_it_runs_and_goes_on_by_a_signal(watched: Watched, node
     eventually(lambda: any(flow["id"] == book and flow["ended"] == 3 for flow in node.ask("flows")["flows"]))
     page = watched.open("flows")
     expect(page.get_by_text("1 scheduled, 3 completed")).to_be_visible()
+    expect(page.get_by_role("listitem").filter(has_text=book[6:18])).to_contain_text("bind_book")
     assert violations(page, axe) == []
     page.get_by_role("link", name=book[6:18]).click()
     expect(page.get_by_role("link", name="render_page 3 of 3: 3 completed")).to_be_visible()
@@ -276,3 +280,28 @@ def test_flow_is_drawn_as_it_runs_and_goes_on_by_a_signal(watched: Watched, node
     page.get_by_role("link", name=book[6:18]).click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("completed")
     expect(page.get_by_role("list", name="Critical path")).to_contain_text("render_page")
+
+
+def test_pages_are_chinese_for_a_reader_of_chinese_and_english_on_request(chromium: Browser, node: Site) -> None:
+    data = "".join(str(node.ask(path)) for path in ("overview", "workers", "pools", "schedules", "nodes", "events"))
+    data += str(node.ask("jobs?status=dead")) + str(node.ask("dead")) + " ".join(NAMES)
+    context = chromium.new_context(locale="zh-CN", reduced_motion="reduce")
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    for place in PAGES:
+        page.goto(f"{node.address}#/{place}")
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        expect(page.get_by_label("加载中")).to_have_count(0)
+        words = set(LATIN_WORD.findall(page.inner_text("body"))) - KEPT_IN_CHINESE
+        assert {word for word in words if word not in data} == set(), place
+    page.goto(f"{node.address}#/overview")
+    problem = page.get_by_role("link", name=re.compile("worker sync-warehouse 已停用.连续 3 次运行失败"))
+    expect(problem).to_contain_text("然后启用")
+    assert page.evaluate("document.documentElement.lang") == "zh-CN"
+    page.get_by_role("button", name="切换为 English").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    page.reload()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    assert page.evaluate("document.documentElement.lang") == "en"
+    assert page.evaluate("performance.getEntriesByType('resource').filter(one => one.name.includes('zh-CN'))") == []
+    context.close()

@@ -1,8 +1,10 @@
 """flows, flow, send, and --flow of cancel and retry."""
 
+import asyncio
+import re
 from typing import Any
 
-from shiftwork import WorkerOrchestrator
+from shiftwork import Context, WorkerOrchestrator
 from shiftwork.serve.loading import load_app
 from tests.cli.terminal import Terminal, in_shop
 
@@ -13,7 +15,8 @@ def add(*widths: int) -> str:
     async def work(app: WorkerOrchestrator) -> str:
         resize: Any = load_app("shop").callees()["resize"]
         first = [resize.call(path=f"{width}.png", width=width) for width in widths]
-        flow = await load_app("shop").enqueue_flow(resize.call(path="last").after(*first))
+        last = resize.with_options(tags=["shoes"]).call(path="last").after(*first)
+        flow = await load_app("shop").enqueue_flow(last)
         return flow.id
 
     return in_shop(work)
@@ -40,10 +43,12 @@ def test_flows_are_listed_shown_cancelled_and_retried(shop: Terminal) -> None:
         "jobs": 3,
         "ended": 0,
         "counts": {"waiting": 1, "queued": 2},
+        "worker": "resize",
+        "tags": ["shoes"],
     }
     run()
     [row] = [line for line in shop.ok("flows").splitlines() if flow in line]
-    assert ("broken" in row, "1 waiting, 1 completed, 1 dead" in row) == (True, True)
+    assert all(words in row for words in ("resize #shoes", "broken", "1 waiting, 1 completed, 1 dead"))
     shown = shop.ok("flow", flow)
     assert f"flow {flow}: broken, 3 jobs" in shown
     assert "  * resize: 2 jobs: 1 completed, 1 dead" in shown
@@ -69,3 +74,25 @@ def test_send(shop: Terminal) -> None:
     ]
     assert "the value must be JSON" in shop.refused("send", job, "go", "{", code=2)
     assert "no job has the id 'none'" in shop.refused("send", "none", "go")
+
+
+def test_a_job_that_was_handed_back_has_not_ended(shop: Terminal) -> None:
+    async def work(app: WorkerOrchestrator) -> str:
+        @app.task
+        async def publish(ctx: Context) -> None:
+            await ctx.wait_for("approval")
+
+        await app.start()
+        job = await publish.enqueue()
+        async with asyncio.timeout(60):
+            while (await job.refresh()).record.wait is None:  # noqa: ASYNC110 - only the store knows
+                await asyncio.sleep(0.01)
+        await app.stop()
+        return job.id
+
+    job = asyncio.run(work(load_app("shop")))
+    shown = shop.ok("job", job)
+    assert re.search(r"^  last run    \d{4}-.* on .*/default#\d+, took 0\.\d+ s$", shown, re.MULTILINE)
+    assert not {"  ended", "  started"} & {line[:9].rstrip() for line in shown.splitlines()}
+    assert f"signal 'aproval' sent to job {job}; it waits for 'approval' now" in shop.ok("send", job, "aproval")
+    assert shop.ok("send", job, "approval") == f"signal 'approval' sent to job {job}\n"

@@ -11,20 +11,15 @@ from urllib.error import HTTPError
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from shiftwork.core.admission import RateLimit
 from shiftwork.core.durations import seconds_in
-from shiftwork.core.model import (
-    Breaker,
-    JobPriority,
-    PoolConfig,
-    Retry,
-    WorkerConfig,
-    WorkerExecutionMode,
-)
-from shiftwork.core.option_types import NamedWorkerOptions, PoolOptions, WorkerOptions
+from shiftwork.core.model import JobPriority, PoolConfig, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.option_types import NamedWorkerOptions, PoolOptions, TimingOptions, WorkerOptions
 from shiftwork.core.options import OTHER_NAMES, parse_rate, pool_config, worker_config
+from shiftwork.core.policies import Breaker, Retry
+from shiftwork.core.timing import Timing
 from shiftwork.errors import ConfigurationError, ScheduleError, UnknownOptionError
 
 TRIGGERED = WorkerExecutionMode.TRIGGERED
@@ -164,7 +159,9 @@ BAD: list[tuple[dict[str, Any], type[ConfigurationError], str]] = [
         ConfigurationError,
         "concurrency_key must be a non-empty string",
     ),
-    ({"retry": 5}, ConfigurationError, "must be a Retry(…)"),
+    ({"retry": "often"}, ConfigurationError, "must be a Retry(…) with any of base_seconds"),
+    ({"retry": 5}, ConfigurationError, "must be a Retry(…), not 5; for a number of retries, write max_retries=…"),
+    ({"retry": [1, 10]}, ConfigurationError, "must be a Retry(…), not a list; write Retry(delays=[1, 10])"),
     ({"retry": Retry}, ConfigurationError, "retry must be an object, not the class Retry; write Retry(…)"),
     ({"retry": Retry(on=ValueError)}, ConfigurationError, "list of exception classes, not one; write (ValueError,)"),  # type: ignore[arg-type]
     ({"retry": Retry(on=())}, ConfigurationError, "set max_retries=0"),
@@ -306,6 +303,7 @@ def test_type_checkers_know_every_option_and_no_other() -> None:
     workers = {*WorkerConfig.__struct_fields__} - {"name"}
     assert {*OTHER_NAMES.values()} <= workers
     assert get_type_hints(WorkerOptions).keys() == workers | OTHER_NAMES.keys()
+    assert get_type_hints(TimingOptions).keys() == {*Timing.__struct_fields__, "every"}
     assert get_type_hints(NamedWorkerOptions).keys() == workers | OTHER_NAMES.keys() | {"name"}
     assert get_type_hints(PoolOptions).keys() == {*PoolConfig.__struct_fields__} - {"name"}
 
@@ -313,12 +311,12 @@ def test_type_checkers_know_every_option_and_no_other() -> None:
 @pytest.mark.parametrize("kind", [Retry, Breaker])
 def test_type_checkers_know_every_part_with_its_default(kind: type[Struct]) -> None:
     """What people may write is wider than what is kept, so the constructor is declared beside the fields."""
-    (init,) = [
-        node for node in ast.walk(ast.parse(dedent(inspect.getsource(kind)))) if isinstance(node, ast.FunctionDef)
-    ]
+    tree = ast.parse(dedent(inspect.getsource(kind)))
+    (init,) = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
     names = [argument.arg for argument in (*init.args.args[1:], *init.args.kwonlyargs)]
     values = [ast.literal_eval(default) for default in (*init.args.defaults, *init.args.kw_defaults) if default]
-    assert dict(zip(names, values, strict=True)) == structs.asdict(kind())
+    assert tuple(names) == kind.__struct_fields__
+    assert kind(**dict(zip(names, values, strict=True))) == kind()
 
 
 class TestPools:

@@ -129,7 +129,7 @@ def matches(face: datetime, fields: tuple[str, str, str]) -> bool:
     return face.minute in MINUTES[minute] and face.hour in HOURS[hour] and face.weekday() in DAYS[day]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     change=st.sampled_from(CHANGES),
     fields=st.tuples(st.sampled_from(sorted(MINUTES)), st.sampled_from(sorted(HOURS)), st.sampled_from(sorted(DAYS))),

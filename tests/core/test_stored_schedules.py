@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from shiftwork import ConfigurationError, ScheduleError
+from shiftwork import ConfigurationError, ScheduleError, UnknownOptionError
 from shiftwork.core.model import NewJob
 from shiftwork.core.options import check_schedule, timing
 from shiftwork.core.stored_schedules import (
@@ -139,11 +139,19 @@ def test_schedules_are_spread_over_parts() -> None:
 
 def test_mistakes_are_named_with_the_remedy() -> None:
     with pytest.raises(ScheduleError, match="both given"):
-        timing("schedule 's'", cron="* * * * *", interval_seconds=5)
-    with pytest.raises(ScheduleError, match="give cron or interval_seconds"):
-        timing("schedule 's'")
+        timing("schedule 's'", {"cron": "* * * * *", "interval_seconds": 5})
+    with pytest.raises(ScheduleError, match="cron and every are both given"):
+        timing("schedule 's'", {"cron": "* * * * *", "every": 5})
+    with pytest.raises(ConfigurationError, match="every is another name for interval_seconds; remove one"):
+        timing("schedule 's'", {"every": 5, "interval_seconds": 5})
+    with pytest.raises(ScheduleError, match="every must be a time, such as 90"):
+        timing("schedule 's'", {"every": "soon"})
+    with pytest.raises(ScheduleError, match=r'no time is given; add cron="0 3 \* \* \*" or every="5m"'):
+        timing("schedule 's'", {})
+    with pytest.raises(UnknownOptionError, match="did you mean 'timezone'"):
+        timing("schedule 's'", {"every": 5, "timezon": "UTC"})
     with pytest.raises(ScheduleError, match="does not have five fields"):
-        timing("schedule 's'", cron="nightly")
+        timing("schedule 's'", {"cron": "nightly"})
     with pytest.raises(ConfigurationError, match='use overlap="allow"'):
         check_schedule("s", catch_up="all", overlap="skip")
     with pytest.raises(ConfigurationError, match="must not contain '@'"):

@@ -89,3 +89,13 @@ def test_the_site_fetches_nothing(checkout: Path) -> None:
     built = list((checkout / "build" / "site").rglob("*.html"))
     assert len(built) > 100
     assert [found for page in built for found in FETCHED.findall(page.read_text())] == []
+
+
+def test_the_chinese_readme_follows_the_english_one(checkout: Path) -> None:
+    english, chinese = ((checkout / name).read_text() for name in ("README.md", "README.zh-CN.md"))
+    original = re.findall(r"^#+ .+\n\n<!-- (.+) -->$", chinese, re.MULTILINE)
+    assert original == re.findall(r"^#+ (.+)$", BLOCK.sub("", english), re.MULTILINE)
+    assert [block[0] for block in BLOCK.finditer(chinese)] == [block[0] for block in BLOCK.finditer(english)]
+    assert [*LINK.findall(BLOCK.sub("", chinese))][1:] == [*LINK.findall(BLOCK.sub("", english))][1:]
+    tables = [re.findall(r"^\|.*\|$", text, re.MULTILINE) for text in (english, chinese)]
+    assert [row.count("|") for row in tables[0]] == [row.count("|") for row in tables[1]]

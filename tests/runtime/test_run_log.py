@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from shiftwork import Retry
+from shiftwork import Context, GiveUp, Retry, RetryAfter, Snooze
 from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import Act, Stage
 
@@ -57,6 +57,35 @@ async def test_starts_and_completions_are_there_for_those_who_ask(
     await clock.advance(2.5)
     await act.finish()
     assert lines(caplog) == [("DEBUG", "act: attempt 1 starts"), ("DEBUG", "act: completed after 2.5 s")]
+
+
+async def test_what_a_function_asks_for_is_one_line_without_a_traceback(
+    stage: Stage, clock: ManualClock, caplog: Log
+) -> None:
+    async def sync(ctx: Context) -> None:
+        match ctx.fence:
+            case 1:
+                raise Snooze(3)
+            case 2:
+                raise RetryAfter(30, "too many requests") from OSError("429")
+            case _:
+                raise GiveUp("no such customer")
+
+    app = stage.app()
+    worker = app.register_worker("sync", sync, execution_mode="triggered")
+    await app.start()
+    job = await worker.enqueue()
+    await clock.advance(3)
+    await clock.advance(30)
+    said = [one for one in caplog.records if one.name == "shiftwork.runs" and "starts" not in one.getMessage()]
+    assert [one.exc_text for one in said] == [None] * 3
+    back, again, dead = lines = [(one.levelname, one.getMessage()) for one in said]
+    assert back == ("DEBUG", "sync: handed back after 0 s, again in 3 s")
+    assert again == ("WARNING", "sync: attempt 1 of 4 failed, again in 30 s: RetryAfter: too many requests")
+    what = f"sync: attempt 2 of 4 failed, job {job.id} is dead: GiveUp: no such customer"
+    line = sync.__code__.co_firstlineno + 7
+    assert dead == ("ERROR", f"{what} ({__file__}:{line}, in sync)"), lines
+    assert "OSError: 429" in str((await app.get_job(job.id)).history[0].traceback), "it is kept with the job"
 
 
 async def test_a_worker_that_works_again_says_so(stage: Stage, clock: ManualClock, caplog: Log) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import pytest
@@ -277,7 +277,7 @@ async def test_mistakes_are_refused_before_anything_is_stored(stage: Stage) -> N
     app = stage.app()
     sync = syncing(app, [])
     call = sync.call(customer="acme")
-    with pytest.raises(ScheduleError, match="schedule 's': it needs a schedule"):
+    with pytest.raises(ScheduleError, match="schedule 's': no time is given; add cron="):
         await app.put_schedule("s", call)
     with pytest.raises(ScheduleError, match="at least 1"):
         await app.put_schedule("s", call, interval_seconds=0.1)
@@ -294,6 +294,17 @@ async def test_mistakes_are_refused_before_anything_is_stored(stage: Stage) -> N
     for change in (app.pause_schedule, app.resume_schedule, app.delete_schedule, app.run_schedule):
         with pytest.raises(UnknownScheduleError, match="did you mean 'sync-acme'"):
             await change("sync-acne")
+
+
+async def test_an_interval_can_be_written_as_every(stage: Stage) -> None:
+    app = stage.app()
+    sync = syncing(app, [])
+    app.register_worker("fetch", noting(stage.clock, []))
+    for written in ("10s", 10, timedelta(seconds=10)):
+        assert app.preview_schedule(every=written).words == "every 10 seconds"
+        assert (await app.reschedule_worker("fetch", every=written)).interval_seconds == 10
+        put = await app.put_schedule("s", sync.call(customer="acme"), every=written)
+        assert put.words == "every 10 seconds"
 
 
 def test_a_preview_says_what_a_schedule_means(stage: Stage) -> None:

@@ -79,10 +79,10 @@ def valkey_server(valkey_program: Path) -> Iterator[Server]:
 
 
 @pytest.fixture
-def valkey_url(valkey_server: Server) -> Iterator[str]:
-    """An empty server."""
-    yield valkey_server.url
+def valkey_url(valkey_server: Server) -> str:
+    """A server that is emptied before the test: when a test ends, its nodes may outlive this fixture."""
     valkey_server.ask("FLUSHALL")
+    return valkey_server.url
 
 
 @pytest.fixture(scope="session")
@@ -94,12 +94,12 @@ def redis_servers() -> Iterator[list[Server]]:
 
 
 @pytest.fixture
-def redis_url(redis_servers: list[Server]) -> Iterator[str]:
-    """The Redis server that was named, or one of ours."""
+def redis_url(redis_servers: list[Server]) -> str:
+    """The Redis server that was named, or one of ours, emptied."""
     assert GIVEN or redis_servers, "there is no redis-server"
-    yield GIVEN or redis_servers[0].url
     for server in redis_servers:
         server.ask("FLUSHALL")
+    return GIVEN or redis_servers[0].url
 
 
 @pytest.fixture(scope="session")
@@ -110,11 +110,11 @@ def cluster_nodes(valkey_program: Path) -> Iterator[list[Server]]:
 
 
 @pytest.fixture
-def cluster_url(cluster_nodes: list[Server]) -> Iterator[str]:
+def cluster_url(cluster_nodes: list[Server]) -> str:
     """An empty cluster, named by all of its nodes."""
-    yield "redis+cluster://" + ",".join(f"127.0.0.1:{node.port}" for node in cluster_nodes)
     for node in cluster_nodes:
         node.ask("FLUSHALL")
+    return "redis+cluster://" + ",".join(f"127.0.0.1:{node.port}" for node in cluster_nodes)
 
 
 def postgres(server: str) -> Maker:
@@ -150,11 +150,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.parent == HERE and item.path.name not in SERVERS_DIFFER and hasattr(item, "callspec"):
             parameters = item.callspec.params
             twin = TWINS.intersection(getattr(value, "__name__", str(value)) for value in parameters.values())
-            if twin and not _kept(parameters.get("check")):
+            if twin and not kept_by_twins(parameters.get("check")):
                 item.add_marker(pytest.mark.soak)
 
 
-def _kept(check: object) -> bool:
+def kept_by_twins(check: object) -> bool:
     """Whether a twin, too, makes this check with every run of the tests."""
     return check is TWINS_GATE or getattr(check, "__module__", "") in {topic.__name__ for topic in TWINS_KEEP}
 

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.store.servers.postgres import names, server_url
+from tests.store.servers.redis import namespace
 
 FORKING = """
 import os, sys, threading
 from shiftwork import WorkerOrchestrator
 
-app = WorkerOrchestrator(sys.argv[1])
+app = WorkerOrchestrator(sys.argv[1], namespace=sys.argv[2])
 
 @app.task
 def work(who: str) -> str:
@@ -43,7 +44,7 @@ app.blocking.close()
 
 
 def test_a_forked_process_has_a_store_of_its_own(store_url: str) -> None:
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING, store_url]
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING, store_url, namespace()]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
 

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from shiftwork.core import amending, landing, parking, statuses, worker_state
 from shiftwork.core.admission import Choice
-from shiftwork.core.model import Beat, Change, Doc, JobFilter, JobRecord, JobStatus, NewJob, Outcome, WorkerState
+from shiftwork.core.beats import Beat
+from shiftwork.core.model import Change, Doc, JobFilter, JobRecord, JobStatus, NewJob, Outcome, WorkerState
 from shiftwork.store.bells import Bells
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.memory import jobs as memory_jobs
@@ -28,9 +29,16 @@ from shiftwork.testing import CHECKS, StoreFactory, check_store, expect, run_che
 from shiftwork.testing.checks import crowds
 from tests.store.conftest import on_server
 from tests.store.servers.postgres import names, server_url
+from tests.store.servers.sessions import end_kept_sessions, keep_sessions
 
 Patch = pytest.MonkeyPatch
 CHECK = {check.__name__.removeprefix("check_"): check for check in CHECKS}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def sessions() -> Iterator[None]:
+    yield
+    end_kept_sessions()
 
 
 def no_fence(patch: Patch) -> None:
@@ -468,6 +476,7 @@ async def test_a_rule_repeated_wrongly_in_a_function_is_noticed(
     monkeypatch.setattr(functions, "current", lambda: wrongly)
     url = server_url(names()[0])
     factory = on_server(f"{url}{'&' if '?' in url else '?'}schema=mutants")
+    keep_sessions(monkeypatch)
     with pytest.raises(AssertionError):
         await run_check(CHECK.get(f"{noticed_by}_as_the_original_says") or CHECK[noticed_by], factory)
 

@@ -11,8 +11,24 @@ import pytest
 from psycopg import AsyncConnection
 
 from shiftwork.core.job_parts import Need, Step
+from shiftwork.core.model import JobStatus
+from shiftwork.core.releasing import POSTPONED
+from shiftwork.store.postgres import jobs
+from shiftwork.store.postgres.leader import prune
 from shiftwork.store.postgres.store import PostgresStore
-from shiftwork.testing.acts import NOW, add, claim, claim_ids, claim_one, finish, get, job, statuses, succeeded
+from shiftwork.testing.acts import (
+    NOW,
+    add,
+    claim,
+    claim_ids,
+    claim_one,
+    finish,
+    get,
+    job,
+    outcome,
+    statuses,
+    succeeded,
+)
 from shiftwork.testing.expect import soon
 from tests.store.servers.postgres import names, server_url
 from tests.store.test_postgres_plans import place
@@ -83,6 +99,54 @@ async def test_a_job_that_ends_while_another_is_added_that_needs_it(
         await blocked(url)
     await soon(adding, "the addition")
     assert await statuses(store, "b") == ["queued"]
+
+
+async def test_a_job_is_not_pruned_while_another_is_added_that_needs_it(
+    two: tuple[PostgresStore, PostgresStore],
+) -> None:
+    """Before the addition is committed, it is left alone; then it is kept, because the other one waits for it."""
+    store, other = two
+    await add(store, job("a"))
+    await finish(store, outcome(await claim_one(store, "a"), JobStatus.CANCELLED, keep_until=NOW + 1))
+    async with store.transaction() as transaction:
+        await jobs.add(transaction._session, [(job("b", needs=(Need("a"),)), NOW + 2)])
+        assert await soon(other.prune(10, NOW + 2), "the prune") == 0
+    assert await other.prune(10, NOW + 2) == 1
+    assert (await get(store, "a")).keep_until == NOW + 2 + POSTPONED
+    assert (await get(store, "b")).unmet == (Need("a"),)
+
+
+async def test_a_job_that_is_pruned_while_another_is_added_that_needs_it(
+    two: tuple[PostgresStore, PostgresStore], url: str
+) -> None:
+    """The addition waits for the end of the prune, and a job that is gone holds nothing."""
+    store, other = two
+    await add(store, job("a"))
+    await finish(store, outcome(await claim_one(store, "a"), JobStatus.CANCELLED, keep_until=NOW + 1))
+    async with store.transaction() as transaction:
+        assert await prune(transaction._session, 10, NOW + 2) == 1
+        adding = asyncio.create_task(add(other, job("b", needs=(Need("a"),)), now=NOW + 2))
+        await blocked(url)
+    await soon(adding, "the addition")
+    assert await statuses(store, "a", "b") == [None, "queued"]
+
+
+async def test_a_stale_run_adds_nothing_while_its_job_is_taken_over(
+    two: tuple[PostgresStore, PostgresStore], url: str
+) -> None:
+    """The addition waits for the new fence to be committed, and then sees it."""
+    store, other = two
+    await add(store, job("a"))
+    claimed = await claim_one(store, "a")
+    async with await AsyncConnection.connect(url) as conn:
+        await conn.execute(
+            "UPDATE shiftwork.jobs SET fence = fence + 1 WHERE id = 'a' AND fence = %s", (claimed.fence,)
+        )
+        adding = asyncio.create_task(other.extend("a", claimed.fence, [job("b", parent="a", flow="a")], NOW))
+        await blocked(url)
+        await conn.commit()
+    assert await soon(adding, "the addition") is None
+    assert await statuses(store, "b") == [None]
 
 
 # ── in transactions of the user ──────────────────────────────────────────────────────────────────────────────────────

@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from shiftwork.core.job_parts import Need, Signal, Step
 from shiftwork.core.model import SECONDS_A_DAY, Cancel, Discard, JobFilter, JobRecord, JobStatus, Requeue
 from shiftwork.core.releasing import POSTPONED
-from shiftwork.errors import LifecycleError, StoreUnavailableError, UnknownStoreError
+from shiftwork.errors import FlowError, LifecycleError, StoreUnavailableError, UnknownStoreError
+from shiftwork.handles.flow import MOST_JOBS
 from shiftwork.handles.ids import new_id
 from shiftwork.store.protocol import Store, add_blocking
 from shiftwork.store.redis import add_batcher, jobs, scripts
+from shiftwork.store.redis.client import RedisClient
 from shiftwork.store.redis.jobs import STATE
 from shiftwork.store.urls import open_store
 from shiftwork.testing.acts import (
@@ -251,29 +254,39 @@ async def test_more_than_fits_into_one_script_is_added_in_several(
     await store.close()
 
 
-async def test_a_flow_that_does_not_fit_into_one_script_waits_for_its_needs(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(add_batcher, "MAX_SCRIPT_JOBS", 4)
-    chain = [job(f"{n}", needs=(Need(f"{n + 1}"),)) for n in range(9)]
-    end = job("end", needs=tuple(Need(one.id) for one in chain))
-    answers = await store.add([end, *chain, job("9"), job("end")], NOW)
-    assert [added.id for added in answers] == ["end", *"0123456789", "end"]
-    assert sum(added.created for added in answers) == 11
-    for id in "9876543210":
-        assert await claim_ids(store) == [id]
-        await finish(store, succeeded((await get(store, id)).claimed()))
-    assert await claim_ids(store) == ["end"]
+@pytest.mark.soak
+async def test_the_largest_flow_is_added_by_one_script(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+    send = RedisClient.send
+
+    def counted(self: RedisClient, name: str, *arguments: Any, **more: Any) -> Any:
+        sent.append(name)
+        return send(self, name, *arguments, **more)
+
+    monkeypatch.setattr(RedisClient, "send", counted)
+    flow = [job("0", flow="f"), *(job(f"{n}", flow="f", needs=(Need("0"),)) for n in range(1, MOST_JOBS))]
+    assert all(one.created for one in await store.add(flow, NOW))
+    assert sent.count("add") == 1
+    assert (await store.flows())[0].counts == {"waiting": MOST_JOBS - 1, "queued": 1}
+    await finish(store, succeeded(await claim_one(store, "0")))
+    assert (await store.flows())[0].counts == {"completed": 1, "queued": MOST_JOBS - 1}
     await store.close()
 
 
-async def test_a_circle_that_does_not_fit_into_one_script_is_kept(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("limit", "most"), [("MAX_SCRIPT_JOBS", 2), ("MAX_SCRIPT_BYTES", 20)])
+async def test_a_flow_that_does_not_fit_into_one_script_is_refused_as_a_whole(
+    store: Store, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
 ) -> None:
-    monkeypatch.setattr(add_batcher, "MAX_SCRIPT_JOBS", 1)
-    assert all(
-        added.created for added in await store.add([job("1", needs=(Need("2"),)), job("2", needs=(Need("1"),))], NOW)
-    )
+    monkeypatch.setattr(add_batcher, limit, most)
+    flow = [job(f"{n}", flow="f", payload=b"12345678") for n in range(3)]
+    with pytest.raises(FlowError, match=r"3 jobs with 24 bytes of payload cannot be added to Redis in one step"):
+        await store.add(flow, NOW)
+    await add(store, job("parent"))
+    parent = await claim_one(store, "parent")
+    with pytest.raises(FlowError, match="let a job of the flow add the rest while it runs"):
+        await store.extend("parent", parent.fence, [replace(one, parent="parent") for one in flow], NOW)
+    assert await statuses(store, "0", "1", "2") == [None, None, None]
+    assert all(one.created for one in await store.add(flow[:2], NOW))
     await store.close()
 
 

@@ -10,11 +10,11 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.admission import Gates, RateLimit
+from shiftwork.core.beats import Beat, Orders
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.job_parts import Need, Signal, Step, Wait
 from shiftwork.core.model import (
     Attempt,
-    Beat,
     Cancel,
     Claimed,
     Discard,
@@ -23,7 +23,6 @@ from shiftwork.core.model import (
     JobPriority,
     JobStatus,
     NewJob,
-    Orders,
     Outcome,
     PoolDoc,
     Progress,
@@ -272,8 +271,10 @@ def miscounted(session: SqliteSession) -> list[Any]:
     counts = ", ".join(f"sum(status = {number})" for number in range(len(columns)))
     counted = session.db.execute(f"SELECT pool, worker, {counts} FROM jobs GROUP BY pool, worker").fetchall()
     there = session.db.execute(f"SELECT pool, worker, {', '.join(columns)} FROM lanes").fetchall()
+    counts = ", ".join(f"sum(status {which})" for which in ("= 0", "= 1", "= 2", "IN (3, 4)", "= 5", "= 6", "= 7"))
     in_flows = session.db.execute(f"SELECT flow, {counts} FROM jobs WHERE flow IS NOT NULL GROUP BY flow").fetchall()
-    flows = session.db.execute(f"SELECT no, {', '.join(columns)} FROM flows").fetchall()
+    of_flow = "no, scheduled, retrying, waiting, active, completed, dead, cancelled"
+    flows = session.db.execute(f"SELECT {of_flow} FROM flows").fetchall()
     return [*({row for row in there if any(row[2:])} ^ set(counted)), *(set(flows) ^ set(in_flows))]
 
 

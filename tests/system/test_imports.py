@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shiftwork import JobStatus
-from shiftwork.core.model import Beat
+from shiftwork.core.beats import Beat
 from tests.system.mill import Mill, until
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
@@ -37,7 +37,7 @@ async def beats(mill: Mill) -> list[Beat]:
 @pytest.mark.parametrize(
     ("order", "why"),
     [
-        ("abort", "was killed by SIGABRT"),
+        pytest.param("abort", "was killed by SIGABRT", marks=pytest.mark.soak),
         ("refuse", "the app's lifespan failed: RuntimeError: the licence server is away"),
     ],
 )

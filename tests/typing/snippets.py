@@ -105,6 +105,13 @@ SNIPPETS: Final = {
             assert_type(await app.get_flow("x"), Flow[Any])
             several = await app.enqueue_flow(*pages(2), bind.call("Emma", outputs))
             assert_type(await several.result(), tuple[Any, ...])
+            page, bound = resize.call(path="1"), bind.call("Emma", outputs)
+            two = await app.enqueue_flow(page, bound)
+            assert_type(await two.result(), tuple[str, int])
+            assert_type(app.blocking.enqueue_flow(page, bound, page).blocking.result(), tuple[str, int, str])
+            assert_type(await app.enqueue_flow(page, bound, page, bound, page), Flow[tuple[str, int, str, int, str]])
+            assert_type(await app.enqueue_flow(*pages(9)), Flow[tuple[Any, ...]])
+            wrong: tuple[int, int] = await two.result()  # E: assignment
             assert_type(bind.call("", []).after(*pages(2), whatever=True), Call[int])
             assert_type(bind.with_options(tags=["a"]).call("", []).after(fetch.call("u")).output, int)
             bind.call("Emma", [fetch.call("u").output])  # E: list-item

@@ -17,6 +17,7 @@ async def test_flows_are_listed_in_pages_and_drawn(web: Web) -> None:
     page = await web.get("flows", limit=1)
     assert [one["id"] for one in page["flows"]] == [flows[1]]
     assert page["flows"][0]["counts"] == {"waiting": 1, "queued": 1}
+    assert (page["flows"][0]["worker"], page["flows"][0]["tags"]) == ("resize", [])
     page = await web.get("flows", limit=1, after=page["next_after"])
     assert [one["id"] for one in page["flows"]] == [flows[0]]
     drawn = await web.get(f"flows/{flows[0]}")

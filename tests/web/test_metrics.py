@@ -16,8 +16,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from shiftwork import Breaker, JobStatus, WorkerOrchestrator
 from shiftwork.core.breaker import BreakerState
-from shiftwork.core.model import Doc, JobFilter, PoolStats
+from shiftwork.core.model import Doc, JobFilter
 from shiftwork.core.retry import EndKind
+from shiftwork.core.stats import PoolStats
 from shiftwork.store.urls import open_store
 from tests.system.conftest import eventually
 from tests.web.conftest import Web
@@ -25,7 +26,7 @@ from tests.web.test_serving import Start, start
 
 __all__ = ["start"]
 
-JOBS = 1_000
+JOBS = 300
 MAIL = f"""
 import asyncio
 from shiftwork import Context, Retry, WorkerOrchestrator
@@ -36,6 +37,7 @@ app.register_pool("mail", min_workers=4, max_workers=8)
 
 @app.task(pool="mail", max_retries=1, retry=Retry(base_seconds=0.01), max_consecutive_failures=None)
 async def send(ctx: Context, n: int) -> None:
+    await asyncio.sleep(0.02)  # long, compared with what the machine is busy with in between
     if n % 100 == 0 or (n % 10 == 0 and ctx.attempt == 1):
         raise OSError("no answer")
 
@@ -176,7 +178,7 @@ async def scrape(app: WorkerOrchestrator) -> str:
 
 
 def test_a_scrape_of_any_process_is_the_truth_about_all(start: Start, tmp_path: Path) -> None:
-    """A thousand jobs, run by two nodes with processes of their own: each reports the same, which is right."""
+    """Hundreds of jobs, run by two nodes with processes of their own: each reports the same, which is right."""
     (tmp_path / "mail.py").write_text(MAIL)
     nodes = [start("run", "mail:app", "--port", "0") for _ in range(2)]
     addresses = [node.address() for node in nodes]
@@ -196,9 +198,10 @@ def test_a_scrape_of_any_process_is_the_truth_about_all(start: Start, tmp_path: 
         return found | {"dead": sample("jobs", status="dead")}
 
     truth = dict.fromkeys(EndKind, 0.0) | {"crashes_total": 0, "leases_lost_total": 0, "jobs_added_total": JOBS}
-    truth |= {"jobs_completed_total": JOBS * 0.99, "returned": JOBS * 0.99, "dead": JOBS * 0.01}
-    truth |= {"attempts_failed_total": JOBS * 0.11, "raised": JOBS * 0.11, "retries_total": JOBS * 0.1}
-    truth |= {"wait_seconds_count": JOBS * 1.1, "run_seconds_count": JOBS * 1.1}
+    dead, retried = JOBS // 100, JOBS // 10
+    truth |= {"jobs_completed_total": JOBS - dead, "returned": JOBS - dead, "dead": dead}
+    truth |= {"attempts_failed_total": retried + dead, "raised": retried + dead, "retries_total": retried}
+    truth |= {"wait_seconds_count": JOBS + retried, "run_seconds_count": JOBS + retried}
     eventually(lambda: [scraped(address) for address in addresses] == [truth, truth], within=90)
     text = httpx2.get(f"{addresses[0]}metrics", timeout=30).text
     for node in nodes:
@@ -216,7 +219,7 @@ async def _taken(folder: Path) -> dict[str, float]:
     store = open_store(f"sqlite:///{folder}/mail.db", namespace="default")
     await store.open()
     found = await store.find(JobFilter(limit=JOBS))
-    jobs = [job for at in range(0, JOBS, 1_000) for job in await store.get([one.id for one in found[at : at + 1_000]])]
+    jobs = await store.get([one.id for one in found])
     await store.close()
     waited = ran = 0.0
     for job in jobs:

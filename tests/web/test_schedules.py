@@ -14,7 +14,7 @@ async def test_a_schedule_over_http_from_put_to_delete(web: Web) -> None:
     assert put.json()["schedule"] == "at 03:00 every day, Europe/Vienna"
     assert {name: put.json()[name] for name in body} == body
     assert [time[11:19] for time in put.json()["next_times"]] == ["03:00:00"] * 10
-    await web.post("schedules/often", {"worker": "resize", "payload": {"path": "b.png"}, "interval_seconds": 60})
+    await web.post("schedules/often", {"worker": "resize", "payload": {"path": "b.png"}, "every": 60})
     first = await web.get("schedules", limit=1)
     second = await web.get("schedules", limit=1, after=first["next_after"])
     assert [one["name"] for page in (first, second) for one in page["schedules"]] == ["nightly", "often"]
@@ -41,6 +41,7 @@ async def test_what_cannot_work_is_refused(web: Web) -> None:
 async def test_a_preview_over_http(web: Web) -> None:
     seen = await web.get("schedule-preview", cron="30 9 * * 1-5", timezone="Asia/Tokyo")
     assert {time[10:] for time in seen["times"]} == {"T09:30:00+09:00"}
+    assert (await web.get("schedule-preview", every="5m"))["words"] == "every 5 minutes"
     wrong = await web.get("schedule-preview", cron="nightly")
     assert (wrong["times"], "does not have five fields" in wrong["problem"]) == ([], True)
 
@@ -49,5 +50,7 @@ async def test_a_worker_is_rescheduled_over_http(web: Web) -> None:
     changed = (await web.post("workers/fetch/reschedule", {"interval_seconds": 30})).json()
     assert changed["schedule"] == "every 30 seconds, counted from the end of the last run"
     assert changed["rescheduled_by"] is not None
+    changed = (await web.post("workers/fetch/reschedule", {"every": "1h30m"})).json()
+    assert changed["schedule"] == "every 90 minutes, counted from the end of the last run"
     again = (await web.post("workers/fetch/reschedule", {"reset": True})).json()
     assert (again["schedule"], again["rescheduled_at"]) == ("at 03:00 every day, UTC", None)

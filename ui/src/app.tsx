@@ -3,6 +3,7 @@ import { Component, type ReactNode, useEffect } from "react";
 import { ApiError } from "./data/client";
 import { listen } from "./data/live";
 import { useMe } from "./data/queries";
+import { t } from "./language";
 import { DeadPage } from "./pages/dead";
 import { EventsPage } from "./pages/events";
 import { FlowPage, FlowsPage } from "./pages/flows";
@@ -55,7 +56,7 @@ class Guard extends Component<{ children: ReactNode }, { error: Error | null }> 
 function Page() {
   const { path } = usePlace();
   const [page = "overview", name] = path;
-  const label = PAGES.find(([known]) => known === page)?.[1] ?? "Not found";
+  const label = PAGES.find(([known]) => known === page)?.[1] ?? t("Not found");
   useEffect(() => {
     document.title = `${name ? `${name} · ` : ""}${label} · shiftwork`;
   }, [name, label]);
@@ -86,9 +87,9 @@ function Page() {
     default:
       return (
         <>
-          <h1 className="sr-only">Not found</h1>
-          <Empty title="This page does not exist">
-            <Link href={to(["overview"])}>Go to the overview</Link>
+          <h1 className="sr-only">{t("Not found")}</h1>
+          <Empty title={t("This page does not exist")}>
+            <Link href={to(["overview"])}>{t("Go to the overview")}</Link>
           </Empty>
         </>
       );

@@ -1,9 +1,10 @@
 /** The frame around every page: navigation, search, and whether the page is live. */
 
 import { type ReactNode, useEffect, useRef, useState } from "react";
-import { act } from "./data/client";
+import { api } from "./data/client";
 import { pause, useLive, useNow } from "./data/live";
 import { useMe, useOverview } from "./data/queries";
+import { LANGUAGES, language, setLanguage, type Tag, t } from "./language";
 import { Button } from "./parts/basics";
 import { Help } from "./parts/help";
 import { Mark } from "./parts/mark";
@@ -14,20 +15,20 @@ import { setTheme, type Theme, useTheme } from "./theme";
 import { count, duration } from "./words";
 
 export const PAGES: [string, string, string, string][] = [
-  ["overview", "Overview", "o", "M3 12h4l2-6 4 12 2-6h6"],
-  ["pools", "Pools", "p", "M4 6h16M4 12h16M4 18h16M8 4v4M14 10v4M10 16v4"],
+  ["overview", t("Overview"), "o", "M3 12h4l2-6 4 12 2-6h6"],
+  ["pools", t("Pools"), "p", "M4 6h16M4 12h16M4 18h16M8 4v4M14 10v4M10 16v4"],
   [
     "workers",
-    "Workers",
+    t("Workers"),
     "w",
     "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 2v4M12 18v4M2 12h4M18 12h4M5 5l2.5 2.5M16.5 16.5 19 19M5 19l2.5-2.5M16.5 7.5 19 5",
   ],
-  ["schedules", "Schedules", "s", "M4 5h16v15H4zM4 10h16M8 3v4M16 3v4M8 14h3"],
-  ["jobs", "Jobs", "j", "M5 4h14v4H5zM5 10h14v4H5zM5 16h14v4H5z"],
-  ["flows", "Flows", "f", "M4 4h6v5H4zM14 15h6v5h-6zM4 15h6v5H4zM7 9v6M10 17.5h4"],
-  ["dead", "Dead letters", "d", "M3 6h18v12H3zM3 7l9 6 9-6"],
-  ["nodes", "Nodes", "n", "M4 4h16v7H4zM4 13h16v7H4zM7 7.5h.01M7 16.5h.01"],
-  ["events", "Events", "e", "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zM12 7v5l3.5 2"],
+  ["schedules", t("Schedules"), "s", "M4 5h16v15H4zM4 10h16M8 3v4M16 3v4M8 14h3"],
+  ["jobs", t("Jobs"), "j", "M5 4h14v4H5zM5 10h14v4H5zM5 16h14v4H5z"],
+  ["flows", t("Flows"), "f", "M4 4h6v5H4zM14 15h6v5h-6zM4 15h6v5H4zM7 9v6M10 17.5h4"],
+  ["dead", t("Dead letters"), "d", "M3 6h18v12H3zM3 7l9 6 9-6"],
+  ["nodes", t("Nodes"), "n", "M4 4h16v7H4zM4 13h16v7H4zM7 7.5h.01M7 16.5h.01"],
+  ["events", t("Events"), "e", "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zM12 7v5l3.5 2"],
 ];
 
 export function Shell({ children }: { children: ReactNode }) {
@@ -41,7 +42,7 @@ export function Shell({ children }: { children: ReactNode }) {
         className="sr-only z-50 rounded bg-accent px-3 py-2 text-on-accent focus:not-sr-only focus:absolute"
         onClick={() => document.getElementById("main")?.focus()}
       >
-        Skip to the page
+        {t("Skip to the page")}
       </button>
       <Side />
       <div className="flex min-w-0 grow flex-col">
@@ -76,7 +77,7 @@ function Side() {
       </a>
       <nav
         ref={nav}
-        aria-label="Pages"
+        aria-label={t("Pages")}
         className="flex gap-0.5 overflow-x-auto border-b border-line px-2 py-1 lg:flex-col lg:border-0 lg:py-2"
       >
         {PAGES.map(([name, label, key, drawing]) => (
@@ -113,7 +114,7 @@ function Side() {
         {me.data?.csrf && <SignOut name={me.data.name} />}
         <div>
           {me.data && `shiftwork ${me.data.version}`}
-          {me.data?.role === "read" && ", read only"}
+          {me.data?.role === "read" && t(", read only")}
         </div>
       </div>
     </aside>
@@ -122,14 +123,14 @@ function Side() {
 
 function SignOut({ name }: { name: string }) {
   const leave = async () => {
-    await act("logout");
+    await api.logOut();
     window.location.reload();
   };
   return (
     <div className="flex items-center gap-2">
       <span className="truncate">{name}</span>
       <button type="button" className="link" onClick={leave}>
-        Sign out
+        {t("Sign out")}
       </button>
     </div>
   );
@@ -147,7 +148,7 @@ function Bar({ search, help }: { search: () => void; help: () => void }) {
         onClick={search}
         className="flex h-8 min-w-0 grow items-center gap-2 rounded-md border border-rim bg-ground px-2.5 text-left text-sm text-muted hover:text-ink sm:max-w-80"
       >
-        <span className="truncate">Search workers, pools, jobs…</span>
+        <span className="truncate">{t("Search workers, pools, jobs…")}</span>
         <kbd className="ml-auto rounded border border-line px-1.5 font-mono text-xs max-sm:hidden">/</kbd>
       </button>
       <div className="ml-auto flex items-center gap-1.5">
@@ -157,14 +158,15 @@ function Bar({ search, help }: { search: () => void; help: () => void }) {
             className={`size-2 rounded-full ${paused ? "bg-warn-fill" : link === "live" ? "bg-ok-fill" : link === "lost" ? "bg-bad-fill" : "bg-edge"}`}
           />
           <span className="max-sm:sr-only">
-            {paused ? "Paused" : link === "live" ? "Live" : link === "lost" ? "Disconnected" : "Connecting"}
+            {paused ? t("Paused") : link === "live" ? t("Live") : link === "lost" ? t("Disconnected") : t("Connecting")}
           </span>
         </span>
-        <Button small kind="quiet" aria-pressed={paused} onClick={() => pause(!paused)} title="Pause updates (.)">
-          {paused ? "▸ Resume" : "‖ Pause"}
+        <Button small kind="quiet" aria-pressed={paused} onClick={() => pause(!paused)} title={t("Pause updates (.)")}>
+          {paused ? t("▸ Resume") : t("‖ Pause")}
         </Button>
+        <LanguageButton />
         <ThemeButton />
-        <Button small kind="quiet" aria-label="Keyboard shortcuts" onClick={help} className="max-sm:hidden">
+        <Button small kind="quiet" aria-label={t("Keyboard shortcuts")} onClick={help} className="max-sm:hidden">
           ?
         </Button>
       </div>
@@ -172,21 +174,48 @@ function Bar({ search, help }: { search: () => void; help: () => void }) {
   );
 }
 
-const NEXT: Record<Theme, [Theme, string, string]> = {
-  system: ["light", "◐", "system"],
-  light: ["dark", "☀", "light"],
-  dark: ["system", "☾", "dark"],
-};
-
-function ThemeButton() {
-  const theme = useTheme();
-  const [next, sign, word] = NEXT[theme];
+/** Each click changes to the next language. */
+function LanguageButton() {
+  const tags = Object.keys(LANGUAGES) as Tag[];
+  const next = tags[(tags.indexOf(language) + 1) % tags.length] as Tag;
+  const { name } = LANGUAGES[language];
   return (
     <Button
       small
       kind="quiet"
-      aria-label={`Theme: ${word}. Change to ${next}`}
-      title={`Theme: ${word}`}
+      aria-label={t("Language: {now}. Change to {next}", { now: name, next: LANGUAGES[next].name })}
+      title={t("Language: {now}", { now: name })}
+      onClick={() => setLanguage(next)}
+    >
+      <svg
+        aria-hidden="true"
+        viewBox="0 0 24 24"
+        className="size-3.5"
+        fill="none"
+        stroke="currentColor"
+        strokeWidth="2"
+      >
+        <path d="M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zM3 12h18M12 3c3 3 3.5 6 3.5 9s-.5 6-3.5 9c-3-3-3.5-6-3.5-9s.5-6 3.5-9z" />
+      </svg>
+    </Button>
+  );
+}
+
+const NEXT: Record<Theme, [Theme, string]> = {
+  system: ["light", "◐"],
+  light: ["dark", "☀"],
+  dark: ["system", "☾"],
+};
+
+function ThemeButton() {
+  const theme = useTheme();
+  const [next, sign] = NEXT[theme];
+  return (
+    <Button
+      small
+      kind="quiet"
+      aria-label={t("Theme: {now}. Change to {next}", { now: t(theme), next: t(next) })}
+      title={t("Theme: {now}", { now: t(theme) })}
       onClick={() => setTheme(next)}
     >
       <span aria-hidden="true">{sign}</span>
@@ -200,15 +229,17 @@ function Notice() {
   if (link === "lost") {
     return (
       <p role="alert" className="border-b border-bad bg-bad-soft px-4 py-1.5 text-sm text-bad">
-        Connection lost{lostAt ? ` ${duration(Math.max(0, (now - lostAt) / 1000))} ago` : ""}. This page may be out of
-        date; reconnecting automatically.
+        {lostAt
+          ? t("Connection lost {time} ago.", { time: duration(Math.max(0, (now - lostAt) / 1000)) })
+          : t("Connection lost.")}{" "}
+        {t("This page may be out of date; reconnecting automatically.")}
       </p>
     );
   }
   if (paused) {
     return (
       <p className="border-b border-warn bg-warn-soft px-4 py-1.5 text-sm text-warn">
-        Updates are paused.{waiting && " Something has changed since."}
+        {t("Updates are paused.")} {waiting && t("Something has changed since.")}
       </p>
     );
   }

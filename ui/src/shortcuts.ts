@@ -2,18 +2,19 @@
 
 import { useLayoutEffect, useRef } from "react";
 import { isPaused, pause } from "./data/live";
+import { t } from "./language";
 import { go, to } from "./router";
 
 export const GOES: Record<string, [string, string]> = {
-  o: ["overview", "Overview"],
-  p: ["pools", "Pools"],
-  w: ["workers", "Workers"],
-  s: ["schedules", "Schedules"],
-  j: ["jobs", "Jobs"],
-  f: ["flows", "Flows"],
-  d: ["dead", "Dead letters"],
-  n: ["nodes", "Nodes"],
-  e: ["events", "Events"],
+  o: ["overview", t("Overview")],
+  p: ["pools", t("Pools")],
+  w: ["workers", t("Workers")],
+  s: ["schedules", t("Schedules")],
+  j: ["jobs", t("Jobs")],
+  f: ["flows", t("Flows")],
+  d: ["dead", t("Dead letters")],
+  n: ["nodes", t("Nodes")],
+  e: ["events", t("Events")],
 };
 
 export function useShortcuts({ help, search }: { help: () => void; search: () => void }) {

@@ -1,30 +1,36 @@
-/** Formats numbers and times. */
+/** Formats numbers and times in the page's language. */
 
-const whole = new Intl.NumberFormat("en");
-const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+import { language, t } from "./language";
+
+const whole = new Intl.NumberFormat(language);
+const short = new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 });
 
 export const count = (n: number) => whole.format(n);
 export const compact = (n: number) => (Math.abs(n) < 10_000 ? whole.format(Math.round(n * 10) / 10) : short.format(n));
-export const counted = (n: number, noun: string, many = `${noun}s`) => `${count(n)} ${n === 1 ? noun : many}`;
+
+const UNITS = [
+  ["{n} d", 86_400],
+  ["{n} h", 3_600],
+  ["{n} min", 60],
+  ["{n} s", 1],
+] as const;
 
 /** A duration in its two largest units. */
 export function duration(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return "–";
-  if (seconds === 0) return "0 s";
-  if (seconds < 0.0995) return `${Math.max(0, Math.round(seconds * 1000))} ms`;
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  if (seconds < 60) return `${Math.floor(seconds)} s`;
-  const units: [string, number][] = [
-    ["d", 86_400],
-    ["h", 3_600],
-    ["min", 60],
-    ["s", 1],
-  ];
-  const first = units.findIndex(([, size]) => seconds >= size);
-  const [name, size] = units[first] as [string, number];
-  const [nextName, nextSize] = units[first + 1] as [string, number];
+  if (seconds > 0 && seconds < 0.0995) return t("{n} ms", { n: Math.round(seconds * 1000) });
+  if (seconds > 0 && seconds < 10) return t("{n} s", { n: seconds.toFixed(1) });
+  return round(Math.max(0, seconds));
+}
+
+/** A duration of whole seconds. */
+function round(seconds: number): string {
+  const first = UNITS.findIndex(([, size]) => seconds >= size);
+  const [unit, size] = UNITS[first] ?? UNITS[3];
+  const [nextUnit, nextSize] = UNITS[first + 1] ?? UNITS[3];
   const rest = Math.floor((seconds % size) / nextSize);
-  return `${Math.floor(seconds / size)} ${name}${rest ? ` ${rest} ${nextName}` : ""}`;
+  const most = t(unit, { n: Math.floor(seconds / size) });
+  return rest ? `${most} ${t(nextUnit, { n: rest })}` : most;
 }
 
 export function bytes(n: number): string {
@@ -59,12 +65,9 @@ export const moment = (ms: number) => `${day(ms)} ${clock(ms)}`;
 /** A time relative to now, such as "12 s ago" or "in 3 min". */
 export function ago(ms: number, now: number): string {
   const seconds = (now - ms) / 1000;
-  if (Math.abs(seconds) < 1) return "now";
-  const words = duration(Math.abs(seconds) < 10 ? Math.round(Math.abs(seconds)) : Math.abs(seconds)).replace(
-    ".0 s",
-    " s",
-  );
-  return seconds > 0 ? `${words} ago` : `in ${words}`;
+  if (Math.abs(seconds) < 1) return t("now");
+  const time = round(Math.abs(seconds) < 10 ? Math.round(Math.abs(seconds)) : Math.abs(seconds));
+  return seconds > 0 ? t("{time} ago", { time }) : t("in {time}", { time });
 }
 
 export const millis = (at: string | number): number => (typeof at === "number" ? at * 1000 : Date.parse(at));

@@ -15,7 +15,7 @@ import threading
 import time
 import uuid
 from asyncio import wrap_future
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Final, Literal, NamedTuple
@@ -42,6 +42,13 @@ _PREFIX: Final = "whsec_"
 
 AlertFormat = Literal["json", "slack"] | Callable[[Event], Any]
 """What is posted of an event; a function returns what is encoded as JSON, or None if this event is not posted."""
+
+
+def check_events(events: Sequence[str]) -> None:
+    """Raise `ConfigurationError` unless this is a list of names of events."""
+    if isinstance(events, str) or not events:
+        message = f'app.alert takes a list of events: events=["job.dead", "health.problem"], not {events!r}'
+        raise ConfigurationError(message)
 
 
 class _Message(NamedTuple):

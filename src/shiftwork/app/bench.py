@@ -7,7 +7,7 @@ at which something is due. So a day without work takes no time. While a function
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from shiftwork.control.control import Control
 from shiftwork.control.registry import LocalRegistry
+from shiftwork.core.durations import Duration, summed
 from shiftwork.core.model import Event, JobStatus, WorkerExecutionMode
 from shiftwork.core.plurals import counted
 from shiftwork.errors import JobFailedError, LifecycleError
@@ -90,8 +91,8 @@ class Bench:
 
     async def advance(
         self,
+        seconds: Duration = 0.0,
         *,
-        seconds: float = 0.0,
         minutes: float = 0.0,
         hours: float = 0.0,
         days: float = 0.0,
@@ -101,11 +102,7 @@ class Bench:
 
         Returns the runs in the order in which they started.
         """
-        passing = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
-        if passing < 0:
-            message = f"time does not pass backwards: advance was given {passing:g} s"
-            raise ValueError(message)
-        end = self.clock.now() + passing
+        end = self.clock.now() + summed("the time of advance", seconds, minutes=minutes, hours=hours, days=days)
         async with self._driving() as drive:
             while (due := await drive.run_due()) is not None and due <= end:
                 _set_to(self.clock, due)
@@ -202,8 +199,8 @@ class BlockingBench:
 
     def advance(
         self,
+        seconds: Duration = 0.0,
         *,
-        seconds: float = 0.0,
         minutes: float = 0.0,
         hours: float = 0.0,
         days: float = 0.0,
@@ -211,9 +208,7 @@ class BlockingBench:
     ) -> list[Ran]:
         """Let this much time pass: see `Bench.advance`."""
         return self._control.portal.call(
-            lambda: self._bench.advance(
-                seconds=seconds, minutes=minutes, hours=hours, days=days, raise_errors=raise_errors
-            ),
+            lambda: self._bench.advance(seconds, minutes=minutes, hours=hours, days=days, raise_errors=raise_errors),
             "await test.advance(…)",
         )
 

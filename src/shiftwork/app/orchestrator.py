@@ -8,12 +8,9 @@ import sys
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 
-from msgspec import to_builtins
-
-from shiftwork.app.blocking import BlockingCalls, blocking
+from shiftwork.app.commands import OrchestratorCommands
 from shiftwork.app.decorators import WorkerDecorator, checked, name_of, nameless
 from shiftwork.app.registration import (
     Registrations,
@@ -27,21 +24,15 @@ from shiftwork.app.registration import (
 from shiftwork.app.submitting import CurrentSubmitter
 from shiftwork.app.triggering import Triggering
 from shiftwork.control.control import Control
-from shiftwork.control.environment import DEFAULT_NAMESPACE, default_store, namespace_of_environment
-from shiftwork.control.event_loop import run
+from shiftwork.control.environment import DEFAULT_NAMESPACE, default_store, namespace_of_app
 from shiftwork.control.forking import begin_anew_when_forked, never_free
-from shiftwork.control.job_filter import JobSearch, JobSelection
-from shiftwork.control.portal import refuse_on_a_loop
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.durations import Duration, seconds_of, timeout_of
-from shiftwork.core.model import Event, FlowRecord, PoolConfig, WorkerConfig
+from shiftwork.core.model import PoolConfig, WorkerConfig
 from shiftwork.core.option_types import NamedWorkerOptions, PoolOptions, WorkerOptions
 from shiftwork.core.payload_limits import MAX_PAYLOAD_BYTES
 from shiftwork.errors import ConfigurationError, LifecycleError
 from shiftwork.events import AnyHook, Hooks, JobListeners
-from shiftwork.handles.call import Call
-from shiftwork.handles.flow import Flow
-from shiftwork.handles.job import Job
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import Clock, SystemClock
 from shiftwork.runtime.engine.context import Context
@@ -51,21 +42,17 @@ from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.signals import stop_signals
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import EncryptionKeys, find_keys
-from shiftwork.store.urls import store_of
+from shiftwork.store.urls import opening_again, store_of
 
 if TYPE_CHECKING:
     from shiftwork.app.alerts import AlertFormat
     from shiftwork.app.bench import Bench, Trial
+    from shiftwork.app.blocking_orchestrator import BlockingOrchestrator
     from shiftwork.app.decorators import AsyncWorker, AsyncWorkerWithContext, PlainWorker, PlainWorkerWithContext
-    from shiftwork.core.health import Finding
     from shiftwork.runtime.clock import ManualClock
     from shiftwork.runtime.engine.engine import Engine
     from shiftwork.runtime.node.node import Node
     from shiftwork.runtime.processes.messages import Definition, Setup
-    from shiftwork.views.explanation import Explanation
-    from shiftwork.views.overview import NodeView
-    from shiftwork.views.schedules import SchedulePreview, ScheduleView
-    from shiftwork.views.stack import JobStack
     from shiftwork.web.access import Identify
     from shiftwork.web.api import Api
 
@@ -78,7 +65,7 @@ AnyLifespan = TypeVar("AnyLifespan", bound=Lifespan)
 AnyAround = TypeVar("AnyAround", bound=AroundJob)
 
 
-class WorkerOrchestrator:
+class WorkerOrchestrator(OrchestratorCommands):
     """Registers workers and pools, runs them here, and controls them from any process that reaches the store.
 
     `store` is a URL (`sqlite:///relative.db`, `sqlite:////absolute.db`, `memory://`) or a store. Without
@@ -104,13 +91,8 @@ class WorkerOrchestrator:
     ) -> None:
         if store is None:
             store = default_store()
-        if namespace == DEFAULT_NAMESPACE:
-            namespace = namespace_of_environment()
-        if not namespace:
-            message = f"namespace must be a non-empty string, not {namespace!r}"
-            raise ConfigurationError(message)
         self._url = store if isinstance(store, str) else None
-        self._namespace = namespace
+        self._namespace = namespace_of_app(namespace)
         self._keys = find_keys(encryption_keys)
         self._hooks = Hooks()
         self._surroundings = Surroundings()
@@ -123,7 +105,7 @@ class WorkerOrchestrator:
             lease_seconds=seconds_of("lease_seconds", lease_seconds),
             health_checks=enable_health_checks,
             pulse_in_thread=clock is None,
-            namespace=namespace if isinstance(store, str) else "",
+            namespace="" if self._url is None else self._namespace,
         )
         registered = LocalRegistry(default_pool(max_concurrent))
         self._max_payload_bytes = max_payload_bytes
@@ -134,8 +116,9 @@ class WorkerOrchestrator:
             serving=self._serving,
             max_payload_bytes=max_payload_bytes,
         )
-        opened = store_of(store, namespace=namespace, keys=self._keys)
-        self._compose(opened, clock or SystemClock(), registered, settings, again=self._made_again(opened))
+        opened = store_of(store, namespace=self._namespace, keys=self._keys)
+        again = opening_again(store, opened, namespace=self._namespace, keys=self._keys)
+        self._compose(opened, clock or SystemClock(), registered, settings, again=again)
         begin_anew_when_forked(self)
 
     def _compose(
@@ -160,19 +143,9 @@ class WorkerOrchestrator:
             lease_seconds=settings.lease_seconds,
             again=again,
         )
-        """Every command and every question about the store, in families."""
         self._triggering = Triggering(
             self.control, registered, complete=self._registrations.complete, new_visitor=self._new_visitor
         )
-
-    def _made_again(self, store: Store) -> Callable[[], Store] | None:
-        """Return what makes the same store in a forked process; None for one in memory, or that is not given by URL."""
-        scheme = "memory" if self._url is None else self._url.partition(":")[0].lower()
-        if self._url is None or scheme == "memory":
-            return None
-        # The path of a file may be relative to a folder that the forked process has left.
-        url = store.url if scheme == "sqlite" else self._url
-        return partial(store_of, url, namespace=self._namespace, keys=self._keys)
 
     def forked(self) -> None:
         """Run nothing, in a process that was just forked: whatever runs does so in the parent."""
@@ -182,6 +155,8 @@ class WorkerOrchestrator:
     @property
     def blocking(self) -> "BlockingOrchestrator":
         """Return the coroutines of this orchestrator as plain calls, for code that has no event loop."""
+        from shiftwork.app.blocking_orchestrator import BlockingOrchestrator
+
         return BlockingOrchestrator(self)
 
     # ── registration ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -323,11 +298,9 @@ class WorkerOrchestrator:
         Slack, or a function that takes the event and returns what to post as JSON, None for nothing. An event that is
         not accepted within about a minute is given up. Nothing waits for it.
         """
-        from shiftwork.app.alerts import Alert
+        from shiftwork.app.alerts import Alert, check_events
 
-        if isinstance(events, str) or not events:
-            message = f'app.alert takes a list of events: events=["job.dead", "health.problem"], not {events!r}'
-            raise ConfigurationError(message)
+        check_events(events)
         alert = Alert(url, secret, format)
         for event in dict.fromkeys(events):
             self._hooks.add(event, alert)
@@ -346,6 +319,16 @@ class WorkerOrchestrator:
         raise LifecycleError(message)
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def __aenter__(self) -> Self:
+        """Open the store, for a program that adds jobs and asks about them. It runs none unless it calls `start`."""
+        await self.control.store.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop if it was started, and close the store."""
+        await self.stop()
+        await self.close()
 
     async def start(self) -> None:
         """Run all registered workers in this process, on this event loop."""
@@ -610,227 +593,6 @@ class WorkerOrchestrator:
         finally:
             await visitor.stop(0.0)
 
-    # ── commands and questions, all of them control's ────────────────────────────────────────────────────────────
-
-    async def enqueue_many(self, calls: Sequence[Call[R]]) -> list[Job[R]]:
-        """Add many jobs in one step: all of them, or none."""
-        return await self.control.submission.submit(calls)
-
-    @overload
-    async def enqueue_flow(self, call: Call[R], /) -> Flow[R]: ...
-
-    @overload
-    async def enqueue_flow(self, *calls: Call[Any]) -> Flow[tuple[Any, ...]]: ...
-
-    async def enqueue_flow(self, *calls: Call[Any]) -> Flow[Any]:
-        """Add these calls and all the calls that they need, in one step: all of them, or none."""
-        return await self.control.flows.enqueue(calls)
-
-    async def get_flow(self, flow_id: str) -> Flow[Any]:
-        """Return a flow by its id. Raises `FlowError` if it does not exist."""
-        return await self.control.flows.get(flow_id)
-
-    async def find_flows(self, *, limit: int = 100) -> list[FlowRecord]:
-        """Return the newest flows, each with its id, when it was added, and how many of its jobs have which status."""
-        return await self.control.flows.newest(limit=limit)
-
-    async def send(self, job_id: str, name: str, value: Any = None) -> None:
-        """Send a value to a job whose function waits for it, or will, with `ctx.wait_for(name)`."""
-        await self.control.jobs.send(job_id, name, value)
-
-    async def get_job(self, job_id: str) -> Job[Any]:
-        """Return a job by its id, whole. Raises `UnknownJobError`."""
-        return await self.control.jobs.get(job_id)
-
-    async def find_jobs(self, **wanted: Unpack[JobSearch]) -> list[Job[Any]]:
-        """Return jobs, newest first, by status, worker, pool, key, unique_key, a part of the error, or creation time.
-
-        `created_after` and `created_before` bound the time. `limit` (100) and `after` (the last id of the page before)
-        turn pages.
-        """
-        return await self.control.jobs.find(**wanted)
-
-    async def explain_job(self, job_id: str) -> "Explanation":
-        """Return why a job is not running, or how it ended, in words and as data."""
-        return await self.control.jobs.explain(job_id)
-
-    async def job_stack(self, job_id: str) -> "JobStack":
-        """Return what a running job is doing now: its own stack first, then everything else in its process.
-
-        Raises `JobStateError` if it is not running, and `NodeSilentError` if its node does not reply within 5 seconds.
-        """
-        return await self.control.jobs.stack(job_id)
-
-    async def cancel_job(self, job_id: str) -> Job[Any]:
-        """Cancel a waiting job, or ask a running one to stop."""
-        return await self.control.jobs.cancel(job_id)
-
-    async def retry_job(self, job_id: str, *, payload: Mapping[str, Any] | None = None) -> Job[Any]:
-        """Queue a dead, cancelled, failed or scheduled job again, its counts at zero; `payload` replaces its own."""
-        return await self.control.jobs.retry(job_id, payload=payload)
-
-    async def discard_job(self, job_id: str) -> None:
-        """Delete a job that has ended."""
-        await self.control.jobs.discard(job_id)
-
-    async def cancel_jobs(self, **wanted: Unpack[JobSelection]) -> int:
-        """Cancel all jobs that match (see `find_jobs`), and return how many were."""
-        return (await self.control.bulk.change("cancel", **wanted)).count
-
-    async def retry_jobs(self, *, rate: str | None = None, **wanted: Unpack[JobSelection]) -> int:
-        """Queue all jobs that match again, dead ones unless a status is given, and return how many were.
-
-        `rate` spreads them over time, such as "10/s" or "600/m"; `group` means dead jobs that failed alike.
-        """
-        return (await self.control.bulk.change("retry", rate=rate, **wanted)).count
-
-    async def discard_jobs(self, **wanted: Unpack[JobSelection]) -> int:
-        """Delete all jobs that match, or a `group`, dead ones unless a status is given, and return how many were."""
-        return (await self.control.bulk.change("discard", **wanted)).count
-
-    async def workers(self) -> dict[str, WorkerConfig]:
-        """Return every worker that this process or another one registered in this store."""
-        return await self.control.workers.all()
-
-    async def enable_worker(self, name: str) -> None:
-        """Enable a worker everywhere, and reset its count of failures."""
-        await self.control.workers.enable(name)
-
-    async def disable_worker(self, name: str, reason: str = "disabled by hand") -> None:
-        """Disable a worker everywhere: it does not start, and its queued jobs wait. Running jobs continue."""
-        await self.control.workers.disable(name, reason)
-
-    async def forget_worker(self, name: str) -> None:
-        """Delete the definition, state and schedule of a worker that is gone for good. Its ended jobs stay.
-
-        Raises `JobStateError`, with what to do first, while a live node, a stored schedule or a live job needs it.
-        """
-        await self.control.workers.forget(name)
-
-    async def reschedule_worker(
-        self,
-        name: str,
-        *,
-        cron: str | None = None,
-        interval_seconds: Duration | None = None,
-        timezone: str | None = None,
-        reset: bool = False,
-    ) -> WorkerConfig:
-        """Give a worker another schedule, for all nodes together, and return the worker with it.
-
-        It wins over the one in the code until it is changed again. `reset` restores the one in the code. Without
-        `timezone`, a cron expression is in the time zone that the worker was registered with.
-        """
-        return await self.control.workers.reschedule(
-            name, cron=cron, interval_seconds=interval_seconds, timezone=timezone, reset=reset
-        )
-
-    async def put_schedule(
-        self,
-        name: str,
-        call: Call[Any],
-        *,
-        cron: str | None = None,
-        interval_seconds: Duration | None = None,
-        timezone: str | None = None,
-        catch_up: Literal["latest", "none", "all"] = "latest",
-        overlap: Literal["skip", "allow"] = "skip",
-    ) -> "ScheduleView":
-        """Add the job of `call` at every fire time, or change the schedule of this name. It is kept in the store.
-
-        `cron` is in `timezone` (UTC); `interval_seconds` counts from fire time to fire time. `catch_up` decides about
-        fire times that were missed, `overlap` about a fire time at which the previous job of the schedule has not
-        ended. A schedule that is put again with the same times goes on where it was.
-        """
-        return await self.control.schedules.put(
-            name,
-            call,
-            cron=cron,
-            interval_seconds=interval_seconds,
-            timezone=timezone,
-            catch_up=catch_up,
-            overlap=overlap,
-        )
-
-    async def get_schedules(self, *, worker: str | None = None) -> "list[ScheduleView]":
-        """Return every stored schedule, or those of one worker, by name, each with its next ten fire times."""
-        return await self.control.schedules.all(worker=worker)
-
-    async def pause_schedule(self, name: str) -> "ScheduleView":
-        """Fire a schedule no more, until it is resumed. Jobs that it has added continue."""
-        return await self.control.schedules.pause(name)
-
-    async def resume_schedule(self, name: str) -> "ScheduleView":
-        """Fire a paused schedule again. Its `catch_up` decides about the fire times that it has missed."""
-        return await self.control.schedules.resume(name)
-
-    async def delete_schedule(self, name: str) -> None:
-        """Delete a schedule. Jobs that it has added continue."""
-        await self.control.schedules.delete(name)
-
-    async def run_schedule(self, name: str) -> Job[Any]:
-        """Add a job of a schedule now, ahead of others, also while it is paused. Its fire times stay as they are."""
-        return await self.control.schedules.run(name)
-
-    def preview_schedule(
-        self, *, cron: str | None = None, interval_seconds: Duration | None = None, timezone: str | None = None
-    ) -> "SchedulePreview":
-        """Return what a schedule means, in words and as the next ten fire times, without storing it."""
-        return self.control.schedules.preview(cron=cron, interval_seconds=interval_seconds, timezone=timezone)
-
-    async def pools(self) -> dict[str, PoolConfig]:
-        """Return every pool that this process or another one registered in this store."""
-        return await self.control.pools.all()
-
-    async def pause_pool(self, name: str, reason: str | None = None) -> None:
-        """Start no more jobs of a pool, anywhere. Running jobs continue."""
-        await self.control.pools.pause(name, reason)
-
-    async def resume_pool(self, name: str) -> None:
-        """Start jobs of a paused pool again."""
-        await self.control.pools.resume(name)
-
-    async def scale_pool(
-        self, name: str, min_workers: int | None = None, max_workers: int | None = None, *, reset: bool = False
-    ) -> PoolConfig:
-        """Set a pool's bounds, one or both, for all nodes together, and return the pool with its new bounds.
-
-        They hold until they are changed again. `reset` first restores the bounds that the pool was registered with.
-        """
-        return await self.control.pools.scale(name, min_workers, max_workers, reset=reset)
-
-    async def get_pool_dashboard(self) -> dict[str, dict[str, Any]]:
-        """Return every pool with its instances and its numbers."""
-        return await self.control.pools.dashboard()
-
-    async def nodes(self) -> "list[NodeView]":
-        """Return every live node: what it has, what it runs, whether it is drained."""
-        return await self.control.nodes.all()
-
-    async def drain_node(self, name: str, reason: str | None = None) -> "NodeView":
-        """Give a node no more work: its workers finish what they run, and the node stays, empty, until that is undone.
-
-        A prefix of its name is enough, if no other node has it.
-        """
-        return await self.control.nodes.drain(name, reason)
-
-    async def undrain_node(self, name: str) -> "NodeView":
-        """Give a drained node work again."""
-        return await self.control.nodes.undrain(name)
-
-    async def get_health(self) -> dict[str, Any]:
-        """Return what is wrong now, with the remedy: `{"status": "ok"|"degraded"|"failing", "problems": [...]}`."""
-        health: dict[str, Any] = to_builtins(await self.control.system.health())
-        return health
-
-    async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
-        """Return what happened, newest last: the newest events numbered above `after` and below `before`."""
-        return await self.control.system.events(after, limit, before=before)
-
-    async def check(self) -> "dict[str, Finding]":
-        """Return the store's real settings, its latency, and whether its clock agrees with ours."""
-        return await self.control.doctor.check()
-
     # ── the web ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def asgi(self, *, trust_loopback: bool = True, identify: "Identify | None" = None) -> "Api":
@@ -846,88 +608,3 @@ class WorkerOrchestrator:
             message = f"app.asgi() needs {error.name}: pip install 'shiftwork[web]'"
             raise ConfigurationError(message) from None
         return Api(Site(self.control, trust_loopback=trust_loopback, identify=identify))
-
-
-class BlockingOrchestrator(BlockingCalls):
-    """The coroutines of an orchestrator as plain calls. Each works from any thread, and in a forked process.
-
-    They run on the orchestrator's event loop while it runs, and otherwise on one in a thread of its own.
-    """
-
-    def __init__(self, orchestrator: WorkerOrchestrator) -> None:
-        super().__init__(orchestrator)
-        self._orchestrator = orchestrator
-
-    start = blocking(WorkerOrchestrator.start)
-    trigger_worker = blocking(WorkerOrchestrator.trigger_worker)
-    auto_scale = blocking(WorkerOrchestrator.auto_scale)
-    recover_stuck_jobs = blocking(WorkerOrchestrator.recover_stuck_jobs)
-    get_job = blocking(WorkerOrchestrator.get_job)
-    find_jobs = blocking(WorkerOrchestrator.find_jobs)
-    explain_job = blocking(WorkerOrchestrator.explain_job)
-    job_stack = blocking(WorkerOrchestrator.job_stack)
-    cancel_job = blocking(WorkerOrchestrator.cancel_job)
-    retry_job = blocking(WorkerOrchestrator.retry_job)
-    discard_job = blocking(WorkerOrchestrator.discard_job)
-    cancel_jobs = blocking(WorkerOrchestrator.cancel_jobs)
-    retry_jobs = blocking(WorkerOrchestrator.retry_jobs)
-    discard_jobs = blocking(WorkerOrchestrator.discard_jobs)
-    workers = blocking(WorkerOrchestrator.workers)
-    enable_worker = blocking(WorkerOrchestrator.enable_worker)
-    disable_worker = blocking(WorkerOrchestrator.disable_worker)
-    forget_worker = blocking(WorkerOrchestrator.forget_worker)
-    reschedule_worker = blocking(WorkerOrchestrator.reschedule_worker)
-    put_schedule = blocking(WorkerOrchestrator.put_schedule)
-    get_schedules = blocking(WorkerOrchestrator.get_schedules)
-    pause_schedule = blocking(WorkerOrchestrator.pause_schedule)
-    resume_schedule = blocking(WorkerOrchestrator.resume_schedule)
-    delete_schedule = blocking(WorkerOrchestrator.delete_schedule)
-    run_schedule = blocking(WorkerOrchestrator.run_schedule)
-    pools = blocking(WorkerOrchestrator.pools)
-    pause_pool = blocking(WorkerOrchestrator.pause_pool)
-    resume_pool = blocking(WorkerOrchestrator.resume_pool)
-    scale_pool = blocking(WorkerOrchestrator.scale_pool)
-    get_pool_dashboard = blocking(WorkerOrchestrator.get_pool_dashboard)
-    nodes = blocking(WorkerOrchestrator.nodes)
-    drain_node = blocking(WorkerOrchestrator.drain_node)
-    undrain_node = blocking(WorkerOrchestrator.undrain_node)
-    get_health = blocking(WorkerOrchestrator.get_health)
-    events = blocking(WorkerOrchestrator.events)
-    check = blocking(WorkerOrchestrator.check)
-
-    get_flow = blocking(WorkerOrchestrator.get_flow)
-    find_flows = blocking(WorkerOrchestrator.find_flows)
-    send = blocking(WorkerOrchestrator.send)
-
-    @overload
-    def enqueue_flow(self, call: Call[R], /) -> Flow[R]: ...
-
-    @overload
-    def enqueue_flow(self, *calls: Call[Any]) -> Flow[tuple[Any, ...]]: ...
-
-    def enqueue_flow(self, *calls: Call[Any]) -> Flow[Any]:
-        """Add these calls and all the calls that they need, in one step: all of them, or none."""
-        portal = self._orchestrator.control.portal
-        return portal.call(lambda: self._orchestrator.control.flows.enqueue(calls), "await app.enqueue_flow(…)")
-
-    def enqueue_many(self, calls: Sequence[Call[R]]) -> list[Job[R]]:
-        """Add many jobs in one step: all of them, or none."""
-        portal = self._orchestrator.control.portal
-        return portal.call(lambda: self._orchestrator.enqueue_many(calls), "await app.enqueue_many(…)")
-
-    def stop(self, timeout_seconds: Duration = STOP_SECONDS) -> None:
-        """Stop claiming, let running work finish within the timeout, and hand back the rest uncounted."""
-        portal = self._orchestrator.control.portal
-        portal.call(lambda: self._orchestrator.stop(timeout_seconds), "await app.stop()")
-        portal.close()
-
-    def close(self) -> None:
-        """Close the store, in a process that only asks or enqueues, and end the thread that did so."""
-        portal = self._orchestrator.control.portal
-        portal.call(self._orchestrator.close, "await app.close()")
-        portal.close()
-
-    def run(self, *, stop_timeout_seconds: Duration = STOP_SECONDS) -> None:
-        """Start, wait for SIGTERM or SIGINT, then stop: in this thread, which must be the main one."""
-        refuse_on_a_loop("await app.run()")
-        run(self._orchestrator.run(stop_timeout_seconds=stop_timeout_seconds))

@@ -7,12 +7,12 @@ import click
 from msgspec import Struct, field
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.language import counted, t
 from shiftwork.cli.output import aside, json_option, say, show_json
 from shiftwork.cli.parameters import json_object
 from shiftwork.control.bulk import Action, Changed, check_rate
 from shiftwork.control.control import Control
 from shiftwork.core.model import JobStatus
-from shiftwork.core.plurals import counted
 from shiftwork.errors import JobError, UnknownJobError
 from shiftwork.views.instants import clock_time, iso
 
@@ -108,15 +108,15 @@ def retry(
         return
     wanted = _wanted(ids, _dead(narrowed, dead=dead), narrowed, "--dead or --group")
     if rate is not None and wanted is None:
-        message = "--rate is for many jobs: select them with --dead or --group"
+        message = t("--rate is for many jobs: select them with --dead or --group")
         raise click.UsageError(message)
     if payload is not None and len(ids) != 1:
-        message = "--payload is for one job: give one ID"
+        message = t("--payload is for one job: give one ID")
         raise click.UsageError(message)
 
     async def again(control: Control, job_id: str) -> str:
         job = await control.jobs.retry(job_id, payload=payload)
-        return f"job {job_id} of {job.worker} is {job.status} again"
+        return t("job {job_id} of {worker} is {status} again", job_id=job_id, worker=job.worker, status=job.status)
 
     if wanted is None:
         _each(source, ids, again, as_json=as_json)
@@ -147,10 +147,10 @@ def _wanted(
     if ids and not statuses and not given:
         return None
     if ids:
-        message = f"name jobs by ID, or select them with {flags}, not both"
+        message = t("name jobs by ID, or select them with {flags}, not both", flags=flags)
         raise click.UsageError(message)
     if not statuses:
-        message = f"which jobs? Give their IDs, or {flags}"
+        message = t("which jobs? Give their IDs, or {flags}", flags=flags)
         raise click.UsageError(message)
     return {"status": statuses} | given
 
@@ -165,13 +165,13 @@ def _dead(narrowed: dict[str, Any], *, dead: bool) -> tuple[JobStatus, ...] | No
 async def _cancel(control: Control, job_id: str) -> str:
     job = await control.jobs.cancel(job_id)
     if job.status is JobStatus.PROCESSING:
-        return f"job {job_id} of {job.worker} is running; it was asked to stop"
-    return f"job {job_id} of {job.worker} is {job.status}"
+        return t("job {job_id} of {worker} is running; it was asked to stop", job_id=job_id, worker=job.worker)
+    return t("job {job_id} of {worker} is {status}", job_id=job_id, worker=job.worker, status=job.status)
 
 
 async def _discard(control: Control, job_id: str) -> str:
     await control.jobs.discard(job_id)
-    return f"job {job_id} deleted"
+    return t("job {job_id} deleted", job_id=job_id)
 
 
 def _each(source: Source, ids: Sequence[str], act: One, *, as_json: bool) -> None:
@@ -205,9 +205,10 @@ async def _refuse_arguments(control: Control, ids: Sequence[str]) -> None:
         try:
             await control.jobs.get(word)
         except UnknownJobError:
-            message = (
-                f"{word!r} is not the id of a job, and nothing was changed; to run a job with other arguments: "
-                "shiftwork retry ID --payload JSON"
+            message = t(
+                "{word!r} is not the id of a job, and nothing was changed; to run a job with other arguments: "
+                "shiftwork retry ID --payload JSON",
+                word=word,
             )
             raise click.UsageError(message) from None
 
@@ -217,7 +218,7 @@ async def _refuse_arguments(control: Control, ids: Sequence[str]) -> None:
 
 def _whole_flow(source: Source, verb: Action, flow: str, others: Sequence[object], *, as_json: bool) -> None:
     if any(others):
-        message = "--flow selects all jobs of the flow: give no IDs and no other filter with it"
+        message = t("--flow selects all jobs of the flow: give no IDs and no other filter with it")
         raise click.UsageError(message)
 
     async def act_on_flow(control: Control) -> int:
@@ -227,7 +228,7 @@ def _whole_flow(source: Source, verb: Action, flow: str, others: Sequence[object
     if as_json:
         show_json({"flow": flow, "changed_count": changed})
     else:
-        say(f"flow {flow}: {counted(changed, 'job')} {_PAST[verb]}")
+        say(t("flow {flow}: {jobs} {past}", flow=flow, jobs=counted(changed, "job"), past=t(_PAST[verb])))
 
 
 # ── in bulk ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -247,19 +248,27 @@ def _in_bulk(
     if as_json:
         show_json({"matched": matched, "changed_count": changed.count, "until_at": iso(changed.until)})
     elif not matched:
-        aside("no jobs match; nothing was changed")
+        aside(t("no jobs match; nothing was changed"))
     else:
-        until = f", the last one due at {clock_time(changed.until)}" if changed.until else ""
-        say(f"{changed.count:,} of {counted(matched, 'job')}: {_PAST[verb]}{until}")
+        until = t(", the last one due at {time}", time=clock_time(changed.until)) if changed.until else ""
+        say(
+            t(
+                "{count:,} of {jobs}: {past}{until}",
+                count=changed.count,
+                jobs=counted(matched, "job"),
+                past=t(_PAST[verb]),
+                until=until,
+            )
+        )
 
 
 def _agreed(verb: str, matched: int) -> bool:
     try:
-        agreed = click.confirm(f"{verb} {counted(matched, 'job')}?", err=True)
+        agreed = click.confirm(t("{verb} {jobs}?", verb=t(verb), jobs=counted(matched, "job")), err=True)
     except click.Abort:  # no terminal to ask at
         agreed = False
     if not agreed:
-        aside("shiftwork: nothing was changed; use --yes to skip the confirmation")
+        aside(t("shiftwork: nothing was changed; use --yes to skip the confirmation"))
         click.get_current_context().exit(1)
     return True
 

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 import click
 from msgspec import Struct
 
+from shiftwork.cli.language import t
 from shiftwork.cli.output import aside
 from shiftwork.control.control import Control, control_of
 from shiftwork.control.environment import (
@@ -58,7 +59,12 @@ class Source(Struct, frozen=True, kw_only=True):
                 raise UnknownStoreError(message) from None
         control = load_app(self.app).control
         if control.store.url.startswith("memory:"):
-            aside(f"shiftwork: the store of {self.app} is memory: this command has its own and sees no other process")
+            aside(
+                t(
+                    "shiftwork: the store of {app} is memory: this command has its own and sees no other process",
+                    app=self.app,
+                )
+            )
         return control
 
 
@@ -85,14 +91,16 @@ def find_source(store: str | None, app: str | None, namespace: str | None) -> So
     app = app or os.environ.get("SHIFTWORK_APP")
     if app:
         if namespace:
-            message = "--namespace goes with --store: an app has its own namespace"
+            message = t("--namespace goes with --store: an app has its own namespace")
             raise click.UsageError(message)
         return Source(app=app)
     if Path(DEFAULT_FILE).exists():
         return Source(store=f"{_SQLITE}{DEFAULT_FILE}", namespace=space)
-    message = (
-        f"which store? Give --store URL or --app MODULE:NAME, or set SHIFTWORK_STORE or SHIFTWORK_APP "
-        f"(there is no {DEFAULT_FILE} in {Path.cwd()})"
+    message = t(
+        "which store? Give --store URL or --app MODULE:NAME, or set SHIFTWORK_STORE or SHIFTWORK_APP "
+        "(there is no {default_file} in {cwd})",
+        default_file=DEFAULT_FILE,
+        cwd=Path.cwd(),
     )
     raise click.UsageError(message)
 
@@ -100,7 +108,7 @@ def find_source(store: str | None, app: str | None, namespace: str | None) -> So
 def shared(url: str) -> str:
     """Return the URL. Raises `UsageError` if only the process that runs the app can use it."""
     if url.startswith("memory:"):
-        message = "a memory:// store lives inside one process: no command can read it from outside"
+        message = t("a memory:// store lives inside one process: no command can read it from outside")
         raise click.UsageError(message)
     return url
 
@@ -111,7 +119,10 @@ def refuse_missing(url: str, *, create: bool = False) -> None:
         return
     path = Path(url.removeprefix(_SQLITE).partition("?")[0])
     if not path.exists():
-        message = f"there is no database {path.absolute()}; `shiftwork run` makes it, or name another one with --store"
+        message = t(
+            "there is no database {value}; `shiftwork run` makes it, or name another one with --store",
+            value=path.absolute(),
+        )
         raise StoreUnavailableError(message)
 
 

@@ -7,12 +7,12 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.jobs import show_jobs
+from shiftwork.cli.language import counted, t
 from shiftwork.cli.output import aside, json_option, show_json, show_table
 from shiftwork.cli.words import ago
 from shiftwork.control.control import Control
 from shiftwork.core.dead_groups import Group, groups_of
 from shiftwork.core.model import DeadJob, JobStatus
-from shiftwork.core.plurals import counted
 from shiftwork.handles.job import Job
 from shiftwork.views.instants import iso
 
@@ -73,7 +73,7 @@ def _shape(group: Group) -> dict[str, Any]:
 
 def _show(groups: list[Group], now: float) -> None:
     if not groups:
-        aside("no dead jobs")
+        aside(t("no dead jobs"))
         return
     rows = [
         (
@@ -89,4 +89,6 @@ def _show(groups: list[Group], now: float) -> None:
     ]
     show_table(("JOBS", "WORKER", "FIRST", "LAST", "EXAMPLE", "GROUP", "ERROR"), rows)
     total = counted(sum(group.count for group in groups), "dead job")
-    aside(f"{total}. See one: shiftwork job ID. Then shiftwork retry --dead or --group GROUP, or discard")
+    aside(
+        t("{total}. See one: shiftwork job ID. Then shiftwork retry --dead or --group GROUP, or discard", total=total)
+    )

@@ -3,12 +3,12 @@
 import click
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.language import counted
 from shiftwork.cli.output import json_option, say, show_json, show_wrapped
 from shiftwork.cli.status import show_health
 from shiftwork.cli.words import one_line
 from shiftwork.control.control import Control
 from shiftwork.core.health import Problem
-from shiftwork.core.plurals import counted
 from shiftwork.errors import ConfigurationError
 from shiftwork.serve.loading import load_app
 from shiftwork.views.report import Report

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from shiftwork.cli.language import localised, t
 from shiftwork.cli.output import aside
 from shiftwork.errors import ShiftworkError, StoreError, UnknownStoreError, nearest
 from shiftwork.serve.exit import end_in_time
@@ -91,14 +92,14 @@ class Commands(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         command: click.Command = getattr(import_module(f"shiftwork.cli.{_FILES.get(cmd_name, cmd_name)}"), cmd_name)
-        return command
+        return localised(command)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the command that is meant. Raises `UsageError` with the nearest one if there is no such command."""
         name = args[0]
         known = self.list_commands(ctx)
         if not name.startswith("-") and name not in known:
-            message = f"there is no command {name!r}; {nearest(name, known)}"
+            message = t("there is no command {name!r}; {nearest}", name=name, nearest=nearest(name, known))
             raise click.UsageError(message, ctx)
         return super().resolve_command(ctx, args)
 
@@ -120,7 +121,7 @@ class Commands(click.Group):
         """List the commands by purpose."""
         for title, names in SECTIONS.items():
             members = [(name, self.get_command(ctx, name)) for name in names]
-            with formatter.section(title):
+            with formatter.section(t(title)):
                 formatter.write_dl([(name, member.get_short_help_str(90)) for name, member in members if member])
 
 
@@ -152,7 +153,7 @@ seconds.
 
 
 @click.group(
-    cls=Commands, help=HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=Commands, help=t(HELP), context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(package_name="shiftwork", message="shiftwork %(version)s")
 def main() -> None:

@@ -6,6 +6,7 @@ from typing import Final
 import click
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.language import t
 from shiftwork.cli.output import aside, json_option, say, show_json, show_json_line
 from shiftwork.cli.words import one_line
 from shiftwork.control.control import Control
@@ -33,7 +34,7 @@ def events(source: Source, *, limit: int, after: int, follow: bool, as_json: boo
     if as_json:
         show_json({"events": [event_shape(event) for event in found]})
     elif not found:
-        aside("no events")
+        aside(t("no events"))
     for event in () if as_json else found:
         _show(event, as_json=False)
 

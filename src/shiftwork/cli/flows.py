@@ -8,12 +8,12 @@ import click
 import msgspec
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.language import counted, t
 from shiftwork.cli.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.words import ago, took, when
 from shiftwork.control.control import Control
 from shiftwork.core.flow_graph import FlowBox, FlowGraph, FlowJob, state_of
 from shiftwork.core.model import FlowRecord, JobStatus
-from shiftwork.core.plurals import counted
 from shiftwork.views.shapes.flows import flow_shape, whole_flow_shape
 
 MOST_SHOWN: Final = 20
@@ -25,7 +25,7 @@ MOST_SHOWN: Final = 20
 @with_source
 @json_option
 def flows(source: Source, *, limit: int, as_json: bool) -> None:
-    """List flows, newest first: how far each is."""
+    """List flows, newest first: what each is for, and how far it is."""
 
     async def newest(control: Control) -> tuple[list[FlowRecord], float]:
         return await control.flows.newest(limit=limit), control.now()
@@ -34,14 +34,15 @@ def flows(source: Source, *, limit: int, as_json: bool) -> None:
     if as_json:
         show_json({"flows": [flow_shape(one) for one in found]})
     elif not found:
-        aside("no flows")
+        aside(t("no flows"))
     else:
-        show_table(("ID", "STATE", "ENDED", "JOBS", "CREATED", "DETAIL"), [_row(one, now) for one in found])
+        show_table(("ID", "FOR", "STATE", "ENDED", "JOBS", "CREATED", "DETAIL"), [_row(one, now) for one in found])
 
 
 def _row(flow: FlowRecord, now: float) -> list[Cell]:
     shape = flow_shape(flow)
-    return [flow.id, shape.state, shape.ended, shape.jobs, ago(flow.created_at, now), _counts(flow.counts)]
+    aim = " ".join((flow.worker, *(f"#{tag}" for tag in flow.tags)))
+    return [flow.id, aim, shape.state, shape.ended, shape.jobs, ago(flow.created_at, now), _counts(flow.counts)]
 
 
 def _counts(counts: Mapping[Any, int]) -> str:
@@ -63,7 +64,15 @@ def flow(flow_id: str, source: Source, *, as_json: bool) -> None:
         show_json({"flow": whole_flow_shape(found, graph)})
         return
     jobs = sum(found.counts.values())
-    say(f"flow {found.id}: {state_of(found.counts)}, {counted(jobs, 'job')}, added {when(found.created_at, now)}")
+    say(
+        t(
+            "flow {id}: {state_of}, {jobs}, added {time}",
+            id=found.id,
+            state_of=state_of(found.counts),
+            jobs=counted(jobs, "job"),
+            time=when(found.created_at, now),
+        )
+    )
     say(f"  {_counts(found.counts)}")
     for box in graph.boxes:
         _show_box(box)
@@ -76,25 +85,47 @@ def _show_box(box: FlowBox) -> None:
     mark = "*" if box.critical else "-"
     jobs = sum(box.counts.values())
     if jobs == 1:
-        say(f"{indent}{mark} {box.worker}: {next(iter(box.counts))}, job {box.samples[0]}")
+        say(
+            t(
+                "{indent}{mark} {worker}: {next}, job {samples}",
+                indent=indent,
+                mark=mark,
+                worker=box.worker,
+                next=next(iter(box.counts)),
+                samples=box.samples[0],
+            )
+        )
         return
     say(f"{indent}{mark} {box.worker}: {counted(jobs, 'job')}: {_counts(box.counts)}")
     bad = box.counts.get(JobStatus.DEAD, 0)
     if bad:
-        say(f"{indent}    dead: {', '.join(box.samples[:bad])}{' …' if bad > len(box.samples) else ''}")
+        say(
+            t(
+                "{indent}    dead: {samples}{rest}",
+                indent=indent,
+                samples=", ".join(box.samples[:bad]),
+                rest=" …" if bad > len(box.samples) else "",
+            )
+        )
 
 
 def _show_critical(path: list[FlowJob], now: float) -> None:
     if len(path) > 1:
         before = "… → " if len(path) > MOST_SHOWN else ""
-        say(f"critical path (*): {before}{' → '.join(_passage(job, now) for job in path[-MOST_SHOWN:])}")
+        say(
+            t(
+                "critical path (*): {before}{value}",
+                before=before,
+                value=" → ".join(_passage(job, now) for job in path[-MOST_SHOWN:]),
+            )
+        )
 
 
 def _passage(job: FlowJob, now: float) -> str:
     if job.started_at is None or job.status in {JobStatus.WAITING, JobStatus.QUEUED, JobStatus.SCHEDULED}:
         return f"{job.worker} ({job.status})"
     if job.status is JobStatus.PROCESSING:
-        return f"{job.worker} (running for {took(now - job.started_at)})"
+        return t("{worker} (running for {time})", worker=job.worker, time=took(now - job.started_at))
     seconds = took((job.ended_at or job.started_at) - job.started_at)
     return f"{job.worker} {seconds}" if job.status is JobStatus.COMPLETED else f"{job.worker} ({job.status})"
 
@@ -111,11 +142,19 @@ def send(job_id: str, name: str, value: str | None, source: Source, *, as_json: 
     JSON is the value, such as true or '{"by": "ann"}'; - reads it from stdin. Without it, the value is null.
     """
     given = _value(value)
-    source.ask(lambda control: control.jobs.send(job_id, name, given))
+
+    async def deliver(control: Control) -> str | None:
+        record = (await control.jobs.get(job_id)).record
+        await control.jobs.send(job_id, name, given)
+        wait = record.wait if record.status is JobStatus.SCHEDULED else None
+        return None if wait is None or wait.name == name else wait.name
+
+    other = source.ask(deliver)
     if as_json:
         show_json({"sent": {"id": job_id, "name": name}})
     else:
-        say(f"signal {name!r} sent to job {job_id}")
+        waits = t("; it waits for {other!r} now", other=other) if other else ""
+        say(t("signal {name!r} sent to job {job_id}", name=name, job_id=job_id) + waits)
 
 
 def _value(text: str | None) -> Any:
@@ -125,5 +164,5 @@ def _value(text: str | None) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.MsgspecError, RecursionError) as error:
-        message = f"the value must be JSON, such as true, 5 or '\"text\"': {error}"
+        message = t("the value must be JSON, such as true, 5 or '\"text\"': {error}", error=error)
         raise click.BadParameter(message) from None

@@ -5,13 +5,13 @@ from typing import Any
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import Cell, aside, json_option, json_text, say, show_json, show_table
+from shiftwork.cli.language import counted, t
+from shiftwork.cli.output import Cell, aside, json_option, json_text, padded, say, show_json, show_table
 from shiftwork.cli.words import ago, one_line, took, when
 from shiftwork.control.control import Control
 from shiftwork.core.expiry import expiry
 from shiftwork.core.model import Attempt, JobRecord, JobStatus
 from shiftwork.core.own_options import unpack
-from shiftwork.core.plurals import counted
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation
@@ -73,13 +73,27 @@ def explain(job_id: str, source: Source, *, as_json: bool) -> None:
         show_json(explanation_shape(why))
         return
     if len(why.waits) > 1:
-        say(f"job {why.job_id} is {why.status} and waits for {len(why.waits)} things:")
+        say(
+            t(
+                "job {job_id} is {status} and waits for {waits} things:",
+                job_id=why.job_id,
+                status=why.status,
+                waits=len(why.waits),
+            )
+        )
         for wait in why.waits:
-            say(f"  {one_line(wait.why)}" + (f", since {clock_time(wait.since)}" if wait.since else ""))
+            say(f"  {one_line(wait.why)}" + (t(", since {time}", time=clock_time(wait.since)) if wait.since else ""))
         if why.expires_at is not None:
-            say(f"it expires at {clock_time(why.expires_at)} if it has not started by then")
+            say(t("it expires at {time} if it has not started by then", time=clock_time(why.expires_at)))
     else:
-        say(f"job {why.job_id}{' ' if why.status.live else ' is '}{one_line(why.text)}")
+        say(
+            t(
+                "job {job_id}{rest}{text}",
+                job_id=why.job_id,
+                rest=" " if why.status.live else " is ",
+                text=one_line(why.text),
+            )
+        )
 
 
 # ── many ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -92,11 +106,11 @@ def show_jobs(found: list[Job[Any]], now: float, *, limit: int, as_json: bool) -
         show_json({"jobs": [job_shape(one) for one in found], "next_after": last})
         return
     if not found:
-        aside("no jobs match")
+        aside(t("no jobs match"))
         return
     show_table(_TITLES, [_row(one, now) for one in found])
     if last:
-        aside(f"these are the newest {limit}; for older jobs add: --after {last}")
+        aside(t("these are the newest {limit}; for older jobs add: --after {last}", limit=limit, last=last))
 
 
 def _row(job: Job[Any], now: float) -> list[Cell]:
@@ -117,21 +131,21 @@ def _detail(job: Job[Any], now: float) -> str | None:
     if status is JobStatus.PROCESSING:
         return _running(job, now)
     if record.wait is not None and status is JobStatus.SCHEDULED:
-        return f"waits for the signal {record.wait.name!r}"
+        return t("waits for the signal {name!r}", name=record.wait.name)
     if status is JobStatus.SCHEDULED:
-        return f"due {ago(record.run_at, now)}"
+        return t("due {time}", time=ago(record.run_at, now))
     if status is JobStatus.FAILED:
-        return f"retried {ago(record.run_at, now)}: {error}"
+        return t("retried {time}: {error}", time=ago(record.run_at, now), error=error)
     if status is JobStatus.COMPLETED:
-        return f"took {took(_seconds(record))}"
+        return t("took {time}", time=took(_seconds(record)))
     return error
 
 
 def _running(job: Job[Any], now: float) -> str:
-    verb = "stopping" if job.record.cancelling else "running"
+    verb = t("stopping") if job.record.cancelling else t("running")
     how_far = _how_far(job.progress)
     progress = f", {how_far}" if how_far else ""
-    return f"{verb} for {took(now - (job.started_at or now))}{progress}"
+    return t("{verb} for {time}{progress}", verb=verb, time=took(now - (job.started_at or now)), progress=progress)
 
 
 def _seconds(record: JobRecord) -> float:
@@ -141,7 +155,11 @@ def _seconds(record: JobRecord) -> float:
 def _how_far(progress: JobProgress | None) -> str | None:
     if progress is None:
         return None
-    of = f" of {progress.total:g} ({progress.done / progress.total:.0%})" if progress.total else ""
+    of = (
+        t(" of {total:g} ({number:.0%})", total=progress.total, number=progress.done / progress.total)
+        if progress.total
+        else ""
+    )
     message = f": {progress.message}" if progress.message else ""
     return f"{progress.done:g}{of}{message}"
 
@@ -151,18 +169,18 @@ def _how_far(progress: JobProgress | None) -> str | None:
 
 def show_job(found: Job[Any], why: Explanation, now: float) -> None:
     """Print a whole job."""
-    say(f"job {found.id}")
+    say(t("job {id}", id=found.id))
     for name, value in _facts(found, why, now).items():
         if value is not None:
-            say(f"  {name:<12}{one_line(value)}")
+            say(f"  {padded(t(name), 12)}{one_line(value)}")
     whole = whole_job_shape(found, why)
     for name, value in (("payload", whole.payload), ("result", whole.result)):
         if value is not None and value != {}:
-            say(f"{name}\n{_indented(json_text(value))}")
+            say(f"{t(name)}\n{_indented(json_text(value))}")
     if whole.steps:
-        say("steps")
+        say(t("steps"))
     for step in whole.steps:
-        until = f", until {step.until_at}" if step.until_at else ""
+        until = t(", until {until_at}", until_at=step.until_at) if step.until_at else ""
         result = "" if step.result is None else f": {one_line(json_text(step.result))}"
         say(f"  {step.number:>3}  {step.ended_at}  {step.name}{until}{result}")
     for attempt in found.history:
@@ -172,30 +190,39 @@ def show_job(found: Job[Any], why: Explanation, now: float) -> None:
 def show_logs(found: Job[Any]) -> None:
     """Print what a job logged."""
     if not found.logs:
-        aside(f"job {found.id} of {found.worker} has logged nothing through ctx.logger, at INFO or above")
+        aside(
+            t(
+                "job {id} of {worker} has logged nothing through ctx.logger, at INFO or above",
+                id=found.id,
+                worker=found.worker,
+            )
+        )
     for line in found.logs:
-        again = f" (attempt {line.attempt})" if line.attempt > 1 else ""
+        again = t(" (attempt {attempt})", attempt=line.attempt) if line.attempt > 1 else ""
         say(f"{clock_time(line.at)} {line.level.upper():<7} {line.message}{again}")
 
 
 def _facts(job: Job[Any], why: Explanation, now: float) -> dict[str, str | None]:
     record = job.record
-    started, ended, own = record.started_at, record.ended_at, unpack(record.options)
-    crashes = f", and {counted(record.crashes, 'crash', 'crashes')}" if record.crashes else ""
+    own = unpack(record.options)
+    crashes = t(", and {crashes}", crashes=counted(record.crashes, "crash", "crashes")) if record.crashes else ""
     return {
-        "status": record.status + (", asked to stop" if record.cancelling else ""),
+        "status": record.status + (t(", asked to stop") if record.cancelling else ""),
         "why": why.text if record.status.live else None,
         "error": record.error,
-        "worker": f"{record.worker}, in pool {record.pool}",
+        "worker": t("{worker}, in pool {pool}", worker=record.worker, pool=record.pool),
         "priority": f"{record.priority.name.lower()}, {record.cause}",
         "created": when(record.created_at, now),
         "due": when(record.run_at, now) if record.run_at != record.created_at else None,
-        "expires": f"{when(expires, now)}, if it has not started" if (expires := expiry(record)) else None,
-        "started": f"{when(started, now)} on {record.instance}" if started else None,
-        "ended": f"{when(ended, now)}, took {took(_seconds(record))}" if ended else None,
+        "expires": t("{time}, if it has not started", time=when(expires, now)) if (expires := expiry(record)) else None,
+        **_run(record, now),
         "attempts": f"{record.attempt}{crashes}",
-        "retries": f"{own.max_retries} at most, for this job" if own.max_retries is not None else None,
-        "timeout": f"{own.timeout_seconds:g} s, for this job" if own.timeout_seconds is not None else None,
+        "retries": t("{max_retries} at most, for this job", max_retries=own.max_retries)
+        if own.max_retries is not None
+        else None,
+        "timeout": t("{timeout_seconds:g} s, for this job", timeout_seconds=own.timeout_seconds)
+        if own.timeout_seconds is not None
+        else None,
         "progress": _how_far(job.progress),
         "tags": ", ".join(record.tags) or None,
         "unique key": record.unique_key,
@@ -205,10 +232,30 @@ def _facts(job: Job[Any], why: Explanation, now: float) -> dict[str, str | None]
     }
 
 
+def _run(record: JobRecord, now: float) -> dict[str, str | None]:
+    """Return when the last run began and ended. A job that waits for its next run has not ended itself."""
+    began = None
+    if record.started_at:
+        began = t("{time} on {instance}", time=when(record.started_at, now), instance=record.instance)
+    spent = t(", took {time}", time=took(_seconds(record))) if record.started_at and record.ended_at else ""
+    if record.status.live and record.status is not JobStatus.PROCESSING:
+        return {"last run": began and began + spent}
+    return {"started": began, "ended": when(record.ended_at, now) + spent if record.ended_at else None}
+
+
 def _show_attempt(attempt: Attempt) -> None:
     seconds = took(attempt.ended_at - attempt.started_at)
-    on = f" on {attempt.instance}" if attempt.instance else ""
-    say(f"attempt {attempt.number}, {attempt.kind}, {clock_time(attempt.started_at)}, {seconds}{on}")
+    on = t(" on {instance}", instance=attempt.instance) if attempt.instance else ""
+    say(
+        t(
+            "attempt {number}, {kind}, {time}, {seconds}{on}",
+            number=attempt.number,
+            kind=attempt.kind,
+            time=clock_time(attempt.started_at),
+            seconds=seconds,
+            on=on,
+        )
+    )
     say(_indented(attempt.traceback or attempt.error))
 
 

@@ -6,11 +6,11 @@ from typing import Final
 import click
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.language import counted, t
 from shiftwork.cli.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.parameters import seconds
 from shiftwork.cli.words import ago, percent, size, span
 from shiftwork.control.control import Control
-from shiftwork.core.plurals import counted
 from shiftwork.errors import ResultTimeoutError, UnknownNodeError
 from shiftwork.views.overview import NodeView
 from shiftwork.views.shapes.pools import node_shape
@@ -49,7 +49,7 @@ def nodes(source: Source, *, as_json: bool) -> None:
     elif found:
         show_table(_TITLES, [_row(node, now) for node in found])
     else:
-        aside("no node is running: start one with `shiftwork run MODULE:NAME`")
+        aside(t("no node is running: start one with `shiftwork run MODULE:NAME`"))
 
 
 @click.command()
@@ -68,10 +68,10 @@ def drain(
     The node stays up, empty, until it is stopped or this is undone. An empty node stops without a wait.
     """
     if undo and (wait or reason):
-        message = "--wait and --reason go with draining, not with --undo"
+        message = t("--wait and --reason go with draining, not with --undo")
         raise click.UsageError(message)
     if timeout is not None and not wait:
-        message = "--timeout goes with --wait"
+        message = t("--timeout goes with --wait")
         raise click.UsageError(message)
 
     async def change(control: Control) -> NodeView:
@@ -85,11 +85,17 @@ def drain(
     if as_json:
         show_json({"node": node_shape(seen)})
     elif undo:
-        say(f"node {seen.name} takes work again")
+        say(t("node {name} takes work again", name=seen.name))
     elif seen.runs:
-        say(f"node {seen.name} gets no more work; it still runs {_running(seen)}; see: shiftwork nodes")
+        say(
+            t(
+                "node {name} gets no more work; it still runs {running}; see: shiftwork nodes",
+                name=seen.name,
+                running=_running(seen),
+            )
+        )
     else:
-        say(f"node {seen.name} is drained and empty; to use it again: shiftwork drain {seen.name} --undo")
+        say(t("node {name} is drained and empty; to use it again: shiftwork drain {name} --undo", name=seen.name))
 
 
 async def _until_empty(control: Control, node: NodeView, patience: float | None) -> None:
@@ -98,21 +104,25 @@ async def _until_empty(control: Control, node: NodeView, patience: float | None)
         async with asyncio.timeout(patience):
             while (node := await _look(control, node)).runs:
                 if (text := _running(node)) != printed:
-                    aside(f"node {node.name} still runs {text}")
+                    aside(t("node {name} still runs {text}", name=node.name, text=text))
                     printed = text
                 await asyncio.sleep(LOOK_SECONDS)
     except TimeoutError:
-        message = f"node {node.name} was not empty in time: it still runs {printed}; draining continues"
+        message = t(
+            "node {name} was not empty in time: it still runs {printed}; draining continues",
+            name=node.name,
+            printed=printed,
+        )
         raise ResultTimeoutError(message) from None
 
 
 async def _look(control: Control, node: NodeView) -> NodeView:
     found = [seen for seen in await control.nodes.all() if seen.name == node.name]
     if not found:
-        message = f"node {node.name} has ended"
+        message = t("node {name} has ended", name=node.name)
         raise UnknownNodeError(message)
     if found[0].drained_at is None:
-        message = f"node {node.name} is no longer drained: it was undone"
+        message = t("node {name} is no longer drained: it was undone", name=node.name)
         raise UnknownNodeError(message)
     return found[0]
 
@@ -123,7 +133,7 @@ def _row(node: NodeView, now: float) -> list[Cell]:
         node.host,
         str(node.pid),
         ago(node.started_at, now),
-        "yes" if node.leads else "no",
+        t("yes") if node.leads else t("no"),
         f"{node.cores:g}",
         percent(node.cpu),
         size(node.memory),
@@ -138,14 +148,15 @@ def _row(node: NodeView, now: float) -> list[Cell]:
 def _state(node: NodeView, now: float) -> str:
     words: str = node.status
     if node.drained_at is not None:
-        words += f" for {span(now - node.drained_at)}"
+        words += t(" for {time}", time=span(now - node.drained_at))
     if node.failing:
-        words += f", cannot start {', '.join(sorted(node.failing))}"
+        words += t(", cannot start {sorted}", sorted=", ".join(sorted(node.failing)))
     return words
 
 
 def _running(node: NodeView) -> str:
     """Return what a node runs: `images 8 slots, 3 busy; mail 2 slots`."""
     return "; ".join(
-        f"{run.pool} {counted(run.workers, 'slot')}" + (f", {run.busy} busy" if run.busy else "") for run in node.runs
+        f"{run.pool} {counted(run.workers, 'slot')}" + (t(", {busy} busy", busy=run.busy) if run.busy else "")
+        for run in node.runs
     )

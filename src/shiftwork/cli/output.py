@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 import msgspec
 
+from shiftwork.cli.language import t
 from shiftwork.cli.words import one_line
 from shiftwork.core.printable import printable, printable_json
 
@@ -76,7 +77,7 @@ def show_table(titles: Sequence[str], rows: Sequence[Sequence[Cell]], *, err: bo
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[Cell]], *, width: int | None = None) -> list[str]:
     """Return the lines of a table."""
-    texts = [list(titles), *([_text(cell) for cell in row] for row in rows)]
+    texts = [[t(title) for title in titles], *([_text(cell) for cell in row] for row in rows)]
     widths = [max(_width(line[column]) for line in texts) for column in range(len(titles))]
     numeric = [bool(rows) and all(isinstance(row[column], int) for row in rows) for column in range(len(titles))]
     if width is not None:
@@ -107,6 +108,11 @@ def cut(text: str, width: int) -> str:
     while _width(text) > width:
         text = text[:-2] + "…" if len(text) > 1 else ""
     return text
+
+
+def padded(text: str, width: int) -> str:
+    """Return a text with spaces after it, so that it takes at least this many columns."""
+    return text + " " * (width - _width(text))
 
 
 def _fit(text: str, width: int, right: bool) -> str:  # noqa: FBT001 - zipped from a list

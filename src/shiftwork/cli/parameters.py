@@ -8,6 +8,7 @@ import click
 import msgspec
 from msgspec import Struct
 
+from shiftwork.cli.language import t
 from shiftwork.core.durations import seconds_in
 from shiftwork.handles.schema import value_of
 
@@ -18,7 +19,7 @@ def seconds(text: str) -> float:
     """Return a duration in seconds: `90`, `1.5`, `5m`, `2h`, `1d`."""
     found = seconds_in(text)
     if found is None:
-        message = f"{text!r} is not a duration: write seconds, or 5m, 2h, 1d"
+        message = t("{text!r} is not a duration: write seconds, or 5m, 2h, 1d", text=text)
         raise click.BadParameter(message)
     return found
 
@@ -27,7 +28,7 @@ def host_and_port(text: str) -> tuple[str, int]:
     """Return an address to listen on: `127.0.0.1:8421`, `[::]:8421`, or only `8421`."""
     host, _, port = text.rpartition(":")
     if not port.isdecimal() or int(port) > _LAST_PORT:
-        message = f"{text!r} is not an address to listen on: write HOST:PORT, for example 127.0.0.1:8421"
+        message = t("{text!r} is not an address to listen on: write HOST:PORT, for example 127.0.0.1:8421", text=text)
         raise click.BadParameter(message)
     return host.strip("[]") or "127.0.0.1", int(port)
 
@@ -39,7 +40,7 @@ def json_object(text: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError) as error:
-        message = f"a payload is a JSON object, such as '{{\"width\": 320}}': {error}"
+        message = t("a payload is a JSON object, such as '{{\"width\": 320}}': {error}", error=error)
         raise click.BadParameter(message) from None
 
 
@@ -63,13 +64,13 @@ def arguments_of(pairs: Iterable[str], document: dict[str, Any] | None) -> Argum
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name:
-            message = f"{pair!r} is not an argument: write name=value"
+            message = t("{pair!r} is not an argument: write name=value", pair=pair)
             raise click.UsageError(message)
         if name in words:
-            message = f"the argument {name!r} is given twice"
+            message = t("the argument {name!r} is given twice", name=name)
             raise click.UsageError(message)
         words[name] = text
     if words and document is not None:
-        message = "give name=value arguments, or --payload, not both"
+        message = t("give name=value arguments, or --payload, not both")
         raise click.UsageError(message)
     return Arguments(words, document)

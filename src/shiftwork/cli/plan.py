@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from shiftwork.cli.language import t
 from shiftwork.cli.output import json_option, say, show_json, show_table, show_wrapped
 from shiftwork.cli.progress import ProgressBar
 from shiftwork.errors import ConfigurationError
@@ -89,20 +90,20 @@ def plan(
         _show(made)
         if html is not None:
             say()
-            say(f"The curves are in {html}.")
+            say(t("The curves are in {html}.", html=html))
 
 
 def _text(path: Path) -> str:
     try:
         return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        message = f"there is no file {path}; `shiftwork record` writes a scenario from a running system"
+        message = t("there is no file {path}; `shiftwork record` writes a scenario from a running system", path=path)
         raise ConfigurationError(message) from None
     except OSError as error:
-        message = f"{path} cannot be read: {error.strerror}"
+        message = t("{path} cannot be read: {strerror}", path=path, strerror=error.strerror)
         raise ConfigurationError(message) from None
     except UnicodeDecodeError:
-        message = f"{path} is not a text file in UTF-8; a scenario is a TOML file"
+        message = t("{path} is not a text file in UTF-8; a scenario is a TOML file", path=path)
         raise ConfigurationError(message) from None
 
 
@@ -110,7 +111,7 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        message = f"{path} cannot be written: {error.strerror}"
+        message = t("{path} cannot be written: {strerror}", path=path, strerror=error.strerror)
         raise ConfigurationError(message) from None
 
 
@@ -140,7 +141,7 @@ def _show(made: "ScenarioPlan") -> None:
         show_wrapped("- ", one)
     if made.suggestion is not None:
         say()
-        show_wrapped("suggestion: ", suggestion_words(made, made.suggestion))
+        show_wrapped(t("suggestion: "), suggestion_words(made, made.suggestion))
         rows = change_rows(made, made.suggestion)
         if rows:
             show_table(CHANGES, rows)

@@ -3,6 +3,7 @@
 import click
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.language import t
 from shiftwork.cli.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.status import pool_state
 from shiftwork.cli.words import span
@@ -31,7 +32,7 @@ def pools(source: Source, *, as_json: bool) -> None:
     elif seen.pools:
         show_table(_TITLES, [_row(pool) for pool in seen.pools])
     else:
-        aside(f"{seen.store} has no pools yet: `shiftwork run` publishes those of an app")
+        aside(t("{store} has no pools yet: `shiftwork run` publishes those of an app", store=seen.store))
 
 
 @click.command()
@@ -45,7 +46,12 @@ def pause(pool: str, reason: str | None, source: Source, *, as_json: bool) -> No
     if as_json:
         show_json({"pool": pool, "paused": True, "reason": reason})
     else:
-        say(f"pool {pool} is paused; running jobs continue, queued ones wait until: shiftwork resume {pool}")
+        say(
+            t(
+                "pool {pool} is paused; running jobs continue, queued ones wait until: shiftwork resume {pool}",
+                pool=pool,
+            )
+        )
 
 
 @click.command()
@@ -58,7 +64,7 @@ def resume(pool: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"pool": pool, "paused": False, "reason": None})
     else:
-        say(f"pool {pool} is resumed")
+        say(t("pool {pool} is resumed", pool=pool))
 
 
 def _row(pool: PoolView) -> list[Cell]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.language import t
 from shiftwork.cli.output import aside, say
 from shiftwork.sim.recorded import recorded
 from shiftwork.sim.writing import written
@@ -31,6 +32,6 @@ def record(output: Path | None, source: Source) -> None:
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
-        message = f"{output} cannot be written: {error.strerror}"
+        message = t("{output} cannot be written: {strerror}", output=output, strerror=error.strerror)
         raise click.UsageError(message) from None
-    aside(f"wrote {output}; next: shiftwork plan {output}")
+    aside(t("wrote {output}; next: shiftwork plan {output}", output=output))

@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from shiftwork.cli.language import t
 from shiftwork.cli.output import aside, show_table
 from shiftwork.cli.parameters import seconds
 from shiftwork.cli.pools import bounds
@@ -106,7 +107,7 @@ def run(
 def _refuse_without_web(options: Mapping[str, object]) -> None:
     for name, value in options.items():
         if value is not None:
-            message = f"{name} needs the web, which --no-web turns off; remove one of them"
+            message = t("{name} needs the web, which --no-web turns off; remove one of them", name=name)
             raise click.UsageError(message)
 
 
@@ -140,7 +141,7 @@ def _size(pool: PoolConfig) -> str:
     if not pool.bounds:
         return bounds(pool.min_workers, pool.max_workers)
     lows, highs = zip(*pool.bounds.values(), strict=True)
-    return f"{bounds(min(lows), max(highs))} by the clock"
+    return t("{bounds} by the clock", bounds=bounds(min(lows), max(highs)))
 
 
 def introduce(definition: Definition, name: str, *, as_table: bool) -> None:
@@ -149,7 +150,7 @@ def introduce(definition: Definition, name: str, *, as_table: bool) -> None:
     sizes = {pool.name: f"{pool.kind}, {_size(pool)}" for pool in definition.pools}
     schedules = {config.name: describe(config) for config in workers.values()}
     store = shown(definition)
-    headline = f"shiftwork {version('shiftwork')} runs {name} on {store}"
+    headline = t("shiftwork {version} runs {name} on {store}", version=version("shiftwork"), name=name, store=store)
     if not as_table:
         logger.info(
             headline,

@@ -6,6 +6,7 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.job_options import options_of, with_job_options
+from shiftwork.cli.language import t
 from shiftwork.cli.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.parameters import arguments_of, json_object, seconds
 from shiftwork.cli.words import ago
@@ -39,7 +40,7 @@ def schedules(worker: str | None, source: Source, *, as_json: bool) -> None:
     elif found:
         show_table(_TITLES, [_row(one, now) for one in found])
     else:
-        aside("there are no stored schedules; add one: shiftwork schedule put NAME WORKER --every 5m")
+        aside(t("there are no stored schedules; add one: shiftwork schedule put NAME WORKER --every 5m"))
 
 
 @click.group()
@@ -90,7 +91,7 @@ def put(
             read,
             options,
             cron=cron,
-            interval_seconds=every,
+            every=every,
             timezone=timezone,
             catch_up=catch_up,
             overlap=overlap,
@@ -118,7 +119,7 @@ def pause_one(name: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"schedule": schedule_shape(view)})
     else:
-        say(f"schedule {name} is paused, until: shiftwork schedule resume {name}")
+        say(t("schedule {name} is paused, until: shiftwork schedule resume {name}", name=name))
 
 
 @schedule.command("resume")
@@ -140,7 +141,7 @@ def delete(name: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"deleted": name})
     else:
-        say(f"schedule {name} is deleted")
+        say(t("schedule {name} is deleted", name=name))
 
 
 @schedule.command("run")
@@ -153,7 +154,15 @@ def run_one(name: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"job": job_shape(job)})
     else:
-        say(f"job {job.id} of {job.worker} is {job.status}, in pool {job.pool}")
+        say(
+            t(
+                "job {id} of {worker} is {status}, in pool {pool}",
+                id=job.id,
+                worker=job.worker,
+                status=job.status,
+                pool=job.pool,
+            )
+        )
 
 
 @schedule.command("preview")
@@ -166,7 +175,7 @@ def preview(source: Source, *, cron: str | None, every: float | None, timezone: 
     """Print what a schedule means, and its next ten fire times, without storing it."""
 
     async def look(control: Control) -> SchedulePreview:
-        return control.schedules.preview(cron=cron, interval_seconds=every, timezone=timezone)
+        return control.schedules.preview(cron=cron, every=every, timezone=timezone)
 
     seen = source.ask(look, create=True)
     if as_json:
@@ -196,16 +205,14 @@ def reschedule(
 ) -> None:
     """Give a worker another schedule. It wins over the one in the code, across restarts, until --reset."""
     now = source.ask(
-        lambda control: control.workers.reschedule(
-            worker, cron=cron, interval_seconds=every, timezone=timezone, reset=reset
-        ),
+        lambda control: control.workers.reschedule(worker, cron=cron, every=every, timezone=timezone, reset=reset),
         create=True,
     )
     if as_json:
         show_json({"worker": worker, "schedule": describe(now), "rescheduled": not reset})
     else:
-        until = "as in the code" if reset else f"until: shiftwork reschedule {worker} --reset"
-        say(f"worker {worker} runs {describe(now)}; {until}")
+        until = t("as in the code") if reset else t("until: shiftwork reschedule {worker} --reset", worker=worker)
+        say(t("worker {worker} runs {describe}; {until}", worker=worker, describe=describe(now), until=until))
 
 
 def _row(one: ScheduleView, now: float) -> list[Cell]:
@@ -213,8 +220,8 @@ def _row(one: ScheduleView, now: float) -> list[Cell]:
         one.name,
         one.worker,
         one.words,
-        "PAUSED" if one.paused else "active",
-        None if one.next_fire is None else "now" if one.next_fire <= now else ago(one.next_fire, now),
+        t("PAUSED") if one.paused else t("active"),
+        None if one.next_fire is None else t("now") if one.next_fire <= now else ago(one.next_fire, now),
         ago(one.last_fire, now),
         one.last_job,
     ]
@@ -224,7 +231,10 @@ def _show(one: ScheduleView, *, as_json: bool) -> None:
     if as_json:
         show_json({"schedule": schedule_shape(one)})
         return
-    say(f"schedule {one.name} runs {one.worker} {one.words}" + ("; it is paused" if one.paused else ""))
+    say(
+        t("schedule {name} runs {worker} {words}", name=one.name, worker=one.worker, words=one.words)
+        + (t("; it is paused") if one.paused else "")
+    )
     _show_times(one.preview)
 
 

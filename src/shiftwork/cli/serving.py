@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from shiftwork.cli.language import t
 from shiftwork.cli.parameters import host_and_port
 from shiftwork.serve.logging import FORMATS, LEVELS
 from shiftwork.serve.service import Web
@@ -20,13 +21,19 @@ def address_options(command: Command) -> Command:
     options = (
         click.option(
             "--host",
-            help=f"The address of the dashboard and the API; other machines need a token.  "
-            f"[default: {Web().host}; or {VARIABLE}=HOST:PORT]",
+            help=t(
+                "The address of the dashboard and the API; other machines need a token.  "
+                "[default: {host}; or {variable}=HOST:PORT]",
+                host=Web().host,
+                variable=VARIABLE,
+            ),
         ),
         click.option(
             "--port",
             type=click.IntRange(0, 65_535),
-            help=f"Their port; 0 takes a free one.  [default: {Web().port}; or {VARIABLE}]",
+            help=t(
+                "Their port; 0 takes a free one.  [default: {port}; or {variable}]", port=Web().port, variable=VARIABLE
+            ),
         ),
         click.option(
             "--always-token",

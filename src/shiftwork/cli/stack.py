@@ -3,6 +3,7 @@
 import click
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.language import t
 from shiftwork.cli.output import aside, json_option, say, show_json
 from shiftwork.views.instants import clock_time
 from shiftwork.views.shapes.jobs import stack_shape
@@ -18,5 +19,13 @@ def stack(job_id: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json(stack_shape(seen))
         return
-    aside(f"job {seen.job_id} at {clock_time(seen.at)}, on {seen.instance}, process {seen.pid}")
+    aside(
+        t(
+            "job {job_id} at {time}, on {instance}, process {pid}",
+            job_id=seen.job_id,
+            time=clock_time(seen.at),
+            instance=seen.instance,
+            pid=seen.pid,
+        )
+    )
     say(seen.stack.rstrip())

@@ -3,10 +3,10 @@
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import Cell, json_option, say, show_json, show_table, show_wrapped
+from shiftwork.cli.language import counted, t
+from shiftwork.cli.output import Cell, json_option, padded, say, show_json, show_table, show_wrapped
 from shiftwork.cli.words import one_line, span
 from shiftwork.core.health import Problem, gist
-from shiftwork.core.plurals import counted
 from shiftwork.core.worker_state import is_failing
 from shiftwork.views.instants import clock_time
 from shiftwork.views.overview import Overview, PoolView
@@ -35,12 +35,12 @@ def status(source: Source, *, as_json: bool) -> None:
 
 
 def _show(seen: Overview) -> None:
-    say(f"{seen.store} at {clock_time(seen.at)}")
+    say(t("{store} at {time}", store=seen.store, time=clock_time(seen.at)))
     show_health(seen.health.status, seen.health.problems)
     say()
-    say(f"leader   {seen.leader or 'none'}")
-    say(f"nodes    {', '.join(seen.nodes) or 'none'}")
-    say(f"workers  {_workers(seen)}")
+    say(t("leader   {leader}", leader=seen.leader or t("none")))
+    say(t("nodes    {nodes}", nodes=", ".join(seen.nodes) or t("none")))
+    say(t("workers  {workers}", workers=_workers(seen)))
     if seen.pools:
         say()
         show_table(
@@ -51,34 +51,34 @@ def _show(seen: Overview) -> None:
 
 def show_health(verdict: str, problems: list[Problem]) -> None:
     """Print the verdict, and every problem with its remedy."""
-    found = counted(len(problems), "problem") if problems else "nothing is wrong"
-    show_wrapped(f"{click.style(verdict.upper(), fg=_COLOURS[verdict], bold=True)}: ", found)
+    found = counted(len(problems), "problem") if problems else t("nothing is wrong")
+    show_wrapped(f"{click.style(t(verdict.upper()), fg=_COLOURS[verdict], bold=True)}: ", found)
     for problem in problems:
-        severity = click.style(f"{problem.severity:<8}", fg=_COLOURS[problem.severity])
+        severity = click.style(padded(t(problem.severity), 8), fg=_COLOURS[problem.severity])
         show_wrapped(f"  {severity}  ", one_line(problem.message))
-        show_wrapped("            remedy: ", one_line(remedy(problem)))
+        show_wrapped(t("            remedy: "), one_line(remedy(problem)))
 
 
 def pool_state(pool: PoolView) -> str:
     """Return in a few words whether a pool takes jobs."""
     if pool.change.paused:
-        return f"paused: {pool.change.reason}" if pool.change.reason else "paused"
+        return t("paused: {reason}", reason=pool.change.reason) if pool.change.reason else t("paused")
     if pool.failing:
-        return f"failing: {gist(next(iter(pool.failing.values())))}"
+        return t("failing: {gist}", gist=gist(next(iter(pool.failing.values()))))
     if pool.unplaced is not None and pool.hosting == "ready":
-        return f"full: {pool.unplaced}"
+        return t("full: {unplaced}", unplaced=pool.unplaced)
     if pool.instances:
-        return "serving"
+        return t("serving")
     if pool.hosting == "ready":
-        return "starting" if pool.wanted else "idle: no workers needed"
-    return _UNHOSTED[pool.hosting]
+        return t("starting") if pool.wanted else t("idle: no workers needed")
+    return t(_UNHOSTED[pool.hosting])
 
 
 def _workers(seen: Overview) -> str:
     off = [worker.config.name for worker in seen.workers if not worker.state.enabled]
     failing = [worker.config.name for worker in seen.workers if worker.state.enabled and is_failing(worker.state)]
-    words = f", disabled: {', '.join(off)}" if off else ", all enabled" if seen.workers else ""
-    return f"{len(seen.workers)}{words}" + (f", failing: {', '.join(failing)}" if failing else "")
+    words = t(", disabled: {off}", off=", ".join(off)) if off else t(", all enabled") if seen.workers else ""
+    return f"{len(seen.workers)}{words}" + (t(", failing: {failing}", failing=", ".join(failing)) if failing else "")
 
 
 def _pool(pool: PoolView) -> list[Cell]:

@@ -11,6 +11,7 @@ import click
 from msgspec import Struct, field
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.language import counted, t
 from shiftwork.cli.output import Cell, cut, say, table
 from shiftwork.cli.parameters import seconds
 from shiftwork.cli.pools import bounds_of, workers_of
@@ -19,8 +20,8 @@ from shiftwork.cli.status import pool_state
 from shiftwork.cli.words import one_line, percent, size, span, took
 from shiftwork.control.control import Control
 from shiftwork.control.glances import MOST_JOBS
-from shiftwork.core.model import JobRecord, WorkerInstance
-from shiftwork.core.plurals import counted
+from shiftwork.core.beats import WorkerInstance
+from shiftwork.core.model import JobRecord
 from shiftwork.errors import StoreError
 from shiftwork.views.glance import Glance
 from shiftwork.views.instants import clock_time
@@ -71,7 +72,7 @@ class GlanceHistory(Struct):
 def top(source: Source, *, once: bool, interval: float) -> None:
     """Show pools, nodes, instances and running jobs, live. q or Ctrl-C quits, p pauses and resumes."""
     if interval < SHORTEST_SECONDS:
-        message = f"--interval must be at least {SHORTEST_SECONDS} s"
+        message = t("--interval must be at least {shortest_seconds} s", shortest_seconds=SHORTEST_SECONDS)
         raise click.UsageError(message)
     if once or not sys.stdout.isatty():
         source.ask(_print)
@@ -123,7 +124,7 @@ class Top:
             self._history.add(looking.result())
             self._trouble = None
         except StoreError as error:
-            self._trouble = f"cannot refresh: {error}"
+            self._trouble = t("cannot refresh: {error}", error=error)
 
     def _key(self, letter: str) -> None:
         if self._screen is None:
@@ -138,7 +139,7 @@ class Top:
         if self._screen is None:
             return
         columns, lines = shutil.get_terminal_size()
-        word = self._trouble or ("paused; p resumes, q quits" if self._paused else "q quits, p pauses")
+        word = self._trouble or (t("paused; p resumes, q quits") if self._paused else t("q quits, p pauses"))
         self._screen.paint(frame(self._history, width=columns, height=lines, blocks=self._blocks, word=word))
 
 
@@ -172,7 +173,7 @@ def frame(
     lines += ["", *members] if members else []
     lines += ["", *jobs] if jobs else []
     if len(seen.jobs) == MOST_JOBS and room is None:
-        lines.append(f"(the newest {MOST_JOBS} running jobs)")
+        lines.append(t("(the newest {most_jobs} running jobs)", most_jobs=MOST_JOBS))
     return [line if width is None else cut(line, width) for line in lines]
 
 
@@ -180,12 +181,18 @@ def _first(lines: list[str], room: int | None) -> list[str]:
     """Return as many lines as fit, and how many do not."""
     if room is None or len(lines) <= room:
         return lines
-    return [*lines[: room - 1], f"… and {len(lines) - room + 1:,} more"] if room > 0 else []
+    return [*lines[: room - 1], t("… and {number:,} more", number=len(lines) - room + 1)] if room > 0 else []
 
 
 def _headline(seen: Glance) -> str:
-    leader = f"{seen.leader} leads" if seen.leader else "no leader"
-    return f"shiftwork  {clock_time(seen.at)}  {counted(len(seen.nodes), 'node')}, {leader}  {one_line(seen.store)}"
+    leader = t("{leader} leads", leader=seen.leader) if seen.leader else t("no leader")
+    return t(
+        "shiftwork  {time}  {nodes}, {leader}  {store}",
+        time=clock_time(seen.at),
+        nodes=counted(len(seen.nodes), "node"),
+        leader=leader,
+        store=one_line(seen.store),
+    )
 
 
 def _pool(pool: PoolView, history: GlanceHistory, blocks: str) -> list[Cell]:
@@ -256,7 +263,7 @@ def _job(job: JobRecord, now: float) -> list[Cell]:
 
 def _progress(job: JobRecord) -> str | None:
     if job.cancelling:
-        return "being cancelled"
+        return t("being cancelled")
     if job.progress is None or job.progress.done is None:
         return None
     done, total, message = job.progress.done, job.progress.total, job.progress.message

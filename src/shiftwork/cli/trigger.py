@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.language import t
 from shiftwork.cli.output import aside, json_option, json_text, say, show_json
 from shiftwork.cli.parameters import Arguments, arguments_of, json_object, seconds
 from shiftwork.cli.words import one_line, took
@@ -52,7 +53,15 @@ def trigger(
     if as_json:
         show_json({"job": whole_job_shape(job, why)})
     elif not wait:
-        say(f"job {job.id} of {job.worker} is {job.status}, in pool {job.pool}")
+        say(
+            t(
+                "job {id} of {worker} is {status}, in pool {pool}",
+                id=job.id,
+                worker=job.worker,
+                status=job.status,
+                pool=job.pool,
+            )
+        )
     else:
         _show_end(job)
     if wait and job.status is not JobStatus.COMPLETED:
@@ -77,17 +86,17 @@ async def _until_ended(control: Control, job: Job[Any], patience: float | None) 
         await ending
     except asyncio.CancelledError:
         ending.cancel()
-        aside(f"shiftwork: stopped waiting; the job continues: shiftwork job {job.id}")
+        aside(t("shiftwork: stopped waiting; the job continues: shiftwork job {id}", id=job.id))
         raise
     except ResultTimeoutError as error:
-        message = f"{error}; see: shiftwork explain {job.id}"
+        message = t("{error}; see: shiftwork explain {id}", error=error, id=job.id)
         raise ResultTimeoutError(message) from None
 
 
 async def _print_wait(control: Control, job_id: str, printed: str) -> str:
     job, why = await control.jobs.get_explained(job_id)
-    failed = f"failed: {job.error}; " if job.status is JobStatus.FAILED else ""
-    text = f"job {job_id} {failed}{why.text}"
+    failed = t("failed: {error}; ", error=job.error) if job.status is JobStatus.FAILED else ""
+    text = t("job {job_id} {failed}{text}", job_id=job_id, failed=failed, text=why.text)
     if text != printed:
         aside(one_line(text))
     return text
@@ -97,12 +106,19 @@ def _show_end(job: Job[Any]) -> None:
     record = job.record
     seconds = took((record.ended_at or 0.0) - (record.started_at or record.ended_at or 0.0))
     if job.status is JobStatus.COMPLETED:
-        say(f"job {job.id} of {job.worker} completed in {seconds}")
+        say(t("job {id} of {worker} completed in {seconds}", id=job.id, worker=job.worker, seconds=seconds))
         result = result_shape(job)
         if result is not None:
             say(json_text(result))
     elif job.status is JobStatus.CANCELLED:
-        aside(f"shiftwork: job {job.id} of {job.worker} was cancelled")
+        aside(t("shiftwork: job {id} of {worker} was cancelled", id=job.id, worker=job.worker))
     else:
-        aside(f"shiftwork: job {job.id} of {job.worker} is dead: {one_line(job.error or '')}")
-        aside(f"see its attempts and tracebacks: shiftwork job {job.id}")
+        aside(
+            t(
+                "shiftwork: job {id} of {worker} is dead: {error}",
+                id=job.id,
+                worker=job.worker,
+                error=one_line(job.error or ""),
+            )
+        )
+        aside(t("see its attempts and tracebacks: shiftwork job {id}", id=job.id))

@@ -3,6 +3,7 @@
 import click
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.language import t
 from shiftwork.cli.output import aside
 from shiftwork.cli.serving import address_options, log_options, web_at
 from shiftwork.control.control import Control
@@ -36,10 +37,13 @@ def web(
         from shiftwork.web.listening import listen
         from shiftwork.web.server import WebServer, serve
     except ModuleNotFoundError as error:
-        message = f"shiftwork web needs {error.name}: pip install 'shiftwork[web]'"
+        message = t("shiftwork web needs {name}: pip install 'shiftwork[web]'", name=error.name)
         raise ConfigurationError(message) from None
     if root_path and (not root_path.startswith("/") or root_path.endswith("/")):
-        message = f"--root-path must begin with a slash and end without one, as in /shiftwork, not {root_path!r}"
+        message = t(
+            "--root-path must begin with a slash and end without one, as in /shiftwork, not {root_path!r}",
+            root_path=root_path,
+        )
         raise click.UsageError(message)
     set_up_logging(log_level, log_format)
     place = web_at(host, port, always_token=always_token)
@@ -50,10 +54,10 @@ def web(
         server = WebServer(control, listener, trust_loopback=place.trust_loopback, root_path=root_path)
 
         async def started() -> None:
-            aside(f"shiftwork serves {control.store.url} at {server.address}")
+            aside(t("shiftwork serves {url} at {address}", url=control.store.url, address=server.address))
             tokens = await control.tokens.all()
             if (listener.beyond_loopback or always_token) and not any(token.holds(control.now()) for token in tokens):
-                aside("there is no valid token yet: shiftwork token create NAME --role read|operate")
+                aside(t("there is no valid token yet: shiftwork token create NAME --role read|operate"))
 
         await serve(server, started)
 

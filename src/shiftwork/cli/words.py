@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from shiftwork.cli.language import t
 from shiftwork.core.printable import printable
 from shiftwork.views.instants import clock_time
 
@@ -23,11 +24,11 @@ def span(seconds: float) -> str:
 def ago(at: float | None, now: float, *, never: str = "never") -> str:
     """Return an instant relative to now: `3 s ago`, `in 2 h`."""
     if at is None:
-        return never
+        return t(never)
     distance = int(now - at)
     if distance == 0:
-        return "now"
-    return f"{span(distance)} ago" if distance > 0 else f"in {span(-distance)}"
+        return t("now")
+    return t("{time} ago", time=span(distance)) if distance > 0 else t("in {time}", time=span(-distance))
 
 
 def when(at: float, now: float) -> str:

@@ -3,6 +3,7 @@
 import click
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.language import t
 from shiftwork.cli.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.words import ago
 from shiftwork.core.model import WorkerState
@@ -29,7 +30,7 @@ def workers(source: Source, *, as_json: bool) -> None:
     elif seen.workers:
         show_table(_TITLES, [_row(worker, seen.at) for worker in seen.workers])
     else:
-        aside(f"{seen.store} has no workers yet: `shiftwork run` publishes those of an app")
+        aside(t("{store} has no workers yet: `shiftwork run` publishes those of an app", store=seen.store))
 
 
 @click.command()
@@ -42,7 +43,7 @@ def enable(worker: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"worker": worker, "enabled": True, "reason": None})
     else:
-        say(f"worker {worker} is enabled; its count of failures is reset")
+        say(t("worker {worker} is enabled; its count of failures is reset", worker=worker))
 
 
 @click.command()
@@ -56,7 +57,13 @@ def disable(worker: str, reason: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"worker": worker, "enabled": False, "reason": reason})
     else:
-        say(f"worker {worker} is disabled: {reason}; running jobs continue, queued ones wait")
+        say(
+            t(
+                "worker {worker} is disabled: {reason}; running jobs continue, queued ones wait",
+                worker=worker,
+                reason=reason,
+            )
+        )
 
 
 @click.command()
@@ -72,7 +79,7 @@ def forget(worker: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"worker": worker})
     else:
-        say(f"worker {worker} is forgotten; its ended jobs stay until they are pruned or discarded")
+        say(t("worker {worker} is forgotten; its ended jobs stay until they are pruned or discarded", worker=worker))
 
 
 def _row(worker: WorkerView, now: float) -> list[Cell]:
@@ -81,13 +88,13 @@ def _row(worker: WorkerView, now: float) -> list[Cell]:
         config.name,
         config.execution_mode,
         worker.schedule.removesuffix(", counted from the end of the last run") + ("*" if worker.rescheduled else ""),
-        "yes" if state.enabled else "NO",
+        t("yes") if state.enabled else t("NO"),
         worker.stats.processing,
         worker.stats.retrying,
         state.failures,
         ago(state.last_started, now),
         _due(worker, now),
-        _wrong(state, now) if worker.known else "no running node has it",
+        _wrong(state, now) if worker.known else t("no running node has it"),
     ]
 
 
@@ -97,11 +104,11 @@ def _wrong(state: WorkerState, now: float) -> str | None:
         return state.reason
     if state.last_error is None:
         return None
-    since = "" if is_failing(state) else ", succeeded since"
+    since = "" if is_failing(state) else t(", succeeded since")
     return f"{ago(state.last_error_at, now)}{since}: {state.last_error}"
 
 
 def _due(worker: WorkerView, now: float) -> str | None:
     if worker.next_due is None:
-        return "after the retry" if worker.stats.retrying and worker.config.cron is None else None
-    return ago(worker.next_due, now) if worker.next_due > now else "now"
+        return t("after the retry") if worker.stats.retrying and worker.config.cron is None else None
+    return ago(worker.next_due, now) if worker.next_due > now else t("now")

@@ -3,6 +3,8 @@
 import os
 from typing import Final
 
+from shiftwork.errors import ConfigurationError
+
 STORE: Final = "SHIFTWORK_STORE"
 NAMESPACE: Final = "SHIFTWORK_NAMESPACE"
 DEFAULT_FILE: Final = "shiftwork.db"
@@ -18,6 +20,14 @@ def store_of_environment() -> str | None:
 def namespace_of_environment() -> str:
     """Return the namespace that the environment names, or the default one."""
     return os.environ.get(NAMESPACE) or DEFAULT_NAMESPACE
+
+
+def namespace_of_app(given: str) -> str:
+    """Return the namespace of an app, which the environment may name if the app leaves the default one."""
+    if not given:
+        message = f"namespace must be a non-empty string, not {given!r}"
+        raise ConfigurationError(message)
+    return namespace_of_environment() if given == DEFAULT_NAMESPACE else given
 
 
 def default_store() -> str:

@@ -7,7 +7,8 @@ from shiftwork.control.definitions import Definitions
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.admission import Facts, Gates, Head, Lane, Obstacle, explain
-from shiftwork.core.model import Beat, JobFilter, JobRecord, JobStatus, WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.beats import Beat
+from shiftwork.core.model import JobFilter, JobRecord, JobStatus, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.own_options import policy
 from shiftwork.errors import UnknownWorkerError
 from shiftwork.handles.job import Unfinished

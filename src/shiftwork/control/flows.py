@@ -83,12 +83,8 @@ class FlowCommands:
         ordered = self._ordered(calls)
         store = await self._access.open()
         record = (await store.get([job.id]))[0]
-        if record is None or record.fence != job.fence:
-            message = f"this run of job {job.id} is stale: another run has taken over. Nothing was added"
-            raise JobStateError(message)
-        if record.cancelling:
-            message = f"job {job.id} is being cancelled: nothing can be added to its flow"
-            raise JobStateError(message)
+        if record is None or record.fence != job.fence or record.cancelling:
+            raise _rejected(job.id, record, job.fence)
         now = self._now()
         flow = record.flow or job.id
         ids = child_ids(job.id, ordered, before)
@@ -96,7 +92,8 @@ class FlowCommands:
         check_inputs(ordered, ids, known, flow)
         await check_no_circle(store, job.id, {id: one for id, one in known.items() if id != job.id})
         new = [self._job(call, ids, flow, job.id, now) for call in ordered]
-        await self._submission.submit_jobs(ordered, new, now)
+        if not await self._submission.extend(ordered, job, new, now):
+            raise _rejected(job.id, (await store.get([job.id]))[0], job.fence)
         return [ids[call] for call in calls]
 
     def _flow(self, flow_id: str, jobs: Sequence[Job[Any]], last: Sequence[Job[Any]]) -> Flow[Any]:
@@ -275,6 +272,13 @@ def _last(jobs: Sequence[Job[Any]]) -> list[Job[Any]]:
     needed = {id for options in own.values() for id in options.needs}
     last = [job for job in jobs if job.id not in needed]
     return [job for job in last if own[job.id].parent is None] or last
+
+
+def _rejected(job_id: str, record: JobRecord | None, fence: int) -> JobStateError:
+    """Why a running job could not add jobs."""
+    if record is not None and record.fence == fence and record.cancelling:
+        return JobStateError(f"job {job_id} is being cancelled: nothing can be added to its flow")
+    return JobStateError(f"this run of job {job_id} is stale: another run has taken over. Nothing was added")
 
 
 def _unknown(flow_id: str) -> str:

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from msgspec import msgpack
-
 from shiftwork.control.audit import Audit
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.explanations import Explanations
@@ -17,9 +15,9 @@ from shiftwork.control.submission import Submission
 from shiftwork.core.job_parts import Signal
 from shiftwork.core.model import Cancel, Change, Discard, JobRecord, NewJob, PoolConfig, Requeue, WorkerConfig
 from shiftwork.core.own_options import unpack
-from shiftwork.errors import JobStateError, PayloadEncodingError, UnknownJobError
+from shiftwork.errors import JobStateError, UnknownJobError
 from shiftwork.handles.call import new_job
-from shiftwork.handles.codec import Packed, pack_plain, plain
+from shiftwork.handles.codec import Packed, encode_signal, pack_plain, plain
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import Options
 from shiftwork.handles.redaction import secrets_of
@@ -145,13 +143,8 @@ class Jobs:
 
     async def send(self, job_id: str, name: str, value: Any = None) -> None:
         """Send a value to a job that waits for it, or will. Raises `JobStateError` if the job has ended."""
-        store = await self._access.open_to_change()
-        try:
-            encoded = msgpack.encode(value)
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            message = f"the value of signal {name!r} cannot be encoded: {error}; send numbers, text, lists or dicts"
-            raise PayloadEncodingError(message) from None
-        now = self._now()
+        encoded = encode_signal(name, value)
+        store, now = await self._access.open_to_change(), self._now()
         status = await store.send(job_id, Signal(name, encoded, now), now)
         if status is None:
             await self._record(job_id)

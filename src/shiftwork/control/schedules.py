@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from itertools import islice
 from shlex import quote
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from msgspec.structs import replace
 
@@ -19,8 +19,8 @@ from shiftwork.control.jobs import Jobs
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission
-from shiftwork.core.durations import Duration
 from shiftwork.core.model import JobPriority, NewJob, PoolConfig, WorkerConfig
+from shiftwork.core.option_types import TimingOptions
 from shiftwork.core.options import check_schedule, timing
 from shiftwork.core.stored_schedules import (
     LARGEST_PAYLOAD,
@@ -43,7 +43,7 @@ from shiftwork.errors import (
     UnknownWorkerError,
     nearest,
 )
-from shiftwork.handles.call import Call
+from shiftwork.handles.call import Call, check_call
 from shiftwork.handles.codec import plain
 from shiftwork.handles.ids import new_id
 from shiftwork.handles.job import Job
@@ -94,14 +94,13 @@ class ScheduleBook:
         name: str,
         call: Call[Any],
         *,
-        cron: str | None = None,
-        interval_seconds: Duration | None = None,
-        timezone: str | None = None,
         catch_up: str = "latest",
         overlap: str = "skip",
+        **when: Unpack[TimingOptions],
     ) -> ScheduleView:
         """Add a schedule, or replace the one of this name. It adds the job of `call` at every fire time."""
-        when = self._checked(name, cron, interval_seconds, timezone, catch_up=catch_up, overlap=overlap)
+        times = self._checked(name, when, catch_up=catch_up, overlap=overlap)
+        check_call(f"schedule {name!r}", call)
         for option in _NOT_FOR_SCHEDULES:
             if getattr(call.options, option) is not None:
                 message = f"schedule {name!r}: {option} has no meaning here, because the schedule decides it; remove it"
@@ -109,11 +108,11 @@ class ScheduleBook:
         if call.needed():
             message = (
                 f"schedule {name!r}: this call needs other calls, and a schedule adds one job at a time; "
-                f"give it a call of a task that adds the flow with enqueue_flow"
+                "give it a call of a task that adds the flow with ctx.enqueue_flow"
             )
             raise FlowError(message)
         await self._access.open_to_change()
-        return await self._put(name, await self._submission.template(call), when, catch_up=catch_up, overlap=overlap)
+        return await self._put(name, await self._submission.template(call), times, catch_up=catch_up, overlap=overlap)
 
     async def put_named(
         self,
@@ -122,11 +121,9 @@ class ScheduleBook:
         payload: Mapping[str, Any],
         options: Options | None = None,
         *,
-        cron: str | None = None,
-        interval_seconds: Duration | None = None,
-        timezone: str | None = None,
         catch_up: str = "latest",
         overlap: str = "skip",
+        **when: Unpack[TimingOptions],
     ) -> ScheduleView:
         """Add or replace a schedule of a worker by its name. The worker may be registered by another process.
 
@@ -136,8 +133,8 @@ class ScheduleBook:
         before = (await read_parts(store, {part_of(name)})).schedules.get(name)
         original = plain(before.job.payload) if before is not None and before.job.worker == worker else None
         job = await self._jobs.template(worker, payload, options or Options(), original)
-        when = self._checked(name, cron, interval_seconds, timezone, catch_up=catch_up, overlap=overlap)
-        return await self._put(name, job, when, catch_up=catch_up, overlap=overlap)
+        times = self._checked(name, when, catch_up=catch_up, overlap=overlap)
+        return await self._put(name, job, times, catch_up=catch_up, overlap=overlap)
 
     async def pause(self, name: str) -> ScheduleView:
         """Fire a schedule no more, until it is resumed. Jobs that it has added continue."""
@@ -195,29 +192,17 @@ class ScheduleBook:
         schedule = found.get(name) or await self._unknown(name)
         return (await self._views({name: schedule}))[0]
 
-    def preview(
-        self,
-        *,
-        cron: str | None = None,
-        interval_seconds: Duration | None = None,
-        timezone: str | None = None,
-    ) -> SchedulePreview:
+    def preview(self, **when: Unpack[TimingOptions]) -> SchedulePreview:
         """Return what a schedule would mean, in words and as the next ten fire times, without storing it."""
-        when, now = _timing("a schedule", cron, interval_seconds, timezone), self._now()
-        return preview_of(when, Place(now, now, now), now=now)
+        times, now = _timing("a schedule", when), self._now()
+        return preview_of(times, Place(now, now, now), now=now)
 
     # ── details ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     @staticmethod
-    def _checked(
-        name: str,
-        cron: str | None,
-        interval_seconds: Duration | None,
-        timezone: str | None,
-        **options: str,
-    ) -> Timing:
+    def _checked(name: str, when: TimingOptions, **options: str) -> Timing:
         check_schedule(name, **options)
-        return _timing(f"schedule {name!r}", cron, interval_seconds, timezone)
+        return _timing(f"schedule {name!r}", when)
 
     async def _put(self, name: str, job: NewJob, when: Timing, **options: Any) -> ScheduleView:
         if len(job.payload) > LARGEST_PAYLOAD:
@@ -309,14 +294,11 @@ class ScheduleBook:
         return {name: here[name].schema if name in here else published.get(name) for name in names}
 
 
-def _timing(subject: str, cron: str | None, interval_seconds: Duration | None, timezone: str | None) -> Timing:
-    when = timing(subject, cron=cron, interval_seconds=interval_seconds, timezone=timezone)
+def _timing(subject: str, given: TimingOptions) -> Timing:
+    when = timing(subject, given)
     seconds = when.interval_seconds
     if seconds is not None and not SHORTEST_INTERVAL <= seconds <= LONGEST_INTERVAL:
-        limits = f"at least {SHORTEST_INTERVAL:g} and at most ten years"
-        message = f"{subject}: interval_seconds must be {limits}, not {seconds:g}"
-        raise ScheduleError(message)
-    if when.interval_seconds is not None and timezone is not None:
-        message = f"{subject}: timezone is the zone of a cron expression; give cron, or remove timezone"
+        limits = f"at least {SHORTEST_INTERVAL:g} second and at most ten years"
+        message = f"{subject}: the interval must be {limits}, not {seconds:g} s"
         raise ScheduleError(message)
     return when

@@ -1,6 +1,6 @@
 """Adding jobs: what the handles of workers need (`handles.submitter.Submitter`)."""
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from shiftwork.control.portal import Portal, refuse_on_a_loop
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
-from shiftwork.core.model import Added, Doc, JobRecord, NewJob
+from shiftwork.core.model import Added, Claimed, Doc, JobRecord, NewJob
 from shiftwork.errors import FlowError, StoreError
 from shiftwork.handles.call import Call, CalledWorker
 from shiftwork.handles.job import Job, Look
@@ -19,6 +19,7 @@ from shiftwork.store.protocol import Store, add_blocking, transactional
 from shiftwork.telemetry.tracing import sending
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class Submission:
@@ -82,9 +83,20 @@ class Submission:
             added = await self._add(store, sent, now)
         return self._handles(calls, sent, added, {}, now)
 
+    async def extend(self, calls: Sequence[Call[Any]], parent: Claimed, jobs: Sequence[NewJob], now: float) -> bool:
+        """Add these jobs, made of these calls, if the parent's run is the current one. False if it is not."""
+        store = await self._access.open_to_add()
+        await self.publish_secrets({call.worker for call in calls})
+        with sending(jobs) as sent:
+            return await self._heard(store.extend(parent.id, parent.fence, sent, now)) is not None
+
     async def _add(self, store: Store, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        return await self._heard(store.add(jobs, now))
+
+    async def _heard(self, adding: Awaitable[T]) -> T:
+        """Wait for jobs to be added, and note whether the store works."""
         try:
-            added = await store.add(jobs, now)
+            added = await adding
         except StoreError as error:
             self._failed(error)
             raise

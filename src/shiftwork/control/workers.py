@@ -1,7 +1,8 @@
 """Workers: what is known about them, enabling, disabling and forgetting them, and triggering one."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from shlex import quote
+from typing import Any, Unpack
 
 from msgspec.structs import replace
 
@@ -13,8 +14,8 @@ from shiftwork.control.jobs import Jobs
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.docs import RESCHEDULED
-from shiftwork.core.durations import Duration
 from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.option_types import TimingOptions
 from shiftwork.core.options import timing
 from shiftwork.core.schedule import describe
 from shiftwork.core.timing import Rescheduled, Timing, rescheduled
@@ -95,10 +96,8 @@ class Workers:
         self,
         name: str,
         *,
-        cron: str | None = None,
-        interval_seconds: Duration | None = None,
-        timezone: str | None = None,
         reset: bool = False,
+        **when: Unpack[TimingOptions],
     ) -> WorkerConfig:
         """Give a worker another schedule, for every process, and return the worker with the schedule that holds.
 
@@ -106,12 +105,12 @@ class Workers:
         """
         store = await self._access.open_to_change()
         config, at, by = await self.get(name), self._now(), current_actor()
-        when = _new_timing(config, cron, interval_seconds, timezone, reset=reset)
+        new_timing = _new_timing(config, when, reset=reset)
         before, after = await change(
             store,
             RESCHEDULED,
             name,
-            lambda old: old if old is not None and old.timing == when else Rescheduled(when, at, by),
+            lambda old: old if old is not None and old.timing == new_timing else Rescheduled(new_timing, at, by),
         )
         old, new = rescheduled(config, before), rescheduled(config, after)
         how = "as in the code" if reset else "set by hand"
@@ -152,28 +151,22 @@ class Workers:
         await self.refresh()
 
 
-def _new_timing(
-    config: WorkerConfig,
-    cron: str | None,
-    interval_seconds: Duration | None,
-    timezone: str | None,
-    *,
-    reset: bool,
-) -> Timing | None:
+def _new_timing(config: WorkerConfig, given: TimingOptions, *, reset: bool) -> Timing | None:
     """Return the schedule that a person gives a worker; None for the one in the code. Raises `ScheduleError`."""
     subject, mode = f"worker {config.name!r}", config.execution_mode
     if mode is WorkerExecutionMode.TRIGGERED:
-        message = f"{subject} is triggered and has no schedule of its own; give it some with put_schedule"
+        message = (
+            f"{subject} is triggered and has no schedule of its own; add one with put_schedule, or: "
+            f"shiftwork schedule put NAME {quote(config.name)} --every 5m"
+        )
         raise ScheduleError(message)
     if reset:
-        if (cron, interval_seconds, timezone) != (None, None, None):
+        if any(value is not None for value in given.values()):
             raise ScheduleError(f"{subject}: reset restores the schedule in the code; give it alone")
         return None
-    when = timing(subject, cron=cron, interval_seconds=interval_seconds, timezone=timezone)
+    when = timing(subject, given)
     if when.cron is not None and mode is WorkerExecutionMode.CONTINUOUS:
-        raise ScheduleError(f"{subject}: cron has no meaning for a continuous worker; give interval_seconds, its pause")
+        raise ScheduleError(f"{subject}: cron has no meaning for a continuous worker; give every, its pause")
     if when.interval_seconds == 0 and mode is WorkerExecutionMode.SCHEDULED:
-        raise ScheduleError(f"{subject}: interval_seconds must be above 0, not 0")
-    if when.cron is None and timezone is not None:
-        raise ScheduleError(f"{subject}: timezone is the zone of a cron expression; give cron, or remove timezone")
-    return when if timezone is not None else replace(when, timezone=config.timezone)
+        raise ScheduleError(f"{subject}: the interval must be above 0, not 0")
+    return when if given.get("timezone") is not None else replace(when, timezone=config.timezone)

@@ -42,6 +42,14 @@ def seconds_of(option: str, value: object) -> float:
     return seconds
 
 
+def summed(option: str, seconds: object, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0) -> float:
+    """Return a duration that may be given in parts, as `days=1, hours=12`. Raises a `ConfigurationError` as above."""
+    given = seconds_in(seconds)
+    if given is None:
+        return seconds_of(option, seconds)
+    return seconds_of(option, given + 60.0 * minutes + 3_600.0 * hours + 86_400.0 * days)
+
+
 def timeout_of(value: Duration | None) -> float | None:
     """Return a timeout in seconds; None means no limit. A number passes unchanged: remaining time may be negative."""
     return value if value is None or isinstance(value, int | float) else seconds_of("timeout_seconds", value)

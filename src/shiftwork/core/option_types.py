@@ -1,13 +1,15 @@
-"""The options of workers and pools as people may write them: names and types, for type checkers.
+"""The options of workers, schedules and pools as people may write them: names and types, for type checkers.
 
-`core.options` checks the values and makes a `WorkerConfig` or a `PoolConfig` of them; a test compares the names.
+`core.options` checks the values and makes a `WorkerConfig`, a `Timing` or a `PoolConfig` of them; a test compares the
+names.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
 from shiftwork.core.durations import Duration
-from shiftwork.core.model import Breaker, JobPriority, Retry, WorkerExecutionMode
+from shiftwork.core.model import JobPriority, WorkerExecutionMode
+from shiftwork.core.policies import Breaker, Retry
 from shiftwork.core.retry_options import RetryRule
 
 
@@ -45,6 +47,17 @@ class NamedWorkerOptions(WorkerOptions, total=False):
     """The options of `@app.worker` and `@app.task`, which can also name the worker."""
 
     name: str
+
+
+class TimingOptions(TypedDict, total=False):
+    """When something runs, for `put_schedule` and `reschedule_worker`: a cron expression, or an interval."""
+
+    cron: str | None
+    timezone: str | None
+    """The zone of the cron expression."""
+    interval_seconds: Duration | None
+    every: Duration | None
+    """Another name for `interval_seconds`."""
 
 
 class PoolOptions(TypedDict, total=False):

@@ -14,16 +14,9 @@ from msgspec import Struct, structs
 from shiftwork.core.admission import RateLimit
 from shiftwork.core.bounds import bounds_at
 from shiftwork.core.durations import seconds_in
-from shiftwork.core.model import (
-    Breaker,
-    JobPriority,
-    PoolConfig,
-    PoolDoc,
-    Retry,
-    WorkerConfig,
-    WorkerExecutionMode,
-)
+from shiftwork.core.model import JobPriority, PoolConfig, PoolDoc, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.option_hints import option_hint
+from shiftwork.core.policies import Breaker, Retry
 from shiftwork.core.retry_options import check_rule, contradiction, delays, error_names, retried_names
 from shiftwork.core.schedule import cron_problem, five_fields, zone_problem
 from shiftwork.core.timing import Timing
@@ -101,18 +94,21 @@ def check_bounds(pool: PoolConfig, change: PoolDoc, now: float) -> None:
     _made(PoolConfig, f"pool {pool.name!r}", {**structs.asdict(pool), **values}, problems)
 
 
-def timing(subject: str, **given: Any) -> Timing:
-    """Return when something runs, from `cron`, `interval_seconds` and `timezone`; exactly one of the first two is set.
+def timing(subject: str, options: Mapping[str, Any]) -> Timing:
+    """Return when something runs, by `TimingOptions`: a cron expression or an interval, not both.
 
     Raises a `ConfigurationError` with every problem.
     """
     problems: list[ConfigurationError] = []
-    present = {option: value for option, value in given.items() if value is not None}
-    values = _checked(present, _TIMING_CHECKS, problems)
-    if {"cron", "interval_seconds"} <= present.keys():
-        problems.append(ScheduleError("cron and interval_seconds are both given; remove one"))
-    if not {"cron", "interval_seconds"} & present.keys():
-        problems.append(ScheduleError("it needs a schedule: give cron or interval_seconds"))
+    given = {name: value for name, value in options.items() if value is not None}
+    written = _written(given, problems)
+    values = _checked({option: given[name] for option, name in written.items()}, _TIMING_CHECKS, problems, written)
+    if {"cron", "interval_seconds"} <= written.keys():
+        problems.append(ScheduleError(f"cron and {written['interval_seconds']} are both given; remove one"))
+    elif "timezone" in written and "interval_seconds" in written:
+        problems.append(ScheduleError("timezone is the zone of a cron expression; give cron, or remove timezone"))
+    if not {"cron", "interval_seconds"} & written.keys():
+        problems.append(ScheduleError('no time is given; add cron="0 3 * * *" or every="5m"'))
     return _made(Timing, subject, values, problems)
 
 
@@ -185,7 +181,8 @@ def _checked(
     for option, value in given.items():
         check = checks.get(option)
         if check is None:
-            problems.append(UnknownOptionError(f"unknown option {option!r}; {option_hint(str(option), value, checks)}"))
+            names = [*checks, *(other for other, meant in OTHER_NAMES.items() if meant in checks)]
+            problems.append(UnknownOptionError(f"unknown option {option!r}; {option_hint(str(option), value, names)}"))
             continue
         try:
             values[option] = check(value)
@@ -433,6 +430,11 @@ def _retry(value: Any) -> Retry:
     if callable(value):  # `retry_options.rule_in` finds the function; timeouts follow the default policy
         check_rule(value)
         return Retry()
+    if isinstance(value, list | tuple):
+        raise ConfigurationError(f"must be a Retry(…), not a list; write Retry(delays={value!r})")
+    if isinstance(value, int):
+        either = "for a number of retries, write max_retries=…; for a wait, Retry(base_seconds=…)"
+        raise ConfigurationError(f"must be a Retry(…), not {value!r}; {either}")
     retry = _parts(value, Retry, _RETRY_CHECKS)
     problem = contradiction(retry)
     if problem is not None:

@@ -17,8 +17,8 @@ of its flow is cancelled, because that one may be retried; nor while the job tha
 all of it while it ran, is live or dead, because it may run again and add the same jobs. It is looked at again after
 `POSTPONED` seconds. If it is pruned while a cancelled job waits for it, that need is met.
 
-The memory and SQLite stores call these functions. Redis (flows.lua) and PostgreSQL (flows.sql) repeat them; the suite
-compares every store with the memory store.
+The memory store calls these functions, and the SQLite store all but `released`, which its statement `release_jobs`
+repeats. Redis (flows.lua) and PostgreSQL (flows.sql) repeat them; the suite compares every store with the memory store.
 """
 
 from collections.abc import Mapping
@@ -67,10 +67,5 @@ def is_kept(status: JobStatus, in_flow: Mapping[JobStatus, int], *, founder: Job
 
 def released(job: JobRecord, now: float) -> JobRecord:
     """A waiting job whose last need was met just now."""
-    run_at = due_when_released(job.run_at, now)
+    run_at = max(job.run_at, now)
     return replace(job, status=JobStatus.by_time(run_at, now), run_at=run_at)
-
-
-def due_when_released(run_at: float, now: float) -> float:
-    """When a waiting job is due whose last need was met just now."""
-    return max(run_at, now)

@@ -27,8 +27,9 @@ from msgspec import Struct
 
 from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.job_parts import Wait
-from shiftwork.core.model import SECONDS_A_DAY, Attempt, Claimed, JobStatus, LogLine, Outcome, Retry, WorkerConfig
+from shiftwork.core.model import SECONDS_A_DAY, Attempt, Claimed, JobStatus, LogLine, Outcome, WorkerConfig
 from shiftwork.core.own_options import policy
+from shiftwork.core.policies import Retry
 from shiftwork.core.run_histograms import marked, timed
 
 CRASH_LIMIT: Final = 3
@@ -86,6 +87,8 @@ class End(Struct, frozen=True):
     """After how many seconds the run asks for the next attempt; None leaves that to the policy."""
     wait: Wait | None = None
     """The signal that a snoozed job waits for."""
+    on_request: bool = False
+    """Whether the function asked for what follows, with `GiveUp` or `RetryAfter`: no mistake needs to be found."""
 
 
 class _EndedRun(Struct, frozen=True, kw_only=True):
@@ -130,6 +133,7 @@ class _EndedRun(Struct, frozen=True, kw_only=True):
             traceback=self.end.traceback,
             instance=self.instance,
             log=self.end.log,
+            on_request=self.end.on_request,
         )
 
     def again(self, error: str, *, in_seconds: float, **changes: Any) -> Outcome:

@@ -1,5 +1,6 @@
 """A `Call`: a job that is not added yet."""
 
+from collections.abc import Iterable
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from msgspec import Struct
@@ -12,6 +13,7 @@ from shiftwork.handles.ids import new_id
 from shiftwork.handles.options import Options
 from shiftwork.handles.output import Output, Path
 
+R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -66,6 +68,25 @@ class Call(Struct, Generic[R_co], eq=False):
     def job(self, pool: PoolConfig, now: float) -> NewJob:
         """Return the job in the form in which the store takes it."""
         return new_job(self.worker.config, pool, Packed(self.payload, self.key), self.options, now=now)
+
+
+def listed(calls: Iterable[Call[R]]) -> list[Call[R]]:
+    """Return the calls that `enqueue_many` was given. Raises a `PayloadTypeError` if that is something else."""
+    if not isinstance(cast("object", calls), Iterable):
+        message = f"enqueue_many takes a list of calls: [WORKER.call(…), …], not {calls!r}"
+        raise PayloadTypeError(message)
+    given = list(calls)
+    if {*map(type, given)} - {Call}:
+        check_call("enqueue_many", *given)
+    return given
+
+
+def check_call(method: str, *calls: object) -> None:
+    """Raise a `PayloadTypeError` if one of these is not a call."""
+    for call in calls:
+        if not isinstance(call, Call):
+            message = f"{method} takes a call, as WORKER.call(…) returns it, not {call!r}"
+            raise PayloadTypeError(message)
 
 
 def new_job(config: WorkerConfig, pool: PoolConfig, packed: Packed, options: Options, *, now: float) -> NewJob:

@@ -40,6 +40,8 @@ TOO_DEEP: Final = {"not shown": f"it is nested more than {DEEPEST} levels deep"}
 """Stands for a payload or result that is too deep to show: a store may hold one that another version wrote."""
 _MAX_BYTES: Final = "x-max-bytes"
 """Where a published schema says how many bytes a payload may have: other processes hold to it, too."""
+LONGEST_SIGNAL_NAME: Final = 200
+"""How many characters the name of a signal may have."""
 
 
 class OutputArgumentError(Exception):
@@ -354,6 +356,28 @@ def plain(payload: bytes) -> Any:
     except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
         why = why_unreadable(payload)
         return {"encrypted": why} if why else {"unreadable bytes": payload[:200].hex()}
+
+
+def encode_signal(name: object, value: Any) -> bytes:
+    """Return the value of a signal as its job keeps it. Raises a `PayloadError` if one of the two cannot be kept."""
+    if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_SIGNAL_NAME:
+        message = f"the name of a signal is a text of 1 to {LONGEST_SIGNAL_NAME} characters, not {name!r}"
+        raise PayloadTypeError(message)
+    try:
+        encoded = msgspec.msgpack.encode(value, enc_hook=_to_plain)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        message = f"the value of signal {name!r} cannot be encoded: {error}; send numbers, text, lists or dicts"
+        raise PayloadEncodingError(message) from None
+    if len(encoded) > MAX_PAYLOAD_BYTES:
+        message = (
+            f"the value of signal {name!r} has {len(encoded):,} bytes; {MAX_PAYLOAD_BYTES:,} are allowed: "
+            "store the data elsewhere and send a reference to it"
+        )
+        raise PayloadTooLargeError(message)
+    if is_too_deep(encoded):
+        message = f"the value of signal {name!r} is nested more than {DEEPEST} levels deep: send a flatter value"
+        raise PayloadEncodingError(message)
+    return encoded
 
 
 def _encoded(worker: str, arguments: Mapping[str, Any], max_bytes: int) -> bytes:

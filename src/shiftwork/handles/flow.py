@@ -17,6 +17,8 @@ R = TypeVar("R")
 
 MOST_JOBS: Final = 20_000
 """How many jobs a flow may be added with. A running job can add more."""
+MOST_BYTES: Final = 50_000_000
+"""How many bytes of arguments a flow may be added with. Stores add all of it in one step, or nothing."""
 
 
 class FlowStatus(Struct, frozen=True):
@@ -133,6 +135,13 @@ def in_order(calls: Sequence[Call[Any]]) -> list[Call[Any]]:
             open_[call] = None
             stack.append((call, True))
             stack += [(needed, False) for needed in reversed(call.needed()) if needed not in ordered]
+    size = sum(len(call.payload) for call in ordered)
+    if size > MOST_BYTES:
+        message = (
+            f"a flow with {size:,} bytes of arguments is too large: {MOST_BYTES:,} can be added together. "
+            "Pass references to large values, or let a job of the flow add the rest while it runs"
+        )
+        raise FlowError(message)
     if len(ordered) > MOST_JOBS:
         message = (
             f"a flow of {len(ordered):,} jobs is too large: {MOST_JOBS:,} can be added together. "

@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 from msgspec import Struct
 
 from shiftwork.core.admission import Facts
+from shiftwork.core.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import (
     Added,
     Amended,
-    Beat,
     Change,
     Claimed,
     DeadJob,
@@ -42,19 +42,16 @@ from shiftwork.core.model import (
     Finished,
     FlowMember,
     FlowRecord,
-    InstanceRecord,
     JobFilter,
     JobRecord,
     JobStatus,
     NewJob,
-    Orders,
     Outcome,
-    PoolStats,
     ProgressNote,
     Rewrite,
-    Stats,
     WorkerState,
 )
+from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -269,6 +266,12 @@ class Store(Protocol):
         The step whose number is one more than the job has steps is appended; one that the job has is not kept again.
         """
 
+    async def extend(self, parent: str, fence: int, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
+        """Add jobs whose parent is this running job, as `add` does, in the same step as the look at its fence.
+
+        None, without effect, unless the parent is processing under this fence and was not asked to stop.
+        """
+
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
         """Append a signal to a live job, which is due at once if it waits for it (`core.signals`).
 
@@ -278,7 +281,8 @@ class Store(Protocol):
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
         """The flows that have jobs, newest first (by created_at, then id), behind a place in that order.
 
-        A flow was created when the first of its jobs was.
+        A flow was created when the first of its jobs was. `worker` and `tags` are those of the last job of the call
+        that began it, even if that job is gone. Of restored jobs that were created at the same time, it is the first.
         """
 
     async def members(

@@ -14,7 +14,8 @@
 Parameters follow a question mark: `sqlite:///shiftwork.db?synchronous=full`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -56,6 +57,15 @@ def store_of(given: Any, *, namespace: str = "default", keys: Sequence[str] = ()
     if not isinstance(given, type) and all(hasattr(given, method) for method in ("add", "claim", "finish")):
         return encrypted(given, keys)
     raise UnknownStoreError(f"the first argument is the store, a URL or a store, not {given!r}; {_instead(given)}")
+
+
+def opening_again(given: Any, store: Store, *, namespace: str, keys: Sequence[str]) -> Callable[[], Store] | None:
+    """What makes the same store in a forked process; None for one in memory, or one that no URL names."""
+    scheme = given.partition(":")[0].lower() if isinstance(given, str) else "memory"
+    if scheme == "memory":
+        return None
+    # The path of a file may be relative to a folder that the forked process has left.
+    return partial(open_store, store.url if scheme == "sqlite" else given, namespace=namespace, keys=keys)
 
 
 def _instead(given: Any) -> str:

@@ -24,6 +24,7 @@ from shiftwork.core.admission import Gates, Lane, RateLimit
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.job_parts import Need, Signal, Step, Wait
 from shiftwork.core.model import (
+    Added,
     Cancel,
     Change,
     Claimed,
@@ -35,12 +36,11 @@ from shiftwork.core.model import (
     NewJob,
     Outcome,
     PoolDoc,
-    PoolStats,
     Progress,
     ProgressNote,
     Requeue,
-    WorkerStats,
 )
+from shiftwork.core.stats import PoolStats, WorkerStats
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import NOW, outcome, report, signs
@@ -338,6 +338,18 @@ class Histories(RuleBasedStateMachine):
 
     async def _keep_step(self, claimed: Claimed, step: Step) -> bool:
         return await self.lab.store.keep_step(claimed.id, claimed.fence, step)
+
+    @precondition(lambda self: self.claimed)
+    @rule(which=st.integers(0, 8), jobs=st.lists(new_jobs(), min_size=1, max_size=3))
+    def extend(self, which: int, jobs: list[NewJob]) -> None:
+        one, other = self.claimed[-1 - which % len(self.claimed)]
+        children = [replace(job, parent=one.id, expires_at=None, run_at=self.now + job.run_at) for job in jobs]
+        wanted = self.loop.run(self.reference.extend(one.id, one.fence, children, self.now))
+        equal(self.loop.run(self._extend(other, children)), wanted, "what a running job adds")
+        self.acknowledged |= {added.id for added in wanted or ()}
+
+    async def _extend(self, claimed: Claimed, jobs: list[NewJob]) -> list[Added] | None:
+        return await self.lab.store.extend(claimed.id, claimed.fence, jobs, self.now)
 
     @rule(id=ids, name=st.sampled_from(("go", "stop")))
     def send(self, id: str, name: str) -> None:

@@ -6,23 +6,14 @@ from typing import Literal
 from msgspec import Struct
 
 from shiftwork.core.admission import Facts, Lane
+from shiftwork.core.beats import Beat, InstanceRecord
 from shiftwork.core.bounds import Bounds, bounded, bounds_at
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.health import Health, Hosting
-from shiftwork.core.model import (
-    Beat,
-    InstanceRecord,
-    Plan,
-    PoolConfig,
-    PoolDoc,
-    PoolStats,
-    Stats,
-    WorkerConfig,
-    WorkerState,
-    WorkerStats,
-)
+from shiftwork.core.model import Plan, PoolConfig, PoolDoc, WorkerConfig, WorkerState
 from shiftwork.core.plan import totals
 from shiftwork.core.schedule import describe
+from shiftwork.core.stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.timing import Rescheduled
 from shiftwork.views.snapshot import Snapshot, failing_on, hosting, leader_of, next_due
 

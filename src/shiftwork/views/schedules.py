@@ -1,7 +1,7 @@
 """Stored schedules as people see them, and which fire times come next."""
 
 from datetime import UTC, datetime, tzinfo
-from typing import Any, Final
+from typing import Any, Final, Literal
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct
@@ -46,8 +46,8 @@ class ScheduleView(Struct, frozen=True, kw_only=True):
     cron: str | None
     interval_seconds: float | None
     timezone: str
-    catch_up: str
-    overlap: str
+    catch_up: Literal["latest", "none", "all"]
+    overlap: Literal["skip", "allow"]
     paused: bool
     paused_at: float | None
     next_fire: float | None

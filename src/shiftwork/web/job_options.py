@@ -1,12 +1,13 @@
 """The options of a job in the body of a request."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta, field
 
 from shiftwork.core.model import JobPriority
 from shiftwork.core.tags import LONGEST_TAG, MOST_TAGS, TAG_PATTERN
 from shiftwork.handles.options import JobOptions
+from shiftwork.views.shapes.values import PriorityName
 from shiftwork.web.routing import Body, Name
 
 Seconds = Annotated[float, Meta(gt=0, le=315_360_000)]
@@ -16,7 +17,7 @@ Tag = Annotated[str, Meta(min_length=1, max_length=LONGEST_TAG, pattern=TAG_PATT
 class OptionsBody(Body, frozen=True, kw_only=True):
     """How a job differs from other jobs of its worker."""
 
-    priority: Literal["low", "normal", "high", "critical"] | None = None
+    priority: PriorityName | None = None
     unique_key: Name | None = None
     max_retries: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
     """Retries, instead of the worker's."""

@@ -10,11 +10,14 @@ from msgspec import NODEFAULT
 from msgspec.structs import fields
 
 from shiftwork.web.access import COOKIE
+from shiftwork.web.field_docs import field_docs
 from shiftwork.web.problems import MEDIA_TYPE, ProblemDetails
 from shiftwork.web.routing import HEADERS, ROUTES, Route
 
 API: Final = "/api/v1"
 _REF: Final = "#/components/schemas/{name}"
+_SHAPE: Final = "Shape"
+"""How the names of some of our classes end, which means nothing to others: `JobShape` is a job to them."""
 _REFUSALS: Final = {
     "400": "The query or the body is not valid.",
     "401": "Authentication required: no valid token.",
@@ -38,7 +41,8 @@ def document() -> dict[str, Any]:
     types = [route.answer for route in ROUTES if _is_json(route)]
     types += [route.body for route in ROUTES if route.body is not None]
     kinds: list[Any] = [*types, ProblemDetails, *(hint for route in ROUTES for hint in _parameter_types(route))]
-    schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
+    schemas, found = _renamed(msgspec.json.schema_components(kinds, ref_template=_REF))
+    components = {name.removesuffix(_SHAPE): _described(name, _complete(schema)) for name, schema in found.items()}
     known = dict(zip(map(_key, kinds), schemas, strict=True))
     paths: dict[str, Any] = {}
     for route in ROUTES:
@@ -63,6 +67,32 @@ def document() -> dict[str, Any]:
             },
         },
     }
+
+
+def _renamed(schema: Any) -> Any:
+    """Return a schema that refers to others by the names that they have in the document."""
+    if isinstance(schema, dict):
+        return {key: _named(value) if key in {"$ref", "title"} else _renamed(value) for key, value in schema.items()}
+    return [_renamed(one) for one in schema] if isinstance(schema, list | tuple) else schema
+
+
+def _named(name: Any) -> Any:
+    return name.removesuffix(_SHAPE) if isinstance(name, str) else _renamed(name)
+
+
+def _complete(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object that is sent, which has all its fields; only bodies may lack some."""
+    sent = "properties" in schema and schema.get("additionalProperties") is not False
+    return schema | {"required": [*schema["properties"]]} if sent else schema
+
+
+def _described(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    docs = field_docs(name)
+    fields = {
+        field: one | {"description": docs[field]} if field in docs else one
+        for field, one in schema.get("properties", {}).items()
+    }
+    return schema | {"properties": fields} if fields else schema
 
 
 def _operation(route: Route, known: dict[str, Any]) -> dict[str, Any]:

@@ -53,9 +53,11 @@ class ProblemDetails(Struct, frozen=True, kw_only=True):
     """A problem in the form of RFC 9457."""
 
     type: str
+    """What went wrong, for programs: `urn:shiftwork:unknown-worker`."""
     title: str
     status: int
     detail: str
+    """What went wrong and what to do about it, in words."""
 
 
 class Refused(Exception):  # noqa: N818 - it becomes a response
@@ -71,14 +73,15 @@ class Refused(Exception):  # noqa: N818 - it becomes a response
 def problem(error: Exception) -> Response:
     """Return the response for an error."""
     if isinstance(error, Refused):
-        return _response(error.status, error.detail, "about:blank", error.headers)
+        return _response(error.status, error.detail, _TITLES[error.status], error.headers)
     if isinstance(error, errors.ShiftworkError):
         status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
         name = type(error).__name__.removesuffix("Error")
-        return _response(status, str(error), f"urn:shiftwork:{re.sub('(?<=.)(?=[A-Z])', '-', name).lower()}")
-    return _response(500, "an unexpected error; see the server's log", "about:blank")
+        return _response(status, str(error), re.sub("(?<=.)(?=[A-Z])", " ", name))
+    return _response(500, "an unexpected error; see the server's log", _TITLES[500])
 
 
 def _response(status: int, detail: str, kind: str, headers: Mapping[str, str] | None = None) -> Response:
-    body = ProblemDetails(type=kind, title=_TITLES[status], status=status, detail=detail)
+    code = kind.lower().replace(" ", "-")
+    body = ProblemDetails(type=f"urn:shiftwork:{code}", title=_TITLES[status], status=status, detail=detail)
     return Response(msgspec.json.encode(body), status, dict(headers or {}), MEDIA_TYPE)

@@ -2,32 +2,32 @@
 
 from collections.abc import Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from shiftwork.core.history import Moment, Point
-from shiftwork.views.instants import iso
+from shiftwork.views.instants import past_iso
 
 
-class PoolSeries(Struct, kw_only=True):
+class PoolSeries(Struct, frozen=True, kw_only=True):
     """A pool over time; null where a number is not known. Ended runs are counted since the previous sample."""
 
-    queued: list[int | None] = field(default_factory=list)
-    processing: list[int | None] = field(default_factory=list)
-    workers: list[int | None] = field(default_factory=list)
-    wanted: list[int | None] = field(default_factory=list)
-    oldest_wait: list[float | None] = field(default_factory=list)
-    completed: list[int | None] = field(default_factory=list)
-    failed: list[int | None] = field(default_factory=list)
-    retried: list[int | None] = field(default_factory=list)
-    wait_p95: list[float | None] = field(default_factory=list)
-    run_p95: list[float | None] = field(default_factory=list)
+    queued: list[int | None]
+    processing: list[int | None]
+    workers: list[int | None]
+    wanted: list[int | None]
+    oldest_wait: list[float | None]
+    completed: list[int | None]
+    failed: list[int | None]
+    retried: list[int | None]
+    wait_p95: list[float | None]
+    run_p95: list[float | None]
 
 
 class Series(Struct, frozen=True, kw_only=True):
     """All pools over time. Every list is as long as `at`."""
 
     step: float
-    at: list[str | None]
+    at: list[str]
     pools: dict[str, PoolSeries]
 
 
@@ -40,7 +40,7 @@ def series_of(moments: Sequence[Moment], *, step: float, pools: Sequence[str]) -
     """Return these pools over these samples."""
     points = {name: [moment.pools.get(name) for moment in moments] for name in pools}
     series = {name: _one(of) for name, of in points.items()}
-    return Series(step=step, at=[iso(moment.at) for moment in moments], pools=series)
+    return Series(step=step, at=[past_iso(moment.at) for moment in moments], pools=series)
 
 
 def _one(points: Sequence[Point | None]) -> PoolSeries:

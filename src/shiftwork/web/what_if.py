@@ -16,7 +16,7 @@ from shiftwork.core.system_record import SystemRecord
 from shiftwork.errors import UnknownPoolError, nearest
 from shiftwork.sim.simulated import PoolCourse
 from shiftwork.sim.what_if import PoolDay, pool_day, tried, what_if
-from shiftwork.views.instants import iso
+from shiftwork.views.instants import past_iso
 from shiftwork.web.problems import Refused
 from shiftwork.web.shared_answers import look_at
 
@@ -57,7 +57,7 @@ class WhatIfAnswer(Struct, frozen=True, kw_only=True):
     tried: TriedBounds
     jobs: int
     step: float
-    at: list[str | None]
+    at: list[str]
     real: Course
     simulated: Course
     scaling_steps: int
@@ -120,7 +120,7 @@ def answer(record: SystemRecord, pool: str, bounds: TriedBounds) -> WhatIfAnswer
         tried=bounds,
         jobs=sum(day.arrivals),
         step=simulated.step,
-        at=[iso(simulated.start + (step + 1) * simulated.step) for step in steps],
+        at=[past_iso(simulated.start + (step + 1) * simulated.step) for step in steps],
         real=_real(day, simulated.step, len(steps)),
         simulated=Course(
             slots=[*course.slots],

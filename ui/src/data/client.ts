@@ -1,89 +1,39 @@
-/** Calls the API, which is served beside index.html, under any path. */
+/** The client of the API, which is served beside index.html, under any path. */
 
-import type { Me } from "./types";
+import { ApiError, Client, type Me } from "shiftwork";
+import { t } from "../language";
 
-const BASE = new URL("api/v1/", document.baseURI);
-const PATIENCE_MS = 20_000;
-
-export class ApiError extends Error {
-  constructor(
-    readonly status: number,
-    readonly title: string,
-    detail: string,
-  ) {
-    super(detail);
-  }
-}
-
-export type Params = Record<string, string | number | string[] | null | undefined>;
-
-export function address(path: string, params: Params = {}): URL {
-  const url = new URL(path, BASE);
-  for (const [name, value] of Object.entries(params)) {
-    for (const one of Array.isArray(value) ? value : [value]) {
-      if (one !== null && one !== undefined && one !== "") url.searchParams.append(name, String(one));
-    }
-  }
-  return url;
-}
-
-/** Encodes a name as one segment of a path. */
-export const segment = (name: string) => encodeURIComponent(name);
+export { ApiError };
 
 let csrf: string | null = null;
-
-export async function ask<T>(path: string, params?: Params, signal?: AbortSignal): Promise<T> {
-  return send<T>(address(path, params), {}, signal);
-}
-
-export async function act<T>(path: string, body: unknown = {}): Promise<T> {
-  const headers: Record<string, string> = { "Content-Type": "application/json" };
-  if (csrf) headers["X-CSRF-Token"] = csrf;
-  return send<T>(address(path), { method: "POST", headers, body: JSON.stringify(body) });
-}
-
-export async function whoami(signal?: AbortSignal): Promise<Me> {
-  const me = await ask<Me>("me", {}, signal);
-  csrf = me.csrf;
-  return me;
-}
 
 /** How far the server's clock is ahead of ours, in milliseconds. Ages follow the server's clock. */
 export let skewMs = 0;
 
-async function send<T>(url: URL, init: RequestInit, signal?: AbortSignal): Promise<T> {
-  const signals = [AbortSignal.timeout(PATIENCE_MS), ...(signal ? [signal] : [])];
-  let response: Response;
-  try {
-    response = await fetch(url, { credentials: "same-origin", ...init, signal: AbortSignal.any(signals) });
-  } catch (error) {
-    if (signal?.aborted) throw error;
-    throw new ApiError(
-      0,
-      "No response",
-      "The server cannot be reached. Check that a node or `shiftwork web` is running.",
-    );
-  }
-  const said = Date.parse(response.headers.get("date") ?? "");
-  if (said && Math.abs(said - Date.now()) > 2_000) skewMs = said - Date.now();
-  else if (said) skewMs = 0;
-  const text = await response.text();
-  const data = parsed(text);
-  if (!response.ok) {
-    const problem = (data ?? {}) as { title?: string; detail?: string };
-    throw new ApiError(
-      response.status,
-      problem.title ?? `Error ${response.status}`,
-      problem.detail ?? text.slice(0, 300),
-    );
-  }
-  return data as T;
+export const api = new Client({ url: new URL(".", document.baseURI), fetch: fetchAsVisitor });
+
+export async function whoami(signal?: AbortSignal): Promise<Me> {
+  const me = await api.me({ signal });
+  csrf = me.csrf;
+  return me;
 }
 
-function parsed(text: string): unknown {
-  try {
-    return text ? JSON.parse(text) : null;
-  } catch {
-    return null;
-  }
+/** Sends a request with the session's cookie. A change by cookie needs the CSRF token. A field left empty asks for nothing. */
+async function fetchAsVisitor(url: URL, init: RequestInit): Promise<Response> {
+  for (const [name, value] of [...url.searchParams]) if (value === "") url.searchParams.delete(name);
+  const headers = new Headers(init.headers);
+  if (csrf && init.method === "POST") headers.set("X-CSRF-Token", csrf);
+  const response = await fetch(url, { ...init, headers, credentials: "same-origin" }).catch(unreachable);
+  const said = Date.parse(response.headers.get("date") ?? "");
+  if (said) skewMs = Math.abs(said - Date.now()) > 2_000 ? said - Date.now() : 0;
+  return response;
+}
+
+function unreachable(): never {
+  throw new ApiError(
+    t("The server cannot be reached. Check that a node or `shiftwork web` is running."),
+    "no-response",
+    0,
+    t("No response"),
+  );
 }

@@ -2,14 +2,13 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
+import type { Event, EventsAnswer } from "shiftwork";
 import { useToast } from "../parts/toast";
-import { ask } from "./client";
-import type { Event } from "./types";
+import { api } from "./client";
 
 const PAGE = 100;
 const OLDER = 500;
 
-type Answer = { events: Event[]; next_before: number | null };
 type Kept = { of: string; events: Event[]; before: number | null };
 
 export interface EventFilter {
@@ -18,7 +17,7 @@ export interface EventFilter {
 }
 
 /** Joins the live page with the kept events. If there is a gap between them, only the live page is used. */
-function joined(kept: Kept | null, of: string, page: Answer): Kept {
+function joined(kept: Kept | null, of: string, page: EventsAnswer): Kept {
   const fresh = [...page.events].sort((a, b) => b.seq - a.seq);
   const oldest = fresh.at(-1)?.seq ?? 0;
   const newest = kept?.events[0]?.seq ?? 0;
@@ -30,7 +29,7 @@ export function useEventLog(filter: EventFilter) {
   const of = JSON.stringify([filter.name, filter.subject]);
   const live = useQuery({
     queryKey: ["events", of],
-    queryFn: ({ signal }) => ask<Answer>("events", { ...filter, limit: PAGE }, signal),
+    queryFn: ({ signal }) => api.pastEvents({ ...filter, limit: PAGE }, { signal }),
   });
   const [kept, setKept] = useState<Kept | null>(null);
   const [busy, setBusy] = useState(false);
@@ -44,7 +43,7 @@ export function useEventLog(filter: EventFilter) {
     if (!current?.before) return;
     setBusy(true);
     try {
-      const page = await ask<Answer>("events", { ...filter, before: current.before, limit: OLDER });
+      const page = await api.pastEvents({ ...filter, before: current.before, limit: OLDER });
       const more = [...page.events].sort((a, b) => b.seq - a.seq);
       setKept((old) => (old?.of === of ? { ...old, events: [...old.events, ...more], before: page.next_before } : old));
     } catch (error) {

@@ -7,7 +7,8 @@
 
 import type { QueryClient } from "@tanstack/react-query";
 import { useSyncExternalStore } from "react";
-import { address, skewMs } from "./client";
+import type { LiveMessage } from "shiftwork";
+import { api, skewMs } from "./client";
 
 export type Link = "connecting" | "live" | "lost";
 type State = { link: Link; paused: boolean; waiting: boolean; lostAt: number | null };
@@ -37,7 +38,8 @@ const CONCERNS: Record<string, string[]> = {
   history: ["history", "long history"],
 };
 
-const LONGEST_RETRY_MS = 10_000;
+/** When to connect again after the server has rejected it. A lost connection is the client's business. */
+const REJECTED_MS = 3_000;
 const BEAT_MS = 250;
 /** At most one part in this many of the time is spent on one kind of query. */
 const SHARE = 10;
@@ -49,8 +51,7 @@ const listeners = new Set<() => void>();
 const stale = new Set<string>();
 const asked = new Map<string, number>();
 const took = new Map<string, number>();
-let source: EventSource | null = null;
-let retryMs = 1_000;
+let listening = false;
 
 function set(change: Partial<State>) {
   state = { ...state, ...change };
@@ -71,30 +72,35 @@ function mark(topics: string[]) {
   if (state.paused && !state.waiting) set({ waiting: true });
 }
 
-function connect(client: QueryClient) {
-  source?.close();
-  source = new EventSource(address("live"), { withCredentials: true });
-  source.onopen = () => {
-    retryMs = 1_000;
+function hear(message: LiveMessage) {
+  if (message.kind === "connected") {
     if (state.link === "lost") mark(["everything"]);
     set({ link: "live", lostAt: null });
-  };
-  source.addEventListener("change", (message) => mark((JSON.parse(message.data) as { topics: string[] }).topics));
-  source.addEventListener("event", () => mark(["events"]));
-  source.onerror = () => {
-    if (state.link !== "lost") set({ link: "lost", lostAt: Date.now() });
-    if (source?.readyState === EventSource.CLOSED) {
-      // The browser gives up after an error response, such as a proxy's; we reconnect.
-      setTimeout(() => connect(client), retryMs);
-      retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
+  } else if (message.kind === "change") mark(message.topics);
+  else if (message.kind === "event") mark(["events"]);
+  else lost();
+}
+
+function lost() {
+  if (state.link !== "lost") set({ link: "lost", lostAt: Date.now() });
+}
+
+async function connect() {
+  while (true) {
+    try {
+      for await (const message of api.live()) hear(message);
+    } catch {
+      lost(); // rejected, for instance because the session has ended: the page that asks for a token follows
     }
-  };
+    await new Promise((resolve) => setTimeout(resolve, REJECTED_MS));
+  }
 }
 
 /** Starts listening; a second call does nothing. */
 export function listen(client: QueryClient) {
-  if (source) return;
-  connect(client);
+  if (listening) return;
+  listening = true;
+  connect();
   setInterval(() => {
     if (state.paused || document.hidden) return;
     const now = Date.now();

@@ -1,31 +1,28 @@
 /** The queries that the pages send. `live` refreshes them by the first word of their key. */
 
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import type { BulkFilter, CallOptions, JobsQuery } from "shiftwork";
 import { useToast } from "../parts/toast";
-import { act, ask, type Params, segment, whoami } from "./client";
+import { api, whoami } from "./client";
 import { refresh } from "./live";
-import type * as t from "./types";
+import type { Timing, WorkerDetail } from "./types";
 
-function useAsk<T>(root: string, path: string, params: Params = {}, enabled = true) {
-  return useQuery({
-    queryKey: [root, path, params],
-    queryFn: ({ signal }) => ask<T>(path, params, signal),
-    enabled,
-  });
+function useAsk<T>(root: string, name: string, ask: (call: CallOptions) => Promise<T>, enabled = true) {
+  return useQuery({ queryKey: [root, name], queryFn: ({ signal }) => ask({ signal }), enabled });
 }
 
 export const useMe = () => useQuery({ queryKey: ["me"], queryFn: ({ signal }) => whoami(signal), staleTime: Infinity });
 export const useMay = () => useMe().data?.role === "operate";
-export const useOverview = () => useAsk<t.Overview>("overview", "overview");
+export const useOverview = () => useAsk("overview", "", (call) => api.overview(call));
 /** Beyond an hour the history changes once a minute, and is fetched once a minute. */
 export const useHistory = (seconds: number, pool?: string) =>
   useQuery({
     queryKey: [seconds > 3_600 ? "long history" : "history", seconds, pool],
-    queryFn: ({ signal }) => ask<t.History>("history", { seconds, pool }, signal),
+    queryFn: ({ signal }) => api.history({ seconds, pool }, { signal }),
     placeholderData: keepPreviousData,
   });
-export const usePools = () => useAsk<{ pools: t.Pool[] }>("pools", "pools");
-export const usePool = (name: string) => useAsk<t.PoolDetail>("pools", `pools/${segment(name)}`);
+export const usePools = () => useAsk("pools", "", (call) => api.pools(call));
+export const usePool = (name: string) => useAsk("pools", name, (call) => api.pool(name, call));
 export interface Tried {
   min: number;
   max: number;
@@ -36,76 +33,62 @@ export interface Tried {
 export const useWhatIf = (pool: string, tried: Tried | null) =>
   useQuery({
     queryKey: ["what if", pool, tried],
-    queryFn: ({ signal }) => ask<t.WhatIf>(`pools/${segment(pool)}/what-if`, { ...tried }, signal),
+    queryFn: ({ signal }) => api.poolWhatIf(pool, { ...tried }, { signal }),
     enabled: tried !== null,
     staleTime: Infinity,
     retry: false,
   });
-export const useWorkers = (enabled = true) => useAsk<{ workers: t.Worker[] }>("workers", "workers", {}, enabled);
+export const useWorkers = (enabled = true) => useAsk("workers", "", (call) => api.workers({}, call), enabled);
 /** Worker names for fields that suggest them; they may be a few minutes old. */
 export const useWorkerNames = (enabled: boolean) =>
   useQuery({
     queryKey: ["names"],
-    queryFn: ({ signal }) => ask<{ workers: t.Worker[] }>("workers", {}, signal),
+    queryFn: ({ signal }) => api.workers({}, { signal }),
     select: ({ workers }) => workers.map((worker) => worker.name),
     staleTime: 300_000,
     enabled,
   });
 export const useWorker = (name: string, enabled = true) =>
-  useAsk<t.WorkerDetail>("workers", `workers/${segment(name)}`, {}, enabled);
-export const useGraph = () => useAsk<t.Graph>("graph", "graph");
-export const useJob = (id: string) => useAsk<t.WholeJob>("jobs", `jobs/${segment(id)}`);
+  useAsk("workers", name, async (call) => (await api.worker(name, call)) as WorkerDetail, enabled);
+export const useGraph = () => useAsk("graph", "", (call) => api.graph(call));
+export const useJob = (id: string) => useAsk("jobs", `job ${id}`, (call) => api.job(id, call));
 export const useWhy = (id: string, enabled: boolean) =>
-  useAsk<t.Explanation>("jobs", `jobs/${segment(id)}/explanation`, {}, enabled);
+  useAsk("jobs", `why ${id}`, (call) => api.explanation(id, call), enabled);
 export function useFlows(after: string | null, limit: number) {
   return useQuery({
     queryKey: ["flows", after, limit],
-    queryFn: ({ signal }) => ask<{ flows: t.Flow[]; next_after: string | null }>("flows", { after, limit }, signal),
+    queryFn: ({ signal }) => api.flows({ after, limit }, { signal }),
     placeholderData: keepPreviousData,
   });
 }
-export const useFlow = (id: string) => useAsk<t.WholeFlow>("flows", `flows/${segment(id)}`);
+export const useFlow = (id: string) => useAsk("flows", id, (call) => api.flow(id, call));
 export function useSchedules(worker: string, after: string | null, limit: number) {
   return useQuery({
     queryKey: ["schedules", worker, after, limit],
-    queryFn: ({ signal }) =>
-      ask<{ schedules: t.Schedule[]; next_after: string | null }>("schedules", { worker, after, limit }, signal),
+    queryFn: ({ signal }) => api.schedules({ worker, after, limit }, { signal }),
     placeholderData: keepPreviousData,
   });
 }
-export const useSchedule = (name: string) => useAsk<t.Schedule>("schedules", `schedules/${segment(name)}`);
+export const useSchedule = (name: string) => useAsk("schedules", name, (call) => api.schedule(name, call));
 /** What a schedule would mean. The last answer stays while a person types. */
-export const usePreview = ({ cron, interval_seconds, timezone }: t.Timing) =>
+export const usePreview = ({ cron, interval_seconds, timezone }: Timing) =>
   useQuery({
     queryKey: ["preview", cron, interval_seconds, timezone],
-    queryFn: ({ signal }) => ask<t.SchedulePreview>("schedule-preview", { cron, interval_seconds, timezone }, signal),
+    queryFn: ({ signal }) => api.previewSchedule({ cron, interval_seconds, timezone }, { signal }),
     placeholderData: keepPreviousData,
     retry: false,
   });
-export const useDead = () => useAsk<{ groups: t.DeadGroup[]; total: number; looked_at: number }>("dead", "dead");
-export const useNodes = () => useAsk<{ nodes: t.Node[]; instances: t.Instance[] }>("nodes", "nodes");
+export const useDead = () => useAsk("dead", "", (call) => api.dead(call));
+export const useNodes = () => useAsk("nodes", "", (call) => api.nodes(call));
 
-export interface JobFilter {
-  ids?: string[];
-  status?: string[];
-  worker?: string;
-  pool?: string;
-  key?: string;
-  flow?: string;
-  tag?: string;
-  error?: string;
-  /** The key of a group of dead jobs. */
-  group?: string;
-  payload?: string;
-  created_after?: string;
-  created_before?: string;
-}
+/** What a page or a change in bulk selects. */
+export type JobFilter = JobsQuery & BulkFilter;
 
-export function useJobs(filter: JobFilter, after: string | null, limit: number) {
-  const params: Params = { ...filter, after, limit };
+export function useJobs(filter: JobsQuery, after: string | null, limit: number) {
+  const query: JobsQuery = { ...filter, after, limit };
   return useQuery({
-    queryKey: ["jobs", "jobs", params],
-    queryFn: ({ signal }) => ask<{ jobs: t.Job[]; next_after: string | null }>("jobs", params, signal),
+    queryKey: ["jobs", "page", query],
+    queryFn: ({ signal }) => api.jobs(query, { signal }),
     placeholderData: keepPreviousData,
   });
 }
@@ -115,7 +98,7 @@ export function useAct<T = unknown>(done: string | ((answer: T) => string) | nul
   const client = useQueryClient();
   const toast = useToast();
   return useMutation({
-    mutationFn: ({ path, body }: { path: string; body?: unknown }) => act<T>(path, body),
+    mutationFn: (call: () => Promise<T>) => call(),
     onSuccess: (answer) => {
       if (done === null) return;
       toast("ok", typeof done === "string" ? done : done(answer));

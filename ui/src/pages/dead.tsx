@@ -1,12 +1,13 @@
 import { useState } from "react";
 import { type JobFilter, useDead, useJob, useJobs, useMay } from "../data/queries";
 import type { DeadGroup } from "../data/types";
+import { rich, t } from "../language";
 import { Answer, Button, Empty, Failure, Heading, Panel, Time } from "../parts/basics";
 import { BulkButton } from "../parts/bulk";
 import { EditAndRequeue } from "../parts/jobactions";
 import { JobTable } from "../parts/jobtable";
 import { Link, to, useParams } from "../router";
-import { compact, count, counted } from "../words";
+import { compact } from "../words";
 
 const SHOWN = 10;
 
@@ -17,25 +18,27 @@ export function DeadPage() {
   const chosen = (groups: DeadGroup[]) => groups.filter((group) => !worker || group.worker === worker);
   const all: JobFilter = { status: ["dead"], ...(worker ? { worker } : {}) };
   const sum = dead.data && chosen(dead.data.groups).reduce((n, group) => n + group.count, 0);
-  const what = worker ? `of ${worker} in the dead-letter queue` : "in the dead-letter queue";
+  const what = worker ? t("of {worker} in the dead-letter queue", { worker }) : t("in the dead-letter queue");
   return (
     <>
       <Heading
-        title="Dead letters"
+        title={t("Dead letters")}
         about={
           sum !== undefined &&
-          `${counted(sum, "job")}${worker ? ` of ${worker}` : ""} failed for good, by worker and error`
+          (worker
+            ? t("{n} {n:job|jobs} of {worker} failed for good, by worker and error", { n: sum, worker })
+            : t("{n} {n:job|jobs} failed for good, by worker and error", { n: sum }))
         }
       >
         {worker && (
           <Button kind="quiet" onClick={() => change({ worker: null })}>
-            Show all workers
+            {t("Show all workers")}
           </Button>
         )}
         {sum ? (
           <>
-            <BulkButton action="retry" filter={all} label="Requeue all" what={what} />
-            <BulkButton action="discard" filter={all} label="Discard all" what={what} />
+            <BulkButton action="retry" filter={all} label={t("Requeue all")} what={what} />
+            <BulkButton action="discard" filter={all} label={t("Discard all")} what={what} />
           </>
         ) : null}
       </Heading>
@@ -45,7 +48,7 @@ export function DeadPage() {
             <div className="flex flex-col gap-3">
               {looked_at < total && (
                 <p className="text-sm text-muted">
-                  The newest {count(looked_at)} of {count(total)} dead jobs are grouped here.
+                  {t("The newest {n} of {total} dead jobs are grouped here.", { n: looked_at, total })}
                 </p>
               )}
               {chosen(groups).map((group) => (
@@ -54,8 +57,8 @@ export function DeadPage() {
             </div>
           ) : (
             <Panel>
-              <Empty title="No dead letters">
-                Jobs that failed for good stay here until they are requeued or discarded.
+              <Empty title={t("No dead letters")}>
+                {t("Jobs that failed for good stay here until they are requeued or discarded.")}
               </Empty>
             </Panel>
           )
@@ -77,36 +80,44 @@ function Group({ group }: { group: DeadGroup }) {
   // No index covers groups, so the list below matches by text, which is close enough. Actions use the group's key.
   const shown = { status: "dead", worker: group.worker, error: gist(group.error) };
   const filter: JobFilter = { group: group.key };
-  const what = `of ${group.worker} that failed with “${group.error}” (numbers may vary)`;
+  const what = t("of {worker} that failed with “{error}” (numbers may vary)", {
+    worker: group.worker,
+    error: group.error,
+  });
   return (
     <Panel flush>
       <div className="flex flex-wrap items-center gap-x-4 gap-y-2 px-4 py-3">
         <div className="w-14 shrink-0 text-center">
           <div className="text-xl leading-tight font-semibold text-bad">{compact(group.count)}</div>
-          <div className="text-xs text-muted">{group.count === 1 ? "job" : "jobs"}</div>
+          <div className="text-xs text-muted">{t("{n:job|jobs}", { n: group.count })}</div>
         </div>
         <div className="min-w-0 grow basis-60">
           <div className="font-mono text-sm break-words text-bad">{group.error}</div>
           <div className="mt-0.5 text-xs text-muted">
-            <Link className="text-accent underline" href={to(["workers", group.worker])}>
-              {group.worker}
-            </Link>
-            , newest <Time at={group.newest} />, oldest <Time at={group.oldest} />
+            {rich("{worker}, newest {newest}, oldest {oldest}", {
+              worker: (
+                <Link className="text-accent underline" href={to(["workers", group.worker])}>
+                  {group.worker}
+                </Link>
+              ),
+              newest: <Time at={group.newest} />,
+              oldest: <Time at={group.oldest} />,
+            })}
           </div>
         </div>
         <div className="flex flex-wrap gap-1.5">
           <Button small aria-expanded={open} onClick={() => setOpen(!open)}>
-            {open ? "Hide" : "Inspect"}
+            {open ? t("Hide") : t("Inspect")}
           </Button>
-          <BulkButton small action="retry" filter={filter} label="Requeue" what={what} />
-          <BulkButton small action="discard" filter={filter} label="Discard" what={what} />
+          <BulkButton small action="retry" filter={filter} label={t("Requeue")} what={what} />
+          <BulkButton small action="discard" filter={filter} label={t("Discard")} what={what} />
         </div>
       </div>
       {open && (
         <div className="border-t border-line">
           <Members filter={{ ...shown, status: ["dead"] }} edit={may ? setEditing : null} />
           <p className="border-t border-line px-4 py-2 text-xs">
-            <Link href={to(["jobs"], shown)}>Show all {counted(group.count, "job")} like this</Link>
+            <Link href={to(["jobs"], shown)}>{t("Show all {n} {n:job|jobs} like this", { n: group.count })}</Link>
           </p>
         </div>
       )}
@@ -123,10 +134,15 @@ function Members({ filter, edit }: { filter: JobFilter; edit: ((id: string) => v
         <JobTable
           jobs={page.jobs}
           without="worker"
-          empty={<Empty title="These jobs no longer exist" />}
+          empty={<Empty title={t("These jobs no longer exist")} />}
           action={(job) => (
-            <Button small disabled={!edit} aria-label={`Edit and requeue ${job.id}`} onClick={() => edit?.(job.id)}>
-              Edit and requeue
+            <Button
+              small
+              disabled={!edit}
+              aria-label={t("Edit and requeue {id}", { id: job.id })}
+              onClick={() => edit?.(job.id)}
+            >
+              {t("Edit and requeue")}
             </Button>
           )}
         />

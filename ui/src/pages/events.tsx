@@ -1,11 +1,12 @@
 import { Fragment } from "react";
 import { useEventLog } from "../data/eventlog";
 import type { Event } from "../data/types";
+import { given, t } from "../language";
 import { Answer, Badge, Button, Empty, Heading, Panel, type Tone } from "../parts/basics";
 import { brief } from "../parts/jobtable";
 import { Typed } from "../parts/typed";
 import { Link, to, useParams } from "../router";
-import { clock, counted, day } from "../words";
+import { clock, day } from "../words";
 
 const NAMES = [
   "job.dead",
@@ -71,10 +72,10 @@ export function EventsPage() {
   const log = useEventLog({ name, subject });
   return (
     <>
-      <Heading title="Events" about="The audit log: who, or which rule, did what, and why">
+      <Heading title={t("Events")} about={t("The audit log: who, or which rule, did what, and why")}>
         {(name || subject) && (
           <Button kind="quiet" onClick={() => change({ name: null, subject: null })}>
-            Clear filters
+            {t("Clear filters")}
           </Button>
         )}
       </Heading>
@@ -82,17 +83,17 @@ export function EventsPage() {
         <div className="flex flex-wrap gap-2 border-b border-line p-2">
           <select
             className="field"
-            aria-label="Kind of event"
+            aria-label={t("Kind of event")}
             value={name}
             onChange={(event) => change({ name: event.target.value })}
           >
-            <option value="">any event</option>
+            <option value="">{t("any event")}</option>
             {NAMES.map((one) => (
               <option key={one}>{one}</option>
             ))}
           </select>
           <Typed
-            label="Subject: a pool, worker, node or job"
+            label={t("Subject: a pool, worker, node or job")}
             size={36}
             value={subject}
             take={(written) => change({ subject: written })}
@@ -104,21 +105,23 @@ export function EventsPage() {
               {events.length ? (
                 <List events={events} only={(chosen) => change({ subject: chosen })} />
               ) : (
-                <Empty title={log.older ? "No recent events match" : "No events"}>
+                <Empty title={log.older ? t("No recent events match") : t("No events")}>
                   {log.older
-                    ? "Load older ones below."
+                    ? t("Load older ones below.")
                     : name || subject
-                      ? "No kept event matches the filters."
-                      : "Actions of people and of rules are recorded here."}
+                      ? t("No kept event matches the filters.")
+                      : t("Actions of people and of rules are recorded here.")}
                 </Empty>
               )}
               <div className="flex min-h-10 items-center gap-2 border-t border-line px-3 py-2 text-xs text-muted">
                 <span>
-                  {counted(events.length, "event")}, newest first{log.older ? "" : "; older ones are not kept"}
+                  {log.older
+                    ? t("{n} {n:event|events}, newest first", { n: events.length })
+                    : t("{n} {n:event|events}, newest first; older ones are not kept", { n: events.length })}
                 </span>
                 {log.older && (
                   <Button small className="ml-auto" disabled={log.busy} onClick={log.older}>
-                    {log.busy ? "Loading…" : "Older"}
+                    {log.busy ? t("Loading…") : t("Older")}
                   </Button>
                 )}
               </div>
@@ -181,8 +184,8 @@ function Row({ event, only }: { event: Event; only: (subject: string) => void })
         <Badge tone={TONES[event.name] ?? "plain"}>{event.name}</Badge>
       </span>
       <span className="min-w-0 break-words max-md:col-span-2">
-        {event.message}
-        {by && <span className="ml-2 text-xs whitespace-nowrap text-muted">by {by}</span>}
+        {given(event.message)}
+        {by && <span className="ml-2 text-xs whitespace-nowrap text-muted">{t("by {who}", { who: by })}</span>}
       </span>
       <span className="flex min-w-0 items-center gap-2 text-xs max-md:col-span-2 md:justify-end">
         {address && (
@@ -193,8 +196,8 @@ function Row({ event, only }: { event: Event; only: (subject: string) => void })
         <button
           type="button"
           className="shrink-0 rounded text-muted hover:text-ink"
-          aria-label={`Only events about ${event.subject}`}
-          title="Only events about this"
+          aria-label={t("Only events about {subject}", { subject: event.subject })}
+          title={t("Only events about this")}
           onClick={() => only(event.subject)}
         >
           <svg aria-hidden="true" viewBox="0 0 16 16" className="size-3.5" fill="none" stroke="currentColor">

@@ -1,13 +1,14 @@
 import { Fragment, useState } from "react";
-import { segment } from "../data/client";
+import { api } from "../data/client";
 import { useAct, useFlow, useFlows, useMay } from "../data/queries";
 import type { Flow, WholeFlow } from "../data/types";
+import { rich, t } from "../language";
 import { Answer, Badge, Button, Empty, Heading, Meter, Panel, StatusBadge, Time } from "../parts/basics";
 import { Ask } from "../parts/dialog";
-import { FlowView, MOST_BOXES } from "../parts/flow";
+import { FlowView, MOST_BOXES, numbersOf } from "../parts/flow";
 import { brief } from "../parts/jobtable";
 import { Link, to, useParams } from "../router";
-import { count, counted, duration, span } from "../words";
+import { duration, span } from "../words";
 
 const PAGE = 50;
 /** How many jobs of a critical path are shown, the last ones. */
@@ -15,13 +16,11 @@ const SHOWN = 20;
 const TONES = { running: "accent", broken: "bad", completed: "ok", cancelled: "plain" } as const;
 
 function StateBadge({ state }: { state: Flow["state"] }) {
-  return <Badge tone={TONES[state]}>{state}</Badge>;
+  return <Badge tone={TONES[state]}>{t(state)}</Badge>;
 }
 
 function inWords(flow: Flow): string {
-  return Object.entries(flow.counts)
-    .map(([status, number]) => `${count(number)} ${status}`)
-    .join(", ");
+  return numbersOf(flow.counts).join(t(", "));
 }
 
 export function FlowsPage() {
@@ -29,7 +28,7 @@ export function FlowsPage() {
   const flows = useFlows(params.get("after"), PAGE);
   return (
     <>
-      <Heading title="Flows" about="Jobs that need each other, newest first" />
+      <Heading title={t("Flows")} about={t("Jobs that need each other, newest first")} />
       <Panel flush>
         <Answer of={flows}>
           {({ flows: seen, next_after }) =>
@@ -41,9 +40,19 @@ export function FlowsPage() {
                       <Link className="link font-mono text-xs" href={to(["flows", flow.id])}>
                         {brief(flow.id)}
                       </Link>
+                      <span className="font-medium">{flow.worker}</span>
+                      {flow.tags.map((tag) => (
+                        <Badge key={tag} tone="plain">
+                          {tag}
+                        </Badge>
+                      ))}
                       <StateBadge state={flow.state} />
                       <span className="w-40">
-                        <Meter value={flow.ended} most={flow.jobs} label={`Progress of flow ${flow.id}`} />
+                        <Meter
+                          value={flow.ended}
+                          most={flow.jobs}
+                          label={t("Progress of flow {id}", { id: flow.id })}
+                        />
                       </span>
                       <span className="text-xs text-muted">{inWords(flow)}</span>
                       <span className="ml-auto text-xs text-muted">
@@ -55,18 +64,18 @@ export function FlowsPage() {
                 <p className="flex gap-2 p-2">
                   {params.get("after") && (
                     <Button small kind="quiet" onClick={() => change({ after: null })}>
-                      Newest
+                      {t("Newest")}
                     </Button>
                   )}
                   {next_after && (
                     <Button small kind="quiet" onClick={() => change({ after: next_after })}>
-                      Older
+                      {t("Older")}
                     </Button>
                   )}
                 </p>
               </>
             ) : (
-              <Empty title="No flows">Calls that are added with enqueue_flow appear here.</Empty>
+              <Empty title={t("No flows")}>{t("Calls that are added with enqueue_flow appear here.")}</Empty>
             )
           }
         </Answer>
@@ -85,7 +94,7 @@ export function FlowPage({ id }: { id: string }) {
             title={
               <>
                 <Link className="crumb" href={to(["flows"])}>
-                  Flows
+                  {t("Flows")}
                 </Link>
                 <span className="text-muted">/</span>
                 <span className="font-mono text-base" title={seen.id}>
@@ -100,34 +109,34 @@ export function FlowPage({ id }: { id: string }) {
           <div className="flex flex-col gap-3">
             <Panel>
               <div className="flex items-center gap-3 text-sm">
-                <Meter value={seen.ended} most={seen.jobs} label="Progress" />
+                <Meter value={seen.ended} most={seen.jobs} label={t("Progress")} />
                 <span className="whitespace-nowrap">
-                  {count(seen.ended)} of {counted(seen.jobs, "job")}
+                  {t("{n} of {total} {total:job|jobs}", { n: seen.ended, total: seen.jobs })}
                 </span>
               </div>
               <p className="mt-1 text-xs text-muted">
-                {Object.entries(seen.counts).map(([status, number]) => (
+                {Object.keys(seen.counts).map((status, place) => (
                   <Fragment key={status}>
                     <Link className="link" href={to(["jobs"], { flow: seen.id, status })}>
-                      {count(number)} {status}
+                      {numbersOf(seen.counts)[place]}
                     </Link>
-                    {", "}
+                    {t(", ")}
                   </Fragment>
                 ))}
-                added <Time at={seen.created_at} />
+                {rich("added {time}", { time: <Time at={seen.created_at} /> })}
               </p>
             </Panel>
-            <Panel title="Jobs">
+            <Panel title={t("Jobs")}>
               {seen.boxes.length > MOST_BOXES ? (
-                <Empty title={`${count(seen.boxes.length)} boxes are too many to draw`}>
-                  <Link href={to(["jobs"], { flow: seen.id })}>List its jobs</Link>
+                <Empty title={t("{n} boxes are too many to draw", { n: seen.boxes.length })}>
+                  <Link href={to(["jobs"], { flow: seen.id })}>{t("List its jobs")}</Link>
                 </Empty>
               ) : (
                 <FlowView flow={seen} />
               )}
             </Panel>
             {seen.critical_path.length > 1 && (
-              <Panel title="Critical path">
+              <Panel title={t("Critical path")}>
                 <Critical flow={seen} />
               </Panel>
             )}
@@ -141,7 +150,7 @@ export function FlowPage({ id }: { id: string }) {
 function Critical({ flow }: { flow: WholeFlow }) {
   const now = Date.now();
   return (
-    <ol className="flex flex-wrap items-center gap-x-2 gap-y-1 text-sm" aria-label="Critical path">
+    <ol className="flex flex-wrap items-center gap-x-2 gap-y-1 text-sm" aria-label={t("Critical path")}>
       {flow.critical_path.slice(-SHOWN).map((job, place) => (
         <li key={job.id} className="flex items-center gap-2">
           {place > 0 && <span aria-hidden="true">→</span>}
@@ -159,35 +168,38 @@ function Critical({ flow }: { flow: WholeFlow }) {
 function FlowActions({ flow }: { flow: WholeFlow }) {
   const may = useMay();
   const [asking, setAsking] = useState(false);
-  const act = useAct<{ changed: number }>((answer) => `Done: ${counted(answer.changed, "job")}`);
-  const path = `flows/${segment(flow.id)}`;
+  const act = useAct<{ changed: number }>((answer) => t("Done: {n} {n:job|jobs}", { n: answer.changed }));
   const broken = (flow.counts.dead ?? 0) + (flow.counts.cancelled ?? 0) > 0;
   const close = () => setAsking(false);
   return (
     <>
       <Link className="link text-sm" href={to(["jobs"], { flow: flow.id })}>
-        All jobs
+        {t("All jobs")}
       </Link>
       {broken && (
-        <Button kind="primary" disabled={!may || act.isPending} onClick={() => act.mutate({ path: `${path}/retry` })}>
-          Retry
+        <Button
+          kind="primary"
+          disabled={!may || act.isPending}
+          onClick={() => act.mutate(() => api.retryFlow(flow.id))}
+        >
+          {t("Retry")}
         </Button>
       )}
       {flow.ended < flow.jobs && (
         <Button kind="danger" disabled={!may} onClick={() => setAsking(true)}>
-          Cancel
+          {t("Cancel")}
         </Button>
       )}
       {asking && (
         <Ask
-          title="Cancel this flow?"
-          verb="Cancel its jobs"
+          title={t("Cancel this flow?")}
+          verb={t("Cancel its jobs")}
           danger
           busy={act.isPending}
           close={close}
-          submit={() => act.mutate({ path: `${path}/cancel` }, { onSuccess: close })}
+          submit={() => act.mutate(() => api.cancelFlow(flow.id), { onSuccess: close })}
         >
-          <p>All its jobs that have not ended are cancelled. Running ones are asked to stop.</p>
+          <p>{t("All its jobs that have not ended are cancelled. Running ones are asked to stop.")}</p>
         </Ask>
       )}
     </>

@@ -1,12 +1,13 @@
 import { useMemo } from "react";
 import { useGraph } from "../data/queries";
 import type { Graph } from "../data/types";
+import { t } from "../language";
 import { Answer, Button, Empty, Panel } from "../parts/basics";
 import { GraphView, MOST } from "../parts/graph";
 import { neighbours, whole } from "../parts/layout";
 import { Typed } from "../parts/typed";
 import { useParams } from "../router";
-import { count, counted } from "../words";
+import { count } from "../words";
 
 const HOPS = ["1", "2", "3"];
 const SUGGESTED = 12;
@@ -28,12 +29,14 @@ function Chosen({ graph }: { graph: Graph }) {
   const around = params.get("around") ?? "";
   const hops = HOPS.includes(params.get("hops") ?? "") ? (params.get("hops") as string) : "1";
   if (names.length === 0)
-    return <Empty title="No dependencies or conflicts">Workers with depends_on or blocks appear here.</Empty>;
+    return (
+      <Empty title={t("No dependencies or conflicts")}>{t("Workers with depends_on or blocks appear here.")}</Empty>
+    );
   return (
     <>
       <div className="flex flex-wrap items-center gap-2 border-b border-line p-2">
         <Typed
-          label="Around worker…"
+          label={t("Around worker…")}
           className="w-full sm:w-60"
           value={around}
           names={names}
@@ -43,28 +46,33 @@ function Chosen({ graph }: { graph: Graph }) {
           <>
             <select
               className="field"
-              aria-label="Distance"
+              aria-label={t("Distance")}
               value={hops}
               onChange={(event) => change({ hops: event.target.value === "1" ? null : event.target.value })}
             >
               {HOPS.map((value) => (
                 <option key={value} value={value}>
-                  {counted(Number(value), "step")} away
+                  {t("{n} {n:step|steps} away", { n: Number(value) })}
                 </option>
               ))}
             </select>
             <Button kind="quiet" onClick={() => change({ around: null, hops: null })}>
-              {names.length > MOST ? "Choose another" : "Show all"}
+              {names.length > MOST ? t("Choose another") : t("Show all")}
             </Button>
           </>
         )}
         <span className="ml-auto px-1 text-xs text-muted">
-          {counted(names.length, "worker")}, {counted(joined.edges.length, "rule")}
+          {t("{workers} {workers:worker|workers}, {rules} {rules:rule|rules}", {
+            workers: names.length,
+            rules: joined.edges.length,
+          })}
         </span>
       </div>
       <div className="p-3">
         {around && !names.includes(around) ? (
-          <Empty title={`${around} has no dependencies or conflicts`}>Check the spelling of its name.</Empty>
+          <Empty title={t("{worker} has no dependencies or conflicts", { worker: around })}>
+            {t("Check the spelling of its name.")}
+          </Empty>
         ) : around || names.length <= MOST ? (
           <GraphView graph={joined} around={around || undefined} hops={Number(hops)} />
         ) : (
@@ -81,8 +89,8 @@ function TooMany({ graph, pick }: { graph: Graph; pick: (name: string) => void }
     [graph],
   );
   return (
-    <Empty title={`${count(graph.nodes.length)} workers are too many to show at once`}>
-      <p>Choose one above to see the workers around it. These have the most rules:</p>
+    <Empty title={t("{n} workers are too many to show at once", { n: graph.nodes.length })}>
+      <p>{t("Choose one above to see the workers around it. These have the most rules:")}</p>
       <div className="mt-3 flex flex-wrap justify-center gap-1.5">
         {busiest.map(([name, others]) => (
           <Button key={name} small onClick={() => pick(name)}>

@@ -1,6 +1,7 @@
 import { useNow } from "../data/live";
 import { useJob, useWhy } from "../data/queries";
 import type { Attempt, Step, WholeJob } from "../data/types";
+import { given, rich, t } from "../language";
 import { Answer, Badge, Facts, Heading, Meter, Panel, StatusBadge, Time } from "../parts/basics";
 import { Copy, Verbatim } from "../parts/copy";
 import { ENDED, JobActions } from "../parts/jobactions";
@@ -9,13 +10,13 @@ import { Json } from "../parts/json";
 import { Log } from "../parts/log";
 import { Steps } from "../parts/steps";
 import { Link, to } from "../router";
-import { counted, duration, moment, span } from "../words";
+import { duration, moment, span } from "../words";
 
 const KINDS: Record<string, [string, "ok" | "warn" | "bad" | "plain"]> = {
-  raised: ["raised", "bad"],
-  timed_out: ["timed out", "bad"],
-  crashed: ["crashed", "bad"],
-  undecodable: ["payload could not be decoded", "bad"],
+  raised: [t("raised"), "bad"],
+  timed_out: [t("timed out"), "bad"],
+  crashed: [t("crashed"), "bad"],
+  undecodable: [t("payload could not be decoded"), "bad"],
 };
 
 export function JobPage({ id }: { id: string }) {
@@ -28,7 +29,7 @@ export function JobPage({ id }: { id: string }) {
             title={
               <>
                 <Link className="crumb" href={to(["jobs"])}>
-                  Jobs
+                  {t("Jobs")}
                 </Link>
                 <span className="text-muted">/</span>
                 <span className="font-mono text-base" title={seen.id}>
@@ -44,12 +45,12 @@ export function JobPage({ id }: { id: string }) {
             <div className="flex min-w-0 flex-col gap-3">
               {!ENDED.includes(seen.status) && <Why job={seen} />}
               {seen.progress && <ProgressPanel job={seen} />}
-              <Panel title="Timeline">
+              <Panel title={t("Timeline")}>
                 <Timeline job={seen} />
               </Panel>
               {seen.steps.length + seen.signals.length > 0 && <Steps job={seen} />}
               {seen.attempts.length > 0 && (
-                <Panel title="Failed attempts" flush>
+                <Panel title={t("Failed attempts")} flush>
                   <Attempts job={seen} />
                 </Panel>
               )}
@@ -58,15 +59,15 @@ export function JobPage({ id }: { id: string }) {
               )}
             </div>
             <div className="flex min-w-0 flex-col gap-3">
-              <Panel title="About">
+              <Panel title={t("About")}>
                 <About job={seen} />
               </Panel>
-              <Panel title="Payload" flush>
-                <Json value={seen.payload} label="payload" />
+              <Panel title={t("Payload")} flush>
+                <Json value={seen.payload} label={t("payload")} />
               </Panel>
               {seen.status === "completed" && (
-                <Panel title="Result" flush>
-                  <Json value={seen.result} label="result" />
+                <Panel title={t("Result")} flush>
+                  <Json value={seen.result} label={t("result")} />
                 </Panel>
               )}
             </div>
@@ -89,53 +90,57 @@ function Long({ text, what }: { text: string; what: string }) {
 function About({ job }: { job: WholeJob }) {
   const items: [string, React.ReactNode][] = [
     [
-      "Worker",
+      t("Worker"),
       <Link key="w" href={to(["workers", job.worker])}>
         {job.worker}
       </Link>,
     ],
     [
-      "Pool",
+      t("Pool"),
       <Link key="p" href={to(["pools", job.pool])}>
         {job.pool}
       </Link>,
     ],
-    ["Id", <Long key="i" text={job.id} what="job id" />],
-    ["Cause", job.cause],
-    ["Priority", job.priority],
-    ["Attempt", `${job.attempt}${job.crashes ? `, ${counted(job.crashes, "crash", "crashes")}` : ""}`],
-    ["Created", <Time key="c" at={job.created_at} />],
-    ["Due", <Time key="d" at={job.run_at} />],
+    [t("Id"), <Long key="i" text={job.id} what={t("job id")} />],
+    [t("Cause"), given(job.cause)],
+    [t("Priority"), given(job.priority)],
+    [
+      t("Attempt"),
+      job.crashes ? t("{n}, {crashes} {crashes:crash|crashes}", { n: job.attempt, crashes: job.crashes }) : job.attempt,
+    ],
+    [t("Created"), <Time key="c" at={job.created_at} />],
+    [t("Due"), <Time key="d" at={job.run_at} />],
   ];
   if (job.expires_at && !ENDED.includes(job.status))
     items.push([
-      "Expires",
+      t("Expires"),
       <span key="x">
         <Time at={job.expires_at} />
-        <span className="text-muted"> if it has not started</span>
+        <span className="text-muted"> {t("if it has not started")}</span>
       </span>,
     ]);
-  if (job.max_retries !== null) items.push(["Retries", `${job.max_retries} at most, for this job`]);
-  if (job.timeout_seconds !== null) items.push(["Timeout", `${duration(job.timeout_seconds)}, for this job`]);
-  if (job.tags.length) items.push(["Tags", <Tags key="tags" of={job} />]);
+  if (job.max_retries !== null) items.push([t("Retries"), t("{n} at most, for this job", { n: job.max_retries })]);
+  if (job.timeout_seconds !== null)
+    items.push([t("Timeout"), t("{time}, for this job", { time: duration(job.timeout_seconds) })]);
+  if (job.tags.length) items.push([t("Tags"), <Tags key="tags" of={job} />]);
   if (job.instance)
     items.push([
-      "Runs on",
+      job.status === "processing" ? t("Runs on") : t("Ran on"),
       <span key="n" className="font-mono text-xs">
         {job.instance}
       </span>,
     ]);
   if (job.flow)
     items.push([
-      "Flow",
+      t("Flow"),
       <Link key="f" className="font-mono text-xs" href={to(["flows", job.flow])}>
         {brief(job.flow)}
       </Link>,
     ]);
-  if (job.unique_key) items.push(["Unique key", job.unique_key]);
-  if (job.concurrency_key) items.push(["Concurrency key", job.concurrency_key]);
-  items.push(["Fence", job.fence]);
-  if (job.trace_id) items.push(["Trace", <Long key="t" text={job.trace_id} what="trace id" />]);
+  if (job.unique_key) items.push([t("Unique key"), job.unique_key]);
+  if (job.concurrency_key) items.push([t("Concurrency key"), job.concurrency_key]);
+  items.push([t("Fence"), job.fence]);
+  if (job.trace_id) items.push([t("Trace"), <Long key="t" text={job.trace_id} what={t("trace id")} />]);
   return <Facts items={items} />;
 }
 
@@ -148,7 +153,7 @@ function Tags({ of: { tags } }: { of: WholeJob }) {
           key={tag}
           className="max-w-full truncate rounded-full border border-edge px-2 text-xs leading-5 hover:bg-sunken"
           href={to(["jobs"], { tag })}
-          title={`All jobs tagged ${tag}`}
+          title={t("All jobs tagged {tag}", { tag })}
         >
           {tag}
         </Link>
@@ -159,19 +164,20 @@ function Tags({ of: { tags } }: { of: WholeJob }) {
 
 function Why({ job }: { job: WholeJob }) {
   const why = useWhy(job.id, true);
-  const title = job.status === "processing" ? "Where it runs" : "Why is it waiting?";
+  const title = job.status === "processing" ? t("Where it runs") : t("Why is it waiting?");
   return (
     <Panel title={title}>
-      <p className="text-sm">{why.data?.text ?? job.why}</p>
-      {why.data && why.data.waits.length > 0 && (
-        <ul className="mt-2 flex flex-col gap-1.5">
+      {!why.data || why.data.waits.length < 2 ? (
+        <p className="text-sm">{given(why.data?.text ?? job.why)}</p>
+      ) : (
+        <ul className="flex flex-col gap-1.5">
           {why.data.waits.map((wait) => (
             <li key={`${wait.code} ${wait.by}`} className="flex flex-wrap items-baseline gap-2 text-sm">
               <Badge tone="warn">{wait.code}</Badge>
-              <span className="min-w-0 break-words">{wait.why}</span>
+              <span className="min-w-0 break-words">{given(wait.why)}</span>
               {wait.until_at && (
                 <span className="text-xs text-muted">
-                  until <Time at={wait.until_at} />
+                  {rich("until {time}", { time: <Time at={wait.until_at} /> })}
                 </span>
               )}
             </li>
@@ -186,21 +192,21 @@ function ProgressPanel({ job }: { job: WholeJob }) {
   const progress = job.progress;
   if (!progress) return null;
   return (
-    <Panel title="Progress">
+    <Panel title={t("Progress")}>
       <div className="flex items-center gap-3 text-sm">
         {progress.total ? (
           <>
-            <Meter value={progress.done} most={progress.total} label="Progress" />
+            <Meter value={progress.done} most={progress.total} label={t("Progress")} />
             <span className="whitespace-nowrap">
-              {progress.done} of {progress.total}
+              {t("{n} of {total}", { n: progress.done, total: progress.total })}
             </span>
           </>
         ) : (
-          <span>{progress.done} done</span>
+          <span>{t("{n} done", { n: progress.done })}</span>
         )}
       </div>
       <p className="mt-1 text-xs text-muted">
-        {progress.message && `${progress.message}, `}
+        {progress.message && progress.message + t(", ")}
         <Time at={progress.at} />
       </p>
     </Panel>
@@ -240,8 +246,8 @@ function Timeline({ job }: { job: WholeJob }) {
         ))}
       </ol>
       <p className="mt-2 flex justify-between text-xs text-muted">
-        <span>created {moment(first)}</span>
-        <span>{ENDED.includes(job.status) ? `ended ${moment(last)}` : "now"}</span>
+        <span>{t("created {time}", { time: moment(first) })}</span>
+        <span>{ENDED.includes(job.status) ? t("ended {time}", { time: moment(last) }) : t("now")}</span>
       </p>
     </>
   );
@@ -264,9 +270,9 @@ function barsOf(job: WholeJob, now: number): Bar[] {
   for (const attempt of runs) {
     const start = Date.parse(attempt.started_at as string);
     const end = attempt.ended_at ? Date.parse(attempt.ended_at) : now;
-    bars.push({ label: "waited", from, until: start, look: "bg-edge" });
+    bars.push({ label: t("waited"), from, until: start, look: "bg-edge" });
     bars.push({
-      label: `attempt ${attempt.number}`,
+      label: t("attempt {n}", { n: attempt.number }),
       from: start,
       until: end,
       look: "bg-bad-fill",
@@ -278,11 +284,16 @@ function barsOf(job: WholeJob, now: number): Bar[] {
   if (job.started_at && !drawn) {
     const start = Date.parse(job.started_at);
     const end = job.ended_at ? Date.parse(job.ended_at) : now;
-    bars.push({ label: "waited", from, until: start, look: "bg-edge" });
+    bars.push({ label: t("waited"), from, until: start, look: "bg-edge" });
     const look = job.status === "completed" ? "bg-ok-fill" : job.status === "processing" ? "bg-accent-fill" : "bg-edge";
-    bars.push({ label: job.attempt ? `attempt ${job.attempt}` : "handed back", from: start, until: end, look });
+    bars.push({
+      label: job.attempt ? t("attempt {n}", { n: job.attempt }) : t("handed back"),
+      from: start,
+      until: end,
+      look,
+    });
   } else if (!job.ended_at) {
-    bars.push({ label: "waiting", from, until: Math.max(now, from), look: "bg-edge" });
+    bars.push({ label: t("waiting"), from, until: Math.max(now, from), look: "bg-edge" });
   }
   for (const step of job.steps.slice(-MOST_STEPS)) bars.push(stepBar(step, now));
   return bars.filter((bar) => bar.until >= bar.from);
@@ -302,26 +313,30 @@ function Attempts({ job }: { job: WholeJob }) {
 }
 
 function AttemptRow({ attempt, open }: { attempt: Attempt; open: boolean }) {
-  const [word, tone] = KINDS[attempt.kind] ?? [attempt.kind.replaceAll("_", " "), "warn"];
+  const [word, tone] = KINDS[attempt.kind] ?? [given(attempt.kind.replaceAll("_", " ")), "warn"];
   return (
     <details open={open} className="group">
       <summary className="flex flex-wrap items-center gap-2 px-3 py-2 text-sm hover:bg-sunken">
         <span aria-hidden="true" className="text-muted group-open:rotate-90">
           ▸
         </span>
-        <span className="font-medium">Attempt {attempt.number}</span>
+        <span className="font-medium">{t("Attempt {n}", { n: attempt.number })}</span>
         <Badge tone={tone}>{word}</Badge>
         <span className="text-xs text-muted">
-          <Time at={attempt.started_at} />, {duration(span(attempt.started_at, attempt.ended_at, Date.now()))}
+          <Time at={attempt.started_at} />
+          {t(", ")}
+          {duration(span(attempt.started_at, attempt.ended_at, Date.now()))}
         </span>
         {attempt.error && <span className="w-full min-w-0 pl-4 text-xs break-words text-bad">{attempt.error}</span>}
       </summary>
       <div className="px-3 pb-3">
-        {attempt.instance && <p className="pb-1 pl-4 text-xs text-muted">on {attempt.instance}</p>}
+        {attempt.instance && (
+          <p className="pb-1 pl-4 text-xs text-muted">{t("on {instance}", { instance: attempt.instance })}</p>
+        )}
         {attempt.traceback ? (
-          <Verbatim text={attempt.traceback} what={`Traceback of attempt ${attempt.number}`} />
+          <Verbatim text={attempt.traceback} what={t("Traceback of attempt {n}", { n: attempt.number })} />
         ) : (
-          <p className="pl-4 text-xs text-muted">No traceback.</p>
+          <p className="pl-4 text-xs text-muted">{t("No traceback.")}</p>
         )}
       </div>
     </details>

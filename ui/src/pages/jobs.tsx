@@ -1,28 +1,28 @@
 import type { RowSelectionState } from "@tanstack/react-table";
 import { useMemo, useState } from "react";
 import { type JobFilter, useJobs, usePools, useWorkerNames } from "../data/queries";
-import { STATUSES } from "../data/types";
+import { STATUSES, type Status } from "../data/types";
+import { t } from "../language";
 import { Answer, Button, Empty, Heading, Panel } from "../parts/basics";
 import { BulkButton } from "../parts/bulk";
 import { ENDED } from "../parts/jobactions";
 import { JobTable } from "../parts/jobtable";
 import { Typed } from "../parts/typed";
 import { useParams } from "../router";
-import { counted } from "../words";
 
 const PAGE = 50;
 const SINCE: [string, string, number][] = [
-  ["15m", "last 15 min", 900],
-  ["1h", "last hour", 3_600],
-  ["1d", "last day", 86_400],
-  ["7d", "last 7 days", 604_800],
+  ["15m", t("last 15 min"), 900],
+  ["1h", t("last hour"), 3_600],
+  ["1d", t("last day"), 86_400],
+  ["7d", t("last 7 days"), 604_800],
 ];
 const BETWEEN = "between";
 const TEXTS: [keyof JobFilter & string, string][] = [
-  ["payload", "Payload contains"],
-  ["error", "Error contains"],
-  ["key", "Key"],
-  ["tag", "Tag"],
+  ["payload", t("Payload contains")],
+  ["error", t("Error contains")],
+  ["key", t("Key")],
+  ["tag", t("Tag")],
 ];
 
 export function JobsPage() {
@@ -42,14 +42,14 @@ export function JobsPage() {
   const ids = Object.keys(chosen).filter((id) => chosen[id]);
   return (
     <>
-      <Heading title="Jobs" about="Newest first; the filters are part of the address">
+      <Heading title={t("Jobs")} about={t("Newest first; the filters are part of the address")}>
         {filtered && (
           <Button kind="quiet" onClick={() => pick(Object.fromEntries([...params.keys()].map((name) => [name, null])))}>
-            Clear filters
+            {t("Clear filters")}
           </Button>
         )}
         <Button className="sm:hidden" aria-expanded={narrow} onClick={() => setNarrow(!narrow)}>
-          Filters
+          {t("Filters")}
         </Button>
       </Heading>
       <Panel flush>
@@ -59,15 +59,15 @@ export function JobsPage() {
             <>
               <Chosen ids={ids} />
               <Button small kind="quiet" onClick={() => setChosen({})}>
-                Clear selection
+                {t("Clear selection")}
               </Button>
             </>
           ) : (
             <>
-              <span>{filtered ? "All matching jobs:" : "All jobs:"}</span>
-              <BulkButton small action="retry" filter={filter} label="Retry all" />
-              <BulkButton small action="cancel" filter={filter} label="Cancel all" />
-              <BulkButton small action="discard" filter={filter} label="Discard all" />
+              <span>{filtered ? t("All matching jobs:") : t("All jobs:")}</span>
+              <BulkButton small action="retry" filter={filter} label={t("Retry all")} />
+              <BulkButton small action="cancel" filter={filter} label={t("Cancel all")} />
+              <BulkButton small action="discard" filter={filter} label={t("Discard all")} />
             </>
           )}
         </div>
@@ -79,16 +79,14 @@ export function JobsPage() {
                 selection={{ chosen, choose: setChosen }}
                 empty={
                   filtered || after ? (
-                    <Empty title="No matching jobs">Remove a filter, or look further back.</Empty>
+                    <Empty title={t("No matching jobs")}>{t("Remove a filter, or look further back.")}</Empty>
                   ) : (
-                    <Empty title="No jobs yet">Enqueue one or trigger a worker, and it appears here.</Empty>
+                    <Empty title={t("No jobs yet")}>{t("Enqueue one or trigger a worker, and it appears here.")}</Empty>
                   )
                 }
               />
               <div className="flex items-center gap-2 border-t border-line px-3 py-2 text-xs text-muted">
-                <span>
-                  Page {before.length + 1}, {counted(page.jobs.length, "job")}
-                </span>
+                <span>{t("Page {page}, {n} {n:job|jobs}", { page: before.length + 1, n: page.jobs.length })}</span>
                 <Button
                   small
                   className="ml-auto"
@@ -98,7 +96,7 @@ export function JobsPage() {
                     setBefore(before.slice(0, -1));
                   }}
                 >
-                  Newer
+                  {t("Newer")}
                 </Button>
                 <Button
                   small
@@ -108,7 +106,7 @@ export function JobsPage() {
                     change({ after: page.next_after });
                   }}
                 >
-                  Older
+                  {t("Older")}
                 </Button>
               </div>
             </>
@@ -123,7 +121,7 @@ export function JobsPage() {
 function filterOf(params: URLSearchParams): JobFilter {
   const filter: JobFilter = {};
   const status = params.getAll("status");
-  if (status.length) filter.status = status;
+  if (status.length) filter.status = status as Status[];
   for (const name of [
     "worker",
     "pool",
@@ -162,7 +160,7 @@ function Filters({
   const between = params.get("since") === BETWEEN || params.has("created_after") || params.has("created_before");
   return (
     <div className={`${open ? "flex" : "hidden"} flex-col gap-2 border-b border-line p-2 sm:flex`}>
-      <div role="group" aria-label="Status" className="flex flex-wrap gap-1">
+      <div role="group" aria-label={t("Status")} className="flex flex-wrap gap-1">
         {STATUSES.map((one) => {
           const on = status.includes(one);
           return (
@@ -173,14 +171,14 @@ function Filters({
               className={`h-7 rounded-full border px-2.5 text-xs font-medium ${on ? "border-accent bg-accent text-on-accent" : "border-edge text-muted hover:text-ink"}`}
               onClick={() => pick({ status: on ? status.filter((other) => other !== one) : [...status, one] })}
             >
-              {one}
+              {t(one)}
             </button>
           );
         })}
       </div>
       <div className="grid grid-cols-2 gap-2 md:grid-cols-3 xl:grid-cols-7">
         <Typed
-          label="Worker"
+          label={t("Worker")}
           value={params.get("worker") ?? ""}
           take={(written) => pick({ worker: written })}
           names={names.data ?? []}
@@ -188,28 +186,28 @@ function Filters({
         />
         <select
           className="field"
-          aria-label="Pool"
+          aria-label={t("Pool")}
           value={params.get("pool") ?? ""}
           onChange={(event) => pick({ pool: event.target.value })}
         >
-          <option value="">any pool</option>
+          <option value="">{t("any pool")}</option>
           {pools.data?.pools.map((pool) => (
             <option key={pool.name}>{pool.name}</option>
           ))}
         </select>
         <select
           className="field"
-          aria-label="Created"
+          aria-label={t("Created")}
           value={between ? BETWEEN : (params.get("since") ?? "")}
           onChange={(event) => pick({ since: event.target.value, created_after: null, created_before: null })}
         >
-          <option value="">any time</option>
+          <option value="">{t("any time")}</option>
           {SINCE.map(([value, label]) => (
             <option key={value} value={value}>
               {label}
             </option>
           ))}
-          <option value={BETWEEN}>between…</option>
+          <option value={BETWEEN}>{t("between…")}</option>
         </select>
         {TEXTS.map(([name, label]) => (
           <Typed
@@ -223,12 +221,12 @@ function Filters({
       {between && (
         <div className="flex flex-wrap items-center gap-2 text-xs text-muted">
           <Instant
-            label="Created after"
+            label={t("Created after")}
             value={params.get("created_after")}
             take={(at) => pick({ created_after: at })}
           />
           <Instant
-            label="Created before"
+            label={t("Created before")}
             value={params.get("created_before")}
             take={(at) => pick({ created_before: at })}
           />
@@ -254,17 +252,17 @@ function Instant({ label, value, take }: { label: string; value: string | null; 
   );
 }
 
-const LIVE = ["queued", "processing", "waiting", "scheduled", "failed"];
-const STOPPED = ["dead", "cancelled", "failed"];
+const LIVE: Status[] = ["queued", "processing", "waiting", "scheduled", "failed"];
+const STOPPED: Status[] = ["dead", "cancelled", "failed"];
 
 function Chosen({ ids }: { ids: string[] }) {
-  const what = "among the selected ones, as their states allow";
+  const what = t("among the selected ones, as their states allow");
   return (
     <>
-      <span className="font-medium text-ink">{counted(ids.length, "job")} selected:</span>
-      <BulkButton small action="retry" filter={{ ids, status: STOPPED }} label="Retry" what={what} />
-      <BulkButton small action="cancel" filter={{ ids, status: LIVE }} label="Cancel" what={what} />
-      <BulkButton small action="discard" filter={{ ids, status: ENDED }} label="Discard" what={what} />
+      <span className="font-medium text-ink">{t("{n} {n:job|jobs} selected:", { n: ids.length })}</span>
+      <BulkButton small action="retry" filter={{ ids, status: STOPPED }} label={t("Retry")} what={what} />
+      <BulkButton small action="cancel" filter={{ ids, status: LIVE }} label={t("Cancel")} what={what} />
+      <BulkButton small action="discard" filter={{ ids, status: ENDED }} label={t("Discard")} what={what} />
     </>
   );
 }

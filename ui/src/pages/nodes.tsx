@@ -1,11 +1,12 @@
 import { useNow } from "../data/live";
 import { useNodes } from "../data/queries";
 import type { Instance, Node } from "../data/types";
+import { t } from "../language";
 import { NodeActions } from "../parts/actions";
 import { Answer, Badge, Empty, Heading, Meter, Panel, Time } from "../parts/basics";
 import { Instances } from "../parts/instances";
 import { useParams } from "../router";
-import { bytes, counted, duration } from "../words";
+import { bytes, duration } from "../words";
 
 const LATE_SECONDS = 10;
 const ALMOST = 0.9;
@@ -17,7 +18,7 @@ export function NodesPage() {
   const wanted = params.get("node");
   return (
     <>
-      <Heading title="Nodes" about={nodes.data && counted(nodes.data.nodes.length, "node")} />
+      <Heading title={t("Nodes")} about={nodes.data && t("{n} {n:node|nodes}", { n: nodes.data.nodes.length })} />
       <Answer of={nodes}>
         {(data) =>
           data.nodes.length ? (
@@ -35,8 +36,8 @@ export function NodesPage() {
             </div>
           ) : (
             <Panel>
-              <Empty title="No node is running">
-                Start one: shiftwork run MODULE:NAME. Until then jobs wait; none is lost.
+              <Empty title={t("No node is running")}>
+                {t("Start one: shiftwork run MODULE:NAME. Until then jobs wait; none is lost.")}
               </Empty>
             </Panel>
           )
@@ -56,8 +57,8 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
       title={
         <span className="flex flex-wrap items-center gap-2">
           {node.name}
-          <Badge tone={TONES[node.status]}>{node.status}</Badge>
-          {node.leads && <Badge tone="accent">leader</Badge>}
+          <Badge tone={TONES[node.status]}>{t(node.status)}</Badge>
+          {node.leads && <Badge tone="accent">{t("leader")}</Badge>}
           {node.labels.map((label) => (
             <Badge key={label}>{label}</Badge>
           ))}
@@ -68,55 +69,62 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
     >
       <dl className="grid grid-cols-2 gap-x-6 gap-y-3 border-b border-line px-3 py-3 text-sm sm:grid-cols-4 xl:grid-cols-8">
         <Used
-          name="CPU"
+          name={t("CPU")}
           value={node.cpu_percent}
           most={node.cores * 100}
-          label={`CPU of ${node.name}`}
-          text={(percent) => `${Math.round(percent)} % of ${counted(node.cores, "core")}`}
+          label={t("CPU of {name}", { name: node.name })}
+          text={(percent) => t("{percent} % of {n} {n:core|cores}", { percent: Math.round(percent), n: node.cores })}
         />
         <Used
-          name="Memory"
+          name={t("Memory")}
           value={node.memory_used_bytes}
           most={node.memory_bytes}
-          label={`Memory of ${node.name}`}
-          text={(used) => `${bytes(used)} of ${bytes(node.memory_bytes)}`}
+          label={t("Memory of {name}", { name: node.name })}
+          text={(used) => t("{n} of {total}", { n: bytes(used), total: bytes(node.memory_bytes) })}
         />
         <Used
-          name="Slots"
+          name={t("Slots")}
           value={busy}
           most={slots}
-          label={`Busy slots of ${node.name}`}
+          label={t("Busy slots of {name}", { name: node.name })}
           calm
-          text={() => `${busy} of ${slots} busy`}
+          text={() => t("{n} of {total} busy", { n: busy, total: slots })}
         />
-        <Fact name="Heartbeat">
+        <Fact name={t("Heartbeat")}>
           <Beat at={node.last_beat_at} />
         </Fact>
-        <Fact name="Event loop">
-          <Late seconds={node.loop_lag_seconds} much={0.25} after=" behind" />
+        <Fact name={t("Event loop")}>
+          <Late seconds={node.loop_lag_seconds} much={0.25} said="{time} behind" />
         </Fact>
-        <Fact name="Store">
-          <Late seconds={node.store_seconds} much={0.5} after=" per call" />
+        <Fact name={t("Store")}>
+          <Late seconds={node.store_seconds} much={0.5} said="{time} per call" />
         </Fact>
-        <Fact name="Processes">{instances}</Fact>
-        <Fact name="Started">
+        <Fact name={t("Processes")}>{instances}</Fact>
+        <Fact name={t("Started")}>
           <Time at={node.started_at} />
         </Fact>
       </dl>
       {node.failing.map((failure) => (
         <p key={failure.pool} className="border-b border-line bg-bad-soft px-3 py-2 text-sm break-words text-bad">
-          Processes of {failure.pool} cannot be started: {failure.error}
+          {t("Processes of {pool} cannot be started: {error}", failure)}
         </p>
       ))}
       {members.length > 0 ? (
         <Instances rows={members} without="node" />
       ) : (
-        <Empty title="No processes">
-          {node.status === "drained" ? "The node is drained." : "The leader starts processes here when there is work."}
+        <Empty title={t("No processes")}>
+          {node.status === "drained"
+            ? t("The node is drained.")
+            : t("The leader starts processes here when there is work.")}
         </Empty>
       )}
       <p className="border-t border-line px-3 py-2 text-xs text-muted">
-        {node.host}, pid {node.pid}, {counted(node.cores, "core")}; can host {node.hosts.join(", ") || "nothing"}
+        {t("{host}, pid {pid}, {n} {n:core|cores}; can host {pools}", {
+          host: node.host,
+          pid: String(node.pid),
+          n: node.cores,
+          pools: node.hosts.join(t(", ")) || t("nothing"),
+        })}
       </p>
     </Panel>
   );
@@ -162,14 +170,17 @@ function Used({
   );
 }
 
-function Late({ seconds, much, after }: { seconds: number | null; much: number; after: string }) {
+function Late({
+  seconds,
+  much,
+  said,
+}: {
+  seconds: number | null;
+  much: number;
+  said: "{time} behind" | "{time} per call";
+}) {
   if (seconds === null) return <span className="text-muted">–</span>;
-  return (
-    <span className={seconds > much ? "font-medium text-bad" : ""}>
-      {duration(seconds)}
-      {after}
-    </span>
-  );
+  return <span className={seconds > much ? "font-medium text-bad" : ""}>{t(said, { time: duration(seconds) })}</span>;
 }
 
 function Beat({ at }: { at: string }) {

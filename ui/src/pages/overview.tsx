@@ -2,19 +2,20 @@ import { type ReactNode, useMemo } from "react";
 import { useHistory, useOverview } from "../data/queries";
 import { instants, perPool, rate, success, successes, total } from "../data/series";
 import type { History, Overview, Pool, Problem } from "../data/types";
+import { given, t } from "../language";
 import { Answer, Badge, Empty, Heading, Meter, Panel, Stat, type Tone } from "../parts/basics";
 import { Chart } from "../parts/chart";
 import { Spans, useSpan } from "../parts/spans";
 import { numbers, Table } from "../parts/table";
 import { Link, to } from "../router";
-import { compact, count, counted, duration, percent } from "../words";
+import { compact, count, duration, percent } from "../words";
 
 export function OverviewPage() {
   const overview = useOverview();
   const history = useHistory(useSpan());
   return (
     <>
-      <Heading title="Overview" about={overview.data && <Nodes seen={overview.data} />}>
+      <Heading title={t("Overview")} about={overview.data && <Nodes seen={overview.data} />}>
         <Spans />
       </Heading>
       <div className="flex flex-col gap-3">
@@ -22,7 +23,7 @@ export function OverviewPage() {
           {(seen) => (
             <>
               <Tiles seen={seen} history={history.data} />
-              <Panel title="What is wrong now" flush>
+              <Panel title={t("What is wrong now")} flush>
                 <Problems problems={seen.problems} />
               </Panel>
             </>
@@ -32,10 +33,10 @@ export function OverviewPage() {
           {(past) => <Charts history={past} />}
         </Answer>
         <Panel
-          title="Pools"
+          title={t("Pools")}
           side={
             <Link href={to(["pools"])} className="link text-xs">
-              All pools
+              {t("All pools")}
             </Link>
           }
           flush
@@ -50,8 +51,9 @@ export function OverviewPage() {
 function Nodes({ seen }: { seen: Overview }) {
   return (
     <>
-      {counted(seen.nodes.length, "node")}
-      {seen.leader ? `, leader ${seen.leader}` : ", no leader"}
+      {seen.leader
+        ? t("{n} {n:node|nodes}, leader {leader}", { n: seen.nodes.length, leader: seen.leader })
+        : t("{n} {n:node|nodes}, no leader", { n: seen.nodes.length })}
     </>
   );
 }
@@ -67,41 +69,55 @@ function Tiles({ seen, history }: { seen: Overview; history?: History }) {
   const share = history && success(history);
   const dead = sum((pool) => pool.dead);
   const health: [Tone, string] =
-    seen.status === "ok" ? ["ok", "Healthy"] : seen.status === "degraded" ? ["warn", "Degraded"] : ["bad", "Failing"];
+    seen.status === "ok"
+      ? ["ok", t("Healthy")]
+      : seen.status === "degraded"
+        ? ["warn", t("Degraded")]
+        : ["bad", t("Failing")];
   return (
     <div className="grid grid-cols-2 gap-3 sm:grid-cols-3 xl:grid-cols-6">
       <Stat
-        label="Health"
+        label={t("Health")}
         value={health[1]}
         tone={health[0]}
-        note={seen.problems.length ? counted(seen.problems.length, "problem") : "no problems"}
+        note={seen.problems.length ? t("{n} {n:problem|problems}", { n: seen.problems.length }) : t("no problems")}
       />
-      <Stat label="Throughput" value={recent === null ? "–" : `${compact(recent)} /s`} note="completed, last minute" />
       <Stat
-        label="Success"
+        label={t("Throughput")}
+        value={recent === null ? "–" : t("{n} /s", { n: compact(recent) })}
+        note={t("completed, last minute")}
+      />
+      <Stat
+        label={t("Success")}
         value={share ? percent(share.share) : "–"}
         note={
           share
-            ? `${count(share.failed)} of ${compact(share.completed + share.failed)} attempts failed`
-            : "no attempts yet"
+            ? t("{n} of {total} attempts failed", { n: share.failed, total: compact(share.completed + share.failed) })
+            : t("no attempts yet")
         }
       />
       <Stat
-        label="Queued"
+        label={t("Queued")}
         value={count(sum((pool) => pool.queued))}
-        note={`${count(sum((pool) => pool.scheduled))} scheduled, ${count(sum((pool) => pool.retrying))} to retry`}
+        note={t("{scheduled} scheduled, {retrying} to retry", {
+          scheduled: sum((pool) => pool.scheduled),
+          retrying: sum((pool) => pool.retrying),
+        })}
         href={to(["jobs"], { status: "queued" })}
       />
       <Stat
-        label="Oldest wait"
+        label={t("Oldest wait")}
         value={duration(Math.max(0, ...waits))}
-        note={`${slowest?.oldest_wait_seconds ? `in ${slowest.name}` : "no jobs waiting"}${p95 === null ? "" : `; 95 % waited less than ${duration(p95)}`}`}
+        note={[
+          slowest?.oldest_wait_seconds ? t("in {pool}", { pool: slowest.name }) : t("no jobs waiting"),
+          ...(p95 === null ? [] : [t("95 % waited less than {time}", { time: duration(p95) })]),
+        ].join(t("; "))}
       />
       <Stat
-        label="Dead letters"
+        label={t("Dead letters")}
         value={count(dead)}
         tone={dead ? "bad" : undefined}
-        note={dead ? "requeue or discard them" : "none"}
+        note={dead ? t("requeue or discard them") : t("none")}
         href={to(["dead"])}
       />
     </div>
@@ -124,18 +140,18 @@ function Charts({ history }: { history: History }) {
       oldest: perPool(history, "oldest_wait"),
       waited: perPool(history, "wait_p95"),
       ran: perPool(history, "run_p95"),
-      success: [{ name: "succeeded", ink: "ok-fill", values: successes(completed, failed), through: true }],
+      success: [{ name: t("succeeded"), ink: "ok-fill", values: successes(completed, failed), through: true }],
       ended: [
-        { name: "completed", ink: "ok-fill", fill: true, values: rate(completed, history.step) },
-        { name: "failed", ink: "bad-fill", values: rate(failed, history.step) },
-        { name: "to retry", ink: "warn-fill", values: rate(retried, history.step) },
+        { name: t("completed"), ink: "ok-fill", fill: true, values: rate(completed, history.step) },
+        { name: t("failed"), ink: "bad-fill", values: rate(failed, history.step) },
+        { name: t("to retry"), ink: "warn-fill", values: rate(retried, history.step) },
       ],
     };
   }, [history]);
   if (history.at.length < 2)
     return (
       <Panel>
-        <Empty title="No history yet">The charts start a few seconds after the first node.</Empty>
+        <Empty title={t("No history yet")}>{t("The charts start a few seconds after the first node.")}</Empty>
       </Panel>
     );
   const { at } = drawn;
@@ -143,22 +159,22 @@ function Charts({ history }: { history: History }) {
   return (
     <div className="grid gap-3 md:grid-cols-2">
       <Plot>
-        <Chart label="Ended attempts per second" at={at} lines={drawn.ended} format={compact} />
+        <Chart label={t("Ended attempts per second")} at={at} lines={drawn.ended} format={compact} />
       </Plot>
       <Plot>
-        <Chart label="Success rate" at={at} lines={drawn.success} format={percents} range={upToAll} />
+        <Chart label={t("Success rate")} at={at} lines={drawn.success} format={percents} range={upToAll} />
       </Plot>
       <Plot>
-        <Chart label="Jobs waiting" steps="whole" at={at} lines={drawn.depth} format={compact} />
+        <Chart label={t("Jobs waiting")} steps="whole" at={at} lines={drawn.depth} format={compact} />
       </Plot>
       <Plot>
-        <Chart label="Oldest wait" steps="time" at={at} lines={drawn.oldest} format={duration} />
+        <Chart label={t("Oldest wait")} steps="time" at={at} lines={drawn.oldest} format={duration} />
       </Plot>
       <Plot>
-        <Chart label="95 % waited less than" steps="time" at={at} lines={drawn.waited} format={duration} />
+        <Chart label={t("95 % waited less than")} steps="time" at={at} lines={drawn.waited} format={duration} />
       </Plot>
       <Plot>
-        <Chart label="95 % ran less than" steps="time" at={at} lines={drawn.ran} format={duration} />
+        <Chart label={t("95 % ran less than")} steps="time" at={at} lines={drawn.ran} format={duration} />
       </Plot>
     </div>
   );
@@ -171,12 +187,14 @@ const Plot = ({ children }: { children: ReactNode }) => <Panel>{children}</Panel
 
 /** Remedies in terms of this dashboard; for other problems the server's remedy is shown. */
 const REMEDIES: Record<string, string> = {
-  dead_letters: "Inspect the errors, then requeue or discard",
-  worker_disabled: "Fix the cause, then enable it",
-  worker_failing: "Read the error and the traceback of its newest job",
-  worker_unknown: "Start a node that has it, give it as an alias to its successor, or cancel these jobs and forget it",
-  pool_paused: "Resume it when it may continue",
-  pool_starved: "Check what holds its jobs back, and its bounds",
+  dead_letters: t("Inspect the errors, then requeue or discard"),
+  worker_disabled: t("Fix the cause, then enable it"),
+  worker_failing: t("Read the error and the traceback of its newest job"),
+  worker_unknown: t(
+    "Start a node that has it, give it as an alias to its successor, or cancel these jobs and forget it",
+  ),
+  pool_paused: t("Resume it when it may continue"),
+  pool_starved: t("Check what holds its jobs back, and its bounds"),
 };
 
 /** The page with the remedy of a problem. */
@@ -202,7 +220,7 @@ function Problems({ problems }: { problems: Problem[] }) {
         <span aria-hidden="true" className="text-ok">
           ✓
         </span>
-        No problems. They appear here, each with its remedy.
+        {t("No problems. They appear here, each with its remedy.")}
       </p>
     );
   return (
@@ -214,11 +232,11 @@ function Problems({ problems }: { problems: Problem[] }) {
             className="grid gap-x-4 gap-y-0.5 px-3 py-2 text-sm hover:bg-sunken sm:grid-cols-[4.5rem_minmax(0,1fr)] lg:grid-cols-[4.5rem_minmax(0,3fr)_minmax(0,2fr)]"
           >
             <span>
-              <Badge tone={problem.severity === "critical" ? "bad" : "warn"}>{problem.severity}</Badge>
+              <Badge tone={problem.severity === "critical" ? "bad" : "warn"}>{t(problem.severity)}</Badge>
             </span>
-            <span className="min-w-0 break-words">{problem.message}</span>
+            <span className="min-w-0 break-words">{given(problem.message)}</span>
             <span className="min-w-0 break-words text-accent sm:max-lg:col-start-2 lg:text-right">
-              {REMEDIES[problem.code] ?? problem.remedy} <span aria-hidden="true">→</span>
+              {REMEDIES[problem.code] ?? given(problem.remedy)} <span aria-hidden="true">→</span>
             </span>
           </a>
         </li>
@@ -230,41 +248,41 @@ function Problems({ problems }: { problems: Problem[] }) {
 function Pools({ pools }: { pools: Pool[] }) {
   return (
     <Table
-      label="Pools"
+      label={t("Pools")}
       rows={pools}
       id={(pool) => pool.name}
-      empty={<Empty title="No pools yet">They appear when an app registers them.</Empty>}
+      empty={<Empty title={t("No pools yet")}>{t("They appear when an app registers them.")}</Empty>}
       columns={[
         {
-          header: "Pool",
+          header: t("Pool"),
           accessorKey: "name",
           cell: ({ row: { original: pool } }) => (
             <span className="flex items-center gap-2 whitespace-nowrap">
               <Link href={to(["pools", pool.name])}>{pool.name}</Link>
-              {pool.paused && <Badge tone="warn">paused</Badge>}
+              {pool.paused && <Badge tone="warn">{t("paused")}</Badge>}
             </span>
           ),
         },
         {
-          header: "Busy",
+          header: t("Busy"),
           id: "busy",
           accessorFn: (pool) => pool.busy,
           cell: ({ row: { original: pool } }) => (
             <span className="flex items-center gap-2 whitespace-nowrap">
-              {pool.busy} of {pool.workers}
+              {t("{n} of {total}", { n: pool.busy, total: pool.workers })}
               <span className="hidden w-20 sm:block">
-                <Meter value={pool.busy} most={pool.workers} label={`Busy slots of ${pool.name}`} />
+                <Meter value={pool.busy} most={pool.workers} label={t("Busy slots of {name}", { name: pool.name })} />
               </span>
             </span>
           ),
         },
-        numbers<Pool>("Queued", "queued"),
-        numbers<Pool>("Waiting", "waiting", "md"),
-        numbers<Pool>("Oldest wait", "oldest_wait_seconds", undefined, duration),
-        numbers<Pool>("95 % waited", "wait_p95_seconds", "sm", duration),
-        numbers<Pool>("Completed", "completed", "md"),
-        numbers<Pool>("Failed", "failed", "md"),
-        numbers<Pool>("Dead", "dead", "sm"),
+        numbers<Pool>(t("Queued"), "queued"),
+        numbers<Pool>(t("Waiting"), "waiting", "md"),
+        numbers<Pool>(t("Oldest wait"), "oldest_wait_seconds", undefined, duration),
+        numbers<Pool>(t("95 % waited"), "wait_p95_seconds", "sm", duration),
+        numbers<Pool>(t("Completed"), "completed", "md"),
+        numbers<Pool>(t("Failed"), "failed", "md"),
+        numbers<Pool>(t("Dead"), "dead", "sm"),
       ]}
     />
   );

@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { useMay, useSchedule, useSchedules, useWorkerNames } from "../data/queries";
 import type { Schedule } from "../data/types";
+import { given, rich, t } from "../language";
 import { READ_ONLY } from "../parts/actions";
 import { Answer, Badge, Button, Empty, Facts, Heading, Panel, Stat, Time } from "../parts/basics";
 import { brief } from "../parts/jobtable";
@@ -9,7 +10,7 @@ import { FireTimes, PutSchedule, ScheduleActions } from "../parts/schedules";
 import { Table } from "../parts/table";
 import { Typed } from "../parts/typed";
 import { go, Link, to, useParams } from "../router";
-import { counted, duration } from "../words";
+import { duration } from "../words";
 
 const PAGE = 100;
 
@@ -22,13 +23,13 @@ export function SchedulesPage() {
   const names = useWorkerNames(near);
   return (
     <>
-      <Heading title="Schedules" about="Kept in the store, by name; workers have schedules of their own">
+      <Heading title={t("Schedules")} about={t("Kept in the store, by name; workers have schedules of their own")}>
         <NewSchedule worker={worker} />
       </Heading>
       <Panel flush>
         <div className="flex flex-wrap gap-2 border-b border-line p-2">
           <Typed
-            label="Worker"
+            label={t("Worker")}
             className="w-full sm:w-60"
             value={worker}
             take={(written) => change({ worker: written || null, after: null })}
@@ -42,12 +43,12 @@ export function SchedulesPage() {
               <List rows={page.schedules} filtered={Boolean(worker || after)} />
               {(after || page.next_after) && (
                 <div className="flex items-center gap-2 border-t border-line px-3 py-2 text-xs text-muted">
-                  <span>{counted(page.schedules.length, "schedule")}</span>
+                  <span>{t("{n} {n:schedule|schedules}", { n: page.schedules.length })}</span>
                   <Button small className="ml-auto" disabled={!after} onClick={() => change({ after: null })}>
-                    First page
+                    {t("First page")}
                   </Button>
                   <Button small disabled={!page.next_after} onClick={() => change({ after: page.next_after })}>
-                    Next
+                    {t("Next")}
                   </Button>
                 </div>
               )}
@@ -65,7 +66,7 @@ function NewSchedule({ worker }: { worker: string }) {
   return (
     <>
       <Button kind="primary" disabled={!may} title={may ? undefined : READ_ONLY} onClick={() => setOpen(true)}>
-        New schedule
+        {t("New schedule")}
       </Button>
       {open && <PutSchedule worker={worker} close={() => setOpen(false)} />}
     </>
@@ -75,57 +76,59 @@ function NewSchedule({ worker }: { worker: string }) {
 function List({ rows, filtered }: { rows: Schedule[]; filtered: boolean }) {
   return (
     <Table
-      label="Schedules"
+      label={t("Schedules")}
       rows={rows}
       id={(schedule) => schedule.name}
       sort={[{ id: "name", desc: false }]}
       empty={
         filtered ? (
-          <Empty title="No matching schedules">Remove the filter.</Empty>
+          <Empty title={t("No matching schedules")}>{t("Remove the filter.")}</Empty>
         ) : (
-          <Empty title="No schedules yet">Add one here, or with put_schedule or shiftwork schedule put.</Empty>
+          <Empty title={t("No schedules yet")}>
+            {t("Add one here, or with put_schedule or shiftwork schedule put.")}
+          </Empty>
         )
       }
       columns={[
         {
-          header: "Schedule",
+          header: t("Schedule"),
           accessorKey: "name",
           cell: ({ row: { original } }) => (
             <span className="flex items-center gap-2 whitespace-nowrap">
               <Link href={to(["schedules", original.name])}>{original.name}</Link>
-              {original.paused && <Badge tone="warn">‖ paused</Badge>}
+              {original.paused && <Badge tone="warn">{t("‖ paused")}</Badge>}
             </span>
           ),
         },
         {
-          header: "Runs",
+          header: t("Runs"),
           accessorKey: "schedule",
           cell: ({ row: { original } }) => (
-            <span title={original.cron ? `${original.cron} in ${original.timezone}` : undefined}>
-              {original.schedule}
+            <span title={original.cron ? zoned(original.cron, original.timezone) : undefined}>
+              {given(original.schedule)}
             </span>
           ),
         },
         {
-          header: "Worker",
+          header: t("Worker"),
           accessorKey: "worker",
           meta: { from: "sm" },
           cell: ({ row: { original } }) => <Link href={to(["workers", original.worker])}>{original.worker}</Link>,
         },
         {
-          header: "Next",
+          header: t("Next"),
           accessorKey: "next_fire_at",
           meta: { from: "sm" },
           cell: ({ row: { original } }) => <Time at={original.next_fire_at} />,
         },
         {
-          header: "Last",
+          header: t("Last"),
           accessorKey: "last_fire_at",
           meta: { from: "md" },
           cell: ({ row: { original } }) => <LastRun schedule={original} />,
         },
         {
-          header: () => <span className="sr-only">Actions</span>,
+          header: () => <span className="sr-only">{t("Actions")}</span>,
           id: "actions",
           enableSorting: false,
           meta: { from: "lg" },
@@ -141,18 +144,18 @@ function List({ rows, filtered }: { rows: Schedule[]; filtered: boolean }) {
 }
 
 function LastRun({ schedule }: { schedule: Schedule }) {
-  const time = <Time at={schedule.last_fire_at} none="never" />;
+  const time = <Time at={schedule.last_fire_at} none={t("never")} />;
   return schedule.last_job ? <Link href={to(["jobs", schedule.last_job])}>{time}</Link> : time;
 }
 
 /** The options of its jobs, as far as they are set. */
 function options(schedule: Schedule): [string, string][] {
   const said: [string, string | null][] = [
-    ["Unique key", schedule.unique_key],
-    ["Retries", schedule.max_retries === null ? null : String(schedule.max_retries)],
-    ["Timeout", schedule.timeout_seconds === null ? null : duration(schedule.timeout_seconds)],
-    ["Expires after", schedule.expires_seconds === null ? null : duration(schedule.expires_seconds)],
-    ["Tags", schedule.tags.join(", ") || null],
+    [t("Unique key"), schedule.unique_key],
+    [t("Retries"), schedule.max_retries === null ? null : String(schedule.max_retries)],
+    [t("Timeout"), schedule.timeout_seconds === null ? null : duration(schedule.timeout_seconds)],
+    [t("Expires after"), schedule.expires_seconds === null ? null : duration(schedule.expires_seconds)],
+    [t("Tags"), schedule.tags.join(", ") || null],
   ];
   return said.filter((one): one is [string, string] => one[1] !== null);
 }
@@ -167,9 +170,10 @@ export function SchedulePage({ name }: { name: string }) {
             title={
               <>
                 <Link className="crumb" href={to(["schedules"])}>
-                  Schedules
+                  {t("Schedules")}
                 </Link>
-                <span className="text-muted">/</span> {seen.name} {seen.paused && <Badge tone="warn">‖ paused</Badge>}
+                <span className="text-muted">/</span> {seen.name}{" "}
+                {seen.paused && <Badge tone="warn">{t("‖ paused")}</Badge>}
               </>
             }
           >
@@ -178,14 +182,18 @@ export function SchedulePage({ name }: { name: string }) {
           <div className="flex flex-col gap-3">
             {seen.paused && (
               <p className="rounded-md border border-warn bg-warn-soft px-3 py-2 text-sm text-warn">
-                Paused <Time at={seen.paused_at} />. It fires again when it is resumed.
+                {rich("Paused {time}. It fires again when it is resumed.", { time: <Time at={seen.paused_at} /> })}
               </p>
             )}
             <div className="grid grid-cols-2 gap-3 sm:grid-cols-3">
-              <Stat label="Next" value={<Time at={seen.next_fire_at} none="paused" />} note={seen.schedule} />
               <Stat
-                label="Last"
-                value={<Time at={seen.last_fire_at} none="never" />}
+                label={t("Next")}
+                value={<Time at={seen.next_fire_at} none={t("paused")} />}
+                note={given(seen.schedule)}
+              />
+              <Stat
+                label={t("Last")}
+                value={<Time at={seen.last_fire_at} none={t("never")} />}
                 note={
                   seen.last_job && (
                     <Link className="link font-mono" href={to(["jobs", seen.last_job])}>
@@ -195,40 +203,43 @@ export function SchedulePage({ name }: { name: string }) {
                 }
               />
               <Stat
-                label="Worker"
+                label={t("Worker")}
                 value={<Link href={to(["workers", seen.worker])}>{seen.worker}</Link>}
-                note={`pool ${seen.pool}`}
+                note={t("pool {pool}", { pool: seen.pool })}
               />
             </div>
             <div className="grid gap-3 lg:grid-cols-2">
-              <Panel title="Next fire times">
+              <Panel title={t("Next fire times")}>
                 {seen.next_times.length ? (
                   <FireTimes times={seen.next_times} />
                 ) : (
-                  <p className="text-sm text-muted">None while it is paused.</p>
+                  <p className="text-sm text-muted">{t("None while it is paused.")}</p>
                 )}
               </Panel>
-              <Panel title="Policy">
+              <Panel title={t("Policy")}>
                 <Facts
                   items={[
-                    ["Runs", seen.schedule],
-                    ...(seen.cron ? ([["Cron", `${seen.cron} in ${seen.timezone}`]] as [string, string][]) : []),
-                    ["Missed fire times", CATCH_UP[seen.catch_up]],
-                    ["Overlap", seen.overlap === "skip" ? "skipped while its last job has not ended" : "allowed"],
-                    ["Priority", seen.priority],
+                    [t("Runs"), given(seen.schedule)],
+                    ...(seen.cron ? ([[t("Cron"), zoned(seen.cron, seen.timezone)]] as [string, string][]) : []),
+                    [t("Missed fire times"), CATCH_UP[seen.catch_up]],
+                    [
+                      t("Overlap"),
+                      seen.overlap === "skip" ? t("skipped while its last job has not ended") : t("allowed"),
+                    ],
+                    [t("Priority"), given(seen.priority)],
                     ...options(seen),
                     [
-                      "Put",
+                      t("Put"),
                       <span key="put">
-                        <Time at={seen.put_at} /> by {seen.put_by}
+                        {rich("{time} by {who}", { time: <Time at={seen.put_at} />, who: seen.put_by })}
                       </span>,
                     ],
                   ]}
                 />
               </Panel>
             </div>
-            <Panel title="Payload" flush>
-              <Json value={seen.payload} label="payload" />
+            <Panel title={t("Payload")} flush>
+              <Json value={seen.payload} label={t("payload")} />
             </Panel>
           </div>
         </>
@@ -237,4 +248,5 @@ export function SchedulePage({ name }: { name: string }) {
   );
 }
 
-const CATCH_UP = { latest: "the latest one runs", none: "none run", all: "all run" };
+const CATCH_UP = { latest: t("the latest one runs"), none: t("none run"), all: t("all run") };
+const zoned = (cron: string, zone: string) => t("{cron} in {zone}", { cron, zone });

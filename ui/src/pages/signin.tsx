@@ -1,6 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
-import { act } from "../data/client";
+import { api } from "../data/client";
+import { t } from "../language";
 import { Button } from "../parts/basics";
 import { Labelled } from "../parts/dialog";
 import { Mark } from "../parts/mark";
@@ -13,7 +14,7 @@ export function SignInPage({ why }: { why: string }) {
     event.preventDefault();
     const token = String(new FormData(event.currentTarget).get("token") ?? "").trim();
     try {
-      await act("login", { token });
+      await api.logIn({ token });
       await client.resetQueries();
     } catch (error) {
       setWrong((error as Error).message);
@@ -26,11 +27,11 @@ export function SignInPage({ why }: { why: string }) {
           <Mark className="size-6 text-accent" /> shiftwork
         </h1>
         <p className="break-words text-muted">{wrong ?? why}</p>
-        <Labelled label="Token" hint="Create one with: shiftwork token create NAME --role read (or operate)">
+        <Labelled label={t("Token")} hint={t("Create one with: shiftwork token create NAME --role read (or operate)")}>
           <input name="token" type="password" required autoComplete="current-password" className="field" />
         </Labelled>
         <Button type="submit" kind="primary">
-          Sign in
+          {t("Sign in")}
         </Button>
       </form>
     </main>

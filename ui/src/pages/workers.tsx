@@ -1,6 +1,7 @@
 import { useMemo } from "react";
 import { useGraph, useWorker, useWorkers } from "../data/queries";
-import type { Worker } from "../data/types";
+import type { Worker, WorkerDetail } from "../data/types";
+import { given, rich, t } from "../language";
 import { WorkerActions } from "../parts/actions";
 import { Answer, Badge, Button, Empty, Facts, Heading, Panel, Stat, Time } from "../parts/basics";
 import { GraphView } from "../parts/graph";
@@ -9,16 +10,16 @@ import { Reschedule } from "../parts/schedules";
 import { Strip } from "../parts/strip";
 import { numbers, Table } from "../parts/table";
 import { Link, to, useParams } from "../router";
-import { count, counted, duration } from "../words";
+import { count, duration } from "../words";
 import { GraphPanel } from "./graph";
 
 const STATES: [string, string, (worker: Worker) => boolean][] = [
-  ["", "any state", () => true],
-  ["enabled", "enabled", (worker) => worker.enabled],
-  ["disabled", "disabled", (worker) => !worker.enabled],
-  ["running", "running", (worker) => worker.running > 0],
-  ["failing", "failing", (worker) => worker.failing],
-  ["unknown", "no node has it", (worker) => !worker.known],
+  ["", t("any state"), () => true],
+  ["enabled", t("enabled"), (worker) => worker.enabled],
+  ["disabled", t("disabled"), (worker) => !worker.enabled],
+  ["running", t("running"), (worker) => worker.running > 0],
+  ["failing", t("failing"), (worker) => worker.failing],
+  ["unknown", t("no node has it"), (worker) => !worker.known],
 ];
 
 export function WorkersPage() {
@@ -30,13 +31,16 @@ export function WorkersPage() {
   const drawn = params.get("view") === "graph";
   return (
     <>
-      <Heading title="Workers" about={workers.data && counted(workers.data.workers.length, "worker")}>
-        <div role="group" aria-label="View" className="flex gap-1">
+      <Heading
+        title={t("Workers")}
+        about={workers.data && t("{n} {n:worker|workers}", { n: workers.data.workers.length })}
+      >
+        <div role="group" aria-label={t("View")} className="flex gap-1">
           <Button kind={drawn ? "quiet" : "plain"} aria-pressed={!drawn} onClick={() => change({ view: null })}>
-            List
+            {t("List")}
           </Button>
           <Button kind={drawn ? "plain" : "quiet"} aria-pressed={drawn} onClick={() => change({ view: "graph" })}>
-            Graph
+            {t("Graph")}
           </Button>
         </div>
       </Heading>
@@ -47,14 +51,14 @@ export function WorkersPage() {
           <div className="flex flex-wrap gap-2 border-b border-line p-2">
             <input
               className="field w-full sm:w-60"
-              placeholder="Name contains…"
-              aria-label="Name contains"
+              placeholder={t("Name contains…")}
+              aria-label={t("Name contains")}
               value={search}
               onChange={(event) => change({ search: event.target.value })}
             />
             <select
               className="field"
-              aria-label="State"
+              aria-label={t("State")}
               value={state}
               onChange={(event) => change({ state: event.target.value })}
             >
@@ -66,11 +70,11 @@ export function WorkersPage() {
             </select>
             <select
               className="field"
-              aria-label="Pool"
+              aria-label={t("Pool")}
               value={pool}
               onChange={(event) => change({ pool: event.target.value })}
             >
-              <option value="">any pool</option>
+              <option value="">{t("any pool")}</option>
               {[...new Set(workers.data?.workers.map((worker) => worker.pool))].sort().map((name) => (
                 <option key={name}>{name}</option>
               ))}
@@ -95,20 +99,22 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
   }, [rows, search, pool, state]);
   return (
     <Table
-      label="Workers"
+      label={t("Workers")}
       rows={found}
       id={(worker) => worker.name}
       sort={[{ id: "name", desc: false }]}
       empty={
         rows.length ? (
-          <Empty title="No matching workers">Remove a filter.</Empty>
+          <Empty title={t("No matching workers")}>{t("Remove a filter.")}</Empty>
         ) : (
-          <Empty title="No workers yet">They appear when a node runs an app: shiftwork run MODULE:NAME</Empty>
+          <Empty title={t("No workers yet")}>
+            {t("They appear when a node runs an app: shiftwork run MODULE:NAME")}
+          </Empty>
         )
       }
       columns={[
         {
-          header: "Worker",
+          header: t("Worker"),
           accessorKey: "name",
           cell: ({ row: { original } }) => (
             <span className="whitespace-nowrap">
@@ -117,47 +123,56 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
           ),
         },
         {
-          header: "State",
+          header: t("State"),
           id: "state",
           accessorFn: stateOf,
           cell: ({ row: { original } }) => <State worker={original} />,
         },
-        { header: "Mode", accessorKey: "mode", meta: { from: "xl" } },
         {
-          header: "Schedule",
+          header: t("Mode"),
+          accessorKey: "mode",
+          meta: { from: "xl" },
+          cell: ({ row: { original } }) => t(original.mode),
+        },
+        {
+          header: t("Schedule"),
           accessorKey: "schedule",
           meta: { from: "md" },
           cell: ({ row: { original } }) => (
-            <span title={original.schedule}>
-              {original.schedule.split(", counted")[0]}
-              {original.rescheduled_at && <span className="text-muted">, changed</span>}
+            <span title={given(original.schedule)}>
+              {given(original.schedule.split(", counted")[0] ?? "")}
+              {original.rescheduled_at && <span className="text-muted">{t(", changed")}</span>}
             </span>
           ),
         },
-        { header: "Pool", accessorKey: "pool", meta: { from: "lg" } },
+        { header: t("Pool"), accessorKey: "pool", meta: { from: "lg" } },
         {
-          header: "Last run",
+          header: t("Last run"),
           accessorKey: "last_run_at",
           meta: { from: "sm" },
-          cell: ({ row: { original } }) => <Time at={original.last_run_at} none="never" />,
+          cell: ({ row: { original } }) => <Time at={original.last_run_at} none={t("never")} />,
         },
         {
-          header: "Next",
+          header: t("Next"),
           accessorKey: "next_due_at",
           meta: { from: "md" },
           cell: ({ row: { original } }) => <Time at={original.next_due_at} />,
         },
-        numbers<Worker>("Queued", "queued"),
-        numbers<Worker>("Waiting", "waiting", "md"),
+        numbers<Worker>(t("Queued"), "queued"),
+        numbers<Worker>(t("Waiting"), "waiting", "md"),
         {
-          header: "Failures",
+          header: t("Failures"),
           accessorKey: "failures",
           meta: { numeric: true },
           cell: ({ row: { original } }) =>
-            original.failures ? <span className="font-medium text-bad">{original.failures} in a row</span> : "0",
+            original.failures ? (
+              <span className="font-medium text-bad">{t("{n} in a row", { n: original.failures })}</span>
+            ) : (
+              "0"
+            ),
         },
         {
-          header: () => <span className="sr-only">Actions</span>,
+          header: () => <span className="sr-only">{t("Actions")}</span>,
           id: "actions",
           enableSorting: false,
           meta: { from: "lg" },
@@ -173,67 +188,65 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
 }
 
 /** The rest of the policy, as far as it is set. */
-function limits(config: Record<string, unknown>): [string, string][] {
-  const said: [string, string][] = [
-    ["rate_limit", "Rate limit"],
-    ["max_running", "Running at most"],
-    ["concurrency_key", "Concurrency key"],
-    ["max_consecutive_failures", "Disabled after failures"],
-    ["overlap", "Overlap"],
-    ["catch_up", "Catch-up"],
+function limits(config: WorkerDetail["config"]): [string, string][] {
+  const said: [keyof typeof config, string][] = [
+    ["rate_limit", t("Rate limit")],
+    ["max_running", t("Running at most")],
+    ["concurrency_key", t("Concurrency key")],
+    ["max_consecutive_failures", t("Disabled after failures")],
+    ["overlap", t("Overlap")],
+    ["catch_up", t("Catch-up")],
   ];
-  return said
-    .filter(([name]) => config[name] !== null && config[name] !== undefined && config[name] !== false)
-    .map(([name, label]) => [label, String(config[name])]);
+  return said.filter(([name]) => config[name] !== null).map(([name, label]) => [label, String(config[name])]);
 }
 
 const stateOf = (worker: Worker) =>
   !worker.known
-    ? "no node has it"
+    ? t("no node has it")
     : !worker.enabled
-      ? "disabled"
+      ? t("disabled")
       : worker.failing
-        ? "failing"
+        ? t("failing")
         : worker.running
-          ? "running"
-          : "idle";
+          ? t("running")
+          : t("idle");
 
 /** What to show where there is no next fire time: an interval is counted from the end of the run. */
 const nextOf = (worker: Worker) =>
   worker.mode === "triggered"
-    ? "on demand"
+    ? t("on demand")
     : worker.retrying
-      ? "after the retry"
+      ? t("after the retry")
       : worker.running || worker.queued
-        ? "after this run"
+        ? t("after this run")
         : "–";
 
 function State({ worker }: { worker: Worker }) {
   if (!worker.known) {
     return (
-      <Badge tone="warn" title="No running node has this worker">
-        ! no node has it
+      <Badge tone="warn" title={t("No running node has this worker")}>
+        {t("! no node has it")}
       </Badge>
     );
   }
   if (!worker.enabled) {
     return (
       <Badge tone="bad" title={worker.reason ?? undefined}>
-        ✕ disabled
+        {t("✕ disabled")}
       </Badge>
     );
   }
-  const running = worker.running > 1 ? `${worker.running} running` : "running";
+  const running = worker.running > 1 ? t("{n} running", { n: worker.running }) : t("running");
   if (worker.failing) {
-    const now = worker.running ? `, ${running}` : worker.retrying ? `, ${worker.retrying} to retry` : "";
+    const now = worker.running ? [running] : worker.retrying ? [t("{n} to retry", { n: worker.retrying })] : [];
     return (
       <Badge tone="warn" title={worker.last_error ?? undefined}>
-        ! failing{now}
+        ! {[t("failing"), ...now].join(t(", "))}
       </Badge>
     );
   }
   if (worker.running) return <Badge tone="accent">▸ {running}</Badge>;
-  return <Badge>idle</Badge>;
+  return <Badge>{t("idle")}</Badge>;
 }
 
 export function WorkerPage({ name }: { name: string }) {
@@ -247,7 +260,7 @@ export function WorkerPage({ name }: { name: string }) {
             title={
               <>
                 <Link className="crumb" href={to(["workers"])}>
-                  Workers
+                  {t("Workers")}
                 </Link>
                 <span className="text-muted">/</span> {seen.name} <State worker={seen} />
               </>
@@ -259,97 +272,99 @@ export function WorkerPage({ name }: { name: string }) {
           <div className="flex flex-col gap-3">
             {!seen.known && (
               <p className="rounded-md border border-warn bg-warn-soft px-3 py-2 text-sm break-words text-warn">
-                No running node has this worker, so its jobs wait. Start a node whose app registers it. If it has
-                another name now, give that one the alias "{name}". If it is gone for good, cancel its waiting jobs,
-                then forget it.
+                {t(
+                  'No running node has this worker, so its jobs wait. Start a node whose app registers it. If it has another name now, give that one the alias "{name}". If it is gone for good, cancel its waiting jobs, then forget it.',
+                  { name },
+                )}
               </p>
             )}
             {!seen.enabled && (
               <p className="rounded-md border border-bad bg-bad-soft px-3 py-2 text-sm break-words text-bad">
-                Disabled{seen.reason ? `: ${seen.reason}` : ""}. Fix the cause, then enable it; queued jobs wait until
-                then.
+                {seen.reason ? t("Disabled: {reason}.", { reason: seen.reason }) : t("Disabled.")}{" "}
+                {t("Fix the cause, then enable it; queued jobs wait until then.")}
               </p>
             )}
             {seen.rescheduled_at && (
               <p className="rounded-md border border-line bg-surface px-3 py-2 text-sm break-words">
-                Its schedule was set by hand (by {seen.rescheduled_by}, <Time at={seen.rescheduled_at} />) and wins over
-                the one in the code until it is reset.
+                {rich(
+                  "Its schedule was set by hand (by {who}, {time}) and wins over the one in the code until it is reset.",
+                  { who: seen.rescheduled_by, time: <Time at={seen.rescheduled_at} /> },
+                )}
               </p>
             )}
             <div className="grid grid-cols-2 gap-3 sm:grid-cols-4">
               <Stat
-                label="Last run"
-                value={<Time at={seen.last_run_at} none="never" />}
-                note={
-                  <>
-                    last success <Time at={seen.last_success_at} none="never" />
-                  </>
-                }
+                label={t("Last run")}
+                value={<Time at={seen.last_run_at} none={t("never")} />}
+                note={rich("last success {time}", { time: <Time at={seen.last_success_at} none={t("never")} /> })}
               />
-              <Stat label="Next" value={<Time at={seen.next_due_at} none={nextOf(seen)} />} note={seen.schedule} />
               <Stat
-                label="Failures in a row"
+                label={t("Next")}
+                value={<Time at={seen.next_due_at} none={nextOf(seen)} />}
+                note={given(seen.schedule)}
+              />
+              <Stat
+                label={t("Failures in a row")}
                 value={seen.failures}
                 tone={seen.failures ? "bad" : seen.failing ? "warn" : undefined}
                 note={
-                  seen.last_error ? (
-                    <>
-                      last error <Time at={seen.last_error_at} />: {seen.last_error}
-                    </>
-                  ) : (
-                    "none"
-                  )
+                  seen.last_error
+                    ? rich("last error {time}: {error}", {
+                        time: <Time at={seen.last_error_at} />,
+                        error: seen.last_error,
+                      })
+                    : t("none")
                 }
               />
               <Stat
-                label="Queued"
+                label={t("Queued")}
                 value={count(seen.queued)}
-                note={`${count(seen.waiting)} waiting, ${count(seen.scheduled)} scheduled, ${count(seen.retrying)} to retry, ${count(seen.dead)} dead`}
+                note={t("{waiting} waiting, {scheduled} scheduled, {retrying} to retry, {dead} dead", seen)}
                 href={to(["jobs"], { worker: name, status: "queued" })}
               />
             </div>
             <div className="grid gap-3 lg:grid-cols-2">
-              <Panel title="Latest runs">
+              <Panel title={t("Latest runs")}>
                 <Strip runs={seen.runs} />
               </Panel>
-              <Panel title="Policy">
+              <Panel title={t("Policy")}>
                 <Facts
                   items={[
-                    ["Runs", `${seen.schedule}, ${seen.mode}`],
+                    [t("Runs"), [given(seen.schedule), t(seen.mode)].join(t(", "))],
                     [
-                      "Pool",
+                      t("Pool"),
                       <Link key="pool" href={to(["pools", seen.pool])}>
                         {seen.pool}
                       </Link>,
                     ],
-                    ["Priority", seen.priority],
-                    ["Timeout", duration(seen.timeout_seconds)],
-                    ["Retries", seen.max_retries],
+                    [t("Priority"), given(seen.priority)],
+                    [t("Timeout"), duration(seen.timeout_seconds)],
+                    [t("Retries"), seen.max_retries],
                     ...limits(seen.config),
                   ]}
                 />
               </Panel>
             </div>
             {graph.data?.edges.some((edge) => edge.from === name || edge.to === name) && (
-              <Panel title="Dependencies and conflicts">
+              <Panel title={t("Dependencies and conflicts")}>
                 <GraphView graph={graph.data} around={name} />
               </Panel>
             )}
             <Panel
-              title="Jobs"
+              title={t("Jobs")}
               side={
                 <>
                   <Link className="link text-xs" href={to(["schedules"], { worker: name })}>
-                    Stored schedules
+                    {t("Stored schedules")}
                   </Link>
                   <Link className="link text-xs" href={to(["jobs"], { worker: name })}>
-                    All jobs of this worker
+                    {t("All jobs of this worker")}
                   </Link>
                 </>
               }
               flush
             >
-              <JobTable jobs={seen.runs} without="worker" empty={<Empty title="No jobs yet" />} />
+              <JobTable jobs={seen.runs} without="worker" empty={<Empty title={t("No jobs yet")} />} />
             </Panel>
           </div>
         </>

@@ -1,19 +1,19 @@
 /** Actions on pools, workers and nodes: a button each, with a dialog where one is needed. */
 
 import { useState } from "react";
-import { segment } from "../data/client";
+import { api } from "../data/client";
 import { useAct, useMay, useWorker } from "../data/queries";
-import type { Node, Pool, Worker, WorkerDetail } from "../data/types";
+import type { Node, Payload, Pool, Triggered, Worker, WorkerDetail } from "../data/types";
+import { rich, t } from "../language";
 import { go, Link, to } from "../router";
-import { counted } from "../words";
 import { Button, Loading } from "./basics";
 import { Ask, Labelled } from "./dialog";
 import { PayloadForm } from "./form";
 
 /** The tooltip of disabled buttons. */
-export const READ_ONLY = "Your token may only read";
+export const READ_ONLY = t("Your token may only read");
 
-function Reason({ label = "Reason, for the audit log" }: { label?: string }) {
+function Reason({ label = t("Reason, for the audit log") }: { label?: string }) {
   return (
     <Labelled label={label}>
       <input name="reason" className="field" autoComplete="off" />
@@ -32,8 +32,7 @@ export function PoolActions({ pool, small }: { pool: Pool; small?: boolean }) {
   const may = useMay();
   const pausing = useOpen();
   const bounding = useOpen();
-  const act = useAct(`Done: pool ${pool.name}`);
-  const path = `pools/${segment(pool.name)}`;
+  const act = useAct(t("Done: pool {name}", pool));
   const title = may ? undefined : READ_ONLY;
   const close = () => {
     pausing.hide();
@@ -42,75 +41,66 @@ export function PoolActions({ pool, small }: { pool: Pool; small?: boolean }) {
   return (
     <>
       {pool.paused ? (
-        <Button small={small} disabled={!may} title={title} onClick={() => act.mutate({ path: `${path}/resume` })}>
-          Resume
+        <Button small={small} disabled={!may} title={title} onClick={() => act.mutate(() => api.resumePool(pool.name))}>
+          {t("Resume")}
         </Button>
       ) : (
         <Button small={small} disabled={!may} title={title} onClick={pausing.show}>
-          {small ? "Pause" : "Pause and drain"}
+          {small ? t("Pause") : t("Pause and drain")}
         </Button>
       )}
       <Button small={small} disabled={!may || pool.kind === null} title={title} onClick={bounding.show}>
-        Bounds
+        {t("Bounds")}
       </Button>
       {pausing.open && (
         <Ask
-          title={`Pause pool ${pool.name}?`}
-          verb="Pause"
+          title={t("Pause pool {name}?", pool)}
+          verb={t("Pause")}
           busy={act.isPending}
           close={close}
-          submit={(data) => act.mutate({ path: `${path}/pause`, body: reasonIn(data) }, { onSuccess: close })}
+          submit={(data) => act.mutate(() => api.pausePool(pool.name, reasonIn(data)), { onSuccess: close })}
         >
           <p>
-            No more jobs start, on any node. Running jobs continue, and the pool shows when the last one has ended;
-            queued jobs wait.
+            {t(
+              "No more jobs start, on any node. Running jobs continue, and the pool shows when the last one has ended; queued jobs wait.",
+            )}
           </p>
           <Reason />
         </Ask>
       )}
-      {bounding.open && <Bounds pool={pool} close={close} act={act} path={path} />}
+      {bounding.open && <Bounds pool={pool} close={close} act={act} />}
     </>
   );
 }
 
-function Bounds({
-  pool,
-  close,
-  act,
-  path,
-}: {
-  pool: Pool;
-  close: () => void;
-  act: ReturnType<typeof useAct>;
-  path: string;
-}) {
+function Bounds({ pool, close, act }: { pool: Pool; close: () => void; act: ReturnType<typeof useAct> }) {
   const [min, setMin] = useState(String(pool.min_workers ?? ""));
   const [max, setMax] = useState(String(pool.max_workers ?? ""));
   const crossed = min !== "" && max !== "" && Number(min) > Number(max);
   const send = (body: { min: number | null; max: number | null }) =>
-    act.mutate({ path: `${path}/bounds`, body }, { onSuccess: close });
+    act.mutate(() => api.boundPool(pool.name, body), { onSuccess: close });
   return (
     <Ask
-      title={`Slots of pool ${pool.name}`}
-      verb="Set bounds"
+      title={t("Slots of pool {name}", pool)}
+      verb={t("Set bounds")}
       busy={act.isPending}
       disabled={crossed}
       close={close}
       submit={() => send({ min: min === "" ? null : Number(min), max: max === "" ? null : Number(max) })}
     >
-      <p>The bounds hold for all nodes together, and are kept through restarts until they are reset.</p>
+      <p>{t("The bounds hold for all nodes together, and are kept through restarts until they are reset.")}</p>
       <div className="grid grid-cols-2 gap-3">
-        <Labelled label="At least">
+        <Labelled label={t("At least")}>
           <input type="number" min={0} className="field" value={min} onChange={(event) => setMin(event.target.value)} />
         </Labelled>
-        <Labelled label="At most">
+        <Labelled label={t("At most")}>
           <input type="number" min={1} className="field" value={max} onChange={(event) => setMax(event.target.value)} />
         </Labelled>
       </div>
-      {crossed && <p className="text-bad">The minimum is above the maximum.</p>}
+      {crossed && <p className="text-bad">{t("The minimum is above the maximum.")}</p>}
       {pool.bounds_changed && (
         <Button className="self-start" onClick={() => send({ min: null, max: null })}>
-          Reset to the app's own bounds
+          {t("Reset to the app's own bounds")}
         </Button>
       )}
     </Ask>
@@ -122,8 +112,7 @@ export function WorkerActions({ worker, small }: { worker: Worker; small?: boole
   const disabling = useOpen();
   const triggering = useOpen();
   const forgetting = useOpen();
-  const act = useAct(`Done: ${worker.name}`);
-  const path = `workers/${segment(worker.name)}`;
+  const act = useAct(t("Done: {name}", worker));
   const title = may ? undefined : READ_ONLY;
   return (
     <>
@@ -132,11 +121,11 @@ export function WorkerActions({ worker, small }: { worker: Worker; small?: boole
           small={small}
           kind={small ? "plain" : "primary"}
           disabled={!may || !worker.enabled}
-          title={worker.enabled ? title : "The worker is disabled: enable it first"}
-          aria-label={small ? `Trigger ${worker.name}` : undefined}
+          title={worker.enabled ? title : t("The worker is disabled: enable it first")}
+          aria-label={small ? t("Trigger {name}", worker) : undefined}
           onClick={triggering.show}
         >
-          Trigger
+          {t("Trigger")}
         </Button>
       )}
       {worker.enabled ? (
@@ -144,33 +133,33 @@ export function WorkerActions({ worker, small }: { worker: Worker; small?: boole
           small={small}
           disabled={!may}
           title={title}
-          aria-label={small ? `Disable ${worker.name}` : undefined}
+          aria-label={small ? t("Disable {name}", worker) : undefined}
           onClick={disabling.show}
         >
-          Disable
+          {t("Disable")}
         </Button>
       ) : (
         <Button
           small={small}
           disabled={!may}
           title={title}
-          aria-label={small ? `Enable ${worker.name}` : undefined}
-          onClick={() => act.mutate({ path: `${path}/enable` })}
+          aria-label={small ? t("Enable {name}", worker) : undefined}
+          onClick={() => act.mutate(() => api.enableWorker(worker.name))}
         >
-          Enable
+          {t("Enable")}
         </Button>
       )}
       {disabling.open && (
         <Ask
-          title={`Disable ${worker.name}?`}
-          verb="Disable"
+          title={t("Disable {name}?", worker)}
+          verb={t("Disable")}
           busy={act.isPending}
           close={disabling.hide}
           submit={(data) =>
-            act.mutate({ path: `${path}/disable`, body: reasonIn(data) }, { onSuccess: disabling.hide })
+            act.mutate(() => api.disableWorker(worker.name, reasonIn(data)), { onSuccess: disabling.hide })
           }
         >
-          <p>Its schedule stops; running jobs continue; queued jobs wait until it is enabled again.</p>
+          <p>{t("Its schedule stops; running jobs continue; queued jobs wait until it is enabled again.")}</p>
           <Reason />
         </Ask>
       )}
@@ -180,10 +169,10 @@ export function WorkerActions({ worker, small }: { worker: Worker; small?: boole
           kind="danger"
           disabled={!may}
           title={title}
-          aria-label={small ? `Forget ${worker.name}` : undefined}
+          aria-label={small ? t("Forget {name}", worker) : undefined}
           onClick={forgetting.show}
         >
-          Forget
+          {t("Forget")}
         </Button>
       )}
       {triggering.open && <Trigger name={worker.name} close={triggering.hide} />}
@@ -193,7 +182,7 @@ export function WorkerActions({ worker, small }: { worker: Worker; small?: boole
 }
 
 function Forget({ worker, close }: { worker: Worker; close: () => void }) {
-  const act = useAct(`Forgot ${worker.name}`);
+  const act = useAct(t("Forgot {name}", worker));
   const live = worker.queued + worker.scheduled + worker.waiting + worker.retrying + worker.running;
   const forgotten = () => {
     close();
@@ -201,22 +190,27 @@ function Forget({ worker, close }: { worker: Worker; close: () => void }) {
   };
   return (
     <Ask
-      title={`Forget ${worker.name}?`}
-      verb="Forget"
+      title={t("Forget {name}?", worker)}
+      verb={t("Forget")}
       danger
       busy={act.isPending}
       disabled={live > 0}
       close={close}
-      submit={() => act.mutate({ path: `workers/${segment(worker.name)}/forget` }, { onSuccess: forgotten })}
+      submit={() => act.mutate(() => api.forgetWorker(worker.name), { onSuccess: forgotten })}
     >
       <p>
-        Its definition is deleted, with its state and how far its schedule has fired. Its ended jobs stay. This cannot
-        be undone.
+        {t(
+          "Its definition is deleted, with its state and how far its schedule has fired. Its ended jobs stay. This cannot be undone.",
+        )}
       </p>
       {live > 0 && (
         <p className="text-bad">
-          {counted(live, "job")} of it {live === 1 ? "has" : "have"} not ended:{" "}
-          <Link href={to(["jobs"], { worker: worker.name })}>cancel {live === 1 ? "it" : "them"} first</Link>.
+          {rich("{n} {n:job|jobs} of it {n:has|have} not ended: {cancel}.", {
+            n: live,
+            cancel: (
+              <Link href={to(["jobs"], { worker: worker.name })}>{t("cancel {n:it|them} first", { n: live })}</Link>
+            ),
+          })}
         </p>
       )}
     </Ask>
@@ -227,33 +221,27 @@ function Trigger({ name, close }: { name: string; close: () => void }) {
   const worker = useWorker(name);
   if (worker.data) return <TriggerForm worker={worker.data} close={close} />;
   return (
-    <Ask title={`Trigger ${name}`} verb="Run now" disabled close={close} submit={() => {}}>
+    <Ask title={t("Trigger {name}", { name })} verb={t("Run now")} disabled close={close} submit={() => {}}>
       {worker.error ? <p className="text-bad">{worker.error.message}</p> : <Loading rows={3} />}
     </Ask>
   );
 }
 
-type Triggered = { job?: { id: string }; id?: string };
-
 function TriggerForm({ worker, close }: { worker: WorkerDetail; close: () => void }) {
   const [payload, setPayload] = useState<unknown>(undefined);
-  const act = useAct<Triggered>(`Triggered ${worker.name}`);
-  const done = (answer: Triggered) => {
+  const act = useAct<Triggered>(t("Triggered {name}", worker));
+  const done = ({ job }: Triggered) => {
     close();
-    const id = answer?.job?.id ?? answer?.id;
-    if (id) go(to(["jobs", id]));
+    go(to(["jobs", job.id]));
   };
   return (
     <Ask
-      title={`Trigger ${worker.name}`}
-      verb="Run now"
+      title={t("Trigger {name}", worker)}
+      verb={t("Run now")}
       busy={act.isPending}
       close={close}
       submit={() =>
-        act.mutate(
-          { path: `workers/${segment(worker.name)}/trigger`, body: { payload: payload ?? {} } },
-          { onSuccess: done },
-        )
+        act.mutate(() => api.triggerWorker(worker.name, { payload: (payload ?? {}) as Payload }), { onSuccess: done })
       }
     >
       <PayloadForm
@@ -267,30 +255,29 @@ function TriggerForm({ worker, close }: { worker: WorkerDetail; close: () => voi
 export function NodeActions({ node }: { node: Node }) {
   const may = useMay();
   const draining = useOpen();
-  const act = useAct(`Done: ${node.name}`);
-  const path = `nodes/${segment(node.name)}`;
+  const act = useAct(t("Done: {name}", node));
   const title = may ? undefined : READ_ONLY;
   if (node.drained_at) {
     return (
-      <Button small disabled={!may} title={title} onClick={() => act.mutate({ path: `${path}/undrain` })}>
-        Undo drain
+      <Button small disabled={!may} title={title} onClick={() => act.mutate(() => api.undrainNode(node.name))}>
+        {t("Undo drain")}
       </Button>
     );
   }
   return (
     <>
       <Button small disabled={!may || node.status === "stopping"} title={title} onClick={draining.show}>
-        Drain
+        {t("Drain")}
       </Button>
       {draining.open && (
         <Ask
-          title={`Drain ${node.name}?`}
-          verb="Drain"
+          title={t("Drain {name}?", node)}
+          verb={t("Drain")}
           busy={act.isPending}
           close={draining.hide}
-          submit={(data) => act.mutate({ path: `${path}/drain`, body: reasonIn(data) }, { onSuccess: draining.hide })}
+          submit={(data) => act.mutate(() => api.drainNode(node.name, reasonIn(data)), { onSuccess: draining.hide })}
         >
-          <p>Its processes finish their running jobs and exit; other nodes take over.</p>
+          <p>{t("Its processes finish their running jobs and exit; other nodes take over.")}</p>
           <Reason />
         </Ask>
       )}

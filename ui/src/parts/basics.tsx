@@ -4,6 +4,7 @@ import type { ButtonHTMLAttributes, ReactNode } from "react";
 import { ApiError } from "../data/client";
 import { useNow } from "../data/live";
 import type { Status } from "../data/types";
+import { t } from "../language";
 import { ago, moment } from "../words";
 import { Mark } from "./mark";
 
@@ -42,9 +43,9 @@ const STATUS: Record<Status, [Tone, string]> = {
 export function StatusBadge({ status, cancelling = false }: { status: Status; cancelling?: boolean }) {
   const [tone, sign] = STATUS[status];
   return (
-    <Badge tone={tone} title={status === "failed" ? "An attempt failed; it will be retried" : undefined}>
+    <Badge tone={tone} title={status === "failed" ? t("An attempt failed; it will be retried") : undefined}>
       <span aria-hidden="true">{sign}</span>
-      {cancelling ? "cancelling" : status}
+      {cancelling ? t("cancelling") : t(status)}
     </Badge>
   );
 }
@@ -146,7 +147,11 @@ export function Time({ at, none = "–" }: { at: string | null | undefined; none
   if (!at) return <span className="text-muted">{none}</span>;
   const ms = Date.parse(at);
   return (
-    <time dateTime={at} title={`${moment(ms)} local time, ${at} UTC`} className="whitespace-nowrap">
+    <time
+      dateTime={at}
+      title={t("{time} local time, {utc} UTC", { time: moment(ms), utc: at })}
+      className="whitespace-nowrap"
+    >
       {ago(ms, now)}
     </time>
   );
@@ -213,7 +218,7 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
 
 export function Loading({ rows = 6 }: { rows?: number }) {
   return (
-    <div role="status" aria-label="Loading" className="flex flex-col gap-2 p-3">
+    <div role="status" aria-label={t("Loading")} className="flex flex-col gap-2 p-3">
       {Array.from({ length: rows }, (_, row) => (
         <div
           // biome-ignore lint/suspicious/noArrayIndexKey: they never change
@@ -226,15 +231,19 @@ export function Loading({ rows = 6 }: { rows?: number }) {
   );
 }
 
+/** The server's title, or the status of what a proxy sent. */
+const titleOf = ({ code, status, title }: ApiError) =>
+  code.startsWith("http-") ? t("Error {n}", { n: status }) : title;
+
 export function Failure({ error, again }: { error: Error; again?: () => void }) {
-  const title = error instanceof ApiError ? error.title : "Something went wrong";
+  const title = error instanceof ApiError ? titleOf(error) : t("Something went wrong");
   return (
     <div role="alert" className="flex flex-col items-center gap-1 px-4 py-10 text-center">
       <div className="text-sm font-semibold text-bad">{title}</div>
       <div className="max-w-lg text-sm break-words text-muted">{error.message}</div>
       {again && (
         <Button className="mt-2" onClick={again}>
-          Try again
+          {t("Try again")}
         </Button>
       )}
     </div>

@@ -1,15 +1,21 @@
 /** An action on all jobs that match a filter: counts them, asks, then acts. */
 
 import { useState } from "react";
+import { api } from "../data/client";
 import { useNow } from "../data/live";
 import { type JobFilter, useAct, useMay } from "../data/queries";
-import { clock, counted, duration } from "../words";
+import type { BulkAnswer } from "../data/types";
+import { t } from "../language";
+import { clock, duration } from "../words";
 import { Button } from "./basics";
 import { Ask } from "./dialog";
 
 export type BulkAction = "cancel" | "retry" | "discard";
-type Counted = { matched: number; changed: number; until?: string | null };
-const DONE = { cancel: "cancelled", retry: "requeued", discard: "discarded" };
+const DONE = {
+  cancel: "{n} {n:job|jobs} cancelled",
+  retry: "{n} {n:job|jobs} requeued",
+  discard: "{n} {n:job|jobs} discarded",
+} as const;
 const SECONDS = { s: 1, m: 60 };
 type Unit = keyof typeof SECONDS;
 
@@ -18,7 +24,7 @@ export function BulkButton({
   filter,
   label,
   small,
-  what = "that match the filter",
+  what = t("that match the filter"),
 }: {
   action: BulkAction;
   filter: JobFilter;
@@ -30,16 +36,20 @@ export function BulkButton({
   const [found, setFound] = useState<number | null>(null);
   const [most, setMost] = useState("");
   const [unit, setUnit] = useState<Unit>("s");
-  const look = useAct<Counted>(null);
-  const act = useAct<Counted>(({ changed, until }) =>
+  const look = useAct<BulkAnswer>(null);
+  const act = useAct<BulkAnswer>(({ changed, until }) =>
     until
-      ? `${counted(changed, "job")} requeued; the last one is due at ${clock(Date.parse(until))}`
-      : `${counted(changed, "job")} ${DONE[action]}`,
+      ? t("{n} {n:job|jobs} requeued; the last one is due at {time}", { n: changed, time: clock(Date.parse(until)) })
+      : t(DONE[action], { n: changed }),
   );
   const close = () => setFound(null);
   const refused = reasonAgainst(filter);
-  const rate = action === "retry" && most ? { rate: `${most}/${unit}` } : {};
-  const body = (dry_run: boolean) => ({ path: "jobs/bulk", body: { action, filter, dry_run, ...rate } });
+  const change = (dry_run: boolean) => () =>
+    api.changeJobs(
+      action === "retry"
+        ? { action, filter, dry_run, rate: most ? `${most}/${unit}` : null }
+        : { action, filter, dry_run },
+    );
   return (
     <>
       <Button
@@ -47,25 +57,27 @@ export function BulkButton({
         kind={action === "retry" ? "plain" : "danger"}
         disabled={!may || look.isPending || refused !== undefined}
         title={refused}
-        onClick={() => look.mutate(body(true), { onSuccess: (answer) => setFound(answer.matched) })}
+        onClick={() => look.mutate(change(true), { onSuccess: (answer) => setFound(answer.matched) })}
       >
         {label}
       </Button>
       {found !== null && (
         <Ask
-          title={`${label}: ${counted(found, "job")}`}
-          verb={`${label} ${counted(found, "job")}`}
+          title={t("{action}: {n} {n:job|jobs}", { action: label, n: found })}
+          verb={t("{action} {n} {n:job|jobs}", { action: label, n: found })}
           danger={action !== "retry"}
           busy={act.isPending}
           disabled={found === 0}
           close={close}
-          submit={() => act.mutate(body(false), { onSuccess: close })}
+          submit={() => act.mutate(change(false), { onSuccess: close })}
         >
           <p className="break-words">
-            {found === 0 ? "No jobs" : counted(found, "job")} {what}.
+            {found === 0
+              ? t("No jobs {which}.", { which: what })
+              : t("{n} {n:job|jobs} {which}.", { n: found, which: what })}{" "}
             {action === "discard" &&
-              " Discarded jobs are deleted, with their payloads and history. This cannot be undone."}
-            {action === "cancel" && " Running jobs are asked to stop."}
+              t("Discarded jobs are deleted, with their payloads and history. This cannot be undone.")}
+            {action === "cancel" && t("Running jobs are asked to stop.")}
           </p>
           {action === "retry" && found > 0 && (
             <Rate count={found} most={most} setMost={setMost} unit={unit} setUnit={setUnit} />
@@ -77,8 +89,8 @@ export function BulkButton({
 }
 
 function reasonAgainst(filter: JobFilter): string | undefined {
-  if (Object.keys(filter).length === 0) return "Set a filter first: this would affect all jobs";
-  if (filter.payload) return "Jobs found by payload cannot be changed in bulk: select them in the list";
+  if (Object.keys(filter).length === 0) return t("Set a filter first: this would affect all jobs");
+  if (filter.payload) return t("Jobs found by payload cannot be changed in bulk: select them in the list");
   return undefined;
 }
 
@@ -100,33 +112,36 @@ function Rate({
   const takes = most ? ((count - 1) * SECONDS[unit]) / Number(most) : 0;
   return (
     <fieldset className="flex flex-col gap-1">
-      <legend className="mb-1 text-xs font-medium text-muted">Rate</legend>
+      <legend className="mb-1 text-xs font-medium text-muted">{t("Rate")}</legend>
       <div className="flex items-center gap-2">
-        <span>at most</span>
+        <span>{t("at most")}</span>
         <input
           type="number"
           min={1}
           step={1}
           className="field w-24"
-          aria-label="Jobs at most"
-          placeholder="all"
+          aria-label={t("Jobs at most")}
+          placeholder={t("all")}
           value={most}
           onChange={(event) => setMost(event.target.value)}
         />
         <select
           className="field"
-          aria-label="Per"
+          aria-label={t("Per")}
           value={unit}
           onChange={(event) => setUnit(event.target.value as Unit)}
         >
-          <option value="s">per second</option>
-          <option value="m">per minute</option>
+          <option value="s">{t("per second")}</option>
+          <option value="m">{t("per minute")}</option>
         </select>
       </div>
       <p className="text-xs text-muted" aria-live="polite">
         {Number(most) > 0
-          ? `This takes ${duration(takes)}, until ${clock(now + takes * 1000)}. You can close the page meanwhile.`
-          : "Leave empty to requeue all at once."}
+          ? t("This takes {time}, until {end}. You can close the page meanwhile.", {
+              time: duration(takes),
+              end: clock(now + takes * 1000),
+            })
+          : t("Leave empty to requeue all at once.")}
       </p>
     </fieldset>
   );

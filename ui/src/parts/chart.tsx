@@ -2,6 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
+import { t } from "../language";
 import { colour, useShade } from "../theme";
 import { clock } from "../words";
 
@@ -134,11 +135,16 @@ export function Chart({
       <div
         ref={box}
         role="img"
-        aria-label={`${label}, latest: ${lines.map((line) => `${line.name} ${value(line)}`).join(", ")}`}
+        aria-label={t("{label}, latest: {values}", {
+          label,
+          values: lines.map((line) => `${line.name} ${value(line)}`).join(t(", ")),
+        })}
         className="relative"
         style={{ height }}
       >
-        {known || <span className="absolute inset-0 grid place-items-center pb-5 text-xs text-muted">Nothing yet</span>}
+        {known || (
+          <span className="absolute inset-0 grid place-items-center pb-5 text-xs text-muted">{t("Nothing yet")}</span>
+        )}
       </div>
       {marks && (
         <p className="mt-1 min-h-8 text-xs text-muted" aria-hidden="true">

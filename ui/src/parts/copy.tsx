@@ -1,5 +1,6 @@
 /** Copies a text to the clipboard. */
 
+import { t } from "../language";
 import { Button } from "./basics";
 import { useToast } from "./toast";
 
@@ -8,14 +9,14 @@ export function Copy({ text, what }: { text: string; what: string }) {
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text);
-      toast("ok", "Copied");
+      toast("ok", t("Copied"));
     } catch {
-      toast("bad", "The browser does not allow copying");
+      toast("bad", t("The browser does not allow copying"));
     }
   };
   return (
-    <Button small onClick={copy} aria-label={`Copy ${what}`}>
-      Copy
+    <Button small onClick={copy} aria-label={t("Copy {what}", { what })}>
+      {t("Copy")}
     </Button>
   );
 }

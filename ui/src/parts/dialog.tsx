@@ -1,6 +1,7 @@
 /** A modal dialog. It uses the browser's own, which keeps the focus inside and closes on Escape. */
 
 import { type FormEvent, type ReactNode, useEffect, useId, useRef } from "react";
+import { t } from "../language";
 import { Button } from "./basics";
 
 export function Dialog({
@@ -38,7 +39,7 @@ export function Dialog({
         <h2 id={id} className="text-sm font-semibold">
           {title}
         </h2>
-        <Button kind="quiet" small className="ml-auto" aria-label="Close" onClick={close}>
+        <Button kind="quiet" small className="ml-auto" aria-label={t("Close")} onClick={close}>
           ×
         </Button>
       </div>
@@ -78,7 +79,7 @@ export function Ask({
       <form onSubmit={send} className="flex flex-col gap-3 text-sm">
         {children}
         <div className="sticky bottom-0 -mx-4 mt-1 -mb-4 flex justify-end gap-2 border-t border-line bg-surface px-4 py-3">
-          <Button onClick={close}>Back</Button>
+          <Button onClick={close}>{t("Back")}</Button>
           <Button type="submit" kind={danger ? "danger" : "primary"} disabled={busy || disabled}>
             {busy ? "…" : verb}
           </Button>

@@ -2,6 +2,7 @@
 
 import { type InputHTMLAttributes, useId, useState } from "react";
 import type { Schema } from "../data/types";
+import { t } from "../language";
 import { Button } from "./basics";
 import { Labelled } from "./dialog";
 import { choices, fits, initial, isRequired, limits, type Shape, shapeOf } from "./schema";
@@ -41,8 +42,8 @@ export function Members({ shape, root, value, change }: { shape: Shape; root: Sc
 
 function Field(of: Of) {
   const { name, shape, required, value, change } = of;
-  const label = `${name}${required ? "" : " (optional)"}`;
-  const hint = [shape.description, limits(shape)].filter(Boolean).join("; ");
+  const label = required ? name : t("{name} (optional)", { name });
+  const hint = [shape.description, limits(shape)].filter(Boolean).join(t("; "));
   const absent = value === undefined || value === null;
   if (!fits(value, shape) || shape.kind === "json")
     return <JsonText label={label} hint={hint} required={required} value={value} change={change} />;
@@ -89,23 +90,27 @@ function Field(of: Of) {
 const MASK = "•••";
 const TYPES: Record<string, string> = { date: "date", time: "time", email: "email", uri: "url" };
 const AS_WRITTEN: Record<string, string> = {
-  "date-time": "such as 2031-05-17T09:30:00Z",
-  duration: "such as PT1H30M",
-  uuid: "a UUID",
-  byte: "in base64",
+  "date-time": t("such as {example}", { example: "2031-05-17T09:30:00Z" }),
+  duration: t("such as {example}", { example: "PT1H30M" }),
+  uuid: t("a UUID"),
+  byte: t("in base64"),
 };
 
 function Text({ label, hint, of: { shape, required, value, change } }: { label: string; hint: string; of: Of }) {
   const secret = shape.writeOnly === true;
   const said = [
     hint,
-    secret ? (value === MASK ? `leave ${MASK} to keep the value` : "hidden") : AS_WRITTEN[shape.format ?? ""],
+    secret
+      ? value === MASK
+        ? t("leave {mask} to keep the value", { mask: MASK })
+        : t("hidden")
+      : AS_WRITTEN[shape.format ?? ""],
   ];
   const limited: InputHTMLAttributes<HTMLInputElement> = secret
     ? { type: "password", autoComplete: "new-password" }
     : { type: TYPES[shape.format ?? ""] ?? "text", minLength: shape.minLength, maxLength: shape.maxLength };
   return (
-    <Labelled label={label} hint={said.filter(Boolean).join("; ")}>
+    <Labelled label={label} hint={said.filter(Boolean).join(t("; "))}>
       <input
         {...limited}
         className="field"
@@ -143,7 +148,7 @@ function Choice({
         <option value="" />
         {options.map((one) => (
           <option key={JSON.stringify(one)} value={JSON.stringify(one)}>
-            {one === true ? "yes" : one === false ? "no" : String(one)}
+            {one === true ? t("yes") : one === false ? t("no") : String(one)}
           </option>
         ))}
       </select>
@@ -162,14 +167,14 @@ function Inner({ name, label, hint, shape, root, required, value, change }: Of &
       {hint && <p className="text-xs text-muted">{hint}</p>}
       {absent ? (
         <Button small className="self-start" onClick={() => change(initial({ ...shape, nullable: false }, root, true))}>
-          Add {name}
+          {t("Add {name}", { name })}
         </Button>
       ) : (
         <>
           <Members shape={shape} root={root} value={value as Values} change={change} />
           {!required && (
             <Button small kind="danger" className="self-start" onClick={() => change(undefined)}>
-              Remove {name}
+              {t("Remove {name}", { name })}
             </Button>
           )}
         </>
@@ -208,10 +213,10 @@ function List({ name, label, hint, shape, root, required, value, change }: Of & 
             small
             kind="danger"
             className="mt-5"
-            aria-label={`Remove ${name} ${index + 1}`}
+            aria-label={t("Remove {name}", { name: `${name} ${index + 1}` })}
             onClick={() => without(index)}
           >
-            Remove
+            {t("Remove")}
           </Button>
         </div>
       ))}
@@ -221,7 +226,7 @@ function List({ name, label, hint, shape, root, required, value, change }: Of & 
         disabled={rows.length >= (shape.maxItems ?? Number.POSITIVE_INFINITY)}
         onClick={() => change([...rows, empty])}
       >
-        Add to {name}
+        {t("Add to {name}", { name })}
       </Button>
     </fieldset>
   );
@@ -254,7 +259,7 @@ export function JsonText({
     if (!problem) change(box.value.trim() ? JSON.parse(box.value) : undefined);
   };
   return (
-    <Labelled label={`${label}, as JSON`} hint={hint}>
+    <Labelled label={t("{name}, as JSON", { name: label })} hint={hint}>
       <textarea
         className="field"
         rows={rows}
@@ -272,11 +277,11 @@ export function JsonText({
 }
 
 function problemOf(text: string, required: boolean): string {
-  if (!text.trim()) return required ? "Enter JSON" : "";
+  if (!text.trim()) return required ? t("Enter JSON") : "";
   try {
     JSON.parse(text);
     return "";
   } catch (error) {
-    return `Invalid JSON: ${(error as Error).message}`;
+    return t("Invalid JSON: {error}", { error: (error as Error).message });
   }
 }

@@ -1,7 +1,8 @@
 /** A flow as it runs: a column for each depth, a box for the jobs of one worker, the critical path in colour. */
 
 import { useMemo } from "react";
-import type { Box, Status, WholeFlow } from "../data/types";
+import type { Box, Flow, Status, WholeFlow } from "../data/types";
+import { t } from "../language";
 import { to } from "../router";
 import { compact, count } from "../words";
 
@@ -28,9 +29,9 @@ export function FlowView({ flow }: { flow: WholeFlow }) {
   const { spots, width, height } = useMemo(() => placed(flow.boxes), [flow.boxes]);
   return (
     <>
-      <div className="overflow-auto" role="region" aria-label="Jobs of the flow" tabIndex={0}>
-        <svg width={width} height={height} viewBox={`0 0 ${width} ${height}`} className="block" aria-label="Flow">
-          <title>Jobs of the flow</title>
+      <div className="overflow-auto" role="region" aria-label={t("Jobs of the flow")} tabIndex={0}>
+        <svg width={width} height={height} viewBox={`0 0 ${width} ${height}`} className="block" aria-label={t("Flow")}>
+          <title>{t("Jobs of the flow")}</title>
           {flow.boxes.map((box, place) =>
             box.needs.map((need) => (
               <Edge
@@ -48,10 +49,10 @@ export function FlowView({ flow }: { flow: WholeFlow }) {
       </div>
       <p className="mt-2 flex flex-wrap gap-x-4 gap-y-1 text-xs text-muted">
         <span className="text-accent">
-          <span aria-hidden="true">▬</span> critical path
+          <span aria-hidden="true">▬</span> {t("critical path")}
         </span>
         <span>
-          <span aria-hidden="true">→</span> runs after
+          <span aria-hidden="true">→</span> {t("runs after")}
         </span>
       </p>
     </>
@@ -78,15 +79,16 @@ function placed(boxes: Box[]): { spots: Spot[]; width: number; height: number } 
 function BoxView({ flow, box, spot }: { flow: string; box: Box; spot: Spot }) {
   const { width, height } = SIZE;
   const bad = (box.counts.dead ?? 0) + (box.counts.cancelled ?? 0);
-  const words = Object.entries(box.counts)
-    .map(([status, number]) => `${count(number)} ${status}`)
-    .join(", ");
+  const words = numbersOf(box.counts).join(t(", "));
   const one = box.jobs === 1 ? box.samples[0] : undefined;
   const href = one ? to(["jobs", one]) : to(["jobs"], { flow, worker: box.worker });
   const look = bad ? "stroke-bad" : box.critical ? "stroke-accent" : "stroke-edge";
   const done = box.counts.completed ?? 0;
-  const shown = box.jobs > 1 ? `${compact(done)} of ${compact(box.jobs)}` : Object.keys(box.counts)[0];
-  const worse = bad && box.jobs > 1 ? `, ${badWords(box)}` : "";
+  const shown =
+    box.jobs > 1
+      ? t("{n} of {total}", { n: compact(done), total: compact(box.jobs) })
+      : t((Object.keys(box.counts)[0] ?? "queued") as Status);
+  const worse = bad && box.jobs > 1 ? t(", ") + badWords(box) : "";
   const shares = sharesOf(box, width - 20);
   let from = 0;
   return (
@@ -126,8 +128,15 @@ function sharesOf(box: Box, width: number): { status: Status; fill: string; wide
   return shares.map((share) => ({ ...share, wide: share.wide * Math.min(1, width / sum) }));
 }
 
+/** How many jobs have each status, in words. */
+export function numbersOf(counts: Flow["counts"]): string[] {
+  return Object.entries(counts).map(([status, number]) => `${count(number)} ${t(status as Status)}`);
+}
+
 function badWords({ counts }: Box): string {
-  return counts.dead ? `${compact(counts.dead)} dead` : `${compact(counts.cancelled ?? 0)} cancelled`;
+  return counts.dead
+    ? t("{n} dead", { n: compact(counts.dead) })
+    : t("{n} cancelled", { n: compact(counts.cancelled ?? 0) });
 }
 
 function Edge({ one, two, critical }: { one: Spot; two: Spot; critical: boolean }) {

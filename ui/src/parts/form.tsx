@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "react";
 import type { Schema } from "../data/types";
+import { t } from "../language";
 import { JsonText, Members } from "./fields";
 import { initial, shapeOf } from "./schema";
 
@@ -38,15 +39,15 @@ export function PayloadForm({
   return (
     <div className="flex flex-col gap-3">
       {asText ? (
-        <JsonText label="Payload" required value={payload} change={take} rows={9} />
+        <JsonText label={t("Payload")} required value={payload} change={take} rows={9} />
       ) : names.length ? (
         <Members shape={shape} root={root} value={payload as Values} change={take} />
       ) : (
-        <p className="text-muted">This worker takes no payload.</p>
+        <p className="text-muted">{t("This worker takes no payload.")}</p>
       )}
       {fields && names.length > 0 && (
         <button type="button" className="link self-start text-xs" onClick={() => setAsText(!asText)}>
-          {asText ? "Edit in fields" : "Edit as JSON"}
+          {asText ? t("Edit in fields") : t("Edit as JSON")}
         </button>
       )}
     </div>

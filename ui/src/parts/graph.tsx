@@ -2,6 +2,7 @@
 
 import { useMemo } from "react";
 import type { Graph } from "../data/types";
+import { t } from "../language";
 import { to } from "../router";
 import { BOX, layout, type Spot, vicinity } from "./layout";
 
@@ -15,15 +16,15 @@ export function GraphView({ graph, around, hops = 1 }: { graph: Graph; around?: 
   const pairs = part.edges.map((edge) => ({ edge, from: spots.get(edge.from), to: spots.get(edge.to) }));
   return (
     <>
-      <div className="overflow-auto" role="region" aria-label="Dependencies and conflicts" tabIndex={0}>
+      <div className="overflow-auto" role="region" aria-label={t("Dependencies and conflicts")} tabIndex={0}>
         <svg
           width={width}
           height={height}
           viewBox={`0 0 ${width} ${height}`}
           className="block"
-          aria-label="Graph of workers"
+          aria-label={t("Graph of workers")}
         >
-          <title>Dependencies and conflicts of workers</title>
+          <title>{t("Dependencies and conflicts of workers")}</title>
           <defs>
             <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
               <path d="M0 0.5 7.5 4 0 7.5z" className="fill-edge" />
@@ -66,14 +67,14 @@ export function GraphView({ graph, around, hops = 1 }: { graph: Graph; around?: 
       </div>
       <p className="mt-2 flex flex-wrap gap-x-4 gap-y-1 text-xs text-muted">
         <span>
-          <span aria-hidden="true">→</span> runs after
+          <span aria-hidden="true">→</span> {t("runs after")}
         </span>
         <span>
-          <span aria-hidden="true">╌╌</span> never at the same time
+          <span aria-hidden="true">╌╌</span> {t("never at the same time")}
         </span>
-        <span className="text-accent">● running</span>
-        <span className="text-bad">● disabled</span>
-        {part.nodes.length === MOST && <span>only the nearest {MOST} are shown</span>}
+        <span className="text-accent">{t("● running")}</span>
+        <span className="text-bad">{t("● disabled")}</span>
+        {part.nodes.length === MOST && <span>{t("only the nearest {n} are shown", { n: MOST })}</span>}
       </p>
     </>
   );

@@ -1,17 +1,20 @@
+import { t } from "../language";
 import { GOES } from "../shortcuts";
 import { Dialog } from "./dialog";
 
 const KEYS: [string[], string][] = [
-  [["/"], "Search"],
-  [["."], "Pause or resume updates"],
-  [["?"], "This help"],
-  [["Esc"], "Close the dialog"],
+  [["/"], t("Search")],
+  [["."], t("Pause or resume updates")],
+  [["?"], t("This help")],
+  [["Esc"], t("Close the dialog")],
 ];
 
 export function Help({ close }: { close: () => void }) {
-  const goes = Object.entries(GOES).map(([key, [, label]]) => [["g", key], `Go to ${label}`] as [string[], string]);
+  const goes = Object.entries(GOES).map(
+    ([key, [, label]]) => [["g", key], t("Go to {page}", { page: label })] as [string[], string],
+  );
   return (
-    <Dialog title="Keyboard shortcuts" close={close}>
+    <Dialog title={t("Keyboard shortcuts")} close={close}>
       <dl className="grid grid-cols-[auto_1fr] gap-x-6 gap-y-2 text-sm">
         {[...goes, ...KEYS].map(([keys, label]) => (
           <div key={label} className="contents">

@@ -1,6 +1,7 @@
 /** The processes of a pool or a node, and what each runs now. */
 
 import type { Instance } from "../data/types";
+import { t } from "../language";
 import { Link, to } from "../router";
 import { bytes, duration } from "../words";
 import { Badge, Empty, Time } from "./basics";
@@ -14,15 +15,15 @@ const SLOW_SECONDS = 0.25;
 export function Instances({ rows, without }: { rows: Instance[]; without?: "node" | "pool" }) {
   return (
     <Table
-      label="Processes"
+      label={t("Processes")}
       rows={rows}
       id={(instance) => instance.id}
-      empty={<Empty title="No processes">No process serves this pool now.</Empty>}
+      empty={<Empty title={t("No processes")}>{t("No process serves this pool now.")}</Empty>}
       columns={[
         ...(without === "node"
           ? [
               {
-                header: "Pool",
+                header: t("Pool"),
                 accessorKey: "pool",
                 cell: ({ row: { original } }: { row: { original: Instance } }) => (
                   <Link href={to(["pools", original.pool])}>{original.pool}</Link>
@@ -31,7 +32,7 @@ export function Instances({ rows, without }: { rows: Instance[]; without?: "node
             ]
           : [
               {
-                header: "Node",
+                header: t("Node"),
                 accessorKey: "node",
                 cell: ({ row: { original } }: { row: { original: Instance } }) => (
                   <Link className="link whitespace-nowrap" href={to(["nodes"], { node: original.node })}>
@@ -40,45 +41,45 @@ export function Instances({ rows, without }: { rows: Instance[]; without?: "node
                 ),
               },
             ]),
-        { header: "Pid", accessorKey: "pid", meta: { numeric: true, from: "sm" } },
+        { header: t("Pid"), accessorKey: "pid", meta: { numeric: true, from: "sm" } },
         {
-          header: "State",
+          header: t("State"),
           accessorKey: "status",
           cell: ({ row: { original } }) => (
             <Badge tone={original.status === "busy" ? "accent" : original.status === "dead" ? "bad" : "plain"}>
-              {original.status}
+              {t(original.status)}
             </Badge>
           ),
         },
         {
-          header: "Running jobs",
+          header: t("Running jobs"),
           id: "current",
           enableSorting: false,
           meta: { grow: true },
           cell: ({ row: { original } }) => <Running instance={original} />,
         },
         {
-          header: "Busy",
+          header: t("Busy"),
           id: "jobs",
           accessorFn: (instance) => instance.busy,
           meta: { numeric: true },
-          cell: ({ row: { original } }) => `${original.busy} of ${original.slots}`,
+          cell: ({ row: { original } }) => t("{n} of {total}", { n: original.busy, total: original.slots }),
         },
         {
-          header: "CPU",
+          header: t("CPU"),
           accessorKey: "cpu_percent",
           meta: { numeric: true, from: "sm" },
           cell: ({ row: { original } }) =>
             original.cpu_percent === null ? "–" : `${Math.round(original.cpu_percent)} %`,
         },
         {
-          header: "Memory",
+          header: t("Memory"),
           accessorKey: "memory_bytes",
           meta: { numeric: true, from: "sm" },
           cell: ({ row: { original } }) => bytes(original.memory_bytes),
         },
         {
-          header: "Loop lag",
+          header: t("Loop lag"),
           accessorKey: "lag_seconds",
           meta: { numeric: true, from: "lg" },
           cell: ({ row: { original } }) => (
@@ -88,7 +89,7 @@ export function Instances({ rows, without }: { rows: Instance[]; without?: "node
           ),
         },
         {
-          header: "Heartbeat",
+          header: t("Heartbeat"),
           accessorKey: "last_beat_at",
           meta: { numeric: true, from: "md" },
           cell: ({ row: { original } }) => <Time at={original.last_beat_at} />,
@@ -113,7 +114,7 @@ function Running({ instance }: { instance: Instance }) {
       ))}
       {jobs.length > SHOWN && (
         <Link className="link text-xs" href={to(["jobs"], { status: "processing", pool: instance.pool })}>
-          and {jobs.length - SHOWN} more
+          {t("and {n} more", { n: jobs.length - SHOWN })}
         </Link>
       )}
     </span>

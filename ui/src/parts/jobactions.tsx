@@ -1,9 +1,10 @@
 /** Actions on one job. */
 
 import { useState } from "react";
-import { segment } from "../data/client";
+import { api } from "../data/client";
 import { useAct, useMay, useWorker } from "../data/queries";
-import type { Job } from "../data/types";
+import type { Job, Payload, Status } from "../data/types";
+import { t } from "../language";
 import { go, to } from "../router";
 import { Button, Loading } from "./basics";
 import { Ask } from "./dialog";
@@ -11,13 +12,12 @@ import { PayloadForm } from "./form";
 import { SendButton } from "./send";
 import { StackButton } from "./stack";
 
-export const ENDED = ["completed", "dead", "cancelled"];
+export const ENDED: Status[] = ["completed", "dead", "cancelled"];
 
 export function JobActions({ job, waitsFor = null }: { job: Job; waitsFor?: string | null }) {
   const may = useMay();
   const [asking, setAsking] = useState<"edit" | "discard" | null>(null);
-  const act = useAct(`Done: job ${job.id.slice(0, 13)}`);
-  const path = `jobs/${segment(job.id)}`;
+  const act = useAct(t("Done: job {id}", { id: job.id.slice(0, 13) }));
   const ended = ENDED.includes(job.status);
   const again = job.status === "dead" || job.status === "cancelled" || job.status === "failed";
   const close = () => setAsking(null);
@@ -26,40 +26,40 @@ export function JobActions({ job, waitsFor = null }: { job: Job; waitsFor?: stri
       {job.status === "processing" && <StackButton id={job.id} />}
       {waitsFor && <SendButton id={job.id} name={waitsFor} />}
       {again && (
-        <Button kind="primary" disabled={!may || act.isPending} onClick={() => act.mutate({ path: `${path}/retry` })}>
-          Retry
+        <Button kind="primary" disabled={!may || act.isPending} onClick={() => act.mutate(() => api.retryJob(job.id))}>
+          {t("Retry")}
         </Button>
       )}
       {again && (
         <Button disabled={!may} onClick={() => setAsking("edit")}>
-          Edit and requeue
+          {t("Edit and requeue")}
         </Button>
       )}
       {!ended && (
         <Button
           kind="danger"
           disabled={!may || job.cancelling || act.isPending}
-          onClick={() => act.mutate({ path: `${path}/cancel` })}
+          onClick={() => act.mutate(() => api.cancelJob(job.id))}
         >
-          {job.cancelling ? "Cancelling" : "Cancel"}
+          {job.cancelling ? t("Cancelling") : t("Cancel")}
         </Button>
       )}
       {ended && (
         <Button kind="danger" disabled={!may} onClick={() => setAsking("discard")}>
-          Discard
+          {t("Discard")}
         </Button>
       )}
       {asking === "edit" && <EditAndRequeue job={job} close={close} />}
       {asking === "discard" && (
         <Ask
-          title="Discard this job?"
-          verb="Discard"
+          title={t("Discard this job?")}
+          verb={t("Discard")}
           danger
           busy={act.isPending}
           close={close}
-          submit={() => act.mutate({ path: `${path}/discard` }, { onSuccess: () => go(to(["jobs"])) })}
+          submit={() => act.mutate(() => api.discardJob(job.id), { onSuccess: () => go(to(["jobs"])) })}
         >
-          <p>The job is deleted, with its payload and history. This cannot be undone.</p>
+          <p>{t("The job is deleted, with its payload and history. This cannot be undone.")}</p>
         </Ask>
       )}
     </>
@@ -69,16 +69,16 @@ export function JobActions({ job, waitsFor = null }: { job: Job; waitsFor?: stri
 export function EditAndRequeue({ job, close }: { job: Job; close: () => void }) {
   const worker = useWorker(job.worker);
   const [payload, setPayload] = useState<unknown>(job.payload);
-  const act = useAct("Requeued with its new payload");
+  const act = useAct(t("Requeued with its new payload"));
   return (
     <Ask
-      title={`Edit and requeue a job of ${job.worker}`}
-      verb="Requeue"
+      title={t("Edit and requeue a job of {worker}", job)}
+      verb={t("Requeue")}
       wide
       busy={act.isPending}
       disabled={worker.isPending}
       close={close}
-      submit={() => act.mutate({ path: `jobs/${segment(job.id)}/retry`, body: { payload } }, { onSuccess: close })}
+      submit={() => act.mutate(() => api.retryJob(job.id, { payload: payload as Payload }), { onSuccess: close })}
     >
       {worker.isPending ? (
         <Loading rows={3} />

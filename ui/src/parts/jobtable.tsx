@@ -4,6 +4,7 @@ import type { RowSelectionState } from "@tanstack/react-table";
 import type { ReactNode } from "react";
 import { useNow } from "../data/live";
 import type { Job } from "../data/types";
+import { t } from "../language";
 import { Link, to } from "../router";
 import { duration, span } from "../words";
 import { Meter, StatusBadge, Time } from "./basics";
@@ -25,7 +26,7 @@ export function JobTable({
 }) {
   return (
     <Table
-      label="Jobs"
+      label={t("Jobs")}
       rows={jobs}
       id={(job) => job.id}
       sortable={false}
@@ -44,7 +45,7 @@ export function JobTable({
                 }) => (
                   <input
                     type="checkbox"
-                    aria-label="Select all on this page"
+                    aria-label={t("Select all on this page")}
                     checked={table.getIsAllRowsSelected()}
                     onChange={() => table.toggleAllRowsSelected()}
                   />
@@ -56,7 +57,7 @@ export function JobTable({
                 }) => (
                   <input
                     type="checkbox"
-                    aria-label={`Select job ${row.original.id}`}
+                    aria-label={t("Select job {id}", { id: row.original.id })}
                     checked={row.getIsSelected()}
                     onChange={() => row.toggleSelected()}
                   />
@@ -65,7 +66,7 @@ export function JobTable({
             ]
           : []),
         {
-          header: "Status",
+          header: t("Status"),
           id: "status",
           cell: ({ row: { original } }) => <StatusBadge status={original.status} cancelling={original.cancelling} />,
         },
@@ -73,7 +74,7 @@ export function JobTable({
           ? []
           : [
               {
-                header: "Worker",
+                header: t("Worker"),
                 id: "worker",
                 cell: ({ row: { original } }: { row: { original: Job } }) => (
                   <Link className="whitespace-nowrap hover:underline" href={to(["workers", original.worker])}>
@@ -83,7 +84,7 @@ export function JobTable({
               },
             ]),
         {
-          header: "Job",
+          header: t("Job"),
           id: "id",
           cell: ({ row: { original } }) => (
             <>
@@ -103,25 +104,25 @@ export function JobTable({
           ),
         },
         {
-          header: "Payload or error",
+          header: t("Payload or error"),
           id: "about",
           meta: { grow: true, from: "md" },
           cell: ({ row: { original } }) => <About job={original} />,
         },
         {
-          header: "Attempt",
+          header: t("Attempt"),
           id: "attempt",
           meta: { numeric: true, from: "lg" },
           cell: ({ row: { original } }) => original.attempt,
         },
         {
-          header: "Took",
+          header: t("Took"),
           id: "took",
           meta: { numeric: true, from: "md" },
           cell: ({ row: { original } }) => <Took job={original} />,
         },
         {
-          header: "Created",
+          header: t("Created"),
           id: "created",
           meta: { numeric: true, from: without ? undefined : "sm" },
           cell: ({ row: { original } }) => <Time at={original.created_at} />,
@@ -129,7 +130,7 @@ export function JobTable({
         ...(action
           ? [
               {
-                header: () => <span className="sr-only">Actions</span>,
+                header: () => <span className="sr-only">{t("Actions")}</span>,
                 id: "action",
                 meta: { numeric: true },
                 cell: ({ row: { original } }: { row: { original: Job } }) => action(original),
@@ -155,9 +156,9 @@ function About({ job }: { job: Job }) {
     return (
       <span className="flex items-center gap-2">
         <span className="w-28 shrink-0">
-          <Meter value={done} most={total} label={`Progress of ${job.id}`} />
+          <Meter value={done} most={total} label={t("Progress of {id}", { id: job.id })} />
         </span>
-        <span className="truncate text-xs text-muted">{message ?? `${done} of ${total}`}</span>
+        <span className="truncate text-xs text-muted">{message ?? t("{n} of {total}", { n: done, total })}</span>
       </span>
     );
   }

@@ -1,6 +1,7 @@
 /** A value as JSON, with syntax colours. */
 
 import { type ReactNode, useState } from "react";
+import { t } from "../language";
 import { Button } from "./basics";
 import { Copy } from "./copy";
 
@@ -43,7 +44,7 @@ export function Json({ value, label }: { value: unknown; label: string }) {
       <div className="absolute top-2 right-2 flex gap-1">
         {shown.length < text.length && (
           <Button small onClick={() => setWhole(true)}>
-            All
+            {t("All")}
           </Button>
         )}
         <Copy text={text} what={label} />

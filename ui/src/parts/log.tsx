@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from "react";
 import type { LogLine } from "../data/types";
+import { t } from "../language";
 import { clock, moment } from "../words";
 import { Panel } from "./basics";
 import { Copy } from "./copy";
@@ -29,16 +30,16 @@ export function Log({ lines, live }: { lines: LogLine[]; live: boolean }) {
   const text = lines.map((line) => `${line.at} ${line.level.toUpperCase()} [${line.attempt}] ${line.message}`);
   return (
     <Panel
-      title="Log"
+      title={t("Log")}
       side={
         <>
           {live && (
             <label className="flex items-center gap-1.5 text-xs text-muted">
               <input type="checkbox" checked={follow} onChange={(event) => setFollow(event.target.checked)} />
-              Follow
+              {t("Follow")}
             </label>
           )}
-          <Copy text={text.join("\n")} what="log" />
+          <Copy text={text.join("\n")} what={t("log")} />
         </>
       }
       flush
@@ -48,10 +49,10 @@ export function Log({ lines, live }: { lines: LogLine[]; live: boolean }) {
         onScroll={scrolled}
         role="log"
         tabIndex={0}
-        aria-label="Log"
+        aria-label={t("Log")}
         className="max-h-80 overflow-auto py-2 font-mono text-xs leading-5"
       >
-        {lines.length === 0 && <p className="px-3 font-sans text-sm text-muted">Nothing logged yet.</p>}
+        {lines.length === 0 && <p className="px-3 font-sans text-sm text-muted">{t("Nothing logged yet.")}</p>}
         {lines.map((line, index) => (
           <div
             // biome-ignore lint/suspicious/noArrayIndexKey: lines are only added
@@ -62,7 +63,7 @@ export function Log({ lines, live }: { lines: LogLine[]; live: boolean }) {
               {clock(Date.parse(line.at))}
             </time>
             {several && (
-              <span className="shrink-0 text-muted" title={`Attempt ${line.attempt}`}>
+              <span className="shrink-0 text-muted" title={t("Attempt {n}", { n: line.attempt })}>
                 #{line.attempt}
               </span>
             )}

@@ -2,6 +2,7 @@
 
 import { type KeyboardEvent, useId, useMemo, useState } from "react";
 import { useOverview, useWorkers } from "../data/queries";
+import { t } from "../language";
 import { go, to } from "../router";
 import { GOES } from "../shortcuts";
 import { Dialog } from "./dialog";
@@ -24,15 +25,19 @@ export function Palette({ close }: { close: () => void }) {
   const hits = useMemo(() => {
     const wanted = text.trim().toLowerCase();
     const all: Hit[] = [
-      ...Object.values(GOES).map(([page, label]) => ({ kind: "page", label, address: to([page]) })),
-      ...(overview.data?.pools ?? []).map(({ name }) => ({ kind: "pool", label: name, address: to(["pools", name]) })),
+      ...Object.values(GOES).map(([page, label]) => ({ kind: t("page"), label, address: to([page]) })),
+      ...(overview.data?.pools ?? []).map(({ name }) => ({
+        kind: t("pool"),
+        label: name,
+        address: to(["pools", name]),
+      })),
       ...(overview.data?.nodes ?? []).map((name) => ({
-        kind: "node",
+        kind: t("node"),
         label: name,
         address: to(["nodes"], { node: name }),
       })),
       ...(workers.data?.workers ?? []).map(({ name }) => ({
-        kind: "worker",
+        kind: t("worker"),
         label: name,
         address: to(["workers", name]),
       })),
@@ -40,12 +45,20 @@ export function Palette({ close }: { close: () => void }) {
     const found = all.filter((hit) => hit.label.toLowerCase().includes(wanted)).slice(0, MOST);
     if (!wanted) return found;
     const id = text.trim();
-    const exact = LOOKS_LIKE_AN_ID.test(id) ? [{ kind: "job", label: id, address: to(["jobs", id]) }] : [];
+    const exact = LOOKS_LIKE_AN_ID.test(id) ? [{ kind: t("job"), label: id, address: to(["jobs", id]) }] : [];
     return [
       ...exact,
       ...found,
-      { kind: "jobs", label: `Jobs whose payload contains “${id}”`, address: to(["jobs"], { payload: id }) },
-      { kind: "jobs", label: `Jobs whose error contains “${id}”`, address: to(["jobs"], { error: id }) },
+      {
+        kind: t("jobs"),
+        label: t("Jobs whose payload contains “{text}”", { text: id }),
+        address: to(["jobs"], { payload: id }),
+      },
+      {
+        kind: t("jobs"),
+        label: t("Jobs whose error contains “{text}”", { text: id }),
+        address: to(["jobs"], { error: id }),
+      },
     ];
   }, [text, workers.data, overview.data]);
   const take = (hit: Hit | undefined) => {
@@ -61,15 +74,15 @@ export function Palette({ close }: { close: () => void }) {
     event.preventDefault();
   };
   return (
-    <Dialog title="Search" close={close}>
+    <Dialog title={t("Search")} close={close}>
       <input
         role="combobox"
         aria-expanded="true"
         aria-controls={list}
         aria-activedescendant={hits[at] && `${list}-${at}`}
-        aria-label="Search workers, pools, nodes and jobs"
+        aria-label={t("Search workers, pools, nodes and jobs")}
         className="field w-full"
-        placeholder="A name, a job id, a word from a payload…"
+        placeholder={t("A name, a job id, a word from a payload…")}
         value={text}
         onChange={(event) => {
           setText(event.target.value);
@@ -77,7 +90,7 @@ export function Palette({ close }: { close: () => void }) {
         }}
         onKeyDown={steer}
       />
-      <div id={list} role="listbox" aria-label="Results" className="mt-2 flex flex-col">
+      <div id={list} role="listbox" aria-label={t("Results")} className="mt-2 flex flex-col">
         {hits.map((hit, index) => (
           // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are handled by the input
           <div

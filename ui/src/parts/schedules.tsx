@@ -1,9 +1,10 @@
 /** Actions on stored schedules and on the schedules of workers, and the fields that say when something runs. */
 
 import { useState } from "react";
-import { segment } from "../data/client";
+import { api } from "../data/client";
 import { useAct, useMay, usePreview, useWorker, useWorkerNames } from "../data/queries";
-import type { Job, Schedule, Timing, WorkerDetail } from "../data/types";
+import type { Job, Payload, Schedule, Timing, Worker, WorkerDetail } from "../data/types";
+import { given, language, t } from "../language";
 import { go, to } from "../router";
 import { duration } from "../words";
 import { READ_ONLY } from "./actions";
@@ -12,7 +13,8 @@ import { Ask, Labelled } from "./dialog";
 import { PayloadForm } from "./form";
 import { Typed } from "./typed";
 
-const UNITS: [string, number][] = [
+type Unit = "days" | "hours" | "minutes" | "seconds";
+const UNITS: [Unit, number][] = [
   ["days", 86_400],
   ["hours", 3_600],
   ["minutes", 60],
@@ -22,11 +24,11 @@ const UNITS: [string, number][] = [
 const ZONES = ["UTC", ...Intl.supportedValuesOf("timeZone").filter((zone) => zone !== "UTC")];
 
 /** The fire times on the schedule's own clock, which may not be the reader's. */
-export function FireTimes({ times, label = "Next fire times" }: { times: string[]; label?: string }) {
+export function FireTimes({ times, label = t("Next fire times") }: { times: string[]; label?: string }) {
   return (
     <ol aria-label={label} className="grid gap-x-6 gap-y-1 text-sm sm:grid-flow-col sm:grid-cols-2 sm:grid-rows-5">
       {times.map((time) => (
-        <li key={time} className="whitespace-nowrap tabular-nums" title={new Date(time).toLocaleString()}>
+        <li key={time} className="whitespace-nowrap tabular-nums" title={new Date(time).toLocaleString(language)}>
           {weekday(time)} {time.slice(0, 10)} {time.slice(11, 19)}{" "}
           <span className="text-xs text-muted">{time.slice(19) === "+00:00" ? "UTC" : time.slice(19)}</span>
         </li>
@@ -36,7 +38,7 @@ export function FireTimes({ times, label = "Next fire times" }: { times: string[
 }
 
 const weekday = (time: string) =>
-  new Date(`${time.slice(0, 10)}T00:00:00Z`).toLocaleDateString("en", { weekday: "short", timeZone: "UTC" });
+  new Date(`${time.slice(0, 10)}T00:00:00Z`).toLocaleDateString(language, { weekday: "short", timeZone: "UTC" });
 
 /** Fields for a cron expression or an interval, with what it means. */
 function TimingFields({ start, change, pause }: { start: Timing; change: (timing: Timing) => void; pause?: boolean }) {
@@ -50,7 +52,7 @@ function TimingFields({ start, change, pause }: { start: Timing; change: (timing
     String((start.interval_seconds ?? 300) / sizeOf(unitOf(start.interval_seconds ?? 300))),
   );
   const take = (
-    next: Partial<{ kind: "cron" | "interval"; cron: string; zone: string; unit: string; amount: string }>,
+    next: Partial<{ kind: "cron" | "interval"; cron: string; zone: string; unit: Unit; amount: string }>,
   ) => {
     const now = { kind, cron, zone, unit, amount, ...next };
     setKind(now.kind);
@@ -63,14 +65,14 @@ function TimingFields({ start, change, pause }: { start: Timing; change: (timing
   return (
     <>
       {!pause && (
-        <div role="group" aria-label="Runs" className="flex gap-1">
+        <div role="group" aria-label={t("Runs")} className="flex gap-1">
           <Button
             small
             kind={kind === "cron" ? "plain" : "quiet"}
             aria-pressed={kind === "cron"}
             onClick={() => take({ kind: "cron" })}
           >
-            By the clock
+            {t("By the clock")}
           </Button>
           <Button
             small
@@ -78,13 +80,13 @@ function TimingFields({ start, change, pause }: { start: Timing; change: (timing
             aria-pressed={kind === "interval"}
             onClick={() => take({ kind: "interval" })}
           >
-            At an interval
+            {t("At an interval")}
           </Button>
         </div>
       )}
       {kind === "cron" ? (
         <div className="grid grid-cols-2 gap-3">
-          <Labelled label="Cron" hint="minute hour day month weekday">
+          <Labelled label={t("Cron")} hint={t("minute hour day month weekday")}>
             <input
               className="field font-mono"
               required
@@ -93,13 +95,18 @@ function TimingFields({ start, change, pause }: { start: Timing; change: (timing
               onChange={(event) => take({ cron: event.target.value })}
             />
           </Labelled>
-          <Labelled label="Time zone">
-            <Typed label="Time zone" value={zone} take={(written) => take({ zone: written || "UTC" })} names={ZONES} />
+          <Labelled label={t("Time zone")}>
+            <Typed
+              label={t("Time zone")}
+              value={zone}
+              take={(written) => take({ zone: written || "UTC" })}
+              names={ZONES}
+            />
           </Labelled>
         </div>
       ) : (
         <div className="grid grid-cols-2 gap-3">
-          <Labelled label={pause ? "Pause after a run" : "Every"}>
+          <Labelled label={pause ? t("Pause after a run") : t("Every")}>
             <input
               type="number"
               className="field"
@@ -110,10 +117,12 @@ function TimingFields({ start, change, pause }: { start: Timing; change: (timing
               onChange={(event) => take({ amount: event.target.value })}
             />
           </Labelled>
-          <Labelled label="Unit">
-            <select className="field" value={unit} onChange={(event) => take({ unit: event.target.value })}>
+          <Labelled label={t("Unit")}>
+            <select className="field" value={unit} onChange={(event) => take({ unit: event.target.value as Unit })}>
               {[...UNITS].reverse().map(([name]) => (
-                <option key={name}>{name}</option>
+                <option key={name} value={name}>
+                  {t(name)}
+                </option>
               ))}
             </select>
           </Labelled>
@@ -123,9 +132,9 @@ function TimingFields({ start, change, pause }: { start: Timing; change: (timing
   );
 }
 
-const sizeOf = (unit: string) => UNITS.find(([name]) => name === unit)?.[1] ?? 1;
+const sizeOf = (unit: Unit) => UNITS.find(([name]) => name === unit)?.[1] ?? 1;
 const unitOf = (seconds: number) => UNITS.find(([, size]) => seconds > 0 && seconds % size === 0)?.[0] ?? "seconds";
-const timingOf = (now: { kind: string; cron: string; zone: string; unit: string; amount: string }): Timing =>
+const timingOf = (now: { kind: string; cron: string; zone: string; unit: Unit; amount: string }): Timing =>
   now.kind === "cron"
     ? { cron: now.cron.trim(), interval_seconds: null, timezone: now.zone }
     : { cron: null, interval_seconds: Number(now.amount) * sizeOf(now.unit), timezone: null };
@@ -135,7 +144,7 @@ function Preview({ timing }: { timing: Timing }) {
   const preview = usePreview(timing);
   const { data } = preview;
   return (
-    <section aria-label="Preview" className="rounded-md border border-line bg-ground p-3">
+    <section aria-label={t("Preview")} className="rounded-md border border-line bg-ground p-3">
       {preview.error ? (
         <p className="text-bad">{preview.error.message}</p>
       ) : !data ? (
@@ -144,7 +153,7 @@ function Preview({ timing }: { timing: Timing }) {
         <p className="text-bad">{data.problem}</p>
       ) : (
         <>
-          <p className="mb-2 font-medium">Runs {data.words}</p>
+          <p className="mb-2 font-medium">{t("Runs {schedule}", { schedule: given(data.words ?? "") })}</p>
           <FireTimes times={data.times} />
         </>
       )}
@@ -155,11 +164,10 @@ function Preview({ timing }: { timing: Timing }) {
 export function ScheduleActions({ schedule, small, gone }: { schedule: Schedule; small?: boolean; gone?: () => void }) {
   const may = useMay();
   const [asking, setAsking] = useState<"edit" | "delete" | null>(null);
-  const act = useAct(`Done: schedule ${schedule.name}`);
-  const run = useAct<{ job: Job }>(`Running ${schedule.worker} now`);
-  const path = `schedules/${segment(schedule.name)}`;
+  const act = useAct(t("Done: schedule {name}", schedule));
+  const run = useAct<{ job: Job }>(t("Running {worker} now", schedule));
   const title = may ? undefined : READ_ONLY;
-  const named = (verb: string) => (small ? `${verb} ${schedule.name}` : undefined);
+  const named = (verb: string) => (small ? t("{action} {name}", { action: verb, name: schedule.name }) : undefined);
   const close = () => setAsking(null);
   return (
     <>
@@ -168,23 +176,27 @@ export function ScheduleActions({ schedule, small, gone }: { schedule: Schedule;
         kind={small ? "plain" : "primary"}
         disabled={!may || run.isPending}
         title={title}
-        aria-label={named("Run now")}
-        onClick={() => run.mutate({ path: `${path}/run` }, { onSuccess: ({ job }) => go(to(["jobs", job.id])) })}
+        aria-label={named(t("Run now"))}
+        onClick={() =>
+          run.mutate(() => api.runSchedule(schedule.name), { onSuccess: ({ job }) => go(to(["jobs", job.id])) })
+        }
       >
-        Run now
+        {t("Run now")}
       </Button>
       <Button
         small={small}
         disabled={!may || act.isPending}
         title={title}
-        aria-label={named(schedule.paused ? "Resume" : "Pause")}
-        onClick={() => act.mutate({ path: `${path}/${schedule.paused ? "resume" : "pause"}` })}
+        aria-label={named(schedule.paused ? t("Resume") : t("Pause"))}
+        onClick={() =>
+          act.mutate(() => (schedule.paused ? api.resumeSchedule(schedule.name) : api.pauseSchedule(schedule.name)))
+        }
       >
-        {schedule.paused ? "Resume" : "Pause"}
+        {schedule.paused ? t("Resume") : t("Pause")}
       </Button>
       {!small && (
         <Button disabled={!may} title={title} onClick={() => setAsking("edit")}>
-          Change
+          {t("Change")}
         </Button>
       )}
       <Button
@@ -192,32 +204,29 @@ export function ScheduleActions({ schedule, small, gone }: { schedule: Schedule;
         kind="danger"
         disabled={!may}
         title={title}
-        aria-label={named("Delete")}
+        aria-label={named(t("Delete"))}
         onClick={() => setAsking("delete")}
       >
-        Delete
+        {t("Delete")}
       </Button>
       {asking === "edit" && <PutSchedule schedule={schedule} close={close} />}
       {asking === "delete" && (
         <Ask
-          title={`Delete schedule ${schedule.name}?`}
-          verb="Delete"
+          title={t("Delete schedule {name}?", schedule)}
+          verb={t("Delete")}
           danger
           busy={act.isPending}
           close={close}
           submit={() =>
-            act.mutate(
-              { path: `${path}/delete` },
-              {
-                onSuccess: () => {
-                  close();
-                  gone?.();
-                },
+            act.mutate(() => api.deleteSchedule(schedule.name), {
+              onSuccess: () => {
+                close();
+                gone?.();
               },
-            )
+            })
           }
         >
-          <p>It fires no more. Jobs that it has added continue.</p>
+          <p>{t("It fires no more. Jobs that it has added continue.")}</p>
         </Ask>
       )}
     </>
@@ -241,7 +250,9 @@ export function PutSchedule({
     schedule ?? { cron: "0 3 * * *", interval_seconds: null, timezone: "UTC" },
   );
   const names = useWorkerNames(!schedule);
-  const act = useAct<Schedule>((put) => `Schedule ${put.name} runs ${put.schedule}`);
+  const act = useAct<Schedule>((put) =>
+    t("Schedule {name} runs {schedule}", { name: put.name, schedule: given(put.schedule) }),
+  );
   const kept = schedule && {
     catch_up: schedule.catch_up,
     overlap: schedule.overlap,
@@ -258,24 +269,21 @@ export function PutSchedule({
   };
   return (
     <Ask
-      title={schedule ? `Change schedule ${schedule.name}` : "New schedule"}
-      verb={schedule ? "Change" : "Add"}
+      title={schedule ? t("Change schedule {name}", schedule) : t("New schedule")}
+      verb={schedule ? t("Change") : t("Add")}
       wide
       busy={act.isPending}
       close={close}
       submit={() =>
         act.mutate(
-          {
-            path: `schedules/${segment(name)}`,
-            body: { ...kept, ...zoned(timing), worker, payload: payload ?? {} },
-          },
+          () => api.putSchedule(name, { ...kept, ...zoned(timing), worker, payload: (payload ?? {}) as Payload }),
           { onSuccess: done },
         )
       }
     >
       {!schedule && (
         <div className="grid grid-cols-2 gap-3">
-          <Labelled label="Name">
+          <Labelled label={t("Name")}>
             <input
               className="field"
               required
@@ -284,8 +292,8 @@ export function PutSchedule({
               onChange={(event) => setName(event.target.value.trim())}
             />
           </Labelled>
-          <Labelled label="Worker">
-            <Typed label="Worker" value={worker} take={setWorker} names={names.data} />
+          <Labelled label={t("Worker")}>
+            <Typed label={t("Worker")} value={worker} take={setWorker} names={names.data} />
           </Labelled>
         </div>
       )}
@@ -316,8 +324,9 @@ export function Reschedule({ worker }: { worker: WorkerDetail }) {
   const may = useMay();
   const [open, setOpen] = useState(false);
   const [timing, setTiming] = useState<Timing>(() => configured(worker.config));
-  const act = useAct<WorkerDetail>((changed) => `${changed.name} runs ${changed.schedule}`);
-  const path = `workers/${segment(worker.name)}/reschedule`;
+  const act = useAct<Worker>((changed) =>
+    t("{name} runs {schedule}", { name: changed.name, schedule: given(changed.schedule) }),
+  );
   const close = () => setOpen(false);
   return (
     <>
@@ -329,21 +338,23 @@ export function Reschedule({ worker }: { worker: WorkerDetail }) {
           setOpen(true);
         }}
       >
-        Reschedule
+        {t("Reschedule")}
       </Button>
       {open && (
         <Ask
-          title={`Schedule of ${worker.name}`}
-          verb="Reschedule"
+          title={t("Schedule of {name}", worker)}
+          verb={t("Reschedule")}
           wide
           busy={act.isPending}
           close={close}
-          submit={() => act.mutate({ path, body: zoned(timing) }, { onSuccess: close })}
+          submit={() => act.mutate(() => api.rescheduleWorker(worker.name, zoned(timing)), { onSuccess: close })}
         >
-          <p>The new schedule holds on all nodes and wins over the one in the code until it is reset.</p>
+          <p>{t("The new schedule holds on all nodes and wins over the one in the code until it is reset.")}</p>
           <TimingFields start={timing} change={setTiming} pause={worker.mode === "continuous"} />
           {timing.cron === null ? (
-            <p className="text-muted">{duration(timing.interval_seconds)}, counted from the end of the last run</p>
+            <p className="text-muted">
+              {t("{time}, counted from the end of the last run", { time: duration(timing.interval_seconds) })}
+            </p>
           ) : (
             <Preview timing={timing} />
           )}
@@ -351,9 +362,9 @@ export function Reschedule({ worker }: { worker: WorkerDetail }) {
             <Button
               className="self-start"
               disabled={act.isPending}
-              onClick={() => act.mutate({ path, body: { reset: true } }, { onSuccess: close })}
+              onClick={() => act.mutate(() => api.rescheduleWorker(worker.name, { reset: true }), { onSuccess: close })}
             >
-              Reset to the schedule in the code
+              {t("Reset to the schedule in the code")}
             </Button>
           )}
         </Ask>
@@ -362,11 +373,8 @@ export function Reschedule({ worker }: { worker: WorkerDetail }) {
   );
 }
 
-const configured = (config: Record<string, unknown>): Timing => {
-  const cron = (config.cron as string | null | undefined) ?? null;
-  return {
-    cron,
-    interval_seconds: cron === null ? ((config.interval_seconds as number | undefined) ?? 300) : null,
-    timezone: (config.timezone as string | undefined) ?? "UTC",
-  };
-};
+const configured = ({ cron, interval_seconds, timezone }: WorkerDetail["config"]): Timing => ({
+  cron,
+  interval_seconds: cron === null ? interval_seconds : null,
+  timezone,
+});

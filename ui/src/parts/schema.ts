@@ -1,6 +1,7 @@
 /** Reads from a JSON Schema what a form needs to know. */
 
 import type { Schema } from "../data/types";
+import { t } from "../language";
 
 export type Kind = "text" | "number" | "yes or no" | "choice" | "object" | "list" | "json";
 
@@ -72,11 +73,11 @@ export function fits(value: unknown, shape: Shape): boolean {
 /** The limits of a field, in words. */
 export function limits(shape: Shape): string {
   const said: string[] = [];
-  if (shape.minimum !== undefined) said.push(`at least ${shape.minimum}`);
-  if (shape.exclusiveMinimum !== undefined) said.push(`more than ${shape.exclusiveMinimum}`);
-  if (shape.maximum !== undefined) said.push(`at most ${shape.maximum}`);
-  if (shape.exclusiveMaximum !== undefined) said.push(`less than ${shape.exclusiveMaximum}`);
-  if (shape.minLength) said.push(`at least ${shape.minLength} characters`);
-  if (shape.maxLength !== undefined) said.push(`at most ${shape.maxLength} characters`);
-  return said.join(", ");
+  if (shape.minimum !== undefined) said.push(t("at least {n}", { n: shape.minimum }));
+  if (shape.exclusiveMinimum !== undefined) said.push(t("more than {n}", { n: shape.exclusiveMinimum }));
+  if (shape.maximum !== undefined) said.push(t("at most {n}", { n: shape.maximum }));
+  if (shape.exclusiveMaximum !== undefined) said.push(t("less than {n}", { n: shape.exclusiveMaximum }));
+  if (shape.minLength) said.push(t("at least {n} characters", { n: shape.minLength }));
+  if (shape.maxLength !== undefined) said.push(t("at most {n} characters", { n: shape.maxLength }));
+  return said.join(t(", "));
 }

@@ -1,8 +1,9 @@
 /** Sends a signal to a job whose function waits for it. */
 
 import { useState } from "react";
-import { segment } from "../data/client";
+import { api } from "../data/client";
 import { useAct, useMay } from "../data/queries";
+import { t } from "../language";
 import { Button } from "./basics";
 import { Ask, Labelled } from "./dialog";
 
@@ -10,30 +11,25 @@ export function SendButton({ id, name }: { id: string; name: string }) {
   const may = useMay();
   const [open, setOpen] = useState(false);
   const [text, setText] = useState("true");
-  const act = useAct(`Sent: ${name}`);
+  const act = useAct(t("Sent: {name}", { name }));
   const value = parsed(text);
   const close = () => setOpen(false);
   return (
     <>
       <Button kind="primary" disabled={!may} onClick={() => setOpen(true)}>
-        Send {name}
+        {t("Send {name}", { name })}
       </Button>
       {open && (
         <Ask
-          title={`Send the signal ${name}`}
-          verb="Send"
+          title={t("Send the signal {name}", { name })}
+          verb={t("Send")}
           busy={act.isPending}
           disabled={value === undefined}
           close={close}
-          submit={() =>
-            act.mutate(
-              { path: `jobs/${segment(id)}/signals`, body: { name, value: value?.value } },
-              { onSuccess: close },
-            )
-          }
+          submit={() => act.mutate(() => api.sendSignal(id, { name, value: value?.value }), { onSuccess: close })}
         >
-          <p>The function of this job waits for it, and goes on with this value.</p>
-          <Labelled label="Value, in JSON">
+          <p>{t("The function of this job waits for it, and goes on with this value.")}</p>
+          <Labelled label={t("Value, in JSON")}>
             <textarea
               name="value"
               rows={4}

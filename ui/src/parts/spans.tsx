@@ -1,12 +1,13 @@
 /** How far back the charts go; the choice is kept in the address. */
 
+import { t } from "../language";
 import { useParams } from "../router";
 
 const SPANS: [string, string][] = [
-  ["900", "15 min"],
-  ["3600", "1 h"],
-  ["21600", "6 h"],
-  ["86400", "24 h"],
+  ["900", t("{n} min", { n: 15 })],
+  ["3600", t("{n} h", { n: 1 })],
+  ["21600", t("{n} h", { n: 6 })],
+  ["86400", t("{n} h", { n: 24 })],
 ];
 const USUAL = "3600";
 
@@ -20,7 +21,7 @@ export function Spans() {
   const [, change] = useParams();
   const now = String(useSpan());
   return (
-    <div role="group" aria-label="Time shown" className="flex rounded-md border border-rim bg-surface p-0.5">
+    <div role="group" aria-label={t("Time shown")} className="flex rounded-md border border-rim bg-surface p-0.5">
       {SPANS.map(([value, label]) => (
         <button
           key={value}

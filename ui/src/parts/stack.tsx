@@ -2,9 +2,9 @@
 
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
-import { act, segment } from "../data/client";
+import { api } from "../data/client";
 import { useMay } from "../data/queries";
-import type { Stack } from "../data/types";
+import { t } from "../language";
 import { clock } from "../words";
 import { Button, Failure, Loading } from "./basics";
 import { Verbatim } from "./copy";
@@ -13,7 +13,7 @@ import { Dialog } from "./dialog";
 export function StackButton({ id, small }: { id: string; small?: boolean }) {
   const may = useMay();
   const [open, setOpen] = useState(false);
-  const stack = useMutation({ mutationFn: () => act<Stack>(`jobs/${segment(id)}/stack`) });
+  const stack = useMutation({ mutationFn: () => api.jobStack(id) });
   const show = () => {
     setOpen(true);
     stack.mutate();
@@ -24,26 +24,29 @@ export function StackButton({ id, small }: { id: string; small?: boolean }) {
         small={small}
         kind={small ? "quiet" : "plain"}
         disabled={!may}
-        title={may ? "Show where the job is in its code" : "Your token may only read"}
-        aria-label={small ? `Show the stack of ${id}` : undefined}
+        title={may ? t("Show where the job is in its code") : t("Your token may only read")}
+        aria-label={small ? t("Show the stack of {id}", { id }) : undefined}
         onClick={show}
       >
-        {small ? "Stack" : "Show stack"}
+        {small ? t("Stack") : t("Show stack")}
       </Button>
       {open && (
-        <Dialog title="Stack" close={() => setOpen(false)} widest>
+        <Dialog title={t("Stack")} close={() => setOpen(false)} widest>
           {stack.data ? (
             <div className="flex flex-col gap-3">
               <div className="flex flex-wrap items-center gap-2 text-xs text-muted">
                 <span>
-                  {stack.data.instance}, pid {stack.data.pid}, at {clock(Date.parse(stack.data.at))}; the job's own
-                  stack first
+                  {t("{instance}, pid {pid}, at {time}; the job's own stack first", {
+                    instance: stack.data.instance,
+                    pid: String(stack.data.pid),
+                    time: clock(Date.parse(stack.data.at)),
+                  })}
                 </span>
                 <Button small className="ml-auto" disabled={stack.isPending} onClick={() => stack.mutate()}>
-                  Refresh
+                  {t("Refresh")}
                 </Button>
               </div>
-              <Verbatim text={stack.data.stack} what="stack" tall />
+              <Verbatim text={stack.data.stack} what={t("stack")} tall />
             </div>
           ) : stack.error ? (
             <Failure error={stack.error} again={() => stack.mutate()} />

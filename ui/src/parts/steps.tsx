@@ -1,7 +1,8 @@
 /** The steps of a durable function, and the signals that were sent to it. */
 
 import type { Step, WholeJob } from "../data/types";
-import { counted, duration, span } from "../words";
+import { rich, t } from "../language";
+import { duration, span } from "../words";
 import { Badge, Panel, Time } from "./basics";
 import { Json } from "./json";
 
@@ -10,8 +11,8 @@ const SIGNS: Record<Step["kind"], string> = { step: "✓", sleep: "◷", wait: "
 export function Steps({ job }: { job: WholeJob }) {
   const unused = job.signals.length - job.steps.filter((step) => step.kind === "signal").length;
   return (
-    <Panel title="Steps" flush>
-      <ol className="divide-y divide-line" aria-label="Steps">
+    <Panel title={t("Steps")} flush>
+      <ol className="divide-y divide-line" aria-label={t("Steps")}>
         {job.steps.map((step) => (
           <li key={step.number} className="px-3 py-2 text-sm">
             <StepRow step={step} />
@@ -20,11 +21,13 @@ export function Steps({ job }: { job: WholeJob }) {
       </ol>
       {unused > 0 && (
         <p className="px-3 py-2 text-xs text-muted">
-          {counted(unused, "signal")} sent that the function has not waited for:{" "}
-          {job.signals
-            .slice(-unused)
-            .map((signal) => signal.name)
-            .join(", ")}
+          {t("{n} {n:signal|signals} sent that the function has not waited for: {names}", {
+            n: unused,
+            names: job.signals
+              .slice(-unused)
+              .map((signal) => signal.name)
+              .join(t(", ")),
+          })}
         </p>
       )}
     </Panel>
@@ -39,23 +42,21 @@ function StepRow({ step }: { step: Step }) {
       </span>
       <span className="font-medium">{step.name}</span>
       {step.until_at ? (
-        <span className="text-xs text-muted">
-          until <Time at={step.until_at} />
-        </span>
+        <span className="text-xs text-muted">{rich("until {time}", { time: <Time at={step.until_at} /> })}</span>
       ) : (
         <span className="text-xs text-muted">
           <Time at={step.ended_at} />
-          {step.kind === "step" && `, ${duration(span(step.started_at, step.ended_at, Date.now()))}`}
+          {step.kind === "step" && t(", ") + duration(span(step.started_at, step.ended_at, Date.now()))}
         </span>
       )}
-      {step.kind === "signal" && <Badge tone="ok">signal</Badge>}
+      {step.kind === "signal" && <Badge tone="ok">{t("signal")}</Badge>}
     </>
   );
   if (step.result === null) return <div className="flex flex-wrap items-center gap-2">{head}</div>;
   return (
     <details>
       <summary className="flex flex-wrap items-center gap-2">{head}</summary>
-      <Json value={step.result} label={`result of ${step.name}`} />
+      <Json value={step.result} label={t("result of {name}", step)} />
     </details>
   );
 }

@@ -2,8 +2,9 @@
 
 import { useNow } from "../data/live";
 import type { Job } from "../data/types";
+import { t } from "../language";
 import { to } from "../router";
-import { counted, duration, moment, percent, span } from "../words";
+import { duration, moment, percent, span } from "../words";
 
 const LOOK: Record<string, string> = {
   completed: "bg-ok-fill",
@@ -18,14 +19,14 @@ const LEAST = 18;
 
 export function Strip({ runs }: { runs: Job[] }) {
   const now = useNow();
-  if (runs.length === 0) return <p className="text-sm text-muted">No runs yet.</p>;
+  if (runs.length === 0) return <p className="text-sm text-muted">{t("No runs yet.")}</p>;
   const took = (run: Job) => span(run.started_at, run.ended_at, now) ?? 0;
   const longest = Math.max(...runs.map(took), 1e-3);
   return (
     <>
-      <div className="flex h-16 items-end gap-0.5" role="list" aria-label="Latest runs, oldest first">
+      <div className="flex h-16 items-end gap-0.5" role="list" aria-label={t("Latest runs, oldest first")}>
         {[...runs].reverse().map((run) => {
-          const text = `${run.status}, ${moment(Date.parse(run.created_at))}, ${duration(took(run))}`;
+          const text = [t(run.status), moment(Date.parse(run.created_at)), duration(took(run))].join(t(", "));
           return (
             <div role="listitem" key={run.id} className="flex h-full max-w-3 min-w-0.5 grow items-end">
               <a
@@ -42,11 +43,11 @@ export function Strip({ runs }: { runs: Job[] }) {
       </div>
       <Sum runs={runs} took={took} />
       <p className="mt-2 flex flex-wrap gap-x-3 text-xs text-muted">
-        <span className="text-ok">■ completed</span>
-        <span className="text-warn">■ failed, to retry</span>
-        <span className="text-bad">■ dead</span>
-        <span className="text-accent">■ running</span>
-        <span>taller bars took longer</span>
+        <span className="text-ok">{t("■ completed")}</span>
+        <span className="text-warn">{t("■ failed, to retry")}</span>
+        <span className="text-bad">{t("■ dead")}</span>
+        <span className="text-accent">{t("■ running")}</span>
+        <span>{t("taller bars took longer")}</span>
       </p>
     </>
   );
@@ -59,8 +60,12 @@ function Sum({ runs, took }: { runs: Job[]; took: (run: Job) => number }) {
   const well = ended.filter((run) => run.status === "completed").length;
   return (
     <p className="mt-2 text-sm">
-      {percent(well / ended.length)} of {counted(ended.length, "run")} completed; half took less than{" "}
-      {duration(times[Math.floor(times.length / 2)])}, the longest {duration(times.at(-1))}
+      {t("{share} of {n} {n:run|runs} completed; half took less than {half}, the longest {longest}", {
+        share: percent(well / ended.length),
+        n: ended.length,
+        half: duration(times[Math.floor(times.length / 2)]),
+        longest: duration(times.at(-1)),
+      })}
     </p>
   );
 }

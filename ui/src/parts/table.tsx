@@ -12,6 +12,7 @@ import {
   useReactTable,
 } from "@tanstack/react-table";
 import { type ReactNode, useEffect, useState } from "react";
+import { t } from "../language";
 import { useWide } from "../theme";
 import { count } from "../words";
 import { Button } from "./basics";
@@ -149,13 +150,17 @@ export function Table<T>({
       {pages > 1 && (
         <div className="flex items-center gap-2 border-t border-line px-3 py-2 text-xs text-muted">
           <span>
-            {count(first + 1)}–{count(Math.min(first + PAGE, rows.length))} of {count(rows.length)}
+            {t("{first}–{last} of {total}", {
+              first: first + 1,
+              last: Math.min(first + PAGE, rows.length),
+              total: rows.length,
+            })}
           </span>
           <Button small className="ml-auto" disabled={!table.getCanPreviousPage()} onClick={() => table.previousPage()}>
-            Previous
+            {t("Previous")}
           </Button>
           <Button small disabled={!table.getCanNextPage()} onClick={() => table.nextPage()}>
-            Next
+            {t("Next")}
           </Button>
         </div>
       )}

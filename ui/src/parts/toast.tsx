@@ -1,6 +1,7 @@
 /** Short messages in a corner about the result of an action. */
 
 import { createContext, type ReactNode, useCallback, useContext, useRef, useState } from "react";
+import { t } from "../language";
 
 type Tone = "ok" | "bad";
 type Toast = { id: number; tone: Tone; text: string };
@@ -37,7 +38,7 @@ export function Toaster({ children }: { children: ReactNode }) {
             }`}
           >
             <span className="grow break-words">{toast.text}</span>
-            <button type="button" aria-label="Dismiss" className="px-1 text-muted" onClick={() => drop(toast.id)}>
+            <button type="button" aria-label={t("Dismiss")} className="px-1 text-muted" onClick={() => drop(toast.id)}>
               ×
             </button>
           </div>

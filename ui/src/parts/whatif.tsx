@@ -5,7 +5,8 @@ import { ApiError } from "../data/client";
 import { type Tried, useWhatIf } from "../data/queries";
 import { instants } from "../data/series";
 import type { Pool, WhatIf as Result } from "../data/types";
-import { compact, count, counted, duration } from "../words";
+import { rich, t } from "../language";
+import { compact, count, duration } from "../words";
 import { Button, Empty, Failure, Loading, Panel } from "./basics";
 import { Chart } from "./chart";
 import { Labelled } from "./dialog";
@@ -16,12 +17,13 @@ export function WhatIf({ pool }: { pool: Pool }) {
   const [tried, setTried] = useState<Tried | null>(null);
   const answer = useWhatIf(pool.name, tried);
   return (
-    <Panel title="What would these bounds have done yesterday?">
+    <Panel title={t("What would these bounds have done yesterday?")}>
       <Form pool={pool} busy={answer.isFetching} submit={setTried} />
       {tried === null ? (
         <p className="mt-3 text-sm text-muted">
-          The last 24 hours are simulated with other bounds: the same jobs, by the rules that scale the pool. Nothing is
-          changed.
+          {t(
+            "The last 24 hours are simulated with other bounds: the same jobs, by the rules that scale the pool. Nothing is changed.",
+          )}
         </p>
       ) : answer.data ? (
         <Outcome result={answer.data} />
@@ -46,49 +48,62 @@ function Form({ pool, busy, submit }: { pool: Pool; busy: boolean; submit: (trie
   const field = { type: "number", className: "field w-28", max: 10_000 };
   return (
     <form onSubmit={send} className="flex flex-wrap items-end gap-3 text-sm">
-      <Labelled label="At least">
+      <Labelled label={t("At least")}>
         <input {...field} min={0} required value={min} onChange={(event) => setMin(event.target.value)} />
       </Labelled>
-      <Labelled label="At most">
+      <Labelled label={t("At most")}>
         <input {...field} min={1} required value={max} onChange={(event) => setMax(event.target.value)} />
       </Labelled>
       <Labelled label="scale_up_threshold">
         <input
           {...field}
           min={1}
-          placeholder="as it is"
+          placeholder={t("as it is")}
           value={threshold}
           onChange={(event) => setThreshold(event.target.value)}
         />
       </Labelled>
       <Button type="submit" kind="primary" disabled={busy || crossed}>
-        {busy ? "Simulating…" : "Simulate"}
+        {busy ? t("Simulating…") : t("Simulate")}
       </Button>
-      {crossed && <p className="pb-1.5 text-bad">The minimum is above the maximum.</p>}
+      {crossed && <p className="pb-1.5 text-bad">{t("The minimum is above the maximum.")}</p>}
     </form>
   );
 }
 
 function Refusal({ error, again }: { error: Error; again: () => void }) {
   if (error instanceof ApiError && error.status === CONFLICT)
-    return <Empty title="Yesterday cannot be simulated">{error.message}</Empty>;
+    return <Empty title={t("Yesterday cannot be simulated")}>{error.message}</Empty>;
   return <Failure error={error} again={again} />;
 }
 
 function Outcome({ result }: { result: Result }) {
   const { real, simulated, tried } = result;
   const at = instants(result);
-  const bounds = `${tried.min} to ${tried.max} slots`;
   const lines = (kind: "slots" | "queued", ink: string) => [
-    { name: "as it was", ink: "series-7", values: real[kind], dash: true, step: kind === "slots" },
-    { name: `with ${bounds}`, ink, values: simulated[kind], step: kind === "slots", fill: kind === "queued" },
+    { name: t("as it was"), ink: "series-7", values: real[kind], dash: true, step: kind === "slots" },
+    {
+      name: t("with {min} to {max} slots", tried),
+      ink,
+      values: simulated[kind],
+      step: kind === "slots",
+      fill: kind === "queued",
+    },
   ];
   return (
     <div className="mt-3 flex flex-col gap-3">
       <p role="status" className="text-sm">
-        With {bounds}, the {counted(result.jobs, "job")} of the last 24 hours would have taken{" "}
-        <strong>{hours(simulated.slot_hours)}</strong> instead of {hours(real.slot_hours)}
-        {change(simulated.slot_hours, real.slot_hours)}, in {counted(result.scaling_steps, "scaling step")}.
+        {rich(
+          "With {min} to {max} slots, the {n} {n:job|jobs} of the last 24 hours would have taken {hours} instead of {before}, in {steps} scaling {steps:step|steps}.",
+          {
+            min: tried.min,
+            max: tried.max,
+            n: result.jobs,
+            hours: <strong>{hours(simulated.slot_hours)}</strong>,
+            before: hours(real.slot_hours) + change(simulated.slot_hours, real.slot_hours),
+            steps: result.scaling_steps,
+          },
+        )}
       </p>
       {result.notes.map((note) => (
         <p key={note} className="text-sm text-warn">
@@ -97,9 +112,16 @@ function Outcome({ result }: { result: Result }) {
       ))}
       <Comparison result={result} />
       <div className="grid gap-4 lg:grid-cols-2">
-        <Chart label="Slots" steps="whole" at={at} format={compact} height={170} lines={lines("slots", "series-1")} />
         <Chart
-          label="Jobs waiting"
+          label={t("Slots")}
+          steps="whole"
+          at={at}
+          format={compact}
+          height={170}
+          lines={lines("slots", "series-1")}
+        />
+        <Chart
+          label={t("Jobs waiting")}
           steps="whole"
           at={at}
           format={compact}
@@ -113,24 +135,24 @@ function Outcome({ result }: { result: Result }) {
 
 function Comparison({ result: { real, simulated, tried } }: { result: Result }) {
   const rows: [string, string, string][] = [
-    ["95 % waited less than", duration(real.waits.p95), duration(simulated.waits.p95)],
-    ["99 % waited less than", duration(real.waits.p99), duration(simulated.waits.p99)],
-    ["Most jobs waiting", count(real.most_queued), count(simulated.most_queued)],
-    ["Most slots", compact(real.most_slots), compact(simulated.most_slots)],
-    ["Slot-hours", compact(real.slot_hours), compact(simulated.slot_hours)],
+    [t("95 % waited less than"), duration(real.waits.p95), duration(simulated.waits.p95)],
+    [t("99 % waited less than"), duration(real.waits.p99), duration(simulated.waits.p99)],
+    [t("Most jobs waiting"), count(real.most_queued), count(simulated.most_queued)],
+    [t("Most slots"), compact(real.most_slots), compact(simulated.most_slots)],
+    [t("Slot-hours"), compact(real.slot_hours), compact(simulated.slot_hours)],
   ];
   return (
     <div className="overflow-x-auto">
       <table className="text-sm">
-        <caption className="sr-only">The last 24 hours, as they were and as they would have been</caption>
+        <caption className="sr-only">{t("The last 24 hours, as they were and as they would have been")}</caption>
         <thead>
           <tr className="text-left text-xs text-muted">
             <td />
             <th scope="col" className="px-4 py-1 text-right font-medium">
-              As it was
+              {t("As it was")}
             </th>
             <th scope="col" className="py-1 text-right font-medium">
-              With {tried.min} to {tried.max}
+              {t("With {min} to {max}", tried)}
             </th>
           </tr>
         </thead>
@@ -150,10 +172,11 @@ function Comparison({ result: { real, simulated, tried } }: { result: Result }) 
   );
 }
 
-const hours = (n: number) => `${compact(n)} slot-hours`;
+const hours = (n: number) => t("{n} slot-hours", { n: compact(n) });
 
 /** How much more or less, where that can be said in percent. */
 function change(after: number, before: number): string {
   const share = before > 0 ? Math.round((100 * (after - before)) / before) : 0;
-  return share === 0 ? "" : ` (${Math.abs(share)} % ${share < 0 ? "less" : "more"})`;
+  if (share === 0) return "";
+  return share < 0 ? t(" ({n} % less)", { n: -share }) : t(" ({n} % more)", { n: share });
 }

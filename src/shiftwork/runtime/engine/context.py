@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.durations import Duration, seconds_in
+from shiftwork.core.durations import Duration, seconds_of, summed
 from shiftwork.core.job_parts import Step
 from shiftwork.core.model import Claimed, LogLine, Outcome, Progress, RunState, WorkerConfig
-from shiftwork.errors import ConfigurationError, JobCancelledError, LifecycleError, nearest
+from shiftwork.errors import JobCancelledError, LifecycleError, nearest
 from shiftwork.runtime.engine.error_text import one_line
 from shiftwork.runtime.engine.joblog import JobLog, JobLogger
 from shiftwork.runtime.engine.step_in_transaction import StepInTransaction, plain
@@ -312,21 +312,14 @@ class Context:
         self, seconds: Duration = 0.0, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0
     ) -> None:
         """Go on after this time. Meanwhile the job is handed back: it holds no slot, no attempt and no process."""
-        given = seconds_in(seconds)
-        if given is None:
-            message = f'ctx.sleep takes a time, such as 30, "5m" or a timedelta, not {seconds!r}'
-            raise ConfigurationError(message)
-        await self._durable.sleep(given + 60.0 * minutes + 3_600.0 * hours + 86_400.0 * days)
+        await self._durable.sleep(summed("the time of ctx.sleep", seconds, minutes=minutes, hours=hours, days=days))
 
     async def wait_for(self, name: str, timeout_seconds: Duration | None = None) -> Any:
         """Return the value that `app.send(job_id, name, value)` sends. Meanwhile the job is handed back.
 
         Raises `TimeoutError` if the value does not come in time.
         """
-        seconds = None if timeout_seconds is None else seconds_in(timeout_seconds)
-        if seconds is None and timeout_seconds is not None:
-            message = f'ctx.wait_for takes a time, such as 30, "5m" or a timedelta, not {timeout_seconds!r}'
-            raise ConfigurationError(message)
+        seconds = None if timeout_seconds is None else seconds_of("timeout_seconds", timeout_seconds)
         return await self._durable.wait_for(name, seconds)
 
     @property

@@ -40,9 +40,9 @@ def _chosen(run: CurrentRun, end: End, error: BaseException) -> End:
     if isinstance(error, Snooze):
         return End(EndKind.SNOOZED, again_in=float(error.seconds))
     if isinstance(error, GiveUp | StepError):
-        return replace(end, final=True)
+        return replace(end, final=True, on_request=isinstance(error, GiveUp))
     if isinstance(error, RetryAfter):
-        return replace(end, again_in=float(error.seconds))
+        return replace(end, again_in=float(error.seconds), on_request=True)
     if run.retry_rule is not None:
         return _ruled(run, end, run.retry_rule, error)
     refused = refusal(run.config.retry, error_names_of(error))

@@ -3,14 +3,16 @@
     WARNING   fetch-data: attempt 1 of 4 failed, again in 5 s: ValueError: no such order      with the traceback
     ERROR     fetch-data: attempt 4 of 4 failed, job … is dead: ValueError: no such order     with the traceback
     INFO      fetch-data: works again after 3 failed attempts
-    DEBUG     starts and completions; INFO if that was asked for
+    DEBUG     starts, completions, and hand-backs until later; INFO if that was asked for
 
 In a minute, a few lines of each kind and worker are written in full; one more line sums up the rest. A traceback that
-was written for the worker not long ago is not repeated with a warning. The text comes from where the exception was
-raised, which may be another process, and is without secrets.
+was written for the worker not long ago is not repeated with a warning. `RetryAfter` and `GiveUp` are no mistakes and
+have none: a dead job's line names the place instead. The text comes from where the exception was raised, which may be
+another process, and is without secrets.
 """
 
 import logging
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, Literal
@@ -28,7 +30,7 @@ from shiftwork.runtime.engine.registry import WorkerDefinition
 logger: Final = logging.getLogger("shiftwork.runs")
 """A logger of its own, so that its level can be set apart."""
 
-Kind = Literal["failed", "dead", "lost", "recovered", "started", "completed", "cancelled"]
+Kind = Literal["failed", "dead", "lost", "recovered", "started", "completed", "cancelled", "handed back"]
 
 WINDOW_SECONDS: Final = 60.0
 IN_FULL: Final[Mapping[Kind, int]] = {
@@ -39,6 +41,7 @@ IN_FULL: Final[Mapping[Kind, int]] = {
     "started": 20,
     "completed": 20,
     "cancelled": 20,
+    "handed back": 20,
 }
 """How many lines of a kind a worker may have in a window."""
 LEVELS: Final[Mapping[Kind, int]] = {
@@ -58,10 +61,12 @@ SUMS: Final[Mapping[Kind, str]] = {
     "started": "more runs started",
     "completed": "more runs completed",
     "cancelled": "more runs cancelled",
+    "handed back": "more runs handed back",
 }
 SAME_SECONDS: Final = 600.0
 """For how long a traceback is not repeated."""
 LONGEST_LINE: Final = 400
+_FRAME: Final = re.compile(r'^  File "(.+)", line (\d+), in (.+)$', re.MULTILINE)
 
 
 class _Window(Struct):
@@ -104,8 +109,10 @@ class RunLog:
                 self._completed(outcome, started_at)
             case JobStatus.CANCELLED if logger.isEnabledFor(self._routine):
                 self._ordinary("cancelled", outcome, started_at)
+            case JobStatus.QUEUED if outcome.run_at > outcome.ended_at and logger.isEnabledFor(self._routine):
+                self._ordinary("handed back", outcome, started_at)
             case _:
-                pass  # handed back; or lost, which is an event
+                pass  # handed back at once; or lost, which is an event
 
     def lost(self, job_id: str, worker: str, message: str) -> None:
         """A job was lost with the instance that ran it, and runs again."""
@@ -122,7 +129,7 @@ class RunLog:
         report, again = outcome.report, in_words(max(0.0, outcome.run_at - outcome.ended_at))
         crashed = report is not None and report.kind == EndKind.CRASHED
         what = f"crash {outcome.crashes}" if crashed else f"{self._attempt(outcome, max_retries)} failed"
-        trace = report.traceback if report else None
+        trace = report.traceback if report and not report.on_request else None
         if trace is not None and self._is_repeated(outcome.worker, trace):
             trace = None
         text = f"{outcome.worker}: {what}, again in {again}: {outcome.error}"
@@ -136,6 +143,8 @@ class RunLog:
         self._failing[outcome.worker] = self._failing.get(outcome.worker, 0) + 1
         text = f"{outcome.worker}: {what}job {outcome.id} is dead: {outcome.error}"
         trace = report.traceback if report else None
+        if trace is not None and report is not None and report.on_request:
+            text, trace = text + _place(trace), None
         self._write(LEVELS["dead"], "dead", text, job=outcome.id, worker=outcome.worker, trace=trace)
 
     def _completed(self, outcome: Outcome, started_at: float) -> None:
@@ -154,7 +163,8 @@ class RunLog:
 
     def _ordinary(self, kind: Kind, outcome: Outcome, started_at: float) -> None:
         took = in_words(max(0.0, outcome.ended_at - started_at))
-        text = f"{outcome.worker}: {kind} after {took}"
+        again = f", again in {in_words(outcome.run_at - outcome.ended_at)}" if kind == "handed back" else ""
+        text = f"{outcome.worker}: {kind} after {took}{again}"
         self._write(self._routine, kind, text, job=outcome.id, worker=outcome.worker)
 
     def _attempt(self, outcome: Outcome, max_retries: int | None) -> str:
@@ -208,6 +218,12 @@ def write(level: int, text: str, trace: str | None, **about: Any) -> None:
     record = logger.makeRecord(logger.name, level, __file__, 0, "%s", (_one_line(text),), None, extra=extra)
     record.exc_text = trace.rstrip() if trace else None
     logger.handle(record)
+
+
+def _place(trace: str) -> str:
+    """Return where the exception of a traceback was raised, for the end of a line."""
+    frames = _FRAME.findall(trace)
+    return f" ({frames[-1][0]}:{frames[-1][1]}, in {frames[-1][2]})" if frames else ""
 
 
 def _one_line(text: str) -> str:

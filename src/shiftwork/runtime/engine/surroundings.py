@@ -46,11 +46,15 @@ class Surroundings:
         """Surround all jobs of a process. Raises `ConfigurationError` if there is a lifespan already."""
         if self._lifespan is not None:
             raise ConfigurationError("there is a lifespan already; let one function enter both (contextlib.ExitStack)")
-        self._lifespan = _managing("@app.lifespan", function)
+        manager = _managing("@app.lifespan", function)
+        _check_arguments("@app.lifespan calls its function without arguments", function)
+        self._lifespan = manager
 
     def add_around(self, function: AroundJob) -> None:
         """Surround each run, inside those that were added before."""
-        self.arounds = (*self.arounds, _managing("@app.around_job", function))
+        manager = _managing("@app.around_job", function)
+        _check_arguments("@app.around_job calls its function with one argument, the Context", function, "ctx")
+        self.arounds = (*self.arounds, manager)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -193,6 +197,18 @@ def _managing(what: str, function: Any) -> Callable[..., Any]:
         raise ConfigurationError(message)
     made: Callable[..., Any] = function
     return made
+
+
+def _check_arguments(how: str, function: Any, *arguments: str) -> None:
+    """Raise a `ConfigurationError` if a function cannot be called with so many arguments."""
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError as error:
+        name = getattr(function, "__qualname__", repr(function))
+        message = f"{how}: {name}({', '.join(arguments)}); {error}"
+        raise ConfigurationError(message) from None
+    except ValueError:  # a function without a signature, in C
+        return
 
 
 def _checked(what: str, manager: Any) -> Manager:

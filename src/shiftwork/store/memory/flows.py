@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from heapq import nlargest
+from math import inf
 
 from shiftwork.core.job_parts import Need
 from shiftwork.core.model import FlowRecord, JobRecord, JobStatus
@@ -19,12 +20,24 @@ class Flows:
         """By needed job: the jobs that wait for it, in the order in which they came."""
         self._counts: defaultdict[str, Counter[JobStatus]] = defaultdict(Counter)
         self._created: dict[str, float] = {}
+        self._aims: dict[str, tuple[str, tuple[str, ...]]] = {}
+        """By flow: the worker and the tags of the job that says what it is for."""
 
     def count(self, job: JobRecord) -> None:
         """Count a job in its flow."""
         if job.flow is not None:
             self._counts[job.flow][job.status] += 1
-            self._created[job.flow] = min(job.created_at, self._created.get(job.flow, job.created_at))
+            if job.created_at < self._created.get(job.flow, inf):
+                self._created[job.flow] = job.created_at
+                self.aim(job.flow, job.worker, job.tags)
+
+    def begun(self) -> set[str | None]:
+        """The flows that have jobs."""
+        return set(self._created)
+
+    def aim(self, flow: str, worker: str, tags: tuple[str, ...]) -> None:
+        """Note what a flow is for."""
+        self._aims[flow] = worker, tags
 
     def uncount(self, job: JobRecord) -> None:
         """Count a job in its flow no longer, because it changes or is deleted."""
@@ -36,7 +49,7 @@ class Flows:
         for needed in list(self._unmet.get(job.id, ())):
             self.meet(job.id, needed)
         if job.flow is not None and not self._counts[job.flow].total():
-            del self._counts[job.flow], self._created[job.flow]
+            del self._counts[job.flow], self._created[job.flow], self._aims[job.flow]
 
     def need(self, id: str, needs: Iterable[Need]) -> None:
         """Let a job wait for these."""
@@ -74,7 +87,7 @@ class Flows:
     def records(self, behind: tuple[float, str] | None, limit: int) -> list[FlowRecord]:
         """The newest flows behind a place."""
         places = ((at, id) for id, at in self._created.items() if behind is None or (at, id) < behind)
-        return [FlowRecord(id, at, self._numbers(id)) for at, id in nlargest(limit, places)]
+        return [FlowRecord(id, at, self._numbers(id), *self._aims[id]) for at, id in nlargest(limit, places)]
 
     def _numbers(self, flow: str) -> dict[str, int]:
         counts = self._counts[flow]

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.admission import Choice, Facts, choose, neighbours
 from shiftwork.core.amending import amended
+from shiftwork.core.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import READ_BY_CLAIMS
 from shiftwork.core.expiry import EXPIRED
@@ -23,7 +24,6 @@ from shiftwork.core.landing import accepts, landed
 from shiftwork.core.model import (
     Added,
     Amended,
-    Beat,
     Cancel,
     Change,
     Claimed,
@@ -34,24 +34,21 @@ from shiftwork.core.model import (
     Finished,
     FlowMember,
     FlowRecord,
-    InstanceRecord,
     JobFilter,
     JobRecord,
     JobStatus,
     NewJob,
-    Orders,
     Outcome,
     PoolDoc,
-    PoolStats,
     ProgressNote,
     Requeue,
     Rewrite,
-    Stats,
     WorkerState,
 )
 from shiftwork.core.releasing import POSTPONED, inherited, meets, needs_of, released
 from shiftwork.core.rewriting import is_written, rewritten
 from shiftwork.core.signals import signalled
+from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.core.statuses import allows
 from shiftwork.core.worker_state import after_end, after_run
 from shiftwork.store.bells import Bells
@@ -108,11 +105,17 @@ class MemoryStore:
 
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
         with self._change() as table:
-            added = [self._add(table, job, now) for job in jobs]
-            for job, answer in zip(jobs, added, strict=True):
-                if answer.created and (job.needs or job.parent):
-                    self._tie(table, job, now)
-            return added
+            return self._add_all(table, jobs, now)
+
+    def _add_all(self, table: JobTable, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        begun = table.flows.begun() if any(job.flow for job in jobs) else set()
+        added = [self._add(table, job, now) for job in jobs]
+        for job, answer in zip(jobs, added, strict=True):
+            if answer.created and (job.needs or job.parent):
+                self._tie(table, job, now)
+            if answer.created and job.flow is not None and job.flow not in begun:
+                table.flows.aim(job.flow, job.worker, job.tags)
+        return added
 
     def _tie(self, table: JobTable, job: NewJob, now: float) -> None:
         """Let a new job wait for what it needs, and let what waits for its parent wait for it."""
@@ -235,6 +238,13 @@ class MemoryStore:
             if step.number == len(job.steps) + 1:
                 table.write(replace(job, steps=(*job.steps, step)))
             return True
+
+    async def extend(self, parent: str, fence: int, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
+        with self._change() as table:
+            job = table.by_id.get(parent)
+            if job is None or job.status is not JobStatus.PROCESSING or job.fence != fence or job.cancelling:
+                return None
+            return self._add_all(table, jobs, now)
 
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
         with self._change() as table:

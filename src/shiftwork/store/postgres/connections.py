@@ -88,7 +88,7 @@ class Connections:
         self._address = address
         self._sql = statements(address.schema)
         self._add_one = Prepared.of("shiftwork_add_one", self._sql["add_one"], binary=(rows.LONE_PAYLOAD,))
-        self._line = BlockingSession(address, self._add_one)
+        self._line = BlockingSession(address, self._add_one, patience=CALL_SECONDS)
         self._pipelines = psycopg.AsyncPipeline.is_supported() and not address.transaction_pooling
         self._number = 0
         self._lock = threading.Lock()
@@ -155,7 +155,7 @@ class Connections:
     def add_blocking(self, timed: list[jobs.Timed]) -> list[Added] | None:
         """Add jobs on this thread, which runs no event loop. None if that has to go another way."""
         lone = self._lone(timed) if self.open else None
-        result = None if lone is None else self._line.run(lone.arguments, CALL_SECONDS)
+        result = None if lone is None else self._line.run(lone.arguments)
         return None if result is None else self._read_added(timed[0], result)
 
     def _lone(self, timed: list[jobs.Timed]) -> LoneStatement | None:

@@ -61,7 +61,10 @@ async def flows(session: PostgresSession, behind: tuple[float, str] | None, limi
     """Return the newest flows after a position."""
     created_at, id = behind or EVERYTHING
     args = {"namespace": session.namespace, "created_at": created_at, "id": id, "limit": max(0, limit)}
-    return [FlowRecord(id, at, _counts(counts)) for id, at, counts in await session.rows("flows", args)]
+    return [
+        FlowRecord(id, at, _counts(counts), worker or "", tuple(tags or ()))
+        for id, at, counts, worker, tags in await session.rows("flows", args)
+    ]
 
 
 async def members(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import msgpack
+from psycopg import Rollback
 
 from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import (
@@ -57,6 +58,19 @@ async def _add(session: PostgresSession, jobs: Sequence[Timed], *, apart: bool =
         twins, topics = await session.row("add_any", (*args, *rows.part_columns(new), apart))
     session.ring(topics)
     return added(new, twins)
+
+
+async def extend(session: PostgresSession, parent: str, fence: int, jobs: Sequence[Timed]) -> list[Added] | None:
+    """Add jobs of a running job; None unless it runs under this fence and was not asked to stop.
+
+    Adding locks the parent's row, with others in their order, so the look comes last.
+    """
+    async with session.conn.transaction():
+        added = await add(session, jobs)
+        runs = await session.value("may_add", (session.namespace, parent, fence))
+        if not runs:
+            raise Rollback
+    return added if runs else None
 
 
 async def _tie(session: PostgresSession, created: Sequence[Timed]) -> None:

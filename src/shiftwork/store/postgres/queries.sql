@@ -87,13 +87,19 @@ SELECT shiftwork.keep_step(%s::int, %s::text, %s::bigint, %s::int, %s::bytea);
 -- name: keep_steps
 SELECT shiftwork.keep_steps(%s::int, %s::text[], %s::bigint[], %s::int[], %s::bytea[]);
 
+-- name: may_add
+-- A running job that was not asked to stop.
+-- serves: jobs_pkey
+SELECT true FROM shiftwork.jobs j
+WHERE j.namespace = %s::int AND j.id = %s::text AND j.fence = %s::bigint AND j.status + 0 = 4 AND NOT j.cancelling;
+
 -- name: send
 SELECT had, topics FROM shiftwork.send(%s::int, %s::text, %s::text, %s::bytea, %s::float8);
 
 -- name: flows
 -- serves: flows_newest, jobs_of_flow
-SELECT f.id, f.created_at, c.counts FROM (
-    SELECT id, created_at FROM shiftwork.flows
+SELECT f.id, f.created_at, c.counts, f.worker, f.tags FROM (
+    SELECT id, created_at, worker, tags FROM shiftwork.flows
     WHERE namespace = %(namespace)s::int AND (created_at, id) < (%(created_at)s::float8, %(id)s::text)
     ORDER BY created_at DESC, id DESC LIMIT %(limit)s
 ) AS f

@@ -14,13 +14,13 @@ import psycopg
 from psycopg import AsyncConnection
 
 from shiftwork.core.admission import Facts
+from shiftwork.core.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.docs import GATES
 from shiftwork.core.health import Finding
 from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import (
     Added,
     Amended,
-    Beat,
     Change,
     DeadJob,
     Doc,
@@ -28,19 +28,16 @@ from shiftwork.core.model import (
     Finished,
     FlowMember,
     FlowRecord,
-    InstanceRecord,
     JobFilter,
     JobRecord,
     JobStatus,
     NewJob,
-    Orders,
     Outcome,
-    PoolStats,
     ProgressNote,
     Rewrite,
-    Stats,
     WorkerState,
 )
+from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.store.postgres import doctor, find, jobs, leader, migrations, records, restore, user_transaction
 from shiftwork.store.postgres.address import parse
 from shiftwork.store.postgres.call_queue import CALL_SECONDS
@@ -165,6 +162,9 @@ class PostgresStore:
 
     async def keep_step(self, id: str, fence: int, step: Step) -> bool:
         return await self._connections.keep_step((id, fence, step))
+
+    async def extend(self, parent: str, fence: int, new: Sequence[NewJob], now: float) -> list[Added] | None:
+        return await self._call(jobs.extend, parent, fence, [(job, now) for job in new])
 
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
         return await self._call(jobs.send, id, signal, now)

@@ -1,5 +1,6 @@
--- add: the number of jobs, and the columns id, worker, pool, run_at, head_start, unique_key, key, key_limit,
--- created_at (the time of the call that adds the job), positions of i and of what few jobs have in ARGV; followed by the
+-- add: the number of jobs, the columns id, worker, pool, run_at, head_start, unique_key, key, key_limit,
+-- created_at (the time of the call that adds the job), positions of i and of what few jobs have in ARGV, and, if a running
+-- job adds them, its id and its fence: unless it runs under that, nothing is added, and false is returned; followed by the
 -- payload of each job, and then by every i and what few jobs have, once: msgpack of flow, tags, needs as {id, whatever, alone},
 -- parent, expires_at. Returns the topics, and an empty list if all jobs are new; otherwise for each job 1 (created),
 -- 0 (the id exists) or the id of the live job with its unique key.

@@ -9,13 +9,12 @@ This module owns the size of a batch, and which caller gets which part of the re
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
-from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
 from hiredis import ReplyError
 
 from shiftwork.core.model import NewJob
-from shiftwork.errors import LifecycleError
+from shiftwork.errors import FlowError, LifecycleError
 from shiftwork.store.redis.client import RedisClient, RedisConnection, SentCommand
 from shiftwork.store.redis.pipeline import ConnectionLostError
 
@@ -29,8 +28,8 @@ LEAST_SHARE: Final = 16
 MAX_SCRIPT_JOBS: Final = 20_000
 MAX_SCRIPT_BYTES: Final = 64_000_000
 """More jobs than this are added by several scripts in a row, so that other scripts run in between, and the server's
-limit for what one client sends (a gigabyte) is far away. As many jobs as a flow may be added with are one script, so
-that all of them are added, or none."""
+limit for what one client sends (a gigabyte) is far away. Jobs that belong together are one script, so that all of them
+are added, or none: a flow that is larger is refused."""
 
 Rows = Sequence[tuple[Any, ...]]
 Caller = tuple[asyncio.Future[list[Any]], int]
@@ -193,19 +192,13 @@ def in_parts(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
         yield jobs[begin:]
 
 
-def needed_first(jobs: Sequence[NewJob]) -> list[int]:
-    """Return the places of the jobs in an order in which no job precedes one that it needs, or one with the same id.
-
-    A need of a job that does not exist counts as met, so a later part must not contain what an earlier one needs.
-    """
-    places: dict[str, int] = {}
-    before = [[at] if (at := places.setdefault(job.id, place)) != place else [] for place, job in enumerate(jobs)]
-    for place, job in enumerate(jobs):
-        before[place] += [places[need.id] for need in job.needs if need.id in places]
-    depths: dict[int, int] = {}
-    try:
-        for place in TopologicalSorter(dict(enumerate(before))).static_order():
-            depths[place] = 1 + max((depths[earlier] for earlier in before[place]), default=0)
-    except CycleError:
-        return list(range(len(jobs)))
-    return sorted(range(len(jobs)), key=depths.__getitem__)
+def check_size(jobs: Sequence[NewJob]) -> None:
+    """Raise if jobs that belong together do not fit into one script: then some might be added without the others."""
+    size = sum(len(job.payload) for job in jobs)
+    if len(jobs) > MAX_SCRIPT_JOBS or size > MAX_SCRIPT_BYTES:
+        message = (
+            f"{len(jobs):,} jobs with {size:,} bytes of payload cannot be added to Redis in one step: at most "
+            f"{MAX_SCRIPT_JOBS:,} jobs and {MAX_SCRIPT_BYTES:,} bytes can. Pass references to large values, or let a "
+            "job of the flow add the rest while it runs"
+        )
+        raise FlowError(message)

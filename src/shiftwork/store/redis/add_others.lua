@@ -25,10 +25,11 @@ local function flags_of(n, flow, tags, expires)
     + (expires and EXPIRES or 0) + (there[n] and NEEDED or 0)
 end
 
-local function keep_listed(id, flow, tags, now)
-  enlist(id, flow, tags, now)
+local function keep_listed(id, flow, tags, now, worker)
+  enlist(id, flow, tags, now, worker)
   if flow then
     append_pair(flow_fields, id, flow)
+    new_flows[flow].worker, new_flows[flow].tags = worker, tags -- of the last one
   end
   if tags[1] then
     append_pair(tag_fields, id, cmsgpack.pack(tags))
@@ -48,7 +49,7 @@ local function keep(n)
   if needs[1] then
     job.status = WAITING
   end
-  keep_listed(id, flow, tags, now)
+  keep_listed(id, flow, tags, now, worker)
   if needs[1] or parent then
     tying[#tying + 1], jobs[id] = { job = job, needs = needs, parent = parent, now = now }, job
   end

@@ -44,6 +44,15 @@ local function add_plain(many, columns)
   return { notify('pool:' .. pool), {} }
 end
 
+if A[3] then
+  local state, status, flags, fence, _ = read_all(STATE, { A[3] })[1]
+  if state and #state >= LENGTH then
+    status, flags, _, _, _, fence = struct.unpack(LAYOUT, state)
+  end
+  if status ~= PROCESSING or fence ~= A[4] or band(flags, 2) ~= 0 then -- 2: cancelling
+    return { '', false }
+  end
+end
 local added = A[1] > 0 and add_plain(A[1], A[2])
 if added then
   return added

@@ -1,9 +1,4 @@
-"""One connection for callers that have no event loop: a plain socket, used by one thread at a time.
-
-A call by way of an event loop in another thread wakes two threads, which takes as long as the server does. A caller
-that finds the line taken goes that way, where the jobs of many callers are sent together. So does every call that is
-not plain: this module sends one script, and leaves what is unusual to the others. On Windows all of them go that way.
-"""
+"""The connection for callers that have no event loop: a plain socket. There is none on Windows, and none with TLS."""
 
 import asyncio
 import os
@@ -11,87 +6,49 @@ import select
 import socket
 import struct
 import sys
-import threading
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from hiredis import ProtocolError, Reader, ReplyError, pack_command
 
 from shiftwork.errors import StoreError
+from shiftwork.store.blocking_connection import BlockingConnection
 from shiftwork.store.redis import faults
 from shiftwork.store.redis.address import RedisAddress
 from shiftwork.store.redis.connecting import connect
 from shiftwork.store.redis.scripts import NOT_RUN, script
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-CALLS_BEFORE: Final = 2
-"""So many calls go another way first: a program that makes one or two needs no connection for them."""
 RECEIVED: Final = 65_536
 _NOTHING: Final = object()
 
 
-class BlockingLine:
-    """A connection that is opened when it pays."""
+class BlockingLine(BlockingConnection[socket.socket, tuple[bytes, ...], Any]):
+    """Runs one script."""
 
-    def __init__(self, address: RedisAddress, prefix: bytes) -> None:
+    def __init__(self, address: RedisAddress, prefix: bytes, name: str) -> None:
+        super().__init__()
         self._address = address
         self._prefix = prefix
-        self._lock = threading.Lock()
-        self._calls = 0
-        self._socket: socket.socket | None = None
+        self._name = name
         self._reader = Reader(notEnoughData=_NOTHING)
-        self._events: Callable[[], object] = list
-        """Returns what has happened on the connection, if anything."""
 
-    def run(self, name: str, *arguments: bytes) -> Any:
-        """Run a script and return its reply; None if it was not run, and has to go another way."""
-        if not self._lock.acquire(blocking=False):
-            return None
+    def ask(self, link: socket.socket, request: tuple[bytes, ...]) -> Any:
+        """Run the script with these arguments."""
         try:
-            return self._run(name, arguments) if self._is_ready() else None
-        finally:
-            self._lock.release()
-
-    def close(self) -> None:
-        """Close the connection. The next calls open another one."""
-        with self._lock:
-            self._drop()
-
-    def _is_ready(self) -> bool:
-        if self._socket is not None and self._events():  # the server sends nothing unasked, except that it closes
-            self._drop()
-        if self._socket is None and self._calls >= CALLS_BEFORE and not self._address.tls and sys.platform != "win32":
-            self._open()
-        self._calls += 1
-        return self._socket is not None
-
-    def _run(self, name: str, arguments: tuple[bytes, ...]) -> Any:
-        try:
-            command = ("EVALSHA", script(name).digest, 1, self._prefix, *arguments)
-            reply = self._ask(pack_command(command))  # type: ignore[arg-type]
+            command = ("EVALSHA", script(self._name).digest, 1, self._prefix, *request)
+            reply = self._ask(link, pack_command(command))  # type: ignore[arg-type]
         except BlockingIOError as error:  # the time is over
-            self._drop()
             raise faults.lost(TimeoutError("it does not answer"), self._address.place) from error
         except (OSError, ProtocolError) as error:
-            self._drop()
             raise faults.lost(error, self._address.place) from error
-        except BaseException:  # an interrupt: the reply is still to come
-            self._drop()
-            raise
         if not isinstance(reply, ReplyError):
             return reply
         said = str(reply)
-        self._drop()
         if said.startswith(NOT_RUN):
             return None
         raise faults.translate(said, self._address.place)
 
-    def _ask(self, command: bytes) -> Any:
-        line = self._socket
-        if line is None:
-            raise ConnectionError("the connection has ended")
+    def _ask(self, line: socket.socket, command: bytes) -> Any:
         line.sendall(command)
         while True:
             received = line.recv(RECEIVED)
@@ -102,17 +59,18 @@ class BlockingLine:
             if reply is not _NOTHING:
                 return reply
 
-    def _open(self) -> None:
-        """Connect, by an event loop that lives no longer than that takes. If it fails, others report it better."""
-        self._calls = 0
+    def connect(self) -> socket.socket | None:
+        """Connect, by an event loop that lives no longer than that takes."""
+        if self._address.tls or sys.platform == "win32":
+            return None
         loop = asyncio.new_event_loop()
         try:
             taken = loop.run_until_complete(self._connected())
         except StoreError:
-            return
+            return None
         finally:
             loop.close()
-        self._socket = line = socket.socket(fileno=taken)
+        line = socket.socket(fileno=taken)
         line.setblocking(True)  # noqa: FBT003 - its only parameter
         # The kernel watches the time: Python would ask it twice, whether there is something and what it is.
         seconds, part = divmod(self._address.timeout, 1)
@@ -121,7 +79,12 @@ class BlockingLine:
         self._reader = Reader(notEnoughData=_NOTHING)
         poll = select.poll()
         poll.register(line, select.POLLIN)
-        self._events = partial(poll.poll, 0)
+        self.has_input = partial(poll.poll, 0)
+        return line
+
+    def end(self, link: socket.socket) -> None:
+        """Close a connection."""
+        link.close()
 
     async def _connected(self) -> int:
         """Return the file descriptor of a new connection, which outlives its event loop."""
@@ -130,9 +93,3 @@ class BlockingLine:
         pipeline.close()
         await pipeline.lost
         return taken
-
-    def _drop(self) -> None:
-        line, self._socket = self._socket, None
-        self._calls = 0
-        if line is not None:
-            line.close()

@@ -117,77 +117,80 @@ local function count_in_flow(flow, status, n)
   count_of_flow(flow_numbers, flow, status, n)
 end
 
-local function flush_saved()
-  local ids, states, n = {}, {}, 0
-  for id, state in pairs(saved) do
-    n = n + 1
-    ids[n], states[2 * n - 1], states[2 * n] = id, id, state
-  end
-  write_all(STATE, states, ids)
-end
-
-local function flush_places(key, members)
-  local into, out, n, m = {}, {}, 0, 0
-  for member, score in pairs(members) do
-    if score then
-      into[n + 1], into[n + 2], n = score_of(score), member, n + 2
-    else
-      m = m + 1
-      out[m] = member
+local flush
+do
+  local function flush_saved()
+    local ids, states, n = {}, {}, 0
+    for id, state in pairs(saved) do
+      n = n + 1
+      ids[n], states[2 * n - 1], states[2 * n] = id, id, state
     end
+    write_all(STATE, states, ids)
   end
-  in_slices('ZREM', key, out)
-  in_slices('ZADD', key, into)
-end
 
-local function flush_line(at) -- the queue itself, and what lists queues
-  local before, was = head_in(at.key, at.worker)
-  flush_places(at.key, at.line)
-  in_slices('ZADD', at.key, at.into)
-  in_slices('ZREM', at.key, at.out)
-  move_head(at.pool, at.worker, before, was, head_in(at.key, at.worker))
-end
-
-local function sum_up(at)
-  local pool, worker = at.pool, at.worker
-  for status, n in pairs(at.counts) do
-    add_up('p' .. status .. pool, n)
-    add_up('w' .. status .. worker, n)
-  end
-  add_up('a' .. pool, at.added)
-  add_up('c' .. pool, at.completed)
-  add_up('f' .. pool, at.failed)
-  add_up('r' .. pool, at.ran)
-  add_up('q' .. pool, at.waited)
-  add_up('C' .. worker, at.completed)
-  add_up('F' .. worker, at.failed)
-  add_up('D' .. worker, at.died)
-  add_up('R' .. worker, at.ran)
-end
-
-local function flush()
-  flush_saved()
-  for _, of_pool in pairs(lanes) do
-    for _, at in pairs(of_pool) do
-      if at.moved then
-        flush_line(at)
+  local function flush_places(key, members)
+    local into, out, n, m = {}, {}, 0, 0
+    for member, score in pairs(members) do
+      if score then
+        into[n + 1], into[n + 2], n = score_of(score), member, n + 2
+      else
+        m = m + 1
+        out[m] = member
       end
-      in_slices('SADD', at.run, at.begun)
-      in_slices('SREM', at.run, at.over)
-      in_slices('ZADD', at.all, at.fresh)
-      in_slices('ZREM', at.all, at.gone)
-      sum_up(at)
     end
+    in_slices('ZREM', key, out)
+    in_slices('ZADD', key, into)
   end
-  change_numbers(numbers, P .. 'numbers')
-  change_flows(flow_numbers)
-  for key, members in pairs(places) do
-    flush_places(key, members)
+
+  local function flush_line(at) -- the queue itself, and what lists queues
+    local before, was = head_in(at.key, at.worker)
+    flush_places(at.key, at.line)
+    in_slices('ZADD', at.key, at.into)
+    in_slices('ZREM', at.key, at.out)
+    move_head(at.pool, at.worker, before, was, head_in(at.key, at.worker))
   end
-  for instance, n in pairs(holding) do
-    if n ~= 0 and call('HINCRBY', P .. 'holding', instance, n) == 0 then
-      call('HDEL', P .. 'holding', instance)
+
+  local function sum_up(at)
+    local pool, worker = at.pool, at.worker
+    for status, n in pairs(at.counts) do
+      add_up('p' .. status .. pool, n)
+      add_up('w' .. status .. worker, n)
     end
+    add_up('a' .. pool, at.added)
+    add_up('c' .. pool, at.completed)
+    add_up('f' .. pool, at.failed)
+    add_up('r' .. pool, at.ran)
+    add_up('q' .. pool, at.waited)
+    add_up('C' .. worker, at.completed)
+    add_up('F' .. worker, at.failed)
+    add_up('D' .. worker, at.died)
+    add_up('R' .. worker, at.ran)
   end
-  lanes, places, holding, saved, numbers, flow_numbers = {}, {}, {}, {}, {}, {}
+
+  function flush()
+    flush_saved()
+    for _, of_pool in pairs(lanes) do
+      for _, at in pairs(of_pool) do
+        if at.moved then
+          flush_line(at)
+        end
+        in_slices('SADD', at.run, at.begun)
+        in_slices('SREM', at.run, at.over)
+        in_slices('ZADD', at.all, at.fresh)
+        in_slices('ZREM', at.all, at.gone)
+        sum_up(at)
+      end
+    end
+    change_numbers(numbers, P .. 'numbers')
+    change_flows(flow_numbers)
+    for key, members in pairs(places) do
+      flush_places(key, members)
+    end
+    for instance, n in pairs(holding) do
+      if n ~= 0 and call('HINCRBY', P .. 'holding', instance, n) == 0 then
+        call('HDEL', P .. 'holding', instance)
+      end
+    end
+    lanes, places, holding, saved, numbers, flow_numbers = {}, {}, {}, {}, {}, {}
+  end
 end

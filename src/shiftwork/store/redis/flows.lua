@@ -1,6 +1,6 @@
 -- Flows and tags: which job waits for which, when it is released, and what is listed of a job under its flow and its tags.
 
-local new_flows = {} -- flow -> created_at of its first new job
+local new_flows = {} -- flow -> created_at of its first new job, and what the flow is for
 local left_flows = {} -- flows that a job was deleted from
 local left_needed = {} -- deleted jobs that another one may wait for
 local tied = { needed = {}, waiting = {} } -- new needs, by needed job and by waiting job
@@ -93,10 +93,12 @@ end
 
 -- ── lists ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-local function enlist(id, flow, tags, created)
+local function enlist(id, flow, tags, created, worker)
   if flow then
     place(P .. 'flow:' .. flow, id, created)
-    new_flows[flow] = math.min(created, new_flows[flow] or created)
+    if not new_flows[flow] or created < new_flows[flow].created then
+      new_flows[flow] = { created = created, worker = worker, tags = tags }
+    end
   end
   for _, tag in ipairs(tags or {}) do
     place(P .. 'tag:' .. tag, id, created)
@@ -125,13 +127,16 @@ local function delist(job) -- a job that is deleted; what is stored of it is sti
 end
 
 local function flush_flows() -- after flush
-  for flow, created in pairs(new_flows) do
-    call('ZADD', P .. 'flows', 'LT', exact(created), flow)
+  for flow, new in pairs(new_flows) do
+    if call('ZADD', P .. 'flows', 'LT', 'CH', exact(new.created), flow) == 1 then
+      call('HSET', P .. 'flow aims', flow, cmsgpack.pack({ new.worker, new.tags or {} }))
+    end
   end
   for flow in pairs(left_flows) do
     if call('EXISTS', P .. 'flow:' .. flow) == 0 then
       call('ZREM', P .. 'flows', flow)
       call('HDEL', FLOW_NUMBERS, flow)
+      call('HDEL', P .. 'flow aims', flow)
     end
   end
   for _, id in ipairs(left_needed) do

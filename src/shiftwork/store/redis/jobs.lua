@@ -2,8 +2,7 @@
 -- index is forgotten. This part owns which jobs are parked.
 
 local jobs = {} -- by id: job tables in use, so that no job has two of them
-local due_head
-local expiring_head
+local first_times = {} -- of the lists of jobs by time: the first one when the call began
 local PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_PROGRESS = 1, 2, 4, 8, 16, 64
 local EXPIRES, WAITS, TAGGED, DURABLE, NEEDS = 128, 256, 1024, 2048, 4096
 local HASHES = { s = STATE, i = INFO, p = PAYLOAD, r = RESULT, f = FLOW, t = TAGS } -- fields with hashes of their own
@@ -193,24 +192,16 @@ local function unique_field(worker, key)
   return #worker .. ':' .. worker .. key
 end
 
-local function due_at(id, run_at)
-  if not due_head then
-    due_head = tonumber(call('ZRANGE', P .. 'due', 0, 0, 'WITHSCORES')[2]) or math.huge
+local function place_by_time(list, id, time) -- wakes the leader if none in the list was earlier
+  local first = first_times[list]
+  if not first then
+    first = tonumber(call('ZRANGE', P .. list, 0, 0, 'WITHSCORES')[2]) or math.huge
+    first_times[list] = first
   end
-  if run_at <= due_head then
+  if time <= first then
     ring('leader')
   end
-  place(P .. 'due', id, run_at)
-end
-
-local function expires_at(id, time)
-  if not expiring_head then
-    expiring_head = tonumber(call('ZRANGE', P .. 'expiring', 0, 0, 'WITHSCORES')[2]) or math.huge
-  end
-  if time <= expiring_head then
-    ring('leader')
-  end
-  place(P .. 'expiring', id, time)
+  place(P .. list, id, time)
 end
 
 local function flow_of(job) -- of a job in a flow; '' if that field is lost
@@ -263,7 +254,7 @@ local function put_in(job, keep_until)
     count_in_flow(flow_of(job), status, 1)
   end
   if is(job, EXPIRES) and status < PROCESSING then
-    expires_at(id, job.expires)
+    place_by_time('expiring', id, job.expires)
   end
   if job.unique and status < COMPLETED then
     call('HSET', P .. 'unique', unique_field(job.worker, job.unique), id)
@@ -296,7 +287,7 @@ local function put_in(job, keep_until)
   if status == WAITING then
     return
   elseif status < COMPLETED then
-    due_at(id, job.run_at)
+    place_by_time('due', id, job.run_at)
     return
   end
   ring_ended(job.cause)

@@ -87,14 +87,19 @@ def one_plain(job: NewJob, now: float) -> tuple[bytes, ...] | None:
     )
 
 
-def added_together(rows: Sequence[tuple[Any, ...]], payloads: Sequence[bytes]) -> tuple[bytes, list[bytes]]:
-    """Return the rows of a batch as arguments of `add.lua`, and the bytes that follow them."""
+def added_together(
+    rows: Sequence[tuple[Any, ...]], payloads: Sequence[bytes], by: tuple[str, int] | tuple[()] = ()
+) -> tuple[bytes, list[bytes]]:
+    """Return the rows of a batch as arguments of `add.lua`, and the bytes that follow them.
+
+    If a running job adds them, its id and its fence are given.
+    """
     first = OWN_ARGUMENTS + len(payloads) + 1
     if len(rows) == 1:
         [(*row, info, extra)] = rows
         if extra is None:
-            return _encode((1, (*row, first))), [*payloads, info]
-        return _encode((1, (*row, first, first + 1))), [*payloads, info, extra]
+            return _encode((1, (*row, first), *by)), [*payloads, info]
+        return _encode((1, (*row, first, first + 1), *by)), [*payloads, info, extra]
     *given, infos, extras = zip(*rows, strict=True)
     at = {info: first + n for n, info in enumerate(dict.fromkeys(infos))}
     given.append(tuple(map(at.__getitem__, infos)))
@@ -102,12 +107,16 @@ def added_together(rows: Sequence[tuple[Any, ...]], payloads: Sequence[bytes]) -
         for extra in dict.fromkeys(filter(None, extras)):
             at[extra] = first + len(at)
         given.append(tuple(map(at.get, extras)))
-    return _encode((len(rows), [_brief(column) for column in given])), [*payloads, *at]
+    return _encode((len(rows), [_brief(column) for column in given], *by)), [*payloads, *at]
 
 
 async def added(new: Sequence[NewJob], reply: Awaitable[list[Any]]) -> list[Added]:
     """Wait for the reply of `add.lua`, and return what happened to each job."""
-    answers = await reply
+    return answered(new, await reply)
+
+
+def answered(new: Sequence[NewJob], answers: list[Any]) -> list[Added]:
+    """Return what happened to each job, from the reply of `add.lua`."""
     if not answers:
         return [Added(job.id, created=True) for job in new]
     return [

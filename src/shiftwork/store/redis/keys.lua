@@ -25,6 +25,7 @@
 --   tag:TAG        zset    the jobs with a tag, by created_at           flow:FLOW zset the jobs of a flow, by created_at
 --   flows          zset    the flows that have jobs, by the created_at of their first job
 --   flow numbers   hash    FLOW -> how many of its jobs have each status, as eight integers of four bytes
+--   flow aims      hash    FLOW -> what it is for: msgpack of the worker and the tags of one job
 --   unmet:ID       hash    the jobs that a job still waits for -> "1" if any end will do, "2" if what the needed job adds
 --                          does not count, "3" for both, otherwise "0"
 --   need:ID        hash    the jobs that still wait for a job -> the same
@@ -75,94 +76,97 @@ local function at_job(command, hash, id, ...)
   return call(command, hash .. shelf(id), id, ...)
 end
 
-local sorted, one_shelf, shelves -- the last list; the one shelf of its ids; or by shelf, positions in it
+local read_all, write_all, delete_all
+do
+  local sorted, one_shelf, shelves -- the last list; the one shelf of its ids; or by shelf, positions in it
 
-local function sort_by_shelf(ids)
-  if ids == sorted then
-    return
-  end
-  sorted, one_shelf, shelves = ids, shelf(ids[1]), #ids > SLICE and {} or nil
-  local length, time, count = #ids[1], string.sub(ids[1], 1, 7), string.sub(ids[1], 13, 15)
-  for n = 2, shelves and 0 or #ids do
-    local id = ids[n]
-    if #id ~= length or string.sub(id, 1, 7) ~= time or string.sub(id, 13, 15) ~= count then
-      shelves = {}
-      break
+  local function sort_by_shelf(ids)
+    if ids == sorted then
+      return
+    end
+    sorted, one_shelf, shelves = ids, shelf(ids[1]), #ids > SLICE and {} or nil
+    local length, time, count = #ids[1], string.sub(ids[1], 1, 7), string.sub(ids[1], 13, 15)
+    for n = 2, shelves and 0 or #ids do
+      local id = ids[n]
+      if #id ~= length or string.sub(id, 1, 7) ~= time or string.sub(id, 13, 15) ~= count then
+        shelves = {}
+        break
+      end
+    end
+    for n = 1, shelves and #ids or 0 do
+      local of = shelf(ids[n])
+      local places = shelves[of]
+      if places then
+        places[#places + 1] = n
+      else
+        shelves[of] = { n }
+      end
     end
   end
-  for n = 1, shelves and #ids or 0 do
-    local of = shelf(ids[n])
-    local places = shelves[of]
-    if places then
-      places[#places + 1] = n
-    else
-      shelves[of] = { n }
-    end
-  end
-end
 
-local function read_all(hash, ids) -- this field of these jobs, in their order; false for those that are missing
-  if #ids == 0 then
-    return {}
+  function read_all(hash, ids) -- this field of these jobs, in their order; false for those that are missing
+    if #ids == 0 then
+      return {}
+    end
+    sort_by_shelf(ids)
+    if not shelves then
+      return call('HMGET', hash .. one_shelf, unpack(ids))
+    end
+    local values = {}
+    for of, places in pairs(shelves) do
+      for from = 1, #places, SLICE do
+        local some = {}
+        for n = from, math.min(from + SLICE - 1, #places) do
+          some[#some + 1] = ids[places[n]]
+        end
+        for n, value in ipairs(call('HMGET', hash .. of, unpack(some))) do
+          values[places[from + n - 1]] = value
+        end
+      end
+    end
+    return values
   end
-  sort_by_shelf(ids)
-  if not shelves then
-    return call('HMGET', hash .. one_shelf, unpack(ids))
-  end
-  local values = {}
-  for of, places in pairs(shelves) do
-    for from = 1, #places, SLICE do
+
+  function write_all(hash, fields, ids) -- this field of jobs: ids and values in turn; and the ids, if they are at hand
+    if #fields == 0 then
+      return
+    end
+    if not ids then
+      ids = {}
+      for n = 1, #fields / 2 do
+        ids[n] = fields[2 * n - 1]
+      end
+    end
+    sort_by_shelf(ids)
+    if not shelves then
+      in_slices('HSET', hash .. one_shelf, fields)
+      return
+    end
+    for of, places in pairs(shelves) do
       local some = {}
-      for n = from, math.min(from + SLICE - 1, #places) do
-        some[#some + 1] = ids[places[n]]
+      for n, place in ipairs(places) do
+        some[2 * n - 1], some[2 * n] = ids[place], fields[2 * place]
       end
-      for n, value in ipairs(call('HMGET', hash .. of, unpack(some))) do
-        values[places[from + n - 1]] = value
+      in_slices('HSET', hash .. of, some)
+    end
+  end
+
+  function delete_all(hash, ids)
+    if #ids == 0 then
+      return
+    end
+    sort_by_shelf(ids)
+    if not shelves then
+      in_slices('HDEL', hash .. one_shelf, ids)
+      return
+    end
+    for of, places in pairs(shelves) do
+      local some = {}
+      for n, place in ipairs(places) do
+        some[n] = ids[place]
       end
+      in_slices('HDEL', hash .. of, some)
     end
-  end
-  return values
-end
-
-local function write_all(hash, fields, ids) -- this field of jobs: ids and values in turn; and the ids, if they are at hand
-  if #fields == 0 then
-    return
-  end
-  if not ids then
-    ids = {}
-    for n = 1, #fields / 2 do
-      ids[n] = fields[2 * n - 1]
-    end
-  end
-  sort_by_shelf(ids)
-  if not shelves then
-    in_slices('HSET', hash .. one_shelf, fields)
-    return
-  end
-  for of, places in pairs(shelves) do
-    local some = {}
-    for n, place in ipairs(places) do
-      some[2 * n - 1], some[2 * n] = ids[place], fields[2 * place]
-    end
-    in_slices('HSET', hash .. of, some)
-  end
-end
-
-local function delete_all(hash, ids)
-  if #ids == 0 then
-    return
-  end
-  sort_by_shelf(ids)
-  if not shelves then
-    in_slices('HDEL', hash .. one_shelf, ids)
-    return
-  end
-  for of, places in pairs(shelves) do
-    local some = {}
-    for n, place in ipairs(places) do
-      some[n] = ids[place]
-    end
-    in_slices('HDEL', hash .. of, some)
   end
 end
 

@@ -4,18 +4,13 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from msgspec import MsgspecError, msgpack
+
 from shiftwork.core.admission import Facts, Head, Lane, Running
+from shiftwork.core.beats import InstanceRecord
 from shiftwork.core.docs import BEAT, read_event
-from shiftwork.core.model import (
-    Event,
-    FlowRecord,
-    InstanceRecord,
-    JobStatus,
-    PoolStats,
-    Stats,
-    WorkerState,
-    WorkerStats,
-)
+from shiftwork.core.model import Event, FlowRecord, JobStatus, WorkerState
+from shiftwork.core.stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.statuses import STATUSES
 from shiftwork.store.redis.docs import readable, stored
 
@@ -157,13 +152,18 @@ def _count(numbers: PoolStats | WorkerStats, name: str, n: int) -> None:
 
 def flows(flat: Sequence[bytes]) -> list[FlowRecord]:
     """Return the flows of a reply of `list_flows.lua`."""
-    width = 2 + len(STATUSES)
+    width = 3 + len(STATUSES)
     return [_flow(*flat[at : at + width]) for at in range(0, len(flat), width)]
 
 
-def _flow(id: bytes, created_at: bytes, *counts: bytes) -> FlowRecord:
+def _flow(id: bytes, created_at: bytes, aim: bytes, *counts: bytes) -> FlowRecord:
     by_status = zip(STATUSES, map(int, counts), strict=True)
-    return FlowRecord(id.decode(), float(created_at), {status.value: n for status, n in by_status if n})
+    try:
+        worker, tags = msgpack.decode(aim, type=tuple[str, list[str]])
+    except MsgspecError:
+        worker, tags = "", []
+    counted = {status.value: n for status, n in by_status if n}
+    return FlowRecord(id.decode(), float(created_at), counted, worker, tuple(tags))
 
 
 def instances(flat: Sequence[bytes]) -> list[InstanceRecord]:

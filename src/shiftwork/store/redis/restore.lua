@@ -32,7 +32,7 @@ local function is_free(id)
 end
 
 local function list(job, flow, tags, unmet)
-  enlist(job.id, flow, tags, job.created)
+  enlist(job.id, flow, tags, job.created, job.worker)
   for _, need in ipairs(unmet) do
     tie_to(need[1], job.id, kind_of(need))
   end

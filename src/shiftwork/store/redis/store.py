@@ -9,7 +9,6 @@ import secrets
 import weakref
 from collections import Counter
 from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
-from operator import itemgetter
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -17,6 +16,7 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.admission import Facts
+from shiftwork.core.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.health import Finding
 from shiftwork.core.job_parts import Signal, Step
@@ -25,7 +25,6 @@ from shiftwork.core.model import (
     SECONDS_A_DAY,
     Added,
     Amended,
-    Beat,
     Cancel,
     Change,
     DeadJob,
@@ -34,28 +33,25 @@ from shiftwork.core.model import (
     Finished,
     FlowMember,
     FlowRecord,
-    InstanceRecord,
     JobFilter,
     JobRecord,
     JobStatus,
     NewJob,
-    Orders,
     Outcome,
-    PoolStats,
     ProgressNote,
     Requeue,
     Rewrite,
-    Stats,
     WorkerState,
 )
 from shiftwork.core.releasing import POSTPONED
+from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.core.statuses import STATUSES
 from shiftwork.errors import SchemaVersionError
 from shiftwork.store import crews
 from shiftwork.store.bells import Bells
 from shiftwork.store.protocol import Bell, Claims, Promoted
 from shiftwork.store.redis import doctor, jobs, records, replies
-from shiftwork.store.redis.add_batcher import AddBatcher, BatchReply, Rows, in_parts, needed_first
+from shiftwork.store.redis.add_batcher import AddBatcher, BatchReply, Rows, check_size, in_parts
 from shiftwork.store.redis.address import RedisAddress
 from shiftwork.store.redis.bell_listener import BellListener
 from shiftwork.store.redis.blocking_line import BlockingLine
@@ -83,7 +79,7 @@ class RedisStore:
         self._listener = BellListener(address, self._prefix, self._origin, self._bells)
         self._client = RedisClient(address, self._prefix, on_loss=self._bells.ring_all, on_move=self._listener.move)
         self._batchers: weakref.WeakKeyDictionary[RedisConnection, AddBatcher] = weakref.WeakKeyDictionary()
-        self._line = BlockingLine(address, self._prefix)
+        self._line = BlockingLine(address, self._prefix, "add_one")
         self._is_open = False
         weakref.finalize(self, self._listener.stop).atexit = False
         weakref.finalize(self, self._line.close).atexit = False
@@ -144,11 +140,10 @@ class RedisStore:
         parts = list(in_parts(jobs))
         if len(parts) == 1:
             return await self._add(jobs, now)
-        # All parts are sent, in this order, before the first reply is awaited.
-        order = needed_first(jobs)
-        sent = [self._add(part, now) for part in in_parts([jobs[at] for at in order])]
-        answers = [added for part in await asyncio.gather(*sent) for added in part]
-        return [added for _, added in sorted(zip(order, answers, strict=True), key=itemgetter(0))]
+        if any(job.flow is not None or job.needs for job in jobs):
+            check_size(jobs)
+        sent = [self._add(part, now) for part in parts]  # all are sent before the first reply is awaited
+        return [added for part in await asyncio.gather(*sent) for added in part]
 
     async def _add_one(self, new: Sequence[NewJob], now: float) -> list[Added]:
         connection = self._client.connection()
@@ -166,7 +161,7 @@ class RedisStore:
 
     def add_blocking(self, new: Sequence[NewJob], now: float) -> list[Added] | None:
         arguments = jobs.one_plain(new[0], now) if len(new) == 1 and self._is_open else None
-        if arguments is None or not self._line.run("add_one", self._origin, *arguments):
+        if arguments is None or not self._line.run((self._origin, *arguments)):
             return None
         self._bells.ring((f"pool:{new[0].pool}",))
         return [Added(new[0].id, created=True)]
@@ -225,6 +220,12 @@ class RedisStore:
 
     async def keep_step(self, id: str, fence: int, step: Step) -> bool:
         return bool(await self._run("keep_step", id, fence, step.number, behind=(msgpack.encode(step),)))
+
+    async def extend(self, parent: str, fence: int, new: Sequence[NewJob], now: float) -> list[Added] | None:
+        check_size(new)
+        arguments, behind = jobs.added_together(*jobs.new_jobs(new, now), (parent, fence))
+        [answers] = self._ring(await self._client.run("add", arguments, self._origin, *behind))
+        return None if answers is None else jobs.answered(new, answers)
 
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
         [status] = await self._write("send", now, id, signal.name, behind=(msgpack.encode(signal),))

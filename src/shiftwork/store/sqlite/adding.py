@@ -8,7 +8,7 @@ from shiftwork.core.statuses import NUMBERS, QUEUED, SCHEDULED, WAITING
 from shiftwork.store.sqlite import flows, keys
 from shiftwork.store.sqlite.due import due_before, ring_if_sooner
 from shiftwork.store.sqlite.jobs import INLINE_BYTES
-from shiftwork.store.sqlite.session import ADDED, SqliteSession, as_list
+from shiftwork.store.sqlite.session import ADDED, FLOW_COUNTERS, SqliteSession, as_list
 from shiftwork.store.sqlite.sql import for_rows
 
 Place = tuple[int, int, int, int]
@@ -31,6 +31,13 @@ def add(session: SqliteSession, jobs: Sequence[NewJob], now: float) -> list[Adde
     if due is not None:
         ring_if_sooner(session, (job.run_at for job, (_, _, _, status) in kept if status == SCHEDULED), due)
     return answers
+
+
+def extend(session: SqliteSession, parent: str, fence: int, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
+    """Keep jobs that a running job adds; None unless it runs under this fence and was not asked to stop."""
+    if session.value("may_add", (session.namespace, parent, fence)) is None:
+        return None
+    return add(session, jobs, now)
 
 
 def _add_plain(session: SqliteSession, job: NewJob, now: float) -> bool:
@@ -156,10 +163,10 @@ def _add_own(session: SqliteSession, placed: Sequence[Placed], now: float) -> li
     _add_tags(session, kept, now)
     for job, (_, _, _, status) in kept:
         if job.flow is not None:
-            session.flow(flow_numbers[job.flow])[status] += 1
-    for flow in {job.flow for job, _ in kept}:
-        if flow is not None:
-            flows.begin(session, flow_numbers[flow], now)
+            session.flow(flow_numbers[job.flow])[FLOW_COUNTERS[status]] += 1
+    for job in {job.flow: job for job, _ in kept}.values():  # the last one of each flow
+        if job.flow is not None:
+            flows.begin(session, flow_numbers[job.flow], job, now)
     flows.tie(session, [(seq, job) for job, (seq, _, _, _) in kept if job.needs or job.parent], now)
     ring_if_sooner(session, _times(kept), due)
     return answers

@@ -51,7 +51,6 @@ class ReadyJob(NamedTuple):
     worker: int
     rank: float
     key: str | None
-    flow: int | None
 
 
 class WholeJobs(list[ReadyJob]):
@@ -74,7 +73,6 @@ class ReadyColumns(NamedTuple):
     worker: tuple[int, ...]
     rank: tuple[float, ...]
     key: tuple[str | None, ...]
-    flow: tuple[int | None, ...]
 
 
 def claim(
@@ -289,12 +287,11 @@ def _start(session: SqliteSession, pool: int, holder: int, *, rows: Sequence[Rea
     session.run("start_jobs", (fence, holder, now, as_list(ready.seq)))
     started = Counter(ready.worker)
     for worker, jobs in started.items():
-        _count_started(session.lane(pool, worker), jobs)
+        counts = session.lane(pool, worker)
+        counts[QUEUED] -= jobs
+        counts[PROCESSING] += jobs
         session.state(worker).last_started = now
         session.state_changed(worker)
-    if ready.flow.count(None) < n:
-        for flow, jobs in Counter(flow for flow in ready.flow if flow is not None).items():
-            _count_started(session.flow(flow), jobs)
     if ready.key.count(None) < n:
         # Limits may differ: a queued job that was free beside a started one may not be free while that runs.
         keys.repark(session, {(job.worker, job.key) for job in rows if job.key is not None})
@@ -311,11 +308,6 @@ def _start(session: SqliteSession, pool: int, holder: int, *, rows: Sequence[Rea
             *(ready.crashes, ready.run_at, ready.cause, ready.trace, ready.expires_at, ready.options),
         )
     )
-
-
-def _count_started(counts: list[Any], n: int) -> None:
-    counts[QUEUED] -= n
-    counts[PROCESSING] += n
 
 
 def _read(session: SqliteSession, sql: str, args: Sequence[Any]) -> list[ReadyJob]:

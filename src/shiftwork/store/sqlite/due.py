@@ -1,6 +1,6 @@
 """When the leader has to wake. It rings for whatever is due, or expires, sooner than everything before."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import inf
 
 from shiftwork.core.statuses import FAILED
@@ -19,6 +19,12 @@ def next_due(session: SqliteSession) -> float | None:
     """When the next job is due or expires. A damaged row may hold anything instead."""
     times = [session.value(statement, (session.namespace,)) for statement in ("next_due", "next_expiry")]
     return min((time for time in times if isinstance(time, float)), default=None)
+
+
+def ring_if_next(session: SqliteSession, times: Sequence[float]) -> None:
+    """Wake the leader if one of the jobs that were written with these times is the next one."""
+    if times and min(times) <= (next_due(session) or inf):
+        session.ring("leader")
 
 
 def ring_if_sooner(session: SqliteSession, times: Iterable[float], due: float | None) -> None:

@@ -12,7 +12,7 @@ from shiftwork.core.model import JobStatus
 from shiftwork.core.signals import arrived
 from shiftwork.core.statuses import QUEUED, SCHEDULED, STATUSES
 from shiftwork.store.sqlite import keys
-from shiftwork.store.sqlite.session import SqliteSession, as_list
+from shiftwork.store.sqlite.session import SqliteSession
 from shiftwork.store.sqlite.sql import SQL
 
 
@@ -75,7 +75,7 @@ def read_wait(body: bytes | None) -> Wait | None:
 
 
 def _wake(session: SqliteSession, job: SignalledJob, now: float) -> None:
-    session.run("release_jobs", (QUEUED, now, job.key is not None, as_list([job.seq])))
+    session.run("wake_job", (now, job.key is not None, job.seq))
     session.move(job.pool, job.worker, job.flow, out_of=SCHEDULED, into=QUEUED)
     if job.key is None:
         session.ring_pool(job.pool)

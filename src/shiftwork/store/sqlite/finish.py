@@ -156,9 +156,7 @@ def _count(session: SqliteSession, landed: Sequence[Landed]) -> None:
         counts[PROCESSING] -= 1
         counts[number] += 1
         if job.flow is not None:
-            counted = session.flow(job.flow)
-            counted[PROCESSING] -= 1
-            counted[number] += 1
+            session.move_flow(job.flow, PROCESSING, number)
         if outcome.marks:
             mark = (job.pool, outcome.marks)
             marks[mark] = marks.get(mark, 0) + 1

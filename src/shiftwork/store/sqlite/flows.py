@@ -1,36 +1,40 @@
 """Flows: the needs of jobs, the release of those that need nothing else, and flows as people see them.
 
-When a need is met and what a release makes of a job is for `shiftwork.core.releasing` to decide. A need names the
-needed job by its id, because a job that is restored may need one that is not there yet. A job that no other needs costs
-nothing here as long as no need is unmet anywhere, and otherwise one look into an index.
+When a need is met is for `shiftwork.core.releasing` to decide; the statement `release_jobs` repeats what a release
+makes of a job. A need names the needed job by its id, because a job that is restored may need one that is not there
+yet. A job that no other needs costs nothing here as long as no need is unmet anywhere, and otherwise one look into an
+index.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
+
+from msgspec import json
 
 from shiftwork.core.job_parts import Need
-from shiftwork.core.model import FlowMember, FlowRecord, JobStatus, NewJob
-from shiftwork.core.releasing import POSTPONED, due_when_released, inherited, is_kept, meets, needs_of
-from shiftwork.core.statuses import QUEUED, SCHEDULED, STATUSES, WAITING
+from shiftwork.core.model import FlowMember, FlowRecord, JobRecord, JobStatus, NewJob
+from shiftwork.core.releasing import POSTPONED, inherited, is_kept, meets, needs_of
+from shiftwork.core.statuses import PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING
 from shiftwork.store.sqlite import keys
-from shiftwork.store.sqlite.due import due_before, ring_if_sooner
+from shiftwork.store.sqlite.due import ring_if_next
 from shiftwork.store.sqlite.jobs import DoomedJob
-from shiftwork.store.sqlite.session import SqliteSession, as_list
+from shiftwork.store.sqlite.session import FLOW_COUNTERS, SqliteSession, as_list
 from shiftwork.store.sqlite.sql import SQL
 
 UNKNOWN: Final = -inf
 """A time before all others, for a release whose time is not known: the job is scheduled, and the leader queues it."""
 
 
-class ReleasableJob(NamedTuple):
-    """A row of `jobs_to_release`."""
+class ReleasedJob(NamedTuple):
+    """A row of `release_jobs`."""
 
-    seq: int
     pool: int
     worker: int
     key: str | None
     run_at: float
+    status: int
     flow: int | None
 
 
@@ -50,9 +54,10 @@ def _number(session: SqliteSession, name: str) -> int:
     return found
 
 
-def begin(session: SqliteSession, flow: int, created_at: float) -> None:
-    """Note that a flow has a job that was created then."""
-    session.run("begin_flow", (created_at, flow))
+def begin(session: SqliteSession, flow: int, job: NewJob | JobRecord, created_at: float) -> None:
+    """Note that a flow has this job, which was created then. It says what the flow is for, if it is the first one."""
+    worker = session.workers.number(job.worker)
+    session.run("begin_flow", (created_at, worker, as_list(job.tags) if job.tags else None, flow))
 
 
 def tie(session: SqliteSession, added: Sequence[tuple[int, NewJob]], now: float) -> None:
@@ -138,33 +143,18 @@ def _meet_some(session: SqliteSession, ended: Mapping[str, JobStatus]) -> list[t
 
 def _release(session: SqliteSession, seqs: Iterable[int], now: float) -> None:
     """Release those of the jobs that wait and need nothing else."""
-    jobs = session.rows(ReleasableJob, SQL["jobs_to_release"], (as_list(seqs),)) if seqs else []
-    if not jobs:
-        return
-    times = {job.seq: due_when_released(job.run_at, now) for job in jobs}
-    statuses = {
-        seq: QUEUED if JobStatus.by_time(run_at, now) is JobStatus.QUEUED else SCHEDULED
-        for seq, run_at in times.items()
-    }
-    due = due_before(session, statuses.values())
-    alike: dict[tuple[int, float, bool], list[int]] = {}
+    jobs = session.rows(ReleasedJob, SQL["release_jobs"], (now, as_list(seqs))) if seqs else []
+    for (pool, worker, status), n in Counter((job.pool, job.worker, job.status) for job in jobs).items():
+        counts = session.lane(pool, worker)
+        counts[WAITING] -= n
+        counts[status] += n
     for job in jobs:
-        status = statuses[job.seq]
-        alike.setdefault((status, times[job.seq], job.key is not None and status == QUEUED), []).append(job.seq)
-        _count_released(session.lane(job.pool, job.worker), status)
         if job.flow is not None:
-            _count_released(session.flow(job.flow), status)
-    session.run_many("release_jobs", [(*changes, as_list(of)) for changes, of in alike.items()])
-    queued = [job for job in jobs if statuses[job.seq] == QUEUED]
-    for pool in {job.pool for job in queued if job.key is None}:
+            session.move_flow(job.flow, WAITING, job.status)
+    for pool in {job.pool for job in jobs if job.status == QUEUED and job.key is None}:
         session.ring_pool(pool)
-    keys.repark(session, {(job.worker, job.key) for job in queued if job.key is not None})
-    ring_if_sooner(session, (times[seq] for seq, status in statuses.items() if status == SCHEDULED), due)
-
-
-def _count_released(counts: list[Any], status: int) -> None:
-    counts[WAITING] -= 1
-    counts[status] += 1
+    keys.repark(session, {(job.worker, job.key) for job in jobs if job.status == QUEUED and job.key is not None})
+    ring_if_next(session, [job.run_at for job in jobs if job.status == SCHEDULED])
 
 
 # ── keeping ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -203,10 +193,25 @@ def put_off(session: SqliteSession, doomed: Sequence[DoomedJob], now: float) -> 
 def flows(session: SqliteSession, behind: tuple[float, str] | None, limit: int) -> list[FlowRecord]:
     """The newest flows behind a place."""
     place = (session.namespace, *(behind or (inf, "")), max(0, limit))
+    running = dict(session.run("running_in_flows").fetchall())
     return [
-        FlowRecord(name, created_at, {status.value: n for status, n in zip(STATUSES, counts, strict=True) if n})
-        for name, created_at, *counts in session.run("newest_flows", place)
+        FlowRecord(
+            name,
+            created_at,
+            _by_status(counts, running.get(number, 0)),
+            "" if worker is None else session.workers.name(worker),
+            tuple(json.decode(tags)) if tags else (),
+        )
+        for number, name, created_at, worker, tags, *counts in session.run("newest_flows", place).fetchall()
     ]
+
+
+def _by_status(counts: Sequence[int], running: int) -> dict[str, int]:
+    """How many jobs of a flow have which status."""
+    numbers = [counts[place] for place in FLOW_COUNTERS]
+    numbers[QUEUED] -= running
+    numbers[PROCESSING] = running
+    return {status.value: n for status, n in zip(STATUSES, numbers, strict=True) if n}
 
 
 def members(session: SqliteSession, flow: str, behind: tuple[float, str] | None, limit: int) -> list[FlowMember]:

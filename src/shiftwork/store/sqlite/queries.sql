@@ -162,29 +162,25 @@ SELECT no FROM flows WHERE namespace = ? AND name = ?;
 INSERT INTO flows (namespace, name) VALUES (?, ?);
 
 -- name: move_flows
+-- The same change for all of these flows. Jobs that run are counted as queued, so that a claim writes no flow.
 -- serves: flows (rowid)
-WITH moved (no, scheduled, retrying, waiting, queued, processing, completed, dead, cancelled) AS (
-    VALUES {(?, ?, ?, ?, ?, ?, ?, ?, ?)}
-)
 UPDATE flows SET
-    scheduled = flows.scheduled + moved.scheduled, retrying = flows.retrying + moved.retrying,
-    waiting = flows.waiting + moved.waiting, queued = flows.queued + moved.queued,
-    processing = flows.processing + moved.processing, completed = flows.completed + moved.completed,
-    dead = flows.dead + moved.dead, cancelled = flows.cancelled + moved.cancelled
-FROM moved WHERE flows.no = moved.no;
+    scheduled = scheduled + ?1, retrying = retrying + ?2, waiting = waiting + ?3, active = active + ?4,
+    completed = completed + ?5, dead = dead + ?6, cancelled = cancelled + ?7
+WHERE no IN (SELECT value FROM json_each(?8));
 
 -- name: begin_flow
 -- serves: flows (rowid)
-UPDATE flows SET created_at = ?1 WHERE no = ?2 AND created_at > ?1;
+UPDATE flows SET created_at = ?1, worker = ?2, tags = ?3 WHERE no = ?4 AND created_at > ?1;
 
 -- name: drop_empty_flow
 -- serves: flows (rowid)
 DELETE FROM flows
-WHERE no = ? AND scheduled + retrying + waiting + queued + processing + completed + dead + cancelled = 0;
+WHERE no = ? AND scheduled + retrying + waiting + active + completed + dead + cancelled = 0;
 
 -- name: counts_of_flows
 -- serves: flows (rowid)
-SELECT no, scheduled, retrying, waiting, queued, processing, completed, dead, cancelled
+SELECT no, scheduled, retrying, waiting, active, 0, completed, dead, cancelled
 FROM json_each(?) AS wanted CROSS JOIN flows WHERE flows.no = wanted.value;
 
 -- name: founders_of_flows
@@ -195,9 +191,14 @@ WHERE flows.no = wanted.value AND jobs.namespace = flows.namespace AND jobs.id =
 
 -- name: newest_flows
 -- serves: flows_newest
-SELECT name, created_at, scheduled, retrying, waiting, queued, processing, completed, dead, cancelled
+SELECT no, name, created_at, worker, tags, scheduled, retrying, waiting, active, completed, dead, cancelled
 FROM flows INDEXED BY flows_newest
 WHERE namespace = ?1 AND (created_at, name) < (?2, ?3) ORDER BY created_at DESC, name DESC LIMIT ?4;
+
+-- name: running_in_flows
+-- How many jobs of each flow run.
+-- serves: jobs_running, whole: as many as run at this moment
+SELECT flow, count(*) FROM jobs INDEXED BY jobs_running WHERE status = 4 AND flow IS NOT NULL GROUP BY flow;
 
 -- name: members_of_flow
 -- serves: jobs_of_flow
@@ -284,7 +285,7 @@ UPDATE jobs SET parked = ? WHERE seq = ?;
 
 -- name: next_jobs
 -- serves: jobs_next
-SELECT seq, id, payload, attempt, crashes, run_at, cause, trace, expires_at, options, worker, rank, key, flow
+SELECT seq, id, payload, attempt, crashes, run_at, cause, trace, expires_at, options, worker, rank, key
 FROM jobs INDEXED BY jobs_next
 WHERE pool = ? AND status = 3 AND parked = 0 ORDER BY rank, id LIMIT ?;
 
@@ -314,7 +315,7 @@ SELECT worker FROM lane WHERE worker IS NOT NULL;
 -- name: ready_jobs
 -- For one lane. For several lanes, claim.py repeats it with UNION ALL: SQLite merges ordered branches lazily.
 -- serves: jobs_ready
-SELECT seq, id, payload, attempt, crashes, run_at, cause, trace, expires_at, options, worker, rank, key, flow
+SELECT seq, id, payload, attempt, crashes, run_at, cause, trace, expires_at, options, worker, rank, key
 FROM jobs INDEXED BY jobs_ready
 WHERE pool = ? AND worker = ? AND status = 3 AND parked = 0;
 
@@ -327,7 +328,7 @@ WHERE pool = ? AND worker = ? AND status = 3 AND parked = 0 ORDER BY rank, id LI
 -- serves: jobs (rowid)
 SELECT
     jobs.seq, jobs.id, jobs.payload, jobs.attempt, jobs.crashes, jobs.run_at, jobs.cause, jobs.trace, jobs.expires_at,
-    jobs.options, jobs.worker, jobs.rank, jobs.key, jobs.flow
+    jobs.options, jobs.worker, jobs.rank, jobs.key
 FROM json_each(?) AS chosen CROSS JOIN jobs WHERE jobs.seq = chosen.value ORDER BY chosen.key;
 
 -- name: start_jobs
@@ -431,17 +432,19 @@ RETURNING job;
 -- serves: needs (job, needed)
 DELETE FROM needs WHERE job = ? AND needed = ?;
 
--- name: jobs_to_release
--- Those of the jobs that wait and need nothing else.
--- serves: jobs (rowid), needs (job, needed)
-SELECT jobs.seq, jobs.pool, jobs.worker, jobs.key, CAST(jobs.run_at AS REAL), jobs.flow
-FROM json_each(?) AS met CROSS JOIN jobs
-WHERE jobs.seq = met.value AND jobs.status = 2 AND NOT EXISTS (SELECT 1 FROM needs WHERE needs.job = jobs.seq);
-
 -- name: release_jobs
+-- Queues, or schedules, those of the jobs that wait and need nothing else.
+-- serves: jobs (rowid), needs (job, needed)
+UPDATE jobs SET
+    status = CASE WHEN CAST(run_at AS REAL) <= ?1 THEN 3 ELSE 0 END, run_at = max(CAST(run_at AS REAL), ?1),
+    rank = max(CAST(run_at AS REAL), ?1) - head_start, parked = key IS NOT NULL AND CAST(run_at AS REAL) <= ?1
+WHERE seq IN (SELECT value FROM json_each(?2)) AND status = 2
+    AND NOT EXISTS (SELECT 1 FROM needs WHERE needs.job = jobs.seq)
+RETURNING pool, worker, key, run_at, status, flow;
+
+-- name: wake_job
 -- serves: jobs (rowid)
-UPDATE jobs SET status = ?1, run_at = ?2, rank = ?2 - head_start, parked = ?3
-WHERE seq IN (SELECT value FROM json_each(?4));
+UPDATE jobs SET status = 3, run_at = ?1, rank = ?1 - head_start, parked = ?2 WHERE seq = ?3;
 
 -- name: statuses_of_ids
 -- serves: jobs_by_id
@@ -459,6 +462,11 @@ WHERE jobs.namespace = ?1 AND jobs.id = ids.value;
 -- serves: jobs_by_id, steps_by_job
 SELECT seq, (SELECT coalesce(max(number), 0) FROM steps WHERE job = seq)
 FROM jobs WHERE namespace = ? AND id = ? AND fence = ? AND status = 4;
+
+-- name: may_add
+-- A running job that was not asked to stop.
+-- serves: jobs_by_id
+SELECT seq FROM jobs WHERE namespace = ? AND id = ? AND fence = ? AND status = 4 AND cancelling = 0;
 
 -- name: add_step
 INSERT INTO steps (job, number, body) VALUES (?, ?, ?);

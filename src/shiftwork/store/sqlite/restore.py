@@ -7,7 +7,8 @@ from msgspec import msgpack
 
 from shiftwork.core.admission import neighbours
 from shiftwork.core.expiry import expiry
-from shiftwork.core.model import JobRecord, PoolStats, WorkerState
+from shiftwork.core.model import JobRecord, WorkerState
+from shiftwork.core.stats import PoolStats
 from shiftwork.core.statuses import COMPLETED, FAILED, NUMBERS, QUEUED
 from shiftwork.store.sqlite import flows, keys
 from shiftwork.store.sqlite.claim import stir, stir_all
@@ -52,7 +53,7 @@ def _write(session: SqliteSession, job: JobRecord, now: float) -> bool:
         session.run("add_result", (seq, job.result))
     _write_parts(session, seq, job)
     if flow is not None:
-        flows.begin(session, flow, job.created_at)
+        flows.begin(session, flow, job, job.created_at)
     pool, worker = session.pools.number(job.pool), session.workers.number(job.worker)
     session.count(pool, worker, flow, NUMBERS[job.status])
     return True

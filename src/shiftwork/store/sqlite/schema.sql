@@ -112,11 +112,12 @@ CREATE TABLE flows (
     namespace  INTEGER NOT NULL,
     name       TEXT NOT NULL,
     created_at REAL NOT NULL DEFAULT 9e99,   -- not yet
+    worker     INTEGER,                      -- of the job that says what it is for
+    tags       TEXT,                         -- of the same job, a JSON array
     scheduled  INTEGER NOT NULL DEFAULT 0,
     retrying   INTEGER NOT NULL DEFAULT 0,
     waiting    INTEGER NOT NULL DEFAULT 0,
-    queued     INTEGER NOT NULL DEFAULT 0,
-    processing INTEGER NOT NULL DEFAULT 0,
+    active     INTEGER NOT NULL DEFAULT 0,   -- queued or processing: a claim writes no flow
     completed  INTEGER NOT NULL DEFAULT 0,
     dead       INTEGER NOT NULL DEFAULT 0,
     cancelled  INTEGER NOT NULL DEFAULT 0,
@@ -173,8 +174,8 @@ CREATE INDEX jobs_ready ON jobs (pool, worker, rank, id) WHERE status = 3 AND pa
 -- jobs back.
 CREATE INDEX jobs_next ON jobs (pool, rank, id, worker) WHERE status = 3 AND parked = 0;
 
--- The running jobs, by start, with their holders.
-CREATE INDEX jobs_running ON jobs (worker, started_at, holder) WHERE status = 4;
+-- The running jobs, by start, with their holders and flows.
+CREATE INDEX jobs_running ON jobs (worker, started_at, holder, flow) WHERE status = 4;
 
 -- The jobs that wait for their time.
 CREATE INDEX jobs_due ON jobs (namespace, run_at, id) WHERE status <= 1;

@@ -26,6 +26,8 @@ from shiftwork.store.sqlite.sql import SQL, for_rows
 R = TypeVar("R", bound=tuple[Any, ...])
 ADDED, SUCCEEDED, FAILURES, DIED, RUN_SECONDS, WAIT_SECONDS = range(len(STATUSES), len(STATUSES) + 6)
 """The places of a lane's counters that only grow, behind those of the statuses."""
+FLOW_COUNTERS: Final = (0, 1, 2, 3, 3, 4, 5, 6)
+"""The places of a flow's counters, by the number of the status. Queued jobs and those that run are counted together."""
 _READ_DATA_VERSION: Final = SQL["read_data_version"]
 _MOVE_LANE: Final = SQL["move_lane"]
 WIDTHS: Final = (64, 16, 4, 1)
@@ -236,10 +238,13 @@ class SqliteSession:
             self._changed_states.clear()
 
     def _flush_flows(self) -> None:
-        self.run_rows("move_flows", [(flow, *counts) for flow, counts in self._flows.items()])
-        shrunk = [(flow,) for flow, counts in self._flows.items() if sum(counts) < 0 or not any(counts)]
-        if shrunk:
-            self.run_many("drop_empty_flow", shrunk)
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for flow, counts in self._flows.items():
+            alike.setdefault(tuple(counts), []).append(flow)
+        self.run_many("move_flows", [(*counts, as_list(of)) for counts, of in alike.items() if any(counts)])
+        for change, of in alike.items():
+            if sum(change) < 0 or not any(change):
+                self.run_many("drop_empty_flow", zip(of, strict=True))
         self._flows.clear()
 
     def forget(self) -> None:
@@ -338,11 +343,17 @@ class SqliteSession:
         return counts
 
     def flow(self, flow: int) -> list[int]:
-        """What to add to the counters of a flow, by the number of the status. A flow without jobs is deleted."""
+        """What to add to the counters of a flow, by `FLOW_COUNTERS`. A flow without jobs is deleted."""
         counts = self._flows.get(flow)
         if counts is None:
-            counts = self._flows[flow] = [0] * len(STATUSES)
+            counts = self._flows[flow] = [0, 0, 0, 0, 0, 0, 0]
         return counts
+
+    def move_flow(self, flow: int, out_of: int, into: int) -> None:
+        """Count a job of this flow that went from one status to another."""
+        counts = self.flow(flow)
+        counts[FLOW_COUNTERS[out_of]] -= 1
+        counts[FLOW_COUNTERS[into]] += 1
 
     def mark(self, pool: int, marks: str, by: int = 1) -> None:
         """Count these marks for a pool `by` times."""
@@ -353,7 +364,7 @@ class SqliteSession:
         if status in range(len(STATUSES)):
             self.lane(pool, worker)[status] += by
             if flow is not None:
-                self.flow(flow)[status] += by
+                self.flow(flow)[FLOW_COUNTERS[status]] += by
 
     def move(self, pool: int, worker: int, flow: int | None, *, out_of: Any, into: int) -> None:
         """Count a job of this lane and flow that went from one status to another."""

@@ -15,12 +15,12 @@ from typing import Final, TypeVar, cast
 from msgspec.structs import replace
 
 from shiftwork.core.admission import Facts
+from shiftwork.core.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.health import Finding
 from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import (
     Added,
     Amended,
-    Beat,
     Change,
     DeadJob,
     Doc,
@@ -28,23 +28,20 @@ from shiftwork.core.model import (
     Finished,
     FlowMember,
     FlowRecord,
-    InstanceRecord,
     JobFilter,
     JobRecord,
     JobStatus,
     NewJob,
-    Orders,
     Outcome,
-    PoolStats,
     ProgressNote,
     Rewrite,
-    Stats,
     WorkerState,
 )
+from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.errors import CorruptStoreError, UnknownStoreError, nearest
 from shiftwork.store.protocol import Bell, Claims, Promoted
 from shiftwork.store.sqlite import doctor
-from shiftwork.store.sqlite.adding import add
+from shiftwork.store.sqlite.adding import add, extend
 from shiftwork.store.sqlite.amend import amend
 from shiftwork.store.sqlite.burial import bury_unreadable
 from shiftwork.store.sqlite.claim import claim
@@ -152,6 +149,10 @@ class SqliteStore:
 
     async def keep_step(self, id: str, fence: int, step: Step) -> bool:
         return await self._write(partial(keep_step, id=id, fence=fence, step=step), quick=True)
+
+    async def extend(self, parent: str, fence: int, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
+        todo = partial(extend, parent=parent, fence=fence, jobs=jobs, now=now)
+        return await self._write(todo, quick=len(jobs) <= FEW)
 
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
         return await self._write(partial(send, id=id, signal=signal, now=now), quick=True)

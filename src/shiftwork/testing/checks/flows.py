@@ -2,8 +2,21 @@
 
 import asyncio
 
+from msgspec.structs import replace
+
 from shiftwork.core.job_parts import Need
-from shiftwork.core.model import Amended, Cancel, Discard, FlowMember, FlowRecord, JobFilter, JobStatus, NewJob, Requeue
+from shiftwork.core.model import (
+    Added,
+    Amended,
+    Cancel,
+    Discard,
+    FlowMember,
+    FlowRecord,
+    JobFilter,
+    JobStatus,
+    NewJob,
+    Requeue,
+)
 from shiftwork.core.releasing import POSTPONED
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import (
@@ -281,7 +294,8 @@ async def check_flows_are_listed_newest_first(lab: Lab) -> None:
     store = lab.store
     await add(store, job("1", flow="old"), now=NOW)
     await add(store, job("2", flow="young"), job("3", flow="young", needs=(Need("2"),)), job("4"), now=NOW + 1)
-    old, young = FlowRecord("old", NOW, {"queued": 1}), FlowRecord("young", NOW + 1, {"waiting": 1, "queued": 1})
+    old = FlowRecord("old", NOW, {"queued": 1}, "w")
+    young = FlowRecord("young", NOW + 1, {"waiting": 1, "queued": 1}, "w")
     equal(await store.flows(), [young, old], "the flows")
     equal(await store.flows(limit=1), [young], "one flow")
     equal(await store.flows((NOW + 1, "young")), [old], "the flows behind it")
@@ -290,6 +304,37 @@ async def check_flows_are_listed_newest_first(lab: Lab) -> None:
     equal((await store.flows((NOW + 1, "young")))[0].counts, {"cancelled": 1}, "the counts")
     await store.amend(["1"], Discard(), NOW)
     equal([one.id for one in await (await lab.restart()).flows()], ["young"], "when all of its jobs are deleted")
+
+
+async def check_a_flow_says_what_it_is_for(lab: Lab) -> None:
+    """By the last job of the call that began it, whatever is added or deleted later."""
+    store = lab.store
+    first, last = job("2", "v", flow="f", tags=("no",)), job("1", "w", flow="f", tags=("red", "blue"))
+    await add(store, first, last, job("3", "v", flow="g"))
+    await add(store, job("4", "v", flow="f", tags=("no",)), now=NOW + 1)
+    claimed = await claim_one(store, "1", workers=["w"])
+    wanted = [("g", {"queued": 1}, "v", ()), ("f", {"queued": 2, "processing": 1}, "w", ("red", "blue"))]
+    found = await (await lab.restart()).flows()
+    equal([(one.id, one.counts, one.worker, one.tags) for one in found], wanted, "what the flows are for")
+    store = lab.store
+    await finish(store, outcome(claimed, JobStatus.CANCELLED))
+    await store.amend(["1"], Discard(), NOW)
+    [_, flow] = await store.flows()
+    equal((flow.counts, flow.worker, flow.tags), ({"queued": 2}, "w", ("red", "blue")), "when that job is gone")
+    await store.amend(["2", "4"], Cancel(), NOW)
+    await store.amend(["2", "4"], Discard(), NOW)
+    await add(store, job("5", "v", flow="f"), now=NOW + 2)
+    [flow, _] = await store.flows()
+    equal((flow.created_at, flow.worker, flow.tags), (NOW + 2, "v", ()), "when it begins anew")
+    await add(store, job("7", "w", flow="h"), now=NOW + 3)
+    record = await get(store, "7")
+    earlier = [
+        replace(record, id="9", worker="v", created_at=NOW, tags=("a",)),
+        replace(record, id="8", created_at=NOW),
+    ]
+    await store.restore(earlier, NOW + 3)
+    [flow] = [one for one in await store.flows() if one.id == "h"]
+    equal((flow.created_at, flow.worker, flow.tags), (NOW, "v", ("a",)), "when earlier jobs are restored")
 
 
 async def check_the_members_of_a_flow_are_read_newest_first(lab: Lab) -> None:
@@ -306,6 +351,29 @@ async def check_the_members_of_a_flow_are_read_newest_first(lab: Lab) -> None:
     equal(await store.members("f", (NOW + 1, "4"), 1), [third], "the one behind it")
     equal(await store.members("f", (NOW, "1")), [], "behind the last one")
     equal(await store.members("none"), [], "the members of an unknown flow")
+
+
+async def check_a_running_job_adds_to_its_flow(lab: Lab) -> None:
+    """The look at its fence and the addition are one step."""
+    store = lab.store
+    await beat(store, "r")
+    await add(store, job("a"), after("b", "a"))
+    stale = await claim_one(store, "a", instance="gone")
+    children = [job("c", flow="f", parent="a"), after("d", "c", parent="a")]
+    await store.extend("a", stale.fence, children[:1], NOW)
+    [taken] = await store.reap("r", 10, NOW)
+    equal(await store.extend("a", stale.fence, children, NOW), None, "an addition under an old fence")
+    equal(await statuses(store, "d"), [None], "what it added")
+    added = await store.extend("a", taken.fence, children, NOW)
+    equal(added, [Added("c", created=False), Added("d", created=True)], "an addition under the new fence")
+    equal((await get(await lab.restart(), "b")).unmet, (Need("a"), Need("c"), Need("d")), "what waits for all of it")
+    store = lab.store
+    await store.amend(["a"], Cancel(), NOW)
+    equal(await store.extend("a", taken.fence, [job("e", flow="f", parent="a")], NOW), None, "while it is cancelled")
+    await finish(store, outcome(taken.claimed(), JobStatus.CANCELLED))
+    equal(await store.extend("a", taken.fence, [job("e", flow="f", parent="a")], NOW), None, "when it has ended")
+    equal(await store.extend("none", 1, [job("e", flow="f", parent="none")], NOW), None, "of an unknown job")
+    equal(await statuses(store, "e"), [None], "what that added")
 
 
 async def check_a_flow_survives_the_death_of_a_holder(lab: Lab) -> None:

@@ -1,30 +1,41 @@
 """Flows as programs see them, by `--json` and over HTTP."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from shiftwork.core.flow_graph import FlowBox, FlowGraph, FlowJob, state_of
 from shiftwork.core.model import FlowRecord, JobStatus
-from shiftwork.views.instants import iso
+from shiftwork.views.instants import iso, past_iso
 
 MOST_CRITICAL: Final = 100
 """How many jobs of a critical path are shown, the last ones."""
 
+Counted = Annotated[dict[JobStatus, int], Meta(extra_json_schema={"propertyNames": {"enum": [*JobStatus]}})]
 
-class FlowShape(Struct, frozen=True, kw_only=True):
-    """A flow, as it appears in lists."""
+
+class FlowStateShape(Struct, frozen=True, kw_only=True):
+    """How far a flow is."""
 
     id: str
-    created_at: str | None
+    created_at: str
     state: Literal["running", "broken", "completed", "cancelled"]
     jobs: int
     """How many jobs it has."""
     ended: int
     """How many of them are completed, dead or cancelled."""
-    counts: dict[str, int]
+    counts: Counted
     """How many of them have which status."""
+
+
+class FlowShape(FlowStateShape, frozen=True, kw_only=True):
+    """A flow, as it appears in lists."""
+
+    worker: str
+    """What it is for: the worker of the last job of the call that began it."""
+    tags: list[str]
+    """The tags of that job."""
 
 
 class BoxShape(Struct, frozen=True, kw_only=True):
@@ -33,7 +44,7 @@ class BoxShape(Struct, frozen=True, kw_only=True):
     worker: str
     depth: int
     jobs: int
-    counts: dict[str, int]
+    counts: Counted
     samples: list[str]
     """The ids of some of its jobs: those that have ended badly first, then those that run."""
     critical: bool
@@ -52,7 +63,7 @@ class CriticalShape(Struct, frozen=True, kw_only=True):
     ended_at: str | None
 
 
-class WholeFlowShape(FlowShape, frozen=True, kw_only=True):
+class WholeFlowShape(FlowStateShape, frozen=True, kw_only=True):
     """A whole flow, ready to be drawn."""
 
     boxes: list[BoxShape]
@@ -63,14 +74,20 @@ class WholeFlowShape(FlowShape, frozen=True, kw_only=True):
 
 def flow_shape(flow: FlowRecord) -> FlowShape:
     """Return a flow as it appears in lists."""
-    return FlowShape(id=flow.id, created_at=iso(flow.created_at), **_progress(flow.counts))
+    return FlowShape(
+        id=flow.id,
+        created_at=past_iso(flow.created_at),
+        **_progress(flow.counts),
+        worker=flow.worker,
+        tags=list(flow.tags),
+    )
 
 
 def whole_flow_shape(flow: FlowRecord, graph: FlowGraph) -> WholeFlowShape:
     """Return a whole flow."""
     return WholeFlowShape(
         id=flow.id,
-        created_at=iso(flow.created_at),
+        created_at=past_iso(flow.created_at),
         **_progress(flow.counts),
         boxes=[_box(box) for box in graph.boxes],
         critical_path=[_critical(job) for job in graph.critical[-MOST_CRITICAL:]],
@@ -78,8 +95,9 @@ def whole_flow_shape(flow: FlowRecord, graph: FlowGraph) -> WholeFlowShape:
 
 
 def _progress(counts: Mapping[str, int]) -> dict[str, Any]:
-    ended = sum(number for status, number in counts.items() if not JobStatus(status).live)
-    return {"state": state_of(counts), "jobs": sum(counts.values()), "ended": ended, "counts": dict(counts)}
+    by_status = {JobStatus(status): number for status, number in counts.items()}
+    ended = sum(number for status, number in by_status.items() if not status.live)
+    return {"state": state_of(counts), "jobs": sum(counts.values()), "ended": ended, "counts": by_status}
 
 
 def _box(box: FlowBox) -> BoxShape:
@@ -87,7 +105,7 @@ def _box(box: FlowBox) -> BoxShape:
         worker=box.worker,
         depth=box.depth,
         jobs=sum(box.counts.values()),
-        counts={status.value: number for status, number in box.counts.items()},
+        counts=dict(box.counts),
         samples=box.samples,
         critical=box.critical,
         needs=box.needs,

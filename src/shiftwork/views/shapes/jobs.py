@@ -16,8 +16,8 @@ from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.flow_waits import FOR_EVER
-from shiftwork.views.instants import iso
-from shiftwork.views.shapes.values import json_safe, unshowable
+from shiftwork.views.instants import iso, past_iso
+from shiftwork.views.shapes.values import PRIORITY_NAMES, PriorityName, json_safe, unshowable
 from shiftwork.views.stack import JobStack
 
 MOST_STEPS: Final = 1_000
@@ -37,7 +37,7 @@ class ProgressShape(Struct, frozen=True, kw_only=True):
     done: float
     total: float | None
     message: str | None
-    at: str | None
+    at: str
 
 
 class JobShape(Struct, frozen=True, kw_only=True):
@@ -47,12 +47,12 @@ class JobShape(Struct, frozen=True, kw_only=True):
     worker: str
     pool: str
     status: JobStatus
-    priority: str
+    priority: PriorityName
     cause: str
     attempt: int
     crashes: int
     error: str | None
-    created_at: str | None
+    created_at: str
     run_at: str | None
     started_at: str | None
     ended_at: str | None
@@ -73,8 +73,8 @@ class AttemptShape(Struct, frozen=True, kw_only=True):
 
     number: int
     kind: str
-    started_at: str | None
-    ended_at: str | None
+    started_at: str
+    ended_at: str
     instance: str | None
     error: str
     traceback: str | None
@@ -83,7 +83,7 @@ class AttemptShape(Struct, frozen=True, kw_only=True):
 class LogShape(Struct, frozen=True, kw_only=True):
     """A line that a job logged."""
 
-    at: str | None
+    at: str
     level: str
     message: str
     attempt: int
@@ -96,8 +96,8 @@ class StepShape(Struct, frozen=True, kw_only=True):
     name: str
     kind: Literal["step", "sleep", "wait", "signal"]
     """`sleep` and `wait`: the function began to wait; `signal`: a wait for a signal ended, in time or not."""
-    started_at: str | None
-    ended_at: str | None
+    started_at: str
+    ended_at: str
     until_at: str | None
     """Until when the function sleeps, or waits at most."""
     result: Any
@@ -108,7 +108,7 @@ class SignalShape(Struct, frozen=True, kw_only=True):
     """A value that was sent to a job."""
 
     name: str
-    at: str | None
+    at: str
     value: Any
 
 
@@ -157,7 +157,7 @@ class StackShape(Struct, frozen=True, kw_only=True):
     """What a running job was doing."""
 
     job_id: str
-    at: str | None
+    at: str
     instance: str
     pid: int
     stack: str
@@ -182,7 +182,7 @@ def whole_job_shape(job: Job[Any], why: Explanation) -> WholeJobShape:
         attempts=attempts,
         steps=[_step(step) for step in job.record.steps[-MOST_STEPS:]],
         signals=[
-            SignalShape(name=signal.name, at=iso(signal.at), value=_small(signal.value))
+            SignalShape(name=signal.name, at=past_iso(signal.at), value=_small(signal.value))
             for signal in job.record.signals[-MOST_STEPS:]
         ],
         waits_for_signal=job.record.wait.name if job.record.wait and job.status is JobStatus.SCHEDULED else None,
@@ -200,8 +200,8 @@ def _step(step: Step) -> StepShape:
         number=step.number,
         name=in_words(step.name),
         kind=kind,
-        started_at=iso(step.started_at),
-        ended_at=iso(step.ended_at),
+        started_at=past_iso(step.started_at),
+        ended_at=past_iso(step.ended_at),
         until_at=iso(until) if until is not None and until < step.ended_at + FOR_EVER else None,
         result=None if kind in {"sleep", "wait"} else result,
     )
@@ -217,7 +217,7 @@ def _small(value: bytes) -> Any:
 
 def log_shape(line: LogLine) -> LogShape:
     """Return a line that a job logged."""
-    return LogShape(at=iso(line.at), level=line.level, message=line.message, attempt=line.attempt)
+    return LogShape(at=past_iso(line.at), level=line.level, message=line.message, attempt=line.attempt)
 
 
 def _job(job: Job[Any]) -> dict[str, Any]:
@@ -227,12 +227,12 @@ def _job(job: Job[Any]) -> dict[str, Any]:
         "worker": record.worker,
         "pool": record.pool,
         "status": record.status,
-        "priority": record.priority.name.lower(),
+        "priority": PRIORITY_NAMES[record.priority],
         "cause": record.cause,
         "attempt": record.attempt,
         "crashes": record.crashes,
         "error": record.error,
-        "created_at": iso(record.created_at),
+        "created_at": past_iso(record.created_at),
         "run_at": iso(record.run_at),
         "started_at": iso(record.started_at),
         "ended_at": iso(record.ended_at),
@@ -290,15 +290,15 @@ def explanation_shape(why: Explanation) -> ExplanationShape:
 
 def stack_shape(seen: JobStack) -> StackShape:
     """Return what a running job was doing."""
-    return StackShape(job_id=seen.job_id, at=iso(seen.at), instance=seen.instance, pid=seen.pid, stack=seen.stack)
+    return StackShape(job_id=seen.job_id, at=past_iso(seen.at), instance=seen.instance, pid=seen.pid, stack=seen.stack)
 
 
 def _attempt(attempt: Attempt) -> AttemptShape:
     return AttemptShape(
         number=attempt.number,
         kind=attempt.kind,
-        started_at=iso(attempt.started_at),
-        ended_at=iso(attempt.ended_at),
+        started_at=past_iso(attempt.started_at),
+        ended_at=past_iso(attempt.ended_at),
         instance=attempt.instance,
         error=attempt.error,
         traceback=attempt.traceback,
@@ -308,4 +308,4 @@ def _attempt(attempt: Attempt) -> AttemptShape:
 def _progress(progress: JobProgress | None) -> ProgressShape | None:
     if progress is None:
         return None
-    return ProgressShape(done=progress.done, total=progress.total, message=progress.message, at=iso(progress.at))
+    return ProgressShape(done=progress.done, total=progress.total, message=progress.message, at=past_iso(progress.at))

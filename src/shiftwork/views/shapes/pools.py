@@ -4,8 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from shiftwork.core.model import WorkerInstance
-from shiftwork.views.instants import iso
+from shiftwork.core.beats import WorkerInstance
+from shiftwork.views.instants import iso, past_iso
 from shiftwork.views.overview import NodePool, NodeView, PoolView
 
 
@@ -20,11 +20,11 @@ class PoolShape(Struct, frozen=True, kw_only=True):
     """A pool: its bounds, the numbers of its jobs, and what serves it."""
 
     name: str
-    kind: str | None
+    kind: Literal["async", "thread", "process"] | None
     min_workers: int | None
     max_workers: int | None
     processes: int | Literal["auto"] | None
-    """Over how many processes its slots are spread on each node, as registered; None for a process pool."""
+    """Over how many processes its slots are spread on each node, as registered; null for a process pool."""
     instances: int
     workers: int
     wanted: int
@@ -76,8 +76,8 @@ class NodeShape(Struct, frozen=True, kw_only=True):
     name: str
     host: str
     pid: int
-    started_at: str | None
-    last_beat_at: str | None
+    started_at: str
+    last_beat_at: str
     leads: bool
     status: Literal["serving", "draining", "drained", "stopping"]
     drained_at: str | None
@@ -107,8 +107,8 @@ class InstanceShape(Struct, frozen=True, kw_only=True):
     failed: int
     memory_bytes: int
     pid: int
-    started_at: str | None
-    last_beat_at: str | None
+    started_at: str
+    last_beat_at: str
     cpu_percent: float | None
     lag_seconds: float | None
 
@@ -153,8 +153,8 @@ def node_shape(node: NodeView) -> NodeShape:
         name=node.name,
         host=node.host,
         pid=node.pid,
-        started_at=iso(node.started_at),
-        last_beat_at=iso(node.last_beat_at),
+        started_at=past_iso(node.started_at),
+        last_beat_at=past_iso(node.last_beat_at),
         leads=node.leads,
         status=node.status,
         drained_at=iso(node.drained_at),
@@ -191,8 +191,8 @@ def instance_shape(instance: WorkerInstance) -> InstanceShape:
         failed=instance.failed,
         memory_bytes=instance.memory,
         pid=instance.pid,
-        started_at=iso(instance.started_at),
-        last_beat_at=iso(instance.last_heartbeat),
+        started_at=past_iso(instance.started_at),
+        last_beat_at=past_iso(instance.last_heartbeat),
         cpu_percent=instance.cpu,
         lag_seconds=instance.lag,
     )

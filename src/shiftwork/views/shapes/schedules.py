@@ -1,11 +1,12 @@
 """Stored schedules as programs see them, by `--json` and over HTTP."""
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from shiftwork.views.instants import iso
 from shiftwork.views.schedules import SchedulePreview, ScheduleView
+from shiftwork.views.shapes.values import PRIORITY_NAMES, PriorityName
 
 
 class PreviewShape(Struct, frozen=True, kw_only=True):
@@ -24,7 +25,7 @@ class ScheduleShape(Struct, frozen=True, kw_only=True):
     pool: str
     payload: Any
     """The arguments of its jobs, without what is secret."""
-    priority: str
+    priority: PriorityName
     unique_key: str | None
     max_retries: int | None
     """Instead of the worker's, as the next one."""
@@ -36,12 +37,12 @@ class ScheduleShape(Struct, frozen=True, kw_only=True):
     cron: str | None
     interval_seconds: float | None
     timezone: str
-    catch_up: str
-    overlap: str
+    catch_up: Literal["latest", "none", "all"]
+    overlap: Literal["skip", "allow"]
     paused: bool
     paused_at: str | None
     next_fire_at: str | None
-    """None while it is paused."""
+    """Null while it is paused."""
     next_times: list[str]
     """The next ten fire times on the clock of its own time zone."""
     last_fire_at: str | None
@@ -58,7 +59,7 @@ def schedule_shape(schedule: ScheduleView) -> ScheduleShape:
         worker=schedule.worker,
         pool=schedule.pool,
         payload=schedule.payload,
-        priority=schedule.priority.name.lower(),
+        priority=PRIORITY_NAMES[schedule.priority],
         unique_key=schedule.unique_key,
         max_retries=schedule.max_retries,
         timeout_seconds=schedule.timeout_seconds,

@@ -4,21 +4,21 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from shiftwork.core.health import Problem
+from shiftwork.core.health import Problem, Severity
 from shiftwork.core.model import Event, WorkerExecutionMode
 from shiftwork.core.token import Role, Token
 from shiftwork.core.worker_state import is_failing
-from shiftwork.views.instants import iso
+from shiftwork.views.instants import iso, past_iso
 from shiftwork.views.overview import Overview, WorkerView
 from shiftwork.views.remedies import remedy
 from shiftwork.views.shapes.pools import PoolShape, pool_shape
-from shiftwork.views.shapes.values import json_safe
+from shiftwork.views.shapes.values import PRIORITY_NAMES, PriorityName, json_safe
 
 
 class ProblemShape(Struct, frozen=True, kw_only=True):
     """A problem, and what to do about it."""
 
-    severity: str
+    severity: Severity
     code: str
     subject: str
     message: str
@@ -32,10 +32,10 @@ class WorkerShape(Struct, frozen=True, kw_only=True):
     mode: WorkerExecutionMode
     schedule: str
     rescheduled_at: str | None
-    """When a person changed its schedule at run time; None if it is the one in the code."""
+    """When a person changed its schedule at run time; null if it is the one in the code."""
     rescheduled_by: str | None
     pool: str
-    priority: str
+    priority: PriorityName
     timeout_seconds: float | None
     max_retries: int
     depends_on: dict[str, str]
@@ -66,11 +66,11 @@ class EventShape(Struct, frozen=True, kw_only=True):
     """An event."""
 
     seq: int
-    at: str | None
+    at: str
     name: str
     subject: str
     message: str
-    data: Any
+    data: dict[str, Any]
 
 
 class TokenShape(Struct, frozen=True, kw_only=True):
@@ -79,7 +79,7 @@ class TokenShape(Struct, frozen=True, kw_only=True):
     id: str
     name: str
     role: Role
-    created_at: str | None
+    created_at: str
     expires_at: str | None
     revoked_at: str | None
 
@@ -87,7 +87,7 @@ class TokenShape(Struct, frozen=True, kw_only=True):
 class SummaryShape(Struct, frozen=True, kw_only=True):
     """What is wrong, the leader, the nodes and the pools."""
 
-    at: str | None
+    at: str
     store: str
     status: Literal["ok", "degraded", "failing"]
     problems: list[ProblemShape]
@@ -105,7 +105,7 @@ class StatusShape(SummaryShape, frozen=True, kw_only=True):
 def status_shape(seen: Overview) -> StatusShape:
     """Return the overview with every worker."""
     return StatusShape(
-        at=iso(seen.at),
+        at=past_iso(seen.at),
         store=seen.store,
         status=seen.health.status,
         problems=[problem_shape(problem) for problem in seen.health.problems],
@@ -137,7 +137,7 @@ def worker_shape(worker: WorkerView) -> WorkerShape:
         rescheduled_at=None if worker.rescheduled is None else iso(worker.rescheduled.at),
         rescheduled_by=None if worker.rescheduled is None else worker.rescheduled.by,
         pool=config.pool,
-        priority=config.priority.name.lower(),
+        priority=PRIORITY_NAMES[config.priority],
         timeout_seconds=config.timeout_seconds,
         max_retries=config.max_retries,
         depends_on=config.demands,
@@ -166,7 +166,7 @@ def event_shape(event: Event) -> EventShape:
     """Return an event."""
     return EventShape(
         seq=event.seq,
-        at=iso(event.at),
+        at=past_iso(event.at),
         name=event.name,
         subject=event.subject,
         message=event.message,
@@ -180,7 +180,7 @@ def token_shape(token: Token) -> TokenShape:
         id=token.id,
         name=token.name,
         role=token.role,
-        created_at=iso(token.created_at),
+        created_at=past_iso(token.created_at),
         expires_at=iso(token.expires_at),
         revoked_at=iso(token.revoked_at),
     )

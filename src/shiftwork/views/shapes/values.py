@@ -1,12 +1,24 @@
-"""Values of any type, made safe for JSON."""
+"""Values as JSON has them: those of any type, and the names of priorities."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import to_builtins
 
+from shiftwork.core.model import JobPriority
 from shiftwork.core.payload_limits import is_deep
 from shiftwork.handles.codec import TOO_DEEP
+
+PriorityName = Literal["low", "normal", "high", "critical"]
+"""A priority, as it is written in JSON."""
+
+PRIORITY_NAMES: Final[Mapping[JobPriority, PriorityName]] = {
+    JobPriority.LOW: "low",
+    JobPriority.NORMAL: "normal",
+    JobPriority.HIGH: "high",
+    JobPriority.CRITICAL: "critical",
+}
 
 
 def json_safe(value: Any) -> Any:

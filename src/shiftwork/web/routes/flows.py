@@ -48,7 +48,7 @@ class SignalSent(Struct, frozen=True, kw_only=True):
 
 @get("/flows")
 async def flows(site: Site, query: FlowsQuery) -> FlowsAnswer:
-    """List flows, newest first, each with how many of its jobs have which status."""
+    """List flows, newest first, each with what it is for and how many of its jobs have which status."""
     found = await site.control.flows.newest(_place(query.after), query.limit)
     last = f"{found[-1].created_at!r} {found[-1].id}" if len(found) == query.limit else None
     return FlowsAnswer(flows=[flow_shape(one) for one in found], next_after=last)

@@ -13,7 +13,7 @@ from shiftwork.core.model import JobStatus
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import JobOptions, Options, changed
 from shiftwork.telemetry.tracing import continuing
-from shiftwork.views.instants import iso
+from shiftwork.views.instants import iso, past_iso
 from shiftwork.views.shapes.jobs import (
     ExplanationShape,
     JobShape,
@@ -148,8 +148,8 @@ class DeadGroup(Struct, frozen=True, kw_only=True):
     worker: str
     error: str
     count: int
-    newest: str | None
-    oldest: str | None
+    newest: str
+    oldest: str
     sample_ids: list[str]
 
 
@@ -204,8 +204,8 @@ def _group(group: Group) -> DeadGroup:
         worker=group.worker,
         error=group.error,
         count=group.count,
-        newest=iso(group.newest_at),
-        oldest=iso(group.oldest_at),
+        newest=past_iso(group.newest_at),
+        oldest=past_iso(group.oldest_at),
         sample_ids=group.sample_ids,
     )
 

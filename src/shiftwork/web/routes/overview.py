@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from shiftwork.core.model import Event
 from shiftwork.core.token import Role
-from shiftwork.views.instants import iso
+from shiftwork.views.instants import past_iso
 from shiftwork.views.shapes.pools import pool_shape
 from shiftwork.views.shapes.system import EventShape, SummaryShape, event_shape, problem_shape
 from shiftwork.web.access import Visitor
@@ -82,7 +82,7 @@ async def overview(site: Site) -> OverviewAnswer:
     seen = await site.overview.get()
     pools = [pool_shape(pool, wait_p95=site.history.wait_p95(pool.name)) for pool in seen.pools]
     return OverviewAnswer(
-        at=iso(seen.at),
+        at=past_iso(seen.at),
         store=seen.store,
         status=seen.health.status,
         problems=[problem_shape(problem) for problem in seen.health.problems],

@@ -34,6 +34,8 @@ class PreviewQuery(Query, frozen=True, kw_only=True):
 
     cron: Text | None = None
     interval_seconds: Annotated[float, Meta(ge=1, le=LONGEST_INTERVAL)] | None = None
+    every: Text | None = None
+    """The interval in words instead of `interval_seconds`, such as `90` or `1h30m`."""
     timezone: Name | None = None
 
 
@@ -53,6 +55,8 @@ class NewSchedule(OptionsBody, frozen=True, kw_only=True):
     payload: dict[str, Any] = field(default_factory=dict)
     cron: Text | None = None
     interval_seconds: Annotated[float, Meta(ge=1, le=LONGEST_INTERVAL)] | None = None
+    every: float | Text | None = None
+    """The interval in words instead of `interval_seconds`, such as `"90s"` or `"1h30m"`."""
     timezone: Name | None = None
     catch_up: Literal["latest", "none", "all"] = "latest"
     overlap: Literal["skip", "allow"] = "skip"
@@ -83,7 +87,7 @@ async def preview_schedule(site: Site, query: PreviewQuery) -> PreviewAnswer:
     """Return what a schedule would mean, or why it cannot work. Nothing is stored."""
     control = site.control.schedules
     try:
-        seen = control.preview(cron=query.cron, interval_seconds=query.interval_seconds, timezone=query.timezone)
+        seen = control.preview(**structs.asdict(query))
     except ConfigurationError as error:
         return PreviewAnswer(words=None, times=[], problem=str(error))
     return PreviewAnswer(**structs.asdict(preview_shape(seen)), problem=None)
@@ -105,6 +109,7 @@ async def put_schedule(site: Site, schedule: Name, body: NewSchedule) -> Schedul
         changed(Options(), body.worker, options_in(body)),
         cron=body.cron,
         interval_seconds=body.interval_seconds,
+        every=body.every,
         timezone=body.timezone,
         catch_up=body.catch_up,
         overlap=body.overlap,

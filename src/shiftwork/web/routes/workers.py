@@ -48,6 +48,8 @@ class NewTiming(Body, frozen=True, kw_only=True):
 
     cron: Text | None = None
     interval_seconds: Annotated[float, Meta(ge=0)] | None = None
+    every: float | Text | None = None
+    """The interval in words instead of `interval_seconds`, such as `"90s"` or `"1h30m"`."""
     timezone: Name | None = None
     reset: bool = False
 
@@ -161,9 +163,7 @@ async def forget_worker(site: Site, worker: Name) -> Forgotten:
 @post("/workers/{worker}/reschedule")
 async def reschedule_worker(site: Site, worker: Name, body: NewTiming) -> WorkerShape:
     """Give the worker another schedule, which wins over the one in the code until it is reset."""
-    await site.control.workers.reschedule(
-        worker, cron=body.cron, interval_seconds=body.interval_seconds, timezone=body.timezone, reset=body.reset
-    )
+    await site.control.workers.reschedule(worker, **structs.asdict(body))
     return await _after(site, worker)
 
 

@@ -10,9 +10,9 @@ CREATE OR REPLACE FUNCTION shiftwork.enlist(
 LANGUAGE plpgsql AS $$
 BEGIN
     IF in_flows IS NOT NULL THEN
-        INSERT INTO shiftwork.flows AS f (namespace, id, created_at)
-        SELECT ns, t.flow, min(coalesce(t.at, ats[1])) FROM unnest(in_flows, ats) AS t (flow, at)
-        WHERE t.flow IS NOT NULL GROUP BY t.flow ORDER BY t.flow COLLATE "C"
+        INSERT INTO shiftwork.flows AS f (namespace, id, created_at, worker, tags)
+        SELECT ns, a.flow, a.at, a.worker, a.tags FROM shiftwork.aims(ns, ids, in_flows, ats) AS a
+        ORDER BY a.flow COLLATE "C"
         ON CONFLICT (namespace, id) DO NOTHING;
     END IF;
     IF marked IS NOT NULL THEN
@@ -22,6 +22,22 @@ BEGIN
         ON CONFLICT DO NOTHING;
     END IF;
 END $$;
+
+-- Return, for each flow, when the first of these jobs in it was created, and the worker and the tags of the last job that was
+-- created then: they say what the flow is for.
+CREATE OR REPLACE FUNCTION shiftwork.aims(ns integer, ids text[], in_flows text[], ats double precision[])
+RETURNS TABLE (flow text, at double precision, worker text, tags text[])
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT t.flow, t.at, j.worker, j.tags FROM (
+        SELECT DISTINCT ON (u.flow) u.flow, coalesce(u.at, ats[1]) AS at, u.id
+        FROM unnest(in_flows, ats, ids) WITH ORDINALITY AS u (flow, at, id, ord) WHERE u.flow IS NOT NULL
+        ORDER BY u.flow, coalesce(u.at, ats[1]), u.ord DESC
+    ) AS t
+    CROSS JOIN LATERAL (  -- OFFSET keeps the planner from turning this into a join that reads all jobs
+        SELECT j.worker, j.tags FROM shiftwork.jobs j WHERE j.namespace + 0 = ns AND j.id = t.id OFFSET 0
+    ) AS j;
+END;
 
 -- Forget what these deleted jobs had in other tables; `marked` has the tags of each job as the text of an array.
 CREATE OR REPLACE FUNCTION shiftwork.forget(

@@ -120,12 +120,15 @@ CREATE OR REPLACE FUNCTION shiftwork.restore_parts(
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    SELECT array_agg(t.id), array_agg(t.flow), array_agg(t.tags), array_agg(t.at) INTO ids, in_flows, marked, ats
-    FROM unnest(ids, in_flows, marked, ats) AS t (id, flow, tags, at) WHERE t.id = ANY (made);
+    SELECT  -- the other way round: the first of them says what its flow is for
+        array_agg(t.id ORDER BY t.ord DESC), array_agg(t.flow ORDER BY t.ord DESC), array_agg(t.tags ORDER BY t.ord DESC),
+        array_agg(t.at ORDER BY t.ord DESC)
+    INTO ids, in_flows, marked, ats
+    FROM unnest(ids, in_flows, marked, ats) WITH ORDINALITY AS t (id, flow, tags, at, ord) WHERE t.id = ANY (made);
     PERFORM shiftwork.enlist(ns, ids, in_flows, marked, ats);
-    UPDATE shiftwork.flows f SET created_at = t.at
-    FROM (SELECT u.flow, min(u.at) AS at FROM unnest(in_flows, ats) AS u (flow, at) GROUP BY u.flow) AS t
-    WHERE f.namespace = ns AND f.id = t.flow AND f.created_at > t.at;
+    UPDATE shiftwork.flows f SET created_at = a.at, worker = a.worker, tags = a.tags
+    FROM shiftwork.aims(ns, ids, in_flows, ats) AS a
+    WHERE f.namespace = ns AND f.id = a.flow AND f.created_at > a.at;
     INSERT INTO shiftwork.needs (namespace, needed, id, whatever, alone)
     SELECT ns, p.needed, p.id, coalesce(p.whatever, false), coalesce(p.alone, false)
     FROM unnest(need_jobs, need_ids, need_whatevers, need_alones) AS p (id, needed, whatever, alone)

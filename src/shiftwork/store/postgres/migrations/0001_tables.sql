@@ -178,6 +178,8 @@ CREATE TABLE shiftwork.flows (
     namespace  integer NOT NULL,
     id         text COLLATE "C" NOT NULL,
     created_at double precision NOT NULL,
+    worker     text,     -- of the job that says what it is for
+    tags       text[],   -- of the same job
     PRIMARY KEY (namespace, id)
 );
 
