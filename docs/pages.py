@@ -47,6 +47,8 @@ FIELDS: Final = {
 SHOW_FIELDS: Final = "    options:\n      show_if_no_docstring: true\n"
 BY_NAME: Final = "    options:\n      members_order: alphabetical\n"
 """Its methods are spread over several files, whose order means nothing to a reader."""
+FOUND_LAST: Final = "---\nsearch:\n  boost: 0.2\n---\n"
+"""Readers search for how to do a thing before they ask why it is so."""
 WIDE: Final = "---\nhide: [toc]\n---\n"
 ABOUT: Final = ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 BESIDE: Final = ["docs/site.css", "docs/iframe-worker.js", "ui/public/icon.svg"]
@@ -108,7 +110,8 @@ def relinked(page: Path) -> tuple[bytes, set[Path]]:
 
     parts = BLOCK.split(page.read_text())
     parts[::2] = [PIPE.sub(r"\1|", LINK.sub(relink, part)) for part in parts[::2]]
-    return "".join(parts).encode(), targets
+    first = FOUND_LAST if page.parent.name == "decisions" else ""
+    return "".join([first, *parts]).encode(), targets
 
 
 def page_of(path: Path) -> Path:
