@@ -149,5 +149,5 @@ def _behind(record: JobRecord, facts: Facts) -> list[Obstacle]:
     head = facts.lanes[record.worker].head if record.worker in facts.lanes else None
     if head is not None and head.id != record.id:
         return [Obstacle("queue", record.pool, f"other jobs of {record.worker} are ahead of it in pool {record.pool}")]
-    why = f"next in line for {record.worker}; pool {record.pool} has no free slot yet"
+    why = f"next in line for {record.worker}; the next free slot of pool {record.pool} runs it"
     return [Obstacle("queue", record.pool, why)]

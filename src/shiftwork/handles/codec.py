@@ -79,6 +79,8 @@ class Signature:
 
     def named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return all arguments by name, however they were passed."""
+        if not args:
+            return dict(kwargs)
         if len(args) > len(self._places):
             raise PayloadTypeError(self._too_many(len(args)))
         arguments = dict(zip(self._places, args, strict=False))
