@@ -3,7 +3,8 @@
  * clients have the same text. Its sentences are recognised by templates, a catalogue of which is loaded with a
  * language; what is not recognised stays English.
  *
- * The name of a hole says what it takes: a number (n, n2), a clock time (clock), a list of these (clocks), a name without
+ * The name of a hole says what it takes: a number (n, n2), a clock time (clock), a list of these (clocks), a time
+ * zone (zone), a name without
  * spaces or in quotes (NAMES), a phrase or a single word that must be recognised too (PHRASES, WORDS), or anything else, such as an
  * error.
  */
@@ -11,9 +12,7 @@
 export type Sentences = Record<string, string>;
 
 const HOLE = /\{(\w+)\}/;
-const NAMES = [
-  ...["breaker", "host", "id", "instance", "name", "needed", "node", "option", "pool", "store", "worker", "zone"],
-];
+const NAMES = [...["breaker", "host", "id", "instance", "name", "needed", "node", "option", "pool", "store", "worker"]];
 const PHRASES = [
   ...[
     "attempt",
@@ -40,6 +39,8 @@ const JOINTS: [RegExp, string, boolean][] = [
   [/, and | and |, /, " and ", true],
 ];
 const BULLET = "\n  - ";
+/** Templates around whole sentences. */
+const OUTER = /^\{(words|problem)\}/;
 const MOMENT = /^[\d:]+$/;
 
 interface Template {
@@ -56,6 +57,7 @@ function taking(hole: string): string {
   if (/^n\d?$/.test(hole)) return "([\\d.,]+)";
   if (hole === "clocks") return "([\\d:]+(?:(?:, and | and |, )[\\d:]+)*)";
   if (/^clock\d?$/.test(hole)) return "([\\d:.+TZ -]*\\d[\\d:.+TZ -]*)";
+  if (hole === "zone") return "([A-Z][\\w+-]*(?:/[\\w+-]+)*)";
   if (WORDS.includes(hole)) return "(\\w+)";
   return NAMES.includes(hole) ? "('[^']*'|\\S+?)" : "(.+?)";
 }
@@ -71,10 +73,10 @@ function templateOf([sentence, translation]: [string, string]): Template {
 
 /** Returns a function that translates a sentence; `words` are translations of single words, and of joints. */
 export function interpreter(sentences: Sentences, words: Sentences): (text: string) => string {
-  const exactness = (text: string) => (text.includes("{words}") ? 1_000 : text.replace(/\{\w+\}/g, "").length);
+  const exactness = (text: string) => (OUTER.test(text) ? 1_000 : text.replace(/\{\w+\}/g, "").length);
   const templates = Object.entries(sentences)
     .filter(([sentence]) => HOLE.test(sentence))
-    .sort(([one], [two]) => exactness(two) - exactness(one)) // words and their zone, then the most exact one
+    .sort(([one], [two]) => exactness(two) - exactness(one)) // the outer ones, then the most exact one
     .map(templateOf);
 
   function read(text: string): string | null {
