@@ -78,7 +78,7 @@ const chinese = {
   minutes: "分钟",
   seconds: "秒",
   "{time} local time, {utc} UTC": "本地时间 {time}，UTC {utc}",
-  "until {time}": "直到 {time}",
+  "until {time}": "{time}截止",
   "{n} of {total}": "{n} / {total}",
   "{n} of {total} {total:job|jobs}": "{n} / {total} 个任务",
   "{n} of {total} busy": "{n} / {total} 忙碌",
