@@ -15,6 +15,9 @@ PEERS_STAMP := $(PEERS)/.stamp
 # What `make site` builds the documentation site with, likewise.
 SITE := build/site-env-$(VERSION)
 SITE_STAMP := $(SITE)/.stamp
+# What `make wheel` examines the packages with, likewise.
+RELEASE := build/release/tools
+RELEASE_STAMP := $(RELEASE)/.stamp
 
 # On a fresh checkout these take a minute of one core.
 SLOW_CHECKS = echo "» mypy --strict" && $(BIN)/mypy \
@@ -30,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint fix ui client provide bench peers originals morning recovery soak docs site messages house lock clean
+.PHONY: help demo test check lint fix ui client provide bench peers originals morning recovery soak docs site wheel messages house lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -101,6 +104,9 @@ site: $(SITE_STAMP) ## build the documentation as a site, in build/site
 	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --strict --config-file build/mkdocs.yml
 	@echo "» open build/site/index.html"
 
+wheel: $(STAMP) $(RELEASE_STAMP) ## build what a release publishes, and examine it; minutes
+	@$(BIN)/python -m tests.release
+
 messages: $(STAMP) ## write the template for translations of the command line, build/shiftwork.pot
 	@$(BIN)/python docs/messages.py
 
@@ -109,7 +115,7 @@ house: $(STAMP) ## draw the import graph into docs/house.svg
 
 lock: ## compile requirements/*.in into *.txt, with hashes
 	@test -x build/lock/bin/uv || { $(PYTHON) -m venv build/lock && build/lock/bin/python -m pip install -qq uv; }
-	@for name in dev peers site; do \
+	@for name in dev peers site release; do \
 		echo "» compiling requirements/$$name.txt"; \
 		build/lock/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --no-emit-find-links --no-header \
@@ -141,4 +147,10 @@ $(SITE_STAMP): requirements/site.txt
 	@echo "» installing requirements/site.txt into $(SITE)"
 	@test -x $(SITE)/bin/pip || $(PYTHON) -m venv --clear $(SITE)
 	@$(SITE)/bin/python -m pip install -qq --require-hashes -r requirements/site.txt
+	@touch $@
+
+$(RELEASE_STAMP): requirements/release.txt
+	@echo "» installing requirements/release.txt into $(RELEASE)"
+	@test -x $(RELEASE)/bin/pip || $(PYTHON) -m venv --clear $(RELEASE)
+	@$(RELEASE)/bin/python -m pip install -qq --require-hashes -r requirements/release.txt
 	@touch $@

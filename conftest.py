@@ -2,11 +2,13 @@
 
     python    run. All blocks of a document share one namespace, one empty folder and one event loop; `await` works at
               the top level, as in `python -m asyncio`. A block that begins with `# shop.py` or `# shop/mail.py` is
-              written to that file, and imported.
+              written to that file, and imported; with `# shop.py, at the end` it is appended to the file. Beside a
+              manage.py neither is imported: Django does that.
     console   the shell runs each `$ ` line in that folder, and it has to exit with 0. Its output has to match what is
               shown below it; `…` stands for anything. `shiftwork run … &` runs in the background, and is ended
-              with SIGTERM by `kill %1`, or when the document ends; it has to exit with 0 too. `make` runs as
-              `make -n`, which checks that the target exists without running the tests inside the tests.
+              with SIGTERM by `kill %1`, or when the document ends; it has to exit with 0 too. So does a web server,
+              which may end by the signal. `export A=b` is for the commands below it. `make` runs as `make -n`, which
+              checks that the target exists without running the tests inside the tests.
     ts        written to the file that its first line names, `// orders.ts`, for `$ node orders.ts`; it can import the
               client from "shiftwork".
     text      shown, not run. With title="It prints" it has to match what the block of Python before it printed.
@@ -14,7 +16,7 @@
 A block of Python with the title of a file, title="shop.py", belongs to a program for another library: it is shown here,
 and `make originals` runs it (tests/docs/test_originals.py).
 
-The port 8437 in a block is replaced by a free one each time, because documents are tested side by side.
+The ports 8437 and 8438 in a block are replaced by free ones each time, because documents are tested side by side.
 
 Any other language, or none, is an error: nothing is skipped silently.
 """
@@ -49,15 +51,15 @@ from tests.node import install_client
 from tests.ports import free_port
 
 TOP: Final = Path(__file__).parent
-FILE_NAME: Final = re.compile(r"# ([\w/]+\.py)\n")
+FILE_NAME: Final = re.compile(r"# ([\w/]+\.py)(, at the end)?\n")
 SCRIPT_NAME: Final = re.compile(r"// (\w+\.ts)\n")
 LANGUAGE: Final = re.compile(r"(?P<language>[^\n]*)$\n", re.MULTILINE)
 ORIGINAL: Final = re.compile(r'python title="\w+\.py"')
 LIKE_THE_DOCUMENT: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 COMMAND_SECONDS: Final = 30.0
-A_PORT: Final = "8437"
-RUNNING: Final = re.compile(r" runs \d+ workers? in ")
-"""What `shiftwork run` logs once it runs."""
+THE_PORTS: Final = ("8437", "8438")
+RUNNING: Final = re.compile(r" runs \d+ workers? in |Uvicorn running on|Starting development server at")
+"""What `shiftwork run`, or a web server, prints once it runs."""
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -99,10 +101,11 @@ class Reader:
     def __init__(self, name: str, folder: Path) -> None:
         self.folder = folder
         self.module = ModuleType(f"document_{name}")
-        self._port = str(free_port())
+        self._ports = {port: str(free_port()) for port in THE_PORTS}
         self._loop = asyncio.Runner()
         self._printed = io.StringIO()
         self._beside: list[subprocess.Popen[str]] = []
+        self._exported: dict[str, str] = {}
         self._lexer = RawFencedCodeBlockLexer(LANGUAGE)
         self._evaluators = {
             "python": self.run_python,
@@ -137,7 +140,7 @@ class Reader:
             yield region
 
     def _placed(self, source: str) -> str:
-        return source.replace(A_PORT, self._port)
+        return re.sub("|".join(self._ports), lambda shown: self._ports[shown[0]], source)
 
     # ── python ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -145,7 +148,7 @@ class Reader:
         """Run a block of Python."""
         named = FILE_NAME.match(example.parsed)
         if named:
-            self._import_file(named[1], example)
+            self._write_file(named[1], example, mode="a" if named[2] else "w")
             return
         source = pad(self._placed(example.parsed), example.line + example.parsed.line_offset)
         flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -160,10 +163,13 @@ class Reader:
         """Compare what the last block of Python printed; returns what is wrong, or None."""
         return _difference(example.parsed, self._printed.getvalue())
 
-    def _import_file(self, name: str, example: Example) -> None:
+    def _write_file(self, name: str, example: Example, *, mode: str) -> None:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(example.parsed)
+        with path.open(mode) as file:
+            file.write(self._placed(example.parsed))
+        if (self.folder / "manage.py").exists():
+            return
         _forget(Path(name))
         importlib.invalidate_caches()
         module = importlib.import_module(_module(Path(name)))
@@ -195,19 +201,23 @@ class Reader:
             if command == "kill %1":
                 self._end_those_beside()
                 continue
-            wrong = self._begin(command) if command.endswith("&") else self._run(command, shown)
+            wrong = self._begin(command, shown) if command.endswith("&") else self._run(command, shown)
             if wrong:
                 return f"$ {command}\n{wrong}"
         return None
 
     def _run(self, command: str, shown: str) -> str | None:
+        exported = re.fullmatch(r"export (\w+)=(\S+)", command)
+        if exported:
+            self._exported[exported[1]] = exported[2]
+            return None
         made = re.fullmatch(r"make (\w+)(\s+#.*)?", command)
         if made:
             command = f"make -n -C '{TOP}' {made[1]} > /dev/null"
         ended = subprocess.run(
             ["/bin/sh", "-c", command],
             cwd=self.folder,
-            env=_environment(),
+            env=_environment() | self._exported,
             text=True,
             timeout=COMMAND_SECONDS,
             stdout=subprocess.PIPE,
@@ -218,14 +228,14 @@ class Reader:
             return f"{ended.stdout}exit code {ended.returncode}"
         return _difference(shown, ended.stdout) if shown else None
 
-    def _begin(self, command: str) -> str | None:
-        """Start a background command, and wait until it logs that it runs."""
+    def _begin(self, command: str, shown: str) -> str | None:
+        """Start a background command, wait until it logs that it runs, and compare what it has printed by then."""
         log = self.folder / f"beside-{len(self._beside)}.log"
         with log.open("w") as output:
             process = subprocess.Popen(
                 ["/bin/sh", "-c", f"exec {command.removesuffix('&')}"],
                 cwd=self.folder,
-                env=_environment(),
+                env=_environment() | self._exported,
                 text=True,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -236,19 +246,24 @@ class Reader:
             if process.poll() is not None or time.monotonic() > deadline:
                 return f"{log.read_text()}exit code {process.poll()}"
             time.sleep(0.02)
-        return None
+        return _difference(shown, log.read_text()) if shown else None
 
     def _end_those_beside(self) -> None:
         for number, process in enumerate(self._beside):
             process.send_signal(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(COMMAND_SECONDS)
-            if process.poll() != 0:
+            if process.poll() != 0 and not _ended_by_our_signal(process):
                 process.kill()
                 process.wait()
                 said = (self.folder / f"beside-{number}.log").read_text()
                 message = f"{process.args!r} ended with {process.returncode}:\n{said}"
                 raise AssertionError(message)
+
+
+def _ended_by_our_signal(process: subprocess.Popen[str]) -> bool:
+    """Whether this is a web server, which ends itself by the signal that it was sent."""
+    return "shiftwork" not in str(process.args) and process.returncode == -signal.SIGTERM
 
 
 def _module(file: Path) -> str:

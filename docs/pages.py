@@ -35,7 +35,13 @@ LANGUAGES: Final = {
 }
 WORKER: Final = "shiftwork.handles.worker.Worker"
 """What `@app.task` and `@app.worker` return: people hold it, and never import it."""
-FIELDS: Final = {"shiftwork.core.model", "shiftwork.core.option_types", "shiftwork.handles.options"}
+FIELDS: Final = {
+    "shiftwork.core.beats",
+    "shiftwork.core.model",
+    "shiftwork.core.policies",
+    "shiftwork.core.option_types",
+    "shiftwork.handles.options",
+}
 """The modules of plain values, whose fields are shown even where the name says it all."""
 SHOW_FIELDS: Final = "    options:\n      show_if_no_docstring: true\n"
 WIDE: Final = "---\nhide: [toc]\n---\n"

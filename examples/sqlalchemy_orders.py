@@ -34,6 +34,7 @@ def main() -> None:
         print(f"{error}: no order, no job")
     print([job.blocking.result(timeout_seconds=30) for job in app.blocking.find_jobs()])
     app.blocking.stop()
+    engine.dispose()
 
 
 if __name__ == "__main__":

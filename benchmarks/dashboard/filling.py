@@ -10,7 +10,8 @@ from msgspec import msgpack
 from benchmarks.dashboard.company import DAY, POOLS, SERVED, WORKERS, company
 from shiftwork import JobPriority, JobStatus, WorkerConfig
 from shiftwork.core.admission import Gates
-from shiftwork.core.model import Attempt, Beat, Doc, Event, JobRecord, NewJob, NodeBeat
+from shiftwork.core.beats import Beat, NodeBeat
+from shiftwork.core.model import Attempt, Doc, Event, JobRecord, NewJob
 from shiftwork.store.protocol import Store
 
 BATCH: Final = 5_000

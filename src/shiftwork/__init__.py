@@ -4,18 +4,10 @@ from typing import TYPE_CHECKING
 
 from shiftwork.app import WorkerOrchestrator
 from shiftwork.app.registration import WorkerFn
-from shiftwork.core.model import (
-    Breaker,
-    Event,
-    JobPriority,
-    JobStatus,
-    PoolConfig,
-    Retry,
-    WorkerConfig,
-    WorkerExecutionMode,
-    WorkerInstance,
-)
+from shiftwork.core.beats import WorkerInstance
+from shiftwork.core.model import Event, JobPriority, JobStatus, PoolConfig, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.option_types import PoolOptions, WorkerOptions
+from shiftwork.core.policies import Breaker, Retry
 from shiftwork.core.retry_requests import GiveUp, RetryAfter, Snooze
 from shiftwork.errors import (
     AppImportError,

@@ -27,7 +27,11 @@ async def test_jobs_queued_under_the_old_name_run_with_the_renamed_worker(stage:
     assert await after.result(DEADLINE) == "scale 4"
     assert (before.worker, after.worker) == ("resize", "scale")
     assert await (await resize.enqueue(5)).result(DEADLINE) == "resize 5"  # by a process of the old version
-    assert set(await app.workers()) == {"resize", "scale", "shrink"}
+    assert {one.config.name: one.schedule for one in (await app.control.system.overview()).workers} == {
+        "resize": "on demand, as an alias of scale",
+        "scale": "on demand",
+        "shrink": "on demand, as an alias of scale",
+    }
     await app.disable_worker("resize", "by its own name")
     assert not app.get_status()["worker_states"]["resize"]["enabled"]
     assert app.get_status()["worker_states"]["scale"]["enabled"]

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -15,12 +15,14 @@ from shiftwork import (
     Context,
     JobStateError,
     JobStatus,
+    LifecycleError,
     PayloadError,
     Retry,
+    StepError,
     UnknownJobError,
     WorkerOrchestrator,
 )
-from shiftwork.core.model import Beat
+from shiftwork.core.beats import Beat
 from shiftwork.testing import make_context
 from tests.runtime.stage import DEADLINE
 
@@ -336,6 +338,36 @@ async def test_what_cannot_be_sent_or_waited_for_is_refused_in_words(app: Worker
         with pytest.raises(ConfigurationError, match="timeout_seconds must be a time of 0 or more"):
             await make_context().wait_for("a", timeout_seconds=seconds)
     await app.close()
+
+
+async def test_a_step_that_cannot_work_is_refused_in_words(app: WorkerOrchestrator) -> None:
+    async def charge() -> int:
+        return 1
+
+    mistakes: list[tuple[Callable[[Any], Any], str]] = [
+        (lambda ctx: ctx.step("", charge), "the name of a step is a text of 1 to 200 characters, not ''"),
+        (lambda ctx: ctx.wait_for(""), "the name of a signal is a text of 1 to 200 characters, not ''"),
+        (lambda ctx: ctx.step("a", charge()), "write the function without parentheses"),
+        (lambda ctx: ctx.blocking.step("a", 5), "needs a function and its arguments, ctx.step"),
+        (lambda ctx: ctx.step("a", charge), "a plain function cannot do; use ctx.blocking.step"),
+        (lambda ctx: ctx.sleep(5), "use ctx.blocking.sleep"),
+        (lambda ctx: ctx.wait_for("a"), "use ctx.blocking.wait_for"),
+    ]
+
+    def plain(ctx: Context, n: int) -> None:
+        mistakes[n][0](ctx)
+
+    async def awaits(ctx: Context, n: int) -> None:
+        await mistakes[n][0](ctx)
+
+    workers = [
+        app.register_worker(one.__name__, one, execution_mode="triggered", max_retries=0) for one in (awaits, plain)
+    ]
+    async with app.testing() as test:
+        for n, (_, error) in enumerate(mistakes):
+            await workers[n > 2].enqueue(n=n)
+            with pytest.raises((StepError, LifecycleError), match=error):
+                await test.run_pending(raise_errors=True)
 
 
 async def test_a_wait_passes_through_what_catches_exceptions_and_through_what_is_around_the_job(

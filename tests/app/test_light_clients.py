@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from shiftwork import WorkerOrchestrator
+from tests.windows import WINDOWS
 
 CLIENT: Final = """
 import json, sys, threading
@@ -23,25 +24,6 @@ imported = [name for name in sys.modules if name.startswith(("psutil", "shiftwor
 ids = [greet.enqueue_blocking(name="Ada").id for _ in range(4)]
 imported_later = [name for name in sys.modules if name.startswith(("psutil", "shiftwork.")) and name not in imported]
 print(json.dumps({"threads": threads, "imported": imported, "imported_later": imported_later, "ids": ids}))
-"""
-
-WINDOWS: Final = """
-import asyncio, functools, os, select, signal, socket, sqlite3, subprocess, sys, tempfile, time, zoneinfo
-
-# What is imported above has taken what it needs of this system.
-sys.platform = "win32"
-socket.socketpair = functools.partial(socket.socketpair, socket.AF_UNIX)
-for name in ("fcntl", "grp", "psutil", "pwd", "resource", "termios", "uvloop"):
-    sys.modules[name] = None
-for module, names in {
-    os: ("O_CLOEXEC", "fchmod", "fork", "getuid", "killpg", "register_at_fork", "sysconf"),
-    select: ("poll",),
-    signal: ("SIGHUP", "SIGKILL", "SIGUSR1", "SIGUSR2"),
-    socket: ("AF_UNIX", "MSG_DONTWAIT"),
-    time: ("CLOCK_BOOTTIME",),
-}.items():
-    for name in names:
-        delattr(module, name)
 """
 
 SERVED: Final = """

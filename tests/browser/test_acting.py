@@ -8,8 +8,9 @@ from typing import Any
 from playwright.sync_api import Browser, Page, expect
 
 from shiftwork import WorkerOrchestrator
+from shiftwork.core.beats import Beat, NodeBeat
 from shiftwork.core.docs import WORKER
-from shiftwork.core.model import Beat, Doc, NodeBeat
+from shiftwork.core.model import Doc
 from tests.browser.stage import Site, Watched, eventually, served
 
 

@@ -281,7 +281,7 @@ def test_dead_jobs_are_summed_up_by_worker_and_error(shop: Terminal, dead: list[
     assert re.match(rf" +2  resize .* {dead[1]}  [0-9a-f]{{24}}  ValueError: width -2 is negative", lines[1])
     assert re.match(rf" +1  resize .* {dead[2]}  [0-9a-f]{{24}}  .*wrong", lines[2])
     assert "3 dead jobs" in result.stderr
-    assert "shiftwork retry --dead" in result.stderr
+    assert "Then retry --dead" in result.stderr
 
 
 def test_dead_jobs_in_json(shop: Terminal, dead: list[str]) -> None:

@@ -52,6 +52,13 @@ def test_an_app_may_be_given_work_before_its_first_start(terminal: Terminal) -> 
     assert job["worker"] == "resize"
 
 
+def test_a_hint_names_the_store_as_it_was_named(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    paused = terminal.ok("pause", "images", "--app", "shop", store=None)
+    assert paused.strip().endswith("until: shiftwork resume images --app shop")
+    monkeypatch.setenv("SHIFTWORK_APP", "shop")
+    assert terminal.ok("pause", "images", store=None).strip().endswith("until: shiftwork resume images")
+
+
 def test_a_malformed_url_is_a_wrong_command_line(terminal: Terminal) -> None:
     assert "unknown store scheme" in terminal.refused("status", store="sqlit:///x.db", code=2)
 

@@ -19,8 +19,10 @@ import pytest
 
 from shiftwork import JobStatus
 from shiftwork.cli.top import GlanceHistory, frame, sparkline
+from shiftwork.core.beats import WorkerInstance
 from shiftwork.core.bounds import Bounds
-from shiftwork.core.model import JobPriority, JobRecord, PoolConfig, PoolDoc, PoolStats, Progress, WorkerInstance
+from shiftwork.core.model import JobPriority, JobRecord, PoolConfig, PoolDoc, Progress
+from shiftwork.core.stats import PoolStats
 from shiftwork.views.glance import Glance
 from shiftwork.views.overview import NodeView, PoolView
 from tests.cli.terminal import URL, Terminal, in_shop, until

@@ -73,6 +73,8 @@ async def test_jobs_are_run_while_it_lives_and_encoded_in_responses() -> None:
         assert "4242" not in response.text
         schemas = (await browser.get("/openapi.json")).json()["components"]["schemas"]
         assert {"JobSummary", "JobProgress", "Order"} <= schemas.keys()
+        unknown = await browser.get("/jobs/nonsense")
+        assert (unknown.status_code, "no job has the id 'nonsense'" in unknown.json()["detail"]) == (404, True)
     assert asyncio.all_tasks() == {asyncio.current_task()}, "it is stopped"
 
 

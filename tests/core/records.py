@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from shiftwork.core.admission import Gates
+from shiftwork.core.beats import Beat
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import ATTEMPT, BEAT, EVENT, KINDS
 from shiftwork.core.edition import Edition
 from shiftwork.core.expired_lately import ExpiredLately
 from shiftwork.core.history import EndedTotals, Hour, Moment, Point
-from shiftwork.core.model import Attempt, Beat, Event, Lost, Plan, PoolConfig, PoolDoc, WorkerConfig
+from shiftwork.core.model import Attempt, Event, Lost, Plan, PoolConfig, PoolDoc, WorkerConfig
 from shiftwork.core.move import Arrival, Departure
 from shiftwork.core.schedule import Cursor
 from shiftwork.core.sealing import KeyInUse

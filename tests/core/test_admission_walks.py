@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from shiftwork.core.admission import Facts, Gates, Head, Lane, RateLimit, Running, choose
 from shiftwork.core.breaker import BreakerState, step
-from shiftwork.core.model import Breaker, WorkerState
+from shiftwork.core.model import WorkerState
+from shiftwork.core.policies import Breaker
 
 
 class Run(Struct):

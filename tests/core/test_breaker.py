@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shiftwork.core.breaker import BreakerState, step
-from shiftwork.core.model import Breaker
+from shiftwork.core.policies import Breaker
 
 POLICY = Breaker(failures=3, window_seconds=60, cool_down_seconds=30)
 

@@ -12,7 +12,7 @@ from shiftwork.core.demand import (
     observe,
     pool_demand,
 )
-from shiftwork.core.model import WorkerStats
+from shiftwork.core.stats import WorkerStats
 
 NOW = 1_000_000.0
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from shiftwork.core.admission import Gates, RateLimit
 from shiftwork.core.graph import compile_gates
-from shiftwork.core.model import Breaker, WorkerConfig
+from shiftwork.core.model import WorkerConfig
 from shiftwork.core.options import worker_config
+from shiftwork.core.policies import Breaker
 from shiftwork.errors import ConfigurationError, DependencyCycleError, UnknownWorkerError
 
 

@@ -21,7 +21,7 @@ from shiftwork.core.history import (
     moment,
 )
 from shiftwork.core.history_steps import spread, thinned
-from shiftwork.core.model import PoolStats, WorkerStats
+from shiftwork.core.stats import PoolStats, WorkerStats
 from shiftwork.core.worker_hours import MOST_WORKERS, WorkerHour
 
 NOW = 1_800_000_000.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shiftwork.core.model import Beat, InstanceRecord
+from shiftwork.core.beats import Beat, InstanceRecord
 from shiftwork.core.namespaces import Tenant, refusal, stranger
 
 NOW = 1_000.0

@@ -15,16 +15,10 @@ from msgspec import Struct
 
 from shiftwork.core.admission import RateLimit
 from shiftwork.core.durations import seconds_in
-from shiftwork.core.model import (
-    Breaker,
-    JobPriority,
-    PoolConfig,
-    Retry,
-    WorkerConfig,
-    WorkerExecutionMode,
-)
+from shiftwork.core.model import JobPriority, PoolConfig, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.option_types import NamedWorkerOptions, PoolOptions, TimingOptions, WorkerOptions
 from shiftwork.core.options import OTHER_NAMES, parse_rate, pool_config, worker_config
+from shiftwork.core.policies import Breaker, Retry
 from shiftwork.core.timing import Timing
 from shiftwork.errors import ConfigurationError, ScheduleError, UnknownOptionError
 

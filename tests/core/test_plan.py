@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.model import Beat, JobPriority, Lost, NodeBeat, Plan, PoolConfig, PoolDoc, PoolStats, WorkerStats
+from shiftwork.core.beats import Beat, NodeBeat
+from shiftwork.core.model import JobPriority, Lost, Plan, PoolConfig, PoolDoc
 from shiftwork.core.plan import (
     DRAIN_REMEMBERED_SECONDS,
     LOST_REMEMBERED_SECONDS,
@@ -17,6 +18,7 @@ from shiftwork.core.plan import (
     with_lost,
 )
 from shiftwork.core.scaling import Floor
+from shiftwork.core.stats import PoolStats, WorkerStats
 
 NOW = 1_000_000.0
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from shiftwork.core.model import Attempt, Beat, Claimed, JobStatus, NodeBeat, Outcome
+from shiftwork.core.beats import Beat, NodeBeat
+from shiftwork.core.model import Attempt, Claimed, JobStatus, Outcome
 from shiftwork.core.refusals import LONGEST_DELAY, PATIENCE_SECONDS, is_refused, reviewed, version_of
 from shiftwork.core.retry import End, EndKind, settle
 

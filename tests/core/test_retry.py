@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.landing import landing
-from shiftwork.core.model import SECONDS_A_DAY, Claimed, JobStatus, Outcome, Retry, WorkerConfig
+from shiftwork.core.model import SECONDS_A_DAY, Claimed, JobStatus, Outcome, WorkerConfig
+from shiftwork.core.policies import Retry
 from shiftwork.core.retry import (
     CRASH_LIMIT,
     HAND_BACK_LIMIT,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from shiftwork import Context, Job, JobStatus, WorkerOrchestrator
-from shiftwork.core.model import Beat, Orders
+from shiftwork.core.beats import Beat, Orders
 from shiftwork.core.retry import LOSS_LIMIT
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.gauge import Stopwatch

@@ -33,6 +33,7 @@ from shiftwork.runtime.processes.quarantine import LONG_SECONDS, LONGEST_WAIT_SE
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
 from shiftwork.store.memory import MemoryStore
 from shiftwork.testing.contexts import MadeValues
+from tests.runtime.stage import eventually
 
 
 def claimed(number: int = 1, **changes: Any) -> Claimed:
@@ -194,7 +195,7 @@ async def test_what_the_node_has_withdrawn_is_not_begun(
     instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
     told(theirs, Start(claimed(1), 1), Start(claimed(2), 2), Start(claimed(3), 3))
     assert page.withdraw(2) == 0  # before it has read any of them
-    await asyncio.sleep(0.05)
+    await eventually(lambda: callee.ran != [])
     await a_while()
     assert callee.ran == [3]
     assert page.begun == 3
@@ -216,8 +217,7 @@ async def test_a_process_runs_a_job_with_the_job_s_own_limits(
     instance.serve({"nap": Looking()}, no_store, Surroundings(), alone=False)
     own = pack(OwnOptions(max_retries=9, timeout_seconds=7.0))
     told(theirs, Start(claimed(1, options=own), 1), Start(claimed(2), 2))
-    await asyncio.sleep(0.05)
-    await a_while()
+    await eventually(lambda: len(seen) == 2)
     assert seen == [(9, 7.0), (3, 60.0)]
     instance.link.close()
 
@@ -230,10 +230,9 @@ async def test_a_worker_that_the_process_does_not_know_fails_alone(
     instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
     stranger = Claimed(id="x", worker="stranger", pool="p", payload=b"", fence=9, attempt=1, crashes=0, run_at=0.0)
     told(theirs, Start(stranger, 1), Start(claimed(2), 2))
-    await asyncio.sleep(0.05)
+    await eventually(lambda: callee.ran == [2])
     await a_while()
     said = theirs.recv(100_000)
-    assert callee.ran == [2]
     assert b"worker stranger is not registered in the app" in said
     instance.link.close()
 

@@ -3,8 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
+from shiftwork.core.beats import NodeBeat
 from shiftwork.core.history import HOUR, MINUTE, Hour, Moment, Point
-from shiftwork.core.model import JobPriority, NodeBeat, PoolConfig, PoolDoc, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model import JobPriority, PoolConfig, PoolDoc, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.system_record import SystemRecord
 from shiftwork.core.worker_hours import WorkerHour
 from shiftwork.errors import HistoryError

@@ -24,13 +24,12 @@ from shiftwork.core.model import (
     JobRecord,
     JobStatus,
     PoolDoc,
-    PoolStats,
     Progress,
     ProgressNote,
     WorkerState,
-    WorkerStats,
 )
 from shiftwork.core.schedule import Cursor
+from shiftwork.core.stats import PoolStats, WorkerStats
 from shiftwork.errors import MoveError
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from shiftwork.core import amending, landing, parking, statuses, worker_state
 from shiftwork.core.admission import Choice
-from shiftwork.core.model import Beat, Change, Doc, JobFilter, JobRecord, JobStatus, NewJob, Outcome, WorkerState
+from shiftwork.core.beats import Beat
+from shiftwork.core.model import Change, Doc, JobFilter, JobRecord, JobStatus, NewJob, Outcome, WorkerState
 from shiftwork.store.bells import Bells
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.memory import jobs as memory_jobs

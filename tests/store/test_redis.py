@@ -192,6 +192,7 @@ async def test_a_flow_that_is_pruned_leaves_no_key(store: Store, valkey_server: 
     before = keys()
     await run("many", many=100)
     assert keys() == before
+    assert [key for key in before if b":flow" in key] == []
     assert await store.flows() == []
     sizes = [valkey_server.ask("HLEN", key) for key in before if valkey_server.ask("TYPE", key) == b"hash"]
     assert max(sizes) < 20, "no field is left behind, either"

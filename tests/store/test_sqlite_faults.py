@@ -330,6 +330,7 @@ UNCLAIMABLE = {
     "wait",
     "a step",
     "a signal",
+    "flow",
 }
 """What a claim does not look at, or where the row is in no lane any more."""
 
@@ -378,6 +379,13 @@ async def test_a_buried_job_can_be_given_a_payload_and_run(store: SqliteStore) -
     [claimed] = await claim(store)
     assert (claimed.id, claimed.payload) == ("broken", b"new")
     await finish(store, succeeded(claimed))
+
+
+async def test_a_job_that_names_no_flow_ends_like_any_other(store: SqliteStore) -> None:
+    await broken_job(store, "flow")
+    await finish(store, *(succeeded(claimed) for claimed in await claim(store)))
+    stats = (await store.stats(NOW)).pools["p"]
+    assert (stats.queued, stats.processing, stats.completed, stats.dead) == (0, 0, 2, 0)
 
 
 @pytest.mark.parametrize("read", [True, False], ids=["read", "claimed"])

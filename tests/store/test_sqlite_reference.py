@@ -10,11 +10,11 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.admission import Gates, RateLimit
+from shiftwork.core.beats import Beat, Orders
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.job_parts import Need, Signal, Step, Wait
 from shiftwork.core.model import (
     Attempt,
-    Beat,
     Cancel,
     Claimed,
     Discard,
@@ -23,7 +23,6 @@ from shiftwork.core.model import (
     JobPriority,
     JobStatus,
     NewJob,
-    Orders,
     Outcome,
     PoolDoc,
     Progress,

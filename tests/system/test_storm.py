@@ -94,7 +94,7 @@ async def endure(mill: Mill, *, jobs: int, shortest: float, longest: float, node
 
 
 async def test_a_storm_loses_nothing(mill: Mill) -> None:
-    await endure(mill, jobs=120, shortest=0.02, longest=0.1, node_every=1.0, within=120)
+    await endure(mill, jobs=180, shortest=0.02, longest=0.1, node_every=1.5, within=120)
 
 
 @pytest.mark.soak

@@ -16,8 +16,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from shiftwork import Breaker, JobStatus, WorkerOrchestrator
 from shiftwork.core.breaker import BreakerState
-from shiftwork.core.model import Doc, JobFilter, PoolStats
+from shiftwork.core.model import Doc, JobFilter
 from shiftwork.core.retry import EndKind
+from shiftwork.core.stats import PoolStats
 from shiftwork.store.urls import open_store
 from tests.system.conftest import eventually
 from tests.web.conftest import Web

@@ -3,8 +3,7 @@
 import os
 from pathlib import Path
 
-BASE_DIR = Path(__file__).resolve().parent.parent
-DATA_DIR = Path(os.environ.get("SHOP_DATA", BASE_DIR))
+BASE_DIR = Path(os.environ.get("SHOP_DATA", Path(__file__).resolve().parent.parent))
 
 SECRET_KEY = os.environ.get("SHOP_SECRET_KEY", "only-for-development")
 DEBUG = True
@@ -40,10 +39,10 @@ TEMPLATES = [
         },
     }
 ]
-DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": DATA_DIR / "shop.sqlite3"}}
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": BASE_DIR / "shop.sqlite3"}}
 
 SHIFTWORK = {
-    "STORE": f"sqlite:///{DATA_DIR}/shiftwork.db",
+    "STORE": f"sqlite:///{BASE_DIR}/shiftwork.db",
     "POOLS": {"mail": {"kind": "thread", "max_workers": 4}},
     "DASHBOARD_URL": "http://127.0.0.1:8421/",
 }

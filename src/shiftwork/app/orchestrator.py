@@ -337,6 +337,7 @@ class WorkerOrchestrator(OrchestratorCommands):
             raise LifecycleError(message)
         if self._bench is not None:
             raise LifecycleError("the app is being tested: instead of start(), await test.run_pending()")
+        _refuse_windows()
         registry = self._registrations.complete()
         check_in_place(registry.pools.values())
         warn_in_place(registry.pools.values())
@@ -444,8 +445,6 @@ class WorkerOrchestrator(OrchestratorCommands):
     def _new_node(
         self, registry: Registry, settings: Settings, setup: "Setup | None" = None, *, hooks: JobListeners | None = None
     ) -> "Node":
-        if sys.platform == "win32":
-            raise LifecycleError("jobs run on Linux and macOS only; a process on Windows can enqueue and control them")
         from shiftwork.runtime.node.node import Node
 
         return Node(
@@ -511,6 +510,7 @@ class WorkerOrchestrator(OrchestratorCommands):
         `async with app.testing() as test:`, then `await test.run_pending()`; or `with app.testing() as test:`, then
         `test.blocking.run_pending()`. `now` is what the clock shows at the beginning.
         """
+        _refuse_windows()
         from shiftwork.app.bench import Trial, starting_at
 
         return Trial(self._tested(starting_at(now)))
@@ -608,3 +608,8 @@ class WorkerOrchestrator(OrchestratorCommands):
             message = f"app.asgi() needs {error.name}: pip install 'shiftwork[web]'"
             raise ConfigurationError(message) from None
         return Api(Site(self.control, trust_loopback=trust_loopback, identify=identify))
+
+
+def _refuse_windows() -> None:
+    if sys.platform == "win32":
+        raise LifecycleError("jobs run on Linux and macOS only; a process on Windows can enqueue and control them")

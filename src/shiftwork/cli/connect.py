@@ -4,15 +4,17 @@ The store is found in this order: `--store`, `--app`, `SHIFTWORK_STORE`, `SHIFTW
 current folder.
 """
 
-import asyncio
 import functools
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final, TypeVar
 
 import click
+from click.core import ParameterSource
 from msgspec import Struct
+from msgspec.structs import replace
 
 from shiftwork.cli.language import t
 from shiftwork.cli.output import aside
@@ -24,6 +26,7 @@ from shiftwork.control.environment import (
     namespace_of_environment,
     store_of_environment,
 )
+from shiftwork.control.event_loop import run_once
 from shiftwork.errors import StoreUnavailableError, UnknownStoreError
 from shiftwork.serve.loading import load_app
 
@@ -40,6 +43,13 @@ class Source(Struct, frozen=True, kw_only=True):
     """What names the store, for errors."""
     namespace: str = DEFAULT_NAMESPACE
     app: str = ""
+    options: str = ""
+    """The options of the command line that name it, as one types them again."""
+
+    def again(self, command: str) -> str:
+        """Return another command line for the same store, for a hint."""
+        program = click.get_current_context().find_root().info_name or "shiftwork"
+        return " ".join(filter(None, (program, command, self.options)))
 
     def ask(self, work: Callable[[Control], Awaitable[T]], *, create: bool = False) -> T:
         """Do some work with the store, and close it.
@@ -48,7 +58,7 @@ class Source(Struct, frozen=True, kw_only=True):
         """
         control = self._control()
         refuse_missing(control.store.url, create=create and bool(self.app))
-        return asyncio.run(_asked(control, work))
+        return run_once(_asked(control, work))
 
     def _control(self) -> Control:
         if not self.app:
@@ -76,9 +86,22 @@ def with_source(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--namespace", metavar="NAME", help="The namespace in the store.  [default: default]")
     @functools.wraps(command)
     def wrapped(*args: Any, store: str | None, app: str | None, namespace: str | None, **kwargs: Any) -> None:
-        command(*args, source=find_source(store, app, namespace), **kwargs)
+        source = find_source(store, app, namespace)
+        given = {"store": store, "app": app, "namespace": namespace}
+        command(*args, source=replace(source, options=_typed(given)), **kwargs)
 
     return wrapped
+
+
+def _typed(options: Mapping[str, str | None]) -> str:
+    """Return those that were given on the command line. A URL with a password is not repeated."""
+    context = click.get_current_context()
+    typed = {name: value for name, value in options.items() if value and _was_typed(context, name)}
+    return " ".join(f"--{name} {'URL' if '@' in value else quote(value)}" for name, value in typed.items())
+
+
+def _was_typed(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def find_source(store: str | None, app: str | None, namespace: str | None) -> Source:

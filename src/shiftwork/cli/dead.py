@@ -52,7 +52,7 @@ def dead(
     if as_json:
         show_json({"total": sum(group.count for group in groups), "groups": [_shape(group) for group in groups]})
     else:
-        _show(groups, now)
+        _show(groups, now, source)
 
 
 def _matching(jobs: Iterable[DeadJob], worker: str | None, error: str | None) -> list[DeadJob]:
@@ -71,7 +71,7 @@ def _shape(group: Group) -> dict[str, Any]:
     }
 
 
-def _show(groups: list[Group], now: float) -> None:
+def _show(groups: list[Group], now: float, source: Source) -> None:
     if not groups:
         aside(t("no dead jobs"))
         return
@@ -89,6 +89,5 @@ def _show(groups: list[Group], now: float) -> None:
     ]
     show_table(("JOBS", "WORKER", "FIRST", "LAST", "EXAMPLE", "GROUP", "ERROR"), rows)
     total = counted(sum(group.count for group in groups), "dead job")
-    aside(
-        t("{total}. See one: shiftwork job ID. Then shiftwork retry --dead or --group GROUP, or discard", total=total)
-    )
+    see = source.again("job ID")
+    aside(t("{total}. See one: {see}. Then retry --dead or --group GROUP, or discard", total=total, see=see))

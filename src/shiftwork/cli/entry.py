@@ -39,6 +39,7 @@ _SHARED_FILES: Final = {
 }
 """The commands that are not in a file of their own name, by file."""
 _FILES: Final = {command: file for file, commands in _SHARED_FILES.items() for command in commands}
+_NOT_ON_WINDOWS: Final = {"probe", "run", "top", "web"}
 _PIPE_CLOSED: Final = 141
 _INTERRUPTED: Final = 130
 
@@ -85,7 +86,8 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
         """Return the names of all commands."""
-        return sorted(name for members in SECTIONS.values() for name in members)
+        missing = _NOT_ON_WINDOWS if sys.platform == "win32" else set[str]()
+        return sorted(name for members in SECTIONS.values() for name in members if name not in missing)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command by its name; None if there is no such command."""
@@ -98,6 +100,11 @@ class Commands(click.Group):
         """Return the command that is meant. Raises `UsageError` with the nearest one if there is no such command."""
         name = args[0]
         known = self.list_commands(ctx)
+        if name in _NOT_ON_WINDOWS and name not in known:
+            message = t(
+                "shiftwork {name} needs Linux or macOS; a process on Windows can enqueue and control jobs", name=name
+            )
+            raise click.UsageError(message, ctx)
         if not name.startswith("-") and name not in known:
             message = t("there is no command {name!r}; {nearest}", name=name, nearest=nearest(name, known))
             raise click.UsageError(message, ctx)
@@ -122,7 +129,13 @@ class Commands(click.Group):
         for title, names in SECTIONS.items():
             members = [(name, self.get_command(ctx, name)) for name in names]
             with formatter.section(t(title)):
-                formatter.write_dl([(name, member.get_short_help_str(90)) for name, member in members if member])
+                formatter.write_dl([(name, _summary(member)) for name, member in members if member])
+
+
+def _summary(command: click.Command) -> str:
+    """Return the first sentence of a command's help."""
+    first = " ".join((command.help or "").partition("\n\n")[0].split())
+    return first.partition(". ")[0].removesuffix(".") + "."
 
 
 HELP: Final = """\
@@ -135,9 +148,9 @@ reaches it; running nodes follow at once. `shiftwork plan` needs neither: it sim
 The store, by the first of these that is given:
   --store URL            for example sqlite:///shiftwork.db
   --app MODULE:NAME      the store of an app
-  SHIFTWORK_STORE         and SHIFTWORK_NAMESPACE
+  SHIFTWORK_STORE        and SHIFTWORK_NAMESPACE
   SHIFTWORK_APP
-  shiftwork.db            in the current folder
+  shiftwork.db           in the current folder
 An app whose code names no store uses SHIFTWORK_STORE too.
 
 \b

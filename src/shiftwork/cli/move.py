@@ -1,6 +1,5 @@
 """`shiftwork move`: everything of a namespace from one store to another."""
 
-import asyncio
 import sys
 from typing import Any
 
@@ -11,6 +10,7 @@ from shiftwork.cli.language import counted, t
 from shiftwork.cli.output import json_option, say, show_json, show_table
 from shiftwork.cli.progress import ProgressBar
 from shiftwork.control.environment import namespace_of_environment
+from shiftwork.control.event_loop import run_once
 from shiftwork.core.model import JobStatus
 from shiftwork.transfer.moving import Moved, abandon
 from shiftwork.transfer.moving import move as move_content
@@ -38,7 +38,7 @@ def move(source: str, destination: str | None, *, namespace: str | None, give_up
         raise click.UsageError(message)
     progress = ProgressBar(terminal=sys.stderr.isatty())
     try:
-        moved = asyncio.run(move_content(source, shared(destination), namespace=space, report=progress.show))
+        moved = run_once(move_content(source, shared(destination), namespace=space, report=progress.show))
     finally:
         progress.end()
     if as_json:
@@ -48,7 +48,7 @@ def move(source: str, destination: str | None, *, namespace: str | None, give_up
 
 
 def _give_up(source: str, namespace: str, *, as_json: bool) -> None:
-    to = asyncio.run(abandon(source, namespace=namespace))
+    to = run_once(abandon(source, namespace=namespace))
     if as_json:
         show_json({"source": source, "abandoned": to})
     elif to is None:

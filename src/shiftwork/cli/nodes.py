@@ -89,13 +89,15 @@ def drain(
     elif seen.runs:
         say(
             t(
-                "node {name} gets no more work; it still runs {running}; see: shiftwork nodes",
+                "node {name} gets no more work; it still runs {running}; see: {see}",
                 name=seen.name,
                 running=_running(seen),
+                see=source.again("nodes"),
             )
         )
     else:
-        say(t("node {name} is drained and empty; to use it again: shiftwork drain {name} --undo", name=seen.name))
+        again = source.again(f"drain {seen.name} --undo")
+        say(t("node {name} is drained and empty; to use it again: {again}", name=seen.name, again=again))
 
 
 async def _until_empty(control: Control, node: NodeView, patience: float | None) -> None:

@@ -1,5 +1,7 @@
 """`shiftwork pools`, `pause`, `resume`."""
 
+from shlex import quote
+
 import click
 
 from shiftwork.cli.connect import Source, with_source
@@ -48,8 +50,9 @@ def pause(pool: str, reason: str | None, source: Source, *, as_json: bool) -> No
     else:
         say(
             t(
-                "pool {pool} is paused; running jobs continue, queued ones wait until: shiftwork resume {pool}",
+                "pool {pool} is paused; running jobs continue, queued ones wait until: {resume}",
                 pool=pool,
+                resume=source.again(f"resume {quote(pool)}"),
             )
         )
 

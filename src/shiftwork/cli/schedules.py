@@ -1,5 +1,6 @@
 """`shiftwork schedules`, `schedule put|show|pause|resume|delete|run|preview`, and `reschedule`."""
 
+from shlex import quote
 from typing import Any, Final
 
 import click
@@ -119,7 +120,8 @@ def pause_one(name: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"schedule": schedule_shape(view)})
     else:
-        say(t("schedule {name} is paused, until: shiftwork schedule resume {name}", name=name))
+        resume = source.again(f"schedule resume {quote(name)}")
+        say(t("schedule {name} is paused, until: {resume}", name=name, resume=resume))
 
 
 @schedule.command("resume")

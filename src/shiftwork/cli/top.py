@@ -20,7 +20,8 @@ from shiftwork.cli.status import pool_state
 from shiftwork.cli.words import one_line, percent, size, span, took
 from shiftwork.control.control import Control
 from shiftwork.control.glances import MOST_JOBS
-from shiftwork.core.model import JobRecord, WorkerInstance
+from shiftwork.core.beats import WorkerInstance
+from shiftwork.core.model import JobRecord
 from shiftwork.errors import StoreError
 from shiftwork.views.glance import Glance
 from shiftwork.views.instants import clock_time

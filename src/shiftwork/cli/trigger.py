@@ -1,6 +1,7 @@
 """`shiftwork trigger`: run a worker now, and wait until that run has ended."""
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ LOOK_SECONDS: Final = 1.0
 """How long to wait before printing what the job waits for."""
 
 Ended = tuple[Job[Any], Explanation]
+Again = Callable[[str], str]
+"""Returns a command line for the same store."""
 
 
 @click.command()
@@ -48,7 +51,7 @@ def trigger(
     Arguments are written as for `shiftwork enqueue`.
     """
     given = arguments_of(arguments, payload)
-    work = partial(_run, worker=worker, given=given, wait=wait, patience=timeout)
+    work = partial(_run, worker=worker, given=given, wait=wait, patience=timeout, again=source.again)
     job, why = source.ask(work, create=True)
     if as_json:
         show_json({"job": whole_job_shape(job, why)})
@@ -63,20 +66,22 @@ def trigger(
             )
         )
     else:
-        _show_end(job)
+        _show_end(job, source)
     if wait and job.status is not JobStatus.COMPLETED:
         click.get_current_context().exit(1)
 
 
-async def _run(control: Control, *, worker: str, given: Arguments, wait: bool, patience: float | None) -> Ended:
+async def _run(
+    control: Control, *, worker: str, given: Arguments, wait: bool, patience: float | None, again: Again
+) -> Ended:
     payload = given.read(await control.workers.payload_schema(worker))
     job = await control.workers.trigger(worker, payload)
     if wait:
-        await _until_ended(control, job, patience)
+        await _until_ended(control, job, patience, again)
     return await control.jobs.get_explained(job.id)
 
 
-async def _until_ended(control: Control, job: Job[Any], patience: float | None) -> None:
+async def _until_ended(control: Control, job: Job[Any], patience: float | None, again: Again) -> None:
     """Wait for the end, and print meanwhile what the job waits for."""
     ending = asyncio.ensure_future(job.ended(patience))
     printed = ""
@@ -86,10 +91,10 @@ async def _until_ended(control: Control, job: Job[Any], patience: float | None) 
         await ending
     except asyncio.CancelledError:
         ending.cancel()
-        aside(t("shiftwork: stopped waiting; the job continues: shiftwork job {id}", id=job.id))
+        aside(t("shiftwork: stopped waiting; the job continues: {see}", see=again(f"job {job.id}")))
         raise
     except ResultTimeoutError as error:
-        message = t("{error}; see: shiftwork explain {id}", error=error, id=job.id)
+        message = t("{error}; see: {see}", error=error, see=again(f"explain {job.id}"))
         raise ResultTimeoutError(message) from None
 
 
@@ -102,7 +107,7 @@ async def _print_wait(control: Control, job_id: str, printed: str) -> str:
     return text
 
 
-def _show_end(job: Job[Any]) -> None:
+def _show_end(job: Job[Any], source: Source) -> None:
     record = job.record
     seconds = took((record.ended_at or 0.0) - (record.started_at or record.ended_at or 0.0))
     if job.status is JobStatus.COMPLETED:
@@ -121,4 +126,4 @@ def _show_end(job: Job[Any]) -> None:
                 error=one_line(job.error or ""),
             )
         )
-        aside(t("see its attempts and tracebacks: shiftwork job {id}", id=job.id))
+        aside(t("see its attempts and tracebacks: {see}", see=source.again(f"job {job.id}")))

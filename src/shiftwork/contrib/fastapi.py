@@ -13,14 +13,16 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict
+from http import HTTPStatus
 from types import FrameType
 from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.requests import HTTPConnection, Request
+from starlette.responses import JSONResponse
 
 from shiftwork.app import WorkerOrchestrator
-from shiftwork.errors import ConfigurationError, StoreError
+from shiftwork.errors import ConfigurationError, StoreError, UnknownJobError
 from shiftwork.handles.job import Job
 from shiftwork.web.access import Identify, Visitor
 from shiftwork.web.api import Api
@@ -45,7 +47,8 @@ def attach(
 
     With `run`, its workers run in this process. `dashboard` is the path below which the dashboard and the HTTP API are
     mounted. `identify` returns the visitor of a request there, by your own log-in; other visitors need a token. Without
-    it, requests from this machine need none.
+    it, requests from this machine need none. A route that asks for a job that does not exist responds with 404, unless
+    the application handles `UnknownJobError` itself.
     """
     if getattr(web.state, "shiftwork", app) is not app:
         raise ConfigurationError("this application has another orchestrator already; attach one")
@@ -59,6 +62,7 @@ def attach(
             yield state
 
     web.router.lifespan_context = lifespan
+    web.exception_handlers.setdefault(UnknownJobError, _not_found)
     if "fastapi" in sys.modules:
         from fastapi.encoders import ENCODERS_BY_TYPE  # noqa: PLC0415 - Starlette does without
 
@@ -71,6 +75,10 @@ def orchestrator(connection: HTTPConnection) -> WorkerOrchestrator:
     if not isinstance(found, WorkerOrchestrator):
         raise ConfigurationError("this application has no orchestrator: call attach(web, app) where it is made")
     return found
+
+
+def _not_found(_: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"detail": str(error)}, HTTPStatus.NOT_FOUND)
 
 
 def _mount(web: Starlette, app: WorkerOrchestrator, path: str, identify: IdentifyRequest | None) -> "MountedDashboard":

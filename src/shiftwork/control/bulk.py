@@ -16,21 +16,10 @@ from shiftwork.control.job_filter import job_filter
 from shiftwork.control.paging import FEW, next_size
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.dead_groups import group_key
-from shiftwork.core.model import (
-    SECONDS_A_DAY,
-    Cancel,
-    Change,
-    DeadJob,
-    Discard,
-    JobFilter,
-    JobStatus,
-    PoolStats,
-    Requeue,
-    Stats,
-    WorkerStats,
-)
+from shiftwork.core.model import SECONDS_A_DAY, Cancel, Change, DeadJob, Discard, JobFilter, JobStatus, Requeue
 from shiftwork.core.options import parse_rate
 from shiftwork.core.plurals import counted
+from shiftwork.core.stats import PoolStats, Stats, WorkerStats
 from shiftwork.errors import ConfigurationError, StoreError
 from shiftwork.store.protocol import Store
 

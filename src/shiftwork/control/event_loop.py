@@ -20,15 +20,23 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         return runner.run(main)
 
 
+def run_once(main: Coroutine[Any, Any, T]) -> T:
+    """Do the same for a short program, which would end before uvloop is imported."""
+    with asyncio.Runner(loop_factory=_plain_event_loop) as runner:
+        return runner.run(main)
+
+
 def new_event_loop() -> asyncio.AbstractEventLoop:
     """Return a new event loop."""
-    if sys.platform == "win32":
-        return asyncio.SelectorEventLoop()
     try:
         fast = importlib.import_module("uvloop")
-    except ImportError:
-        return asyncio.new_event_loop()
+    except ImportError:  # as always on Windows
+        return _plain_event_loop()
     return cast("Callable[[], asyncio.AbstractEventLoop]", fast.new_event_loop)()
+
+
+def _plain_event_loop() -> asyncio.AbstractEventLoop:
+    return asyncio.SelectorEventLoop() if sys.platform == "win32" else asyncio.new_event_loop()
 
 
 def running_kind() -> str:

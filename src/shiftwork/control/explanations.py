@@ -7,7 +7,8 @@ from shiftwork.control.definitions import Definitions
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.admission import Facts, Gates, Head, Lane, Obstacle, explain
-from shiftwork.core.model import Beat, JobFilter, JobRecord, JobStatus, WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.beats import Beat
+from shiftwork.core.model import JobFilter, JobRecord, JobStatus, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.own_options import policy
 from shiftwork.errors import UnknownWorkerError
 from shiftwork.handles.job import Unfinished
@@ -148,5 +149,5 @@ def _behind(record: JobRecord, facts: Facts) -> list[Obstacle]:
     head = facts.lanes[record.worker].head if record.worker in facts.lanes else None
     if head is not None and head.id != record.id:
         return [Obstacle("queue", record.pool, f"other jobs of {record.worker} are ahead of it in pool {record.pool}")]
-    why = f"next in line for {record.worker}; pool {record.pool} has no free slot yet"
+    why = f"next in line for {record.worker}; the next free slot of pool {record.pool} runs it"
     return [Obstacle("queue", record.pool, why)]

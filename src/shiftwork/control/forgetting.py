@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Collection, Iterable
 from shlex import quote
 
+from shiftwork.core.beats import InstanceRecord
 from shiftwork.core.docs import BREAKER, GATES, RESCHEDULED, SCHEDULE, SCHEMA, WORKER
-from shiftwork.core.model import Doc, InstanceRecord, WorkerState, WorkerStats
+from shiftwork.core.model import Doc, WorkerState
+from shiftwork.core.stats import WorkerStats
 from shiftwork.store.protocol import Store
 from shiftwork.store.schedules import read_index, read_parts
 

@@ -12,11 +12,13 @@ from shiftwork.control.audit import Audit
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
+from shiftwork.core.beats import WorkerInstance
 from shiftwork.core.bounds import bounded, bounds_at
 from shiftwork.core.docs import POOL
-from shiftwork.core.model import JobFilter, JobStatus, PoolConfig, PoolDoc, PoolStats, WorkerInstance
+from shiftwork.core.model import JobFilter, JobStatus, PoolConfig, PoolDoc
 from shiftwork.core.options import check_bounds
 from shiftwork.core.plan import Planned
+from shiftwork.core.stats import PoolStats
 from shiftwork.errors import ConfigurationError, UnknownPoolError, nearest
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.leader.planner import Planner

@@ -46,13 +46,14 @@ class Submission:
 
     async def submit(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs in one step, and return for each the job that it stands for now."""
-        store = await self._access.open_to_add()
+        store = self._access.open_for_adding or await self._access.open_to_add()
         if not self._all_published(calls):
             await self.publish_secrets({call.worker for call in calls})
         now = self._now()
         with sending(self._new_jobs(calls, now)) as jobs:
             added = await self._add(store, jobs, now)
-        return self._handles(calls, jobs, added, await self._existing(store, added), now)
+        existing = [one.id for one in added if not one.created]
+        return self._handles(calls, jobs, added, await _records(store, existing) if existing else {}, now)
 
     def submit_blocking(self, calls: Sequence[Call[Any]], instead: str) -> list[Job[Any]]:
         """Add jobs from synchronous code: on this very thread if the store can, otherwise on an event loop."""
@@ -70,15 +71,9 @@ class Submission:
             if added is None:
                 added = self.run_blocking(lambda: self._add(store, jobs, now), instead)
             self._voice.worked(ADDS)
-        if all(one.created for one in added):
-            return self._handles(calls, jobs, added, {}, now)
-        known = self.run_blocking(lambda: self._existing(store, added), instead)
-        return self._handles(calls, jobs, added, known, now)
-
-    async def _existing(self, store: Store, added: Sequence[Added]) -> Mapping[str, JobRecord | None]:
-        """Return the records of the jobs that existed before."""
         existing = [one.id for one in added if not one.created]
-        return dict(zip(existing, await store.get(existing), strict=True)) if existing else {}
+        known = self.run_blocking(lambda: _records(store, existing), instead) if existing else {}
+        return self._handles(calls, jobs, added, known, now)
 
     async def submit_jobs(self, calls: Sequence[Call[Any]], jobs: Sequence[NewJob], now: float) -> list[Job[Any]]:
         """Add these jobs, made of these calls, in one step, and return their handles."""
@@ -188,6 +183,11 @@ class Submission:
             decode = worker.signature.decode_result
             handles.append(Job(record, self._access.open, decode, secrets, self._look, run_blocking=run_blocking))
         return handles
+
+
+async def _records(store: Store, ids: Sequence[str]) -> Mapping[str, JobRecord | None]:
+    """Return the records of jobs that existed before, by id."""
+    return dict(zip(ids, await store.get(ids), strict=True))
 
 
 def _fresh(job: NewJob, id: str, now: float) -> JobRecord:

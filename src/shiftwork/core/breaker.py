@@ -13,7 +13,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from shiftwork.core.model import Breaker
+from shiftwork.core.policies import Breaker
 
 
 class BreakerState(Struct, frozen=True):

@@ -23,7 +23,7 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.core.figures import rate, seconds
-from shiftwork.core.model import WorkerStats
+from shiftwork.core.stats import WorkerStats
 
 WINDOW_SECONDS: Final = 60.0
 """How long a window is at least."""

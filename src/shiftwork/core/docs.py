@@ -33,11 +33,12 @@ from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.admission import Gates
+from shiftwork.core.beats import Beat
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.edition import Edition
 from shiftwork.core.expired_lately import ExpiredLately
 from shiftwork.core.history import Hour
-from shiftwork.core.model import Attempt, Beat, Doc, Event, Plan, PoolConfig, PoolDoc, WorkerConfig
+from shiftwork.core.model import Attempt, Doc, Event, Plan, PoolConfig, PoolDoc, WorkerConfig
 from shiftwork.core.move import Arrival, Departure
 from shiftwork.core.schedule import Cursor
 from shiftwork.core.sealing import KeyInUse

@@ -9,13 +9,17 @@ schedule. It never runs beside what excludes its worker, nor beside its worker i
 
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from shiftwork.core.admission import Gates, RateLimit
-from shiftwork.core.model import Breaker, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.options import parse_rate
 from shiftwork.errors import ConfigurationError, DependencyCycleError, UnknownWorkerError, nearest
+
+if TYPE_CHECKING:
+    from shiftwork.core.policies import Breaker
 
 
 def compile_gates(configs: Mapping[str, WorkerConfig]) -> dict[str, Gates]:

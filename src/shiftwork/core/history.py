@@ -13,8 +13,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.model import PoolStats, WorkerStats
 from shiftwork.core.run_histograms import RETRIED, quantile, runs, waits
+from shiftwork.core.stats import PoolStats, WorkerStats
 from shiftwork.core.worker_hours import WorkerHour, WorkerTotals, arrived, busier, worker_totals
 
 MINUTE: Final = 60.0

@@ -13,18 +13,14 @@ Instants are epoch seconds, durations are seconds; both are floats.
 """
 
 from enum import IntEnum, StrEnum
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from shiftwork.core.job_parts import Need, Signal, Step, Wait
 from shiftwork.core.option_structs import OptionStructMeta
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from shiftwork.core.durations import Duration
+from shiftwork.core.policies import Breaker, Retry
 
 SECONDS_A_DAY: Final = 86_400.0
 LIVE: Final = ("scheduled", "failed", "waiting", "queued", "processing")
@@ -73,63 +69,6 @@ class WorkerExecutionMode(StrEnum):
     SCHEDULED = "scheduled"
     TRIGGERED = "triggered"
     CONTINUOUS = "continuous"
-
-
-class Retry(Struct, frozen=True, metaclass=OptionStructMeta):
-    """Which failures are tried again, and after how long: `base · factor^n`, capped, plus or minus the jitter."""
-
-    base_seconds: float = 5.0
-    factor: float = 2.0
-    max_seconds: float = 3600.0
-    jitter: float = cast("float", None)
-    """The share by which each wait varies. None is replaced: 0.1, or 0 for waits that are given one by one."""
-    delays: tuple[float, ...] | None = None
-    """The wait before each retry, instead of a growing one; the last one repeats."""
-    on: tuple[str, ...] | None = None
-    """The exceptions that are tried again; None for all. Given as classes, kept as their names."""
-    never_on: tuple[str, ...] = ()
-    """The exceptions that are never tried again. Given as classes, kept as their names."""
-
-    if TYPE_CHECKING:  # what people may write; `core.options` makes the values above of it
-
-        def __init__(
-            self,
-            base_seconds: Duration = 5.0,
-            factor: float = 2.0,
-            max_seconds: Duration = 3600.0,
-            jitter: float | None = None,
-            *,
-            delays: Sequence[Duration] | None = None,
-            on: Sequence[type[BaseException] | str] | None = None,
-            never_on: Sequence[type[BaseException] | str] = (),
-        ) -> None: ...
-
-    def __post_init__(self) -> None:
-        if cast("float | None", self.jitter) is None:
-            force_setattr(self, "jitter", 0.1 if self.delays is None else 0.0)
-
-
-class Breaker(Struct, frozen=True, metaclass=OptionStructMeta):
-    """When to stop calling something broken: `failures` in the window open it, a probe after the cool-down decides.
-
-    `name` is the destination it guards; workers that name the same destination share a breaker. Without a name, a
-    worker has its own.
-    """
-
-    failures: int = 5
-    window_seconds: float = 60.0
-    cool_down_seconds: float = 30.0
-    name: str | None = None
-
-    if TYPE_CHECKING:  # as in `Retry`
-
-        def __init__(
-            self,
-            failures: int = 5,
-            window_seconds: Duration = 60.0,
-            cool_down_seconds: Duration = 30.0,
-            name: str | None = None,
-        ) -> None: ...
 
 
 class WorkerConfig(Struct, frozen=True, kw_only=True, metaclass=OptionStructMeta):
@@ -578,114 +517,6 @@ class Plan(Struct, frozen=True, kw_only=True):
     """The nodes that vanished a short while ago and have not been replaced."""
 
 
-class Beat(Struct, frozen=True, kw_only=True):
-    """A sign of life of one instance, which renews its lease."""
-
-    instance: str
-    node: str
-    pool: str
-    slots: int
-    busy: int = 0
-    started_at: float = 0.0
-    completed: int = 0
-    failed: int = 0
-    memory: int = 0
-    cpu: float | None = None
-    """The processor time its process uses, in percent of one core."""
-    lag: float | None = None
-    """How many seconds late its process answers."""
-    status: Literal["idle", "busy", "draining"] = "idle"
-    workers: tuple[str, ...] = ()
-    """The workers it knows. It gets no jobs of other workers, not even from its own pool."""
-    apart: bool = False
-    """Whether its jobs run in separate processes, so that they are not to blame when it vanishes."""
-    pid: int = 0
-    machine: "NodeBeat | None" = None
-    """The machine, in the beat that a node sends for itself, under the name by which it leads."""
-    process: "ProcessMark | None" = None
-    """The process that renews the leases, in the beat that a node sends for itself; None if it is unknown."""
-    children: tuple[int, ...] = ()
-    """The process groups in which its jobs run apart, in the beat that a node sends for itself."""
-
-
-class ProcessMark(Struct, frozen=True):
-    """Which process this is, among all that ever run anywhere, so that its neighbours can prove its death."""
-
-    place: str
-    """The boot of the machine, the namespace in which the pid holds, and the name of the host."""
-    pid: int
-    born: int
-    """When it began, in clock ticks after the boot."""
-
-
-class NodeBeat(Struct, frozen=True, kw_only=True):
-    """What a node has, and what it can host."""
-
-    host: str
-    cores: float
-    memory: int
-    labels: tuple[str, ...] = ()
-    pools: tuple[str, ...] = ()
-    """The pools it knows."""
-    failing: dict[str, str] = field(default_factory=dict)
-    """The pools whose processes cannot be started here, each with the reason."""
-    cpu: float | None = None
-    """The processor time that it and its instances use, in percent of one core: 150 is one and a half cores."""
-    memory_used: int | None = None
-    """How many bytes of memory these use."""
-    lag: float | None = None
-    """How many seconds late its event loop runs: the worst recent value."""
-    store_seconds: float | None = None
-    """The store's mean response time since the previous beat, over claims, outcomes and beats."""
-    keys: tuple[str, ...] = ()
-    """The ids of its encryption keys; the first one encrypts."""
-    version: str = ""
-    """The version of the app that it runs: a digest of the workers' payload schemas. See `core.refusals`."""
-    store_fault: str | None = None
-    """What it cannot do with the store although it can send this beat; None if nothing fails."""
-
-
-class Orders(Struct, frozen=True):
-    """What `beat` returns: what has been decided elsewhere about the instances that beat."""
-
-    cancel: list[tuple[str, int]]
-    """The jobs they hold that a person cancelled, as id and fence."""
-    lost: list[str]
-    """The instances whose lease had ended and whose jobs were taken: they must stop what they run."""
-    server_time: float = 0.0
-    """The store's own clock at the beat, as `Store.server_time` returns it: a renewal needs no second round trip."""
-
-
-class InstanceRecord(Struct, frozen=True):
-    """An instance as the store knows it."""
-
-    beat: Beat
-    expires_at: float
-    last_beat_at: float
-
-
-class WorkerInstance(Struct, frozen=True, kw_only=True):
-    """A running member of a pool, as people see it: its numbers are those of its last beat, a few seconds old."""
-
-    id: str
-    pool: str
-    node: str
-    status: Literal["idle", "busy", "draining", "dead"]
-    current_jobs: list[str]
-    started_at: float
-    last_heartbeat: float
-    slots: int = 1
-    """How many jobs it can run at a time."""
-    completed: int = 0
-    failed: int = 0
-    memory: int = 0
-    pid: int = 0
-    cpu: float | None = None
-    """The processor time its process uses, in percent of one core; None if unknown."""
-    lag: float | None = None
-    """How many seconds late its process answers; None if unknown."""
-
-
 class JobFilter(Struct, frozen=True, kw_only=True):
     """Which jobs to find. Every given field must match."""
 
@@ -756,54 +587,3 @@ class Event(Struct, frozen=True, kw_only=True):
 EVENTS_KEPT: Final = 10_000
 """How many events are kept of those that people caused, and as many of all others, so that neither crowds out the
 other."""
-
-
-class PoolStats(Struct, kw_only=True):
-    """One pool in numbers. The first group of fields is the present, the second only grows."""
-
-    queued: int = 0
-    waiting: int = 0
-    scheduled: int = 0
-    retrying: int = 0
-    processing: int = 0
-    dead: int = 0
-    oldest_run_at: float | None = None
-    """When the job at the head of the queue became due."""
-
-    added: int = 0
-    completed: int = 0
-    failed: int = 0
-    """How many attempts failed."""
-    run_seconds: float = 0.0
-    wait_seconds: float = 0.0
-    marks: dict[str, int] = field(default_factory=dict)
-    """How often each mark was counted; `core.run_histograms` makes histograms of them."""
-
-
-class WorkerStats(Struct, kw_only=True):
-    """One worker in numbers. The first group of fields is the present: its live jobs by status, and its dead ones.
-
-    The second only grows. It begins at zero when a store is moved into.
-    """
-
-    queued: int = 0
-    waiting: int = 0
-    scheduled: int = 0
-    retrying: int = 0
-    processing: int = 0
-    dead: int = 0
-
-    completed: int = 0
-    failed: int = 0
-    """How many attempts failed, those that made a job dead included."""
-    died: int = 0
-    """How many attempts made a job dead."""
-    run_seconds: float = 0.0
-    """How long all completed and failed attempts took."""
-
-
-class Stats(Struct, kw_only=True):
-    """All pools and workers that have jobs or had some, in numbers. No store scans ended jobs for them."""
-
-    pools: dict[str, PoolStats] = field(default_factory=dict)
-    workers: dict[str, WorkerStats] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
-from shiftwork.core.model import InstanceRecord
+from shiftwork.core.beats import InstanceRecord
 
 
 class Tenant(Struct, frozen=True):

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
 from shiftwork.core.durations import Duration
-from shiftwork.core.model import Breaker, JobPriority, Retry, WorkerExecutionMode
+from shiftwork.core.model import JobPriority, WorkerExecutionMode
+from shiftwork.core.policies import Breaker, Retry
 from shiftwork.core.retry_options import RetryRule
 
 

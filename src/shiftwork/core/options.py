@@ -14,16 +14,9 @@ from msgspec import Struct, structs
 from shiftwork.core.admission import RateLimit
 from shiftwork.core.bounds import bounds_at
 from shiftwork.core.durations import seconds_in
-from shiftwork.core.model import (
-    Breaker,
-    JobPriority,
-    PoolConfig,
-    PoolDoc,
-    Retry,
-    WorkerConfig,
-    WorkerExecutionMode,
-)
+from shiftwork.core.model import JobPriority, PoolConfig, PoolDoc, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.option_hints import option_hint
+from shiftwork.core.policies import Breaker, Retry
 from shiftwork.core.retry_options import check_rule, contradiction, delays, error_names, retried_names
 from shiftwork.core.schedule import cron_problem, five_fields, zone_problem
 from shiftwork.core.timing import Timing

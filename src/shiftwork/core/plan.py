@@ -13,12 +13,14 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from shiftwork.core.beats import Beat
 from shiftwork.core.bounds import Bounds, bounds_at
 from shiftwork.core.demand import WorkerWindow, observe, pool_demand
-from shiftwork.core.model import Beat, Event, JobPriority, Lost, Plan, PoolConfig, PoolDoc, PoolStats, WorkerStats
+from shiftwork.core.model import Event, JobPriority, Lost, Plan, PoolConfig, PoolDoc
 from shiftwork.core.placement import NodeCapacity, Placement, Want, place
 from shiftwork.core.plurals import counted
 from shiftwork.core.scaling import Decision, Floor, Memory, PoolLoad, decide
+from shiftwork.core.stats import PoolStats, WorkerStats
 
 LOOK_SECONDS: Final = 1.0
 """How often the leader plans."""

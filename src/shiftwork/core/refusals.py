@@ -18,7 +18,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.model import Attempt, Beat, JobStatus, Outcome
+from shiftwork.core.beats import Beat
+from shiftwork.core.model import Attempt, JobStatus, Outcome
 from shiftwork.core.retry import EndKind
 from shiftwork.core.run_histograms import marked
 

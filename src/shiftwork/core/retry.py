@@ -27,8 +27,9 @@ from msgspec import Struct
 
 from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.job_parts import Wait
-from shiftwork.core.model import SECONDS_A_DAY, Attempt, Claimed, JobStatus, LogLine, Outcome, Retry, WorkerConfig
+from shiftwork.core.model import SECONDS_A_DAY, Attempt, Claimed, JobStatus, LogLine, Outcome, WorkerConfig
 from shiftwork.core.own_options import policy
+from shiftwork.core.policies import Retry
 from shiftwork.core.run_histograms import marked, timed
 
 CRASH_LIMIT: Final = 3

@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any, Final, TypeAlias
 
 from shiftwork.core.durations import Duration, seconds_in
-from shiftwork.core.model import Retry
+from shiftwork.core.policies import Retry
 from shiftwork.core.retry import error_name
 from shiftwork.errors import ConfigurationError, nearest
 

@@ -206,8 +206,10 @@ def next_fired(expression: str, timezone: str, at: float) -> float | None:
     return next(iter(upcoming_fires(expression, timezone, at, 1)), None)
 
 
-def describe(config: WorkerConfig) -> str:
-    """Return the schedule in plain words."""
+def describe(config: WorkerConfig, *, alias_of: str | None = None) -> str:
+    """Return the schedule in plain words. `alias_of`: the worker whose former name this is."""
+    if alias_of is not None:
+        return f"on demand, as an alias of {alias_of}"
     if config.execution_mode is WorkerExecutionMode.TRIGGERED:
         return "on demand"
     if config.cron is not None:

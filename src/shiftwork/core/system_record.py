@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from shiftwork.core.beats import NodeBeat
 from shiftwork.core.bounds import bounds_at
 from shiftwork.core.history import Hour
-from shiftwork.core.model import NodeBeat, PoolConfig, PoolDoc, WorkerConfig
+from shiftwork.core.model import PoolConfig, PoolDoc, WorkerConfig
 
 
 class SystemRecord(Struct, frozen=True, kw_only=True):

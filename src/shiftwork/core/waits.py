@@ -11,6 +11,15 @@ from typing import Final
 
 SLEEP: Final = ":sleep"
 MARK: Final = ":"
+LONGEST_NAME: Final = 200
+"""How many characters the name of a step or a signal may have."""
+
+
+def wrong_name(what: str, name: object) -> str | None:
+    """Return why a step or a signal cannot have this name; None if it can."""
+    if isinstance(name, str) and 1 <= len(name) <= LONGEST_NAME:
+        return None
+    return f"the name of {what} is a text of 1 to {LONGEST_NAME} characters, not {name!r}"
 
 
 def waiting(signal: str) -> str:

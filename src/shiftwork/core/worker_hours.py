@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.model import WorkerStats
+from shiftwork.core.stats import WorkerStats
 
 MOST_WORKERS: Final = 200
 """How many workers of an hour are kept: the busiest ones. They take 20 KB at most."""

@@ -18,6 +18,7 @@ from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.payload_limits import DEEPEST, MAX_PAYLOAD_BYTES, is_too_deep
 from shiftwork.core.plurals import counted
 from shiftwork.core.sealing import why_unreadable
+from shiftwork.core.waits import wrong_name
 from shiftwork.errors import (
     PayloadDecodingError,
     PayloadEncodingError,
@@ -40,8 +41,6 @@ TOO_DEEP: Final = {"not shown": f"it is nested more than {DEEPEST} levels deep"}
 """Stands for a payload or result that is too deep to show: a store may hold one that another version wrote."""
 _MAX_BYTES: Final = "x-max-bytes"
 """Where a published schema says how many bytes a payload may have: other processes hold to it, too."""
-LONGEST_SIGNAL_NAME: Final = 200
-"""How many characters the name of a signal may have."""
 
 
 class OutputArgumentError(Exception):
@@ -80,6 +79,8 @@ class Signature:
 
     def named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return all arguments by name, however they were passed."""
+        if not args:
+            return dict(kwargs)
         if len(args) > len(self._places):
             raise PayloadTypeError(self._too_many(len(args)))
         arguments = dict(zip(self._places, args, strict=False))
@@ -358,9 +359,9 @@ def plain(payload: bytes) -> Any:
 
 def encode_signal(name: object, value: Any) -> bytes:
     """Return the value of a signal as its job keeps it. Raises a `PayloadError` if one of the two cannot be kept."""
-    if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_SIGNAL_NAME:
-        message = f"the name of a signal is a text of 1 to {LONGEST_SIGNAL_NAME} characters, not {name!r}"
-        raise PayloadTypeError(message)
+    wrong = wrong_name("a signal", name)
+    if wrong is not None:
+        raise PayloadTypeError(wrong)
     try:
         encoded = msgspec.msgpack.encode(value, enc_hook=_to_plain)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:

@@ -11,10 +11,6 @@ _CGROUP: Final = Path("/sys/fs/cgroup")
 _MINE: Final = Path("/proc/self/cgroup")
 
 
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
-_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-
-
 class Usage(Struct, frozen=True):
     """What a process uses: seconds of a core since it began, and bytes of memory now."""
 
@@ -80,7 +76,8 @@ def usage(pid: int, proc: Path = Path("/proc")) -> Usage | None:
     """What a process uses, without its children; None if it is gone."""
     try:
         words = (proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()  # its name may hold anything
-        return Usage((int(words[11]) + int(words[12])) / _TICKS, int(words[21]) * _PAGE)
+        ticks = int(words[11]) + int(words[12])
+        return Usage(ticks / os.sysconf("SC_CLK_TCK"), int(words[21]) * os.sysconf("SC_PAGE_SIZE"))
     except (OSError, IndexError, ValueError):
         return _usage_elsewhere(pid)
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from shiftwork.core.model import Beat, NodeBeat, PoolConfig
+from shiftwork.core.beats import Beat, NodeBeat
+from shiftwork.core.model import PoolConfig
 from shiftwork.core.placement import NodeCapacity, Want, place
 from shiftwork.core.plan import cores_of
 from shiftwork.sim.scenario import NodeGroup

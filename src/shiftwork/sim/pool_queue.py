@@ -16,7 +16,8 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Any, Final
 
-from shiftwork.core.model import PoolConfig, Retry
+from shiftwork.core.model import PoolConfig
+from shiftwork.core.policies import Retry
 from shiftwork.core.retry import backoff
 
 START_SECONDS: Final = 1.0

@@ -17,8 +17,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from shiftwork.core.beats import NodeBeat
 from shiftwork.core.history import HOUR, MINUTE, Hour
-from shiftwork.core.model import NodeBeat, PoolConfig, WorkerConfig
+from shiftwork.core.model import PoolConfig, WorkerConfig
 from shiftwork.core.plurals import counted
 from shiftwork.core.system_record import SystemRecord
 from shiftwork.core.worker_hours import MOST_WORKERS, WorkerHour

@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 from msgspec import Struct
 
 from shiftwork.core.admission import Facts
+from shiftwork.core.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import (
     Added,
     Amended,
-    Beat,
     Change,
     Claimed,
     DeadJob,
@@ -42,19 +42,16 @@ from shiftwork.core.model import (
     Finished,
     FlowMember,
     FlowRecord,
-    InstanceRecord,
     JobFilter,
     JobRecord,
     JobStatus,
     NewJob,
-    Orders,
     Outcome,
-    PoolStats,
     ProgressNote,
     Rewrite,
-    Stats,
     WorkerState,
 )
+from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.errors import ConfigurationError
 
 if TYPE_CHECKING:

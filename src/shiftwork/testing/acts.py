@@ -10,18 +10,8 @@ from msgspec import msgpack
 from msgspec.structs import asdict
 
 from shiftwork.core.admission import Gates
-from shiftwork.core.model import (
-    Attempt,
-    Beat,
-    Claimed,
-    Doc,
-    JobRecord,
-    JobStatus,
-    LogLine,
-    NewJob,
-    Outcome,
-    WorkerState,
-)
+from shiftwork.core.beats import Beat
+from shiftwork.core.model import Attempt, Claimed, Doc, JobRecord, JobStatus, LogLine, NewJob, Outcome, WorkerState
 from shiftwork.store.protocol import Claims, Store
 from shiftwork.testing.expect import equal, holds, there
 

@@ -36,12 +36,11 @@ from shiftwork.core.model import (
     NewJob,
     Outcome,
     PoolDoc,
-    PoolStats,
     Progress,
     ProgressNote,
     Requeue,
-    WorkerStats,
 )
+from shiftwork.core.stats import PoolStats, WorkerStats
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import NOW, outcome, report, signs

@@ -7,7 +7,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.model import Doc, Event, PoolStats, WorkerState
+from shiftwork.core.model import Doc, Event, WorkerState
+from shiftwork.core.stats import PoolStats
 from shiftwork.errors import MoveError
 from shiftwork.store.protocol import Store
 from shiftwork.transfer.move_record import STAYING

@@ -2,7 +2,8 @@
 
 from msgspec import Struct
 
-from shiftwork.core.model import JobRecord, WorkerInstance
+from shiftwork.core.beats import WorkerInstance
+from shiftwork.core.model import JobRecord
 from shiftwork.views.overview import NodeView, PoolView
 
 

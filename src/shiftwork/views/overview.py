@@ -6,23 +6,14 @@ from typing import Literal
 from msgspec import Struct
 
 from shiftwork.core.admission import Facts, Lane
+from shiftwork.core.beats import Beat, InstanceRecord
 from shiftwork.core.bounds import Bounds, bounded, bounds_at
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.health import Health, Hosting
-from shiftwork.core.model import (
-    Beat,
-    InstanceRecord,
-    Plan,
-    PoolConfig,
-    PoolDoc,
-    PoolStats,
-    Stats,
-    WorkerConfig,
-    WorkerState,
-    WorkerStats,
-)
+from shiftwork.core.model import Plan, PoolConfig, PoolDoc, WorkerConfig, WorkerState
 from shiftwork.core.plan import totals
 from shiftwork.core.schedule import describe
+from shiftwork.core.stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.timing import Rescheduled
 from shiftwork.views.snapshot import Snapshot, failing_on, hosting, leader_of, next_due
 
@@ -141,6 +132,7 @@ def overview_of(seen: Snapshot, health: Health, *, store: str) -> Overview:
     live = [known for known in seen.instances if known.expires_at > seen.at]
     nodes = [one.beat for one in live if one.beat.machine is not None]
     there = set[str]().union(*(beat.workers for beat in nodes)) if nodes else seen.workers
+    renamed = {alias: name for name, config in seen.workers.items() for alias in config.aliases}
     return Overview(
         at=seen.at,
         store=store,
@@ -148,12 +140,15 @@ def overview_of(seen: Snapshot, health: Health, *, store: str) -> Overview:
         leader=leader_of(live, seen.at),
         nodes=sorted({known.beat.node for known in live}),
         pools=pool_views(seen.pools, stats=seen.stats, facts=seen.facts, live=live, plan=seen.plan, now=seen.at),
-        workers=[_worker(config, seen, known=name in there) for name, config in sorted(seen.workers.items())],
+        workers=[
+            _worker(config, seen, known=name in there, alias_of=renamed.get(name))
+            for name, config in sorted(seen.workers.items())
+        ],
         breakers=_breakers(seen.facts, seen.at),
     )
 
 
-def _worker(config: WorkerConfig, seen: Snapshot, *, known: bool) -> WorkerView:
+def _worker(config: WorkerConfig, seen: Snapshot, *, known: bool, alias_of: str | None) -> WorkerView:
     name = config.name
     lane = seen.facts.lanes.get(name) or Lane(state=WorkerState(worker=name))
     due = next_due(config, cursor=seen.cursors.get(name), state=lane.state, live=lane.live)
@@ -162,7 +157,7 @@ def _worker(config: WorkerConfig, seen: Snapshot, *, known: bool) -> WorkerView:
         due = None
     return WorkerView(
         config=config,
-        schedule=describe(config),
+        schedule=describe(config, alias_of=alias_of),
         rescheduled=change if change is not None and change.timing is not None else None,
         state=lane.state,
         stats=seen.stats.workers.get(name, WorkerStats()),

@@ -2,8 +2,9 @@
 
 from typing import Any, Literal
 
-from shiftwork.core.model import InstanceRecord, PoolStats, WorkerInstance
+from shiftwork.core.beats import InstanceRecord, WorkerInstance
 from shiftwork.core.scaling import Decision, PoolLoad
+from shiftwork.core.stats import PoolStats
 
 
 def instance_of(record: InstanceRecord, jobs: list[str], now: float) -> WorkerInstance:

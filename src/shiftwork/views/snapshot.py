@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from shiftwork.core.admission import Facts, Lane
+from shiftwork.core.beats import Beat, InstanceRecord, NodeBeat
 from shiftwork.core.bounds import bounded
 from shiftwork.core.edition import Edition
 from shiftwork.core.health import (
@@ -19,21 +20,9 @@ from shiftwork.core.health import (
     WorkerFacts,
     judge,
 )
-from shiftwork.core.model import (
-    Beat,
-    InstanceRecord,
-    NodeBeat,
-    Plan,
-    PoolConfig,
-    PoolDoc,
-    PoolStats,
-    Stats,
-    WorkerConfig,
-    WorkerExecutionMode,
-    WorkerState,
-    WorkerStats,
-)
+from shiftwork.core.model import Plan, PoolConfig, PoolDoc, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.schedule import Cursor, pause, upcoming
+from shiftwork.core.stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.timing import Rescheduled
 from shiftwork.core.worker_state import is_failing
 

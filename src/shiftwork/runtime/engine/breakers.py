@@ -6,8 +6,9 @@ from typing import Final
 
 from shiftwork.core.breaker import BreakerState, step
 from shiftwork.core.docs import BREAKER
-from shiftwork.core.model import Breaker, JobStatus
+from shiftwork.core.model import JobStatus
 from shiftwork.core.plurals import counted
+from shiftwork.core.policies import Breaker
 from shiftwork.runtime.engine.outbox import Settled
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.store.docs import change

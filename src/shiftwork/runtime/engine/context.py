@@ -1,10 +1,11 @@
 """What a running function may know and report: the `Context`."""
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, Protocol, TypeVar, cast, overload
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,21 +13,21 @@ from msgspec.structs import replace
 from shiftwork.core.durations import Duration, seconds_of, summed
 from shiftwork.core.job_parts import Step
 from shiftwork.core.model import Claimed, LogLine, Outcome, Progress, RunState, WorkerConfig
-from shiftwork.errors import JobCancelledError, LifecycleError, nearest
+from shiftwork.errors import JobCancelledError, LifecycleError, StepError, nearest
 from shiftwork.runtime.engine.error_text import one_line
 from shiftwork.runtime.engine.joblog import JobLog, JobLogger
 from shiftwork.runtime.engine.step_in_transaction import StepInTransaction, plain
 from shiftwork.runtime.engine.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    import asyncio
-
     from shiftwork.core.retry_options import RetryRule
     from shiftwork.runtime.clock import Clock
 
 
 WhatFollows = Literal["retry", "pause", "dead"]
 """What becomes of a job after an exception: another attempt, the same attempt later, or none."""
+
+_SLEEP: Final = "the time of ctx.sleep"
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -271,17 +272,28 @@ class Context:
     # ── durable functions ────────────────────────────────────────────────────────────────────────────────────────
 
     @overload
-    async def step(self, name: str, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    def step(
+        self, name: str, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> Coroutine[Any, Any, T]: ...
 
     @overload
-    async def step(self, name: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    def step(
+        self, name: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> Coroutine[Any, Any, T]: ...
 
-    async def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
         """Run a part of this function once, and keep its result: a later run of the job gets it back instead.
 
         The result comes back as the function is annotated to return it. Steps run one after another, and keep their
         names and their order.
         """
+        _refuse_in_a_plain_function("step")
+        return self._step(name, function, args, kwargs)
+
+    async def _step(
+        self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        _check_step(name, function)
         steps = self._durable
         kept = await steps.begin(name)
         if kept is None:
@@ -308,19 +320,20 @@ class Context:
         """
         return StepInTransaction(function)
 
-    async def sleep(
+    def sleep(
         self, seconds: Duration = 0.0, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0
-    ) -> None:
+    ) -> Coroutine[Any, Any, None]:
         """Go on after this time. Meanwhile the job is handed back: it holds no slot, no attempt and no process."""
-        await self._durable.sleep(summed("the time of ctx.sleep", seconds, minutes=minutes, hours=hours, days=days))
+        _refuse_in_a_plain_function("sleep")
+        return self._durable.sleep(summed(_SLEEP, seconds, minutes=minutes, hours=hours, days=days))
 
-    async def wait_for(self, name: str, timeout_seconds: Duration | None = None) -> Any:
+    def wait_for(self, name: str, timeout_seconds: Duration | None = None) -> Coroutine[Any, Any, Any]:
         """Return the value that `app.send(job_id, name, value)` sends. Meanwhile the job is handed back.
 
         Raises `TimeoutError` if the value does not come in time.
         """
-        seconds = None if timeout_seconds is None else seconds_of("timeout_seconds", timeout_seconds)
-        return await self._durable.wait_for(name, seconds)
+        _refuse_in_a_plain_function("wait_for")
+        return self._durable.wait_for(name, _patience(timeout_seconds))
 
     @property
     def blocking(self) -> "BlockingContext":
@@ -364,6 +377,7 @@ class BlockingContext:
                 "ctx.in_transaction(…) needs an event loop: write the function with async def, and await ctx.step(…)"
             )
             raise LifecycleError(message)
+        _check_step(name, function)
         steps = self._steps
         kept = self._wait(steps.begin(name), "await ctx.step(…)")
         if kept is None:
@@ -378,11 +392,12 @@ class BlockingContext:
 
     def sleep(self, seconds: Duration = 0.0, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0) -> None:
         """Go on after this time. See `Context.sleep`."""
-        self._wait(self._context.sleep(seconds, minutes=minutes, hours=hours, days=days), "await ctx.sleep(…)")
+        passing = summed(_SLEEP, seconds, minutes=minutes, hours=hours, days=days)
+        self._wait(self._steps.sleep(passing), "await ctx.sleep(…)")
 
     def wait_for(self, name: str, timeout_seconds: Duration | None = None) -> Any:
         """Return the value that is sent. See `Context.wait_for`."""
-        return self._wait(self._context.wait_for(name, timeout_seconds), "await ctx.wait_for(…)")
+        return self._wait(self._steps.wait_for(name, _patience(timeout_seconds)), "await ctx.wait_for(…)")
 
     def enqueue_flow(self, *calls: FlowCall) -> list[str]:
         """Add calls to the flow of this job. See `Context.enqueue_flow`."""
@@ -390,3 +405,29 @@ class BlockingContext:
 
     def _wait(self, work: Coroutine[Any, Any, T], instead: str) -> T:
         return self._steps.wait(work, instead)
+
+
+def _refuse_in_a_plain_function(method: str) -> None:
+    """Raise where no event loop runs: nothing there would await the coroutine, and the job would go on without it."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        message = f"ctx.{method}(…) must be awaited, which a plain function cannot do; use ctx.blocking.{method}(…)"
+        raise LifecycleError(message) from None
+
+
+def _check_step(name: str, function: object) -> None:
+    """Raise if a step was given something else than a function, such as the result of a call."""
+    if callable(function):
+        return
+    if inspect.iscoroutine(function):
+        function.close()
+    message = (
+        f"step {name!r} needs a function and its arguments, ctx.step({name!r}, function, …), not {function!r}; "
+        "write the function without parentheses"
+    )
+    raise StepError(message)
+
+
+def _patience(timeout_seconds: Duration | None) -> float | None:
+    return None if timeout_seconds is None else seconds_of("timeout_seconds", timeout_seconds)

@@ -8,7 +8,8 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
-from shiftwork.core.model import Beat, Claimed, PoolConfig, WorkerState
+from shiftwork.core.beats import Beat
+from shiftwork.core.model import Claimed, PoolConfig, WorkerState
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.isolation import Isolation

@@ -10,7 +10,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.model import Beat, JobRecord, JobStatus, Outcome
+from shiftwork.core.beats import Beat
+from shiftwork.core.model import JobRecord, JobStatus, Outcome
 from shiftwork.core.refusals import is_refused, left_to_others, reviewed
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Settled

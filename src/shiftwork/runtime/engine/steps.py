@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 from msgspec import msgpack
 
 from shiftwork.core.job_parts import Signal, Step, Wait
-from shiftwork.core.waits import MARK, SLEEP, got, in_words, waiting
+from shiftwork.core.waits import MARK, SLEEP, got, in_words, waiting, wrong_name
 from shiftwork.errors import JobStateError, LifecycleError, StepError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.context import CurrentRun
@@ -80,6 +80,7 @@ class Steps:
 
     async def begin(self, name: str) -> Step | None:
         """Go on to a step. Returns it if it was kept before; otherwise it runs now."""
+        _check_name("a step", name)
         if name.startswith(MARK):
             raise StepError(f"the name of a step cannot begin with a colon: {name!r}")
         self._enter(name)
@@ -134,6 +135,7 @@ class Steps:
 
     async def wait_for(self, name: str, seconds: float | None) -> Any:
         """Return the value of the next signal with this name. Raises `TimeoutError` if it does not come in time."""
+        _check_name("a signal", name)
         with self._turn(waiting(name)):
             self._waits[name] += 1
             patience = FOREVER if seconds is None else seconds
@@ -233,6 +235,12 @@ class Steps:
 
     def _stale(self) -> str:
         return f"this run of job {self._run.job.id} is stale: another run has taken over"
+
+
+def _check_name(what: str, name: object) -> None:
+    wrong = wrong_name(what, name)
+    if wrong is not None:
+        raise StepError(wrong)
 
 
 def _pair(value: bytes) -> bytes:

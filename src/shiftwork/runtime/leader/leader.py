@@ -6,7 +6,7 @@ Which node that is: `leadership`. How many slots each pool gets: `planner`. What
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from shiftwork.core.model import InstanceRecord
+from shiftwork.core.beats import InstanceRecord
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import together
 from shiftwork.runtime.engine.outbox import Outbox

@@ -10,9 +10,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from shiftwork.core.beats import Beat, InstanceRecord
 from shiftwork.core.docs import PLAN, PLAN_NAME, POOL, POOL_CONFIG, WORKER
-from shiftwork.core.model import Beat, Doc, InstanceRecord, JobPriority, Lost, Plan, PoolConfig, PoolDoc, Stats
+from shiftwork.core.model import Doc, JobPriority, Lost, Plan, PoolConfig, PoolDoc
 from shiftwork.core.plan import PlanFacts, PlanMemory, Planned, is_at_rest, next_plan, with_lost
+from shiftwork.core.stats import Stats
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.registry import WorkerDefinition
 from shiftwork.runtime.leader.outlook import Outlook

@@ -30,7 +30,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.model import Beat, InstanceRecord, JobFilter, JobRecord, JobStatus, Lost, Outcome
+from shiftwork.core.beats import Beat, InstanceRecord
+from shiftwork.core.model import JobFilter, JobRecord, JobStatus, Lost, Outcome
 from shiftwork.core.retry import End, EndKind, settle
 from shiftwork.core.run_histograms import LEASE_LOST
 from shiftwork.runtime.clock import Clock

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from shiftwork.core.model import Claimed, ProcessMark, WorkerState
+from shiftwork.core.beats import ProcessMark
+from shiftwork.core.model import Claimed, WorkerState
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Notebook, Outbox

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, Literal, ParamSpec
 
-from shiftwork.core.model import Beat, NodeBeat, Orders
+from shiftwork.core.beats import Beat, NodeBeat, Orders
 from shiftwork.core.plurals import counted
 from shiftwork.runtime import machine
 from shiftwork.runtime.duty import Duty

@@ -4,7 +4,8 @@ import logging
 from collections.abc import Collection
 from typing import Final
 
-from shiftwork.core.model import LIVE, JobFilter, JobStatus, PoolConfig, Stats
+from shiftwork.core.model import LIVE, JobFilter, JobStatus, PoolConfig
+from shiftwork.core.stats import Stats
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")

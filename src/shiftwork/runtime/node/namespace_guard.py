@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Final
 
-from shiftwork.core.model import InstanceRecord
+from shiftwork.core.beats import InstanceRecord
 from shiftwork.core.namespaces import refusal, stranger
 from shiftwork.errors import NamespaceInUseError, StoreError
 from shiftwork.runtime.clock import Clock

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from shiftwork.core.beats import InstanceRecord
 from shiftwork.core.docs import PLAN, PLAN_NAME, RESCHEDULED
 from shiftwork.core.history import MINUTE
-from shiftwork.core.model import InstanceRecord, Plan, PoolConfig, WorkerState
+from shiftwork.core.model import Plan, PoolConfig, WorkerState
 from shiftwork.core.plan import LOOK_SECONDS, Planned
 from shiftwork.core.plurals import counted
 from shiftwork.errors import StoreError

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.admission import Choice, Facts, choose, neighbours
 from shiftwork.core.amending import amended
+from shiftwork.core.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import READ_BY_CLAIMS
 from shiftwork.core.expiry import EXPIRED
@@ -23,7 +24,6 @@ from shiftwork.core.landing import accepts, landed
 from shiftwork.core.model import (
     Added,
     Amended,
-    Beat,
     Cancel,
     Change,
     Claimed,
@@ -34,24 +34,21 @@ from shiftwork.core.model import (
     Finished,
     FlowMember,
     FlowRecord,
-    InstanceRecord,
     JobFilter,
     JobRecord,
     JobStatus,
     NewJob,
-    Orders,
     Outcome,
     PoolDoc,
-    PoolStats,
     ProgressNote,
     Requeue,
     Rewrite,
-    Stats,
     WorkerState,
 )
 from shiftwork.core.releasing import POSTPONED, inherited, meets, needs_of, released
 from shiftwork.core.rewriting import is_written, rewritten
 from shiftwork.core.signals import signalled
+from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.core.statuses import allows
 from shiftwork.core.worker_state import after_end, after_run
 from shiftwork.store.bells import Bells

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from shiftwork.core.landing import COUNTED, run_seconds
-from shiftwork.core.model import JobRecord, JobStatus, Outcome, PoolStats, Stats, WorkerStats
+from shiftwork.core.model import JobRecord, JobStatus, Outcome
+from shiftwork.core.stats import PoolStats, Stats, WorkerStats
 from shiftwork.store.memory.jobs import JobTable
 
 

@@ -1,8 +1,9 @@
-"""The connection for callers that have no event loop, and the statement that is prepared on it."""
+"""The connection for callers without an event loop, and the statement prepared on it. There is none on Windows."""
 
 import select
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -17,6 +18,9 @@ from shiftwork.store.postgres.connecting import silence
 from shiftwork.store.postgres.direct_call import Prepared
 from shiftwork.store.postgres.faults import translate
 
+Watch = Callable[[float], object]
+"""Waits for so many milliseconds at most, and returns what has happened on a connection, if anything."""
+
 
 class BlockingSession(BlockingConnection[psycopg.Connection[Any], Sequence[bytes | None], PGresult]):
     """Runs one prepared statement, which may take `patience` seconds."""
@@ -26,7 +30,8 @@ class BlockingSession(BlockingConnection[psycopg.Connection[Any], Sequence[bytes
         self._address = address
         self._statement = statement
         self._patience = patience
-        self._readable = self._writable = select.poll()
+        self._readable: Watch = _nothing
+        self._writable: Watch = _nothing
 
     def ask(self, link: psycopg.Connection[Any], request: Sequence[bytes | None]) -> PGresult | None:
         """Run the statement with these arguments."""
@@ -52,14 +57,15 @@ class BlockingSession(BlockingConnection[psycopg.Connection[Any], Sequence[bytes
 
     def connect(self) -> psycopg.Connection[Any] | None:
         """Connect, and prepare the statement."""
+        if sys.platform == "win32":
+            return None
         try:
             conn = psycopg.Connection.connect("", autocommit=True, prepare_threshold=None, **self._address.options)
         except psycopg.Error:
             return None
-        self._readable, self._writable = select.poll(), select.poll()
-        self._readable.register(conn.fileno(), select.POLLIN)
-        self.has_input = partial(self._readable.poll, 0)
-        self._writable.register(conn.fileno(), select.POLLIN | select.POLLOUT)
+        self._readable = _poll(conn, select.POLLIN)
+        self._writable = _poll(conn, select.POLLIN | select.POLLOUT)
+        self.has_input = partial(self._readable, 0)
         with suppress(psycopg.Error):
             if conn.pgconn.prepare(self._statement.name, self._statement.text).status == ExecStatus.COMMAND_OK:
                 return conn
@@ -71,6 +77,16 @@ class BlockingSession(BlockingConnection[psycopg.Connection[Any], Sequence[bytes
         link.pgconn.finish()
 
 
-def _await(poll: select.poll, until: float) -> None:
-    if not poll.poll(max(0.0, until - time.monotonic()) * 1000):
+def _poll(conn: psycopg.Connection[Any], events: int) -> Watch:
+    poll = select.poll()
+    poll.register(conn.fileno(), events)
+    return poll.poll
+
+
+def _nothing(_milliseconds: float) -> object:
+    return None
+
+
+def _await(events: Watch, until: float) -> None:
+    if not events(max(0.0, until - time.monotonic()) * 1000):
         raise TimeoutError

@@ -1,9 +1,9 @@
 """Opening and closing a connection to the server, and giving up on one that has fallen silent."""
 
 import asyncio
-import os
 import select
 import socket
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
@@ -74,19 +74,27 @@ def silence(place: str, within: float) -> StoreUnavailableError:
 
 def hang_up(conn: AsyncConnection[Any] | psycopg.Connection[Any]) -> None:
     """End the conversation, so that whoever waits for the server stops waiting; from any thread."""
-    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(conn.fileno())) as sock:
-        sock.shutdown(socket.SHUT_RDWR)
+    with suppress(OSError, psycopg.Error):
+        sock = socket.socket(fileno=conn.fileno())
+        try:
+            sock.shutdown(socket.SHUT_RDWR)
+        finally:
+            sock.detach()  # the driver closes it
 
 
 def is_usable(conn: AsyncConnection[Any]) -> bool:
     """Whether an idle connection is still open: the server sends nothing unasked, except that it closes."""
-    if conn.closed:
-        return False
-    poll = select.poll()
-    poll.register(conn.fileno(), select.POLLIN)
-    return not poll.poll(0)
+    return not conn.closed and not _has_input(conn.fileno())
 
 
 def disconnect(conn: AsyncConnection[Any]) -> None:
     """Close a connection without waiting for anything; from any thread."""
     conn.pgconn.finish()
+
+
+def _has_input(fd: int) -> bool:
+    if sys.platform == "win32":
+        return bool(select.select([fd], [], [], 0)[0])
+    poll = select.poll()  # unlike select, it takes any number of open files
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))

@@ -7,9 +7,9 @@ so every bell also rings now and then without one. LISTEN does not work behind a
 that pools by transaction: there, bells ring at intervals only.
 """
 
-import os
 import random
 import selectors
+import socket
 import threading
 import time
 from collections.abc import Collection, Iterable
@@ -55,7 +55,8 @@ class Doorbell:
         self._ready = threading.Event()
         self._closing = False
         self._conn: psycopg.Connection[Any] | None = None
-        self._wake_in = self._wake_out = -1
+        self._wakes: tuple[socket.socket, socket.socket] | None = None
+        """Where the thread looks, and where others write to wake it."""
 
     def listen(self, topics: Collection[str]) -> LoopBell:
         """Return a bell for these topics, on this event loop."""
@@ -72,8 +73,13 @@ class Doorbell:
         with self._lock:
             asleep = not self._pending
             self._pending |= topics
-            if asleep and self._wake_in >= 0:
-                os.write(self._wake_in, b"x")
+            if asleep:
+                self._wake()
+
+    def _wake(self) -> None:
+        if self._wakes is not None:
+            with suppress(BlockingIOError):  # it is full, so the thread wakes
+                self._wakes[1].send(b"x")
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -85,9 +91,12 @@ class Doorbell:
             self._channel = channel
             self._closing = False
             self._ready.clear()
-            self._wake_out, self._wake_in = os.pipe()
-            os.set_blocking(self._wake_out, False)
-            self._thread = threading.Thread(target=self._run, name="shiftwork doorbell", daemon=True)
+            self._wakes = socket.socketpair()  # not a pipe: on Windows, only sockets can be waited for
+            for end in self._wakes:
+                end.setblocking(False)  # noqa: FBT003 - its only parameter
+            self._thread = threading.Thread(
+                target=self._run, args=self._wakes[:1], name="shiftwork doorbell", daemon=True
+            )
             self._thread.start()
 
     @property
@@ -104,8 +113,7 @@ class Doorbell:
         with self._lock:
             thread = self._thread
             self._closing = True
-            if self._wake_in >= 0:
-                os.write(self._wake_in, b"x")
+            self._wake()
         if thread is not None:
             thread.join(STOP_SECONDS)
             if thread.is_alive():
@@ -115,10 +123,9 @@ class Doorbell:
                 return
         with self._lock:
             self._thread = None
-            for end in (self._wake_in, self._wake_out):
-                if end >= 0:
-                    os.close(end)
-            self._wake_in = self._wake_out = -1
+            for end in self._wakes or ():
+                end.close()
+            self._wakes = None
 
     def reconnect(self) -> None:
         """Break the connection, because the server does not answer; from any thread. The thread opens another one."""
@@ -128,26 +135,26 @@ class Doorbell:
 
     # ── the thread ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _run(self) -> None:
+    def _run(self, wakes: socket.socket) -> None:
         while not self._closing:
             if not self._address.transaction_pooling:
                 with suppress(psycopg.Error, OSError):
-                    self._serve_connected()
+                    self._serve_connected(wakes)
             self.listens = False
             self._ready.set()
             if not self._closing:
-                self._pause(random.uniform(*POLL_SECONDS))
+                self._pause(random.uniform(*POLL_SECONDS), wakes)
                 self._bells.ring_all()
 
-    def _pause(self, seconds: float) -> None:
+    def _pause(self, seconds: float, wakes: socket.socket) -> None:
         with selectors.DefaultSelector() as selector:
-            selector.register(self._wake_out, selectors.EVENT_READ)
+            selector.register(wakes, selectors.EVENT_READ)
             until = time.monotonic() + seconds
             while not self._closing and (left := until - time.monotonic()) > 0:
                 if selector.select(left):
-                    self._drain()
+                    _drain(wakes)
 
-    def _serve_connected(self) -> None:
+    def _serve_connected(self, wakes: socket.socket) -> None:
         conn = psycopg.Connection.connect("", autocommit=True, prepare_threshold=None, **self._address.options)
         try:
             conn.add_notify_handler(lambda notify: self._receive(notify.payload))
@@ -156,15 +163,15 @@ class Doorbell:
             self.listens = True
             self._ready.set()
             self._bells.ring_all()  # nothing notifies of what was written before
-            self._serve(conn)
+            self._serve(conn, wakes)
         finally:
             self._conn = None
             conn.close()
 
-    def _serve(self, conn: psycopg.Connection[Any]) -> None:
+    def _serve(self, conn: psycopg.Connection[Any], wakes: socket.socket) -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(conn.fileno(), selectors.EVENT_READ, conn)
-            selector.register(self._wake_out, selectors.EVENT_READ)
+            selector.register(wakes, selectors.EVENT_READ)
             fallback_at = time.monotonic() + random.uniform(*FALLBACK_SECONDS)
             while True:
                 wait = self._send_due(conn)
@@ -173,7 +180,7 @@ class Doorbell:
                 now = time.monotonic()
                 for key, _ in selector.select(max(0.0, min(fallback_at - now, wait if wait is not None else 60.0))):
                     if key.data is None:
-                        self._drain()
+                        _drain(wakes)
                     else:
                         self._read_notifications(conn)
                 if time.monotonic() >= fallback_at:
@@ -210,9 +217,10 @@ class Doorbell:
         if sender != self._sender:
             self._bells.ring(topics)
 
-    def _drain(self) -> None:
-        with suppress(BlockingIOError):
-            os.read(self._wake_out, 4096)
+
+def _drain(wakes: socket.socket) -> None:
+    with suppress(BlockingIOError):
+        wakes.recv(4096)
 
 
 def _debounce(topic: str) -> float:

@@ -35,6 +35,12 @@ _CONNECTION_ADVICE: Final = (
     (r"SSL|certificate", "TLS failed: check sslmode and the certificates in the URL"),
 )  # fmt: skip
 
+_WRONG_LOOP: Final = (
+    "on the default event loop of Windows. Run the program on another one: "
+    "`with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner: runner.run(main())`; "
+    "or use blocking calls, such as enqueue_blocking"
+)
+
 
 def shown(text: object) -> str:
     """Return a message in one line, without any password that may be in it."""
@@ -55,6 +61,8 @@ def translate(error: Exception, place: str) -> StoreError:
         return error
     # The primary message only: the failed statement belongs into the traceback.
     said = shown((error.diag.message_primary if isinstance(error, psycopg.Error) else None) or error)
+    if "ProactorEventLoop" in said:
+        return StoreUnavailableError(f"{place} cannot be used {_WRONG_LOOP}")
     for kinds, make in _KINDS:
         if isinstance(error, kinds):
             return make(place, said)

@@ -7,9 +7,10 @@ from typing import Final
 from msgspec import msgpack
 from msgspec.structs import replace
 
+from shiftwork.core.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.docs import BEAT
 from shiftwork.core.expiry import EXPIRED
-from shiftwork.core.model import EVENTS_KEPT, SECONDS_A_DAY, Beat, InstanceRecord, JobRecord, Orders
+from shiftwork.core.model import EVENTS_KEPT, SECONDS_A_DAY, JobRecord
 from shiftwork.core.releasing import POSTPONED
 from shiftwork.store.postgres import arrays
 from shiftwork.store.postgres.jobs import get

@@ -13,7 +13,8 @@ from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import GATES, READ_BY_CLAIMS, damaged_doc, read_event
 from shiftwork.core.edition import Edition
-from shiftwork.core.model import Doc, Event, PoolDoc, PoolStats, Stats, WorkerState, WorkerStats
+from shiftwork.core.model import Doc, Event, PoolDoc, WorkerState
+from shiftwork.core.stats import PoolStats, Stats, WorkerStats
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.facts import survey
 from shiftwork.store.postgres.session import PostgresSession, Statements

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from shiftwork.core.model import JobRecord, PoolStats, WorkerState
+from shiftwork.core.model import JobRecord, WorkerState
+from shiftwork.core.stats import PoolStats
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.session import PostgresSession
 

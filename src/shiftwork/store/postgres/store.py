@@ -14,13 +14,13 @@ import psycopg
 from psycopg import AsyncConnection
 
 from shiftwork.core.admission import Facts
+from shiftwork.core.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.docs import GATES
 from shiftwork.core.health import Finding
 from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import (
     Added,
     Amended,
-    Beat,
     Change,
     DeadJob,
     Doc,
@@ -28,19 +28,16 @@ from shiftwork.core.model import (
     Finished,
     FlowMember,
     FlowRecord,
-    InstanceRecord,
     JobFilter,
     JobRecord,
     JobStatus,
     NewJob,
-    Orders,
     Outcome,
-    PoolStats,
     ProgressNote,
     Rewrite,
-    Stats,
     WorkerState,
 )
+from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.store.postgres import doctor, find, jobs, leader, migrations, records, restore, user_transaction
 from shiftwork.store.postgres.address import parse
 from shiftwork.store.postgres.call_queue import CALL_SECONDS

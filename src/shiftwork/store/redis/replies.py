@@ -7,17 +7,10 @@ from typing import Any, Final
 from msgspec import MsgspecError, msgpack
 
 from shiftwork.core.admission import Facts, Head, Lane, Running
+from shiftwork.core.beats import InstanceRecord
 from shiftwork.core.docs import BEAT, read_event
-from shiftwork.core.model import (
-    Event,
-    FlowRecord,
-    InstanceRecord,
-    JobStatus,
-    PoolStats,
-    Stats,
-    WorkerState,
-    WorkerStats,
-)
+from shiftwork.core.model import Event, FlowRecord, JobStatus, WorkerState
+from shiftwork.core.stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.statuses import STATUSES
 from shiftwork.store.redis.docs import readable, stored
 

@@ -16,6 +16,7 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.admission import Facts
+from shiftwork.core.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.health import Finding
 from shiftwork.core.job_parts import Signal, Step
@@ -24,7 +25,6 @@ from shiftwork.core.model import (
     SECONDS_A_DAY,
     Added,
     Amended,
-    Beat,
     Cancel,
     Change,
     DeadJob,
@@ -33,21 +33,18 @@ from shiftwork.core.model import (
     Finished,
     FlowMember,
     FlowRecord,
-    InstanceRecord,
     JobFilter,
     JobRecord,
     JobStatus,
     NewJob,
-    Orders,
     Outcome,
-    PoolStats,
     ProgressNote,
     Requeue,
     Rewrite,
-    Stats,
     WorkerState,
 )
 from shiftwork.core.releasing import POSTPONED
+from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.core.statuses import STATUSES
 from shiftwork.errors import SchemaVersionError
 from shiftwork.store import crews

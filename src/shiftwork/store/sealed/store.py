@@ -13,12 +13,12 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from shiftwork.core.admission import Facts
+from shiftwork.core.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.health import Finding
 from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import (
     Added,
     Amended,
-    Beat,
     Change,
     DeadJob,
     Doc,
@@ -26,21 +26,18 @@ from shiftwork.core.model import (
     Finished,
     FlowMember,
     FlowRecord,
-    InstanceRecord,
     JobFilter,
     JobRecord,
     JobStatus,
     NewJob,
-    Orders,
     Outcome,
-    PoolStats,
     ProgressNote,
     Requeue,
     Rewrite,
-    Stats,
     WorkerState,
 )
 from shiftwork.core.rewriting import is_written, rewritten
+from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.store.protocol import (
     Bell,
     Claims,

@@ -32,9 +32,9 @@ class ReleasedJob(NamedTuple):
 
     pool: int
     worker: int
+    status: int
     key: str | None
     run_at: float
-    status: int
     flow: int | None
 
 
@@ -144,16 +144,16 @@ def _meet_some(session: SqliteSession, ended: Mapping[str, JobStatus]) -> list[t
 def _release(session: SqliteSession, seqs: Iterable[int], now: float) -> None:
     """Release those of the jobs that wait and need nothing else."""
     jobs = session.rows(ReleasedJob, SQL["release_jobs"], (now, as_list(seqs))) if seqs else []
-    for (pool, worker, status), n in Counter((job.pool, job.worker, job.status) for job in jobs).items():
+    for (pool, worker, status, key), n in Counter(job[:4] for job in jobs).items():
         counts = session.lane(pool, worker)
         counts[WAITING] -= n
         counts[status] += n
+        if status == QUEUED and key is None:
+            session.ring_pool(pool)
     for job in jobs:
         if job.flow is not None:
             session.move_flow(job.flow, WAITING, job.status)
-    for pool in {job.pool for job in jobs if job.status == QUEUED and job.key is None}:
-        session.ring_pool(pool)
-    keys.repark(session, {(job.worker, job.key) for job in jobs if job.status == QUEUED and job.key is not None})
+    keys.repark(session, {(job.worker, job.key) for job in jobs if job.key is not None and job.status == QUEUED})
     ring_if_next(session, [job.run_at for job in jobs if job.status == SCHEDULED])
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from msgspec import msgpack
 
+from shiftwork.core.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.docs import BEAT
-from shiftwork.core.model import Beat, InstanceRecord, Orders
 from shiftwork.store.sqlite.session import SqliteSession
 
 

@@ -7,7 +7,8 @@ from typing import Final
 from msgspec import msgpack
 
 from shiftwork.core.docs import read_event
-from shiftwork.core.model import Event, PoolStats, Stats, WorkerStats
+from shiftwork.core.model import Event
+from shiftwork.core.stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.statuses import DEAD, FAILED, PROCESSING, QUEUED, SCHEDULED, WAITING
 from shiftwork.store.sqlite.session import ADDED, DIED, FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, SqliteSession
 

@@ -440,7 +440,7 @@ UPDATE jobs SET
     rank = max(CAST(run_at AS REAL), ?1) - head_start, parked = key IS NOT NULL AND CAST(run_at AS REAL) <= ?1
 WHERE seq IN (SELECT value FROM json_each(?2)) AND status = 2
     AND NOT EXISTS (SELECT 1 FROM needs WHERE needs.job = jobs.seq)
-RETURNING pool, worker, key, run_at, status, flow;
+RETURNING pool, worker, status, key, run_at, flow;
 
 -- name: wake_job
 -- serves: jobs (rowid)

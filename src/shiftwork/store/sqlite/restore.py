@@ -7,7 +7,8 @@ from msgspec import msgpack
 
 from shiftwork.core.admission import neighbours
 from shiftwork.core.expiry import expiry
-from shiftwork.core.model import JobRecord, PoolStats, WorkerState
+from shiftwork.core.model import JobRecord, WorkerState
+from shiftwork.core.stats import PoolStats
 from shiftwork.core.statuses import COMPLETED, FAILED, NUMBERS, QUEUED
 from shiftwork.store.sqlite import flows, keys
 from shiftwork.store.sqlite.claim import stir, stir_all

@@ -351,7 +351,7 @@ class SqliteSession:
 
     def move_flow(self, flow: int, out_of: int, into: int) -> None:
         """Count a job of this flow that went from one status to another."""
-        counts = self.flow(flow)
+        counts = self._flows.get(flow) or self.flow(flow)
         counts[FLOW_COUNTERS[out_of]] -= 1
         counts[FLOW_COUNTERS[into]] += 1
 

@@ -15,12 +15,12 @@ from typing import Final, TypeVar, cast
 from msgspec.structs import replace
 
 from shiftwork.core.admission import Facts
+from shiftwork.core.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.health import Finding
 from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import (
     Added,
     Amended,
-    Beat,
     Change,
     DeadJob,
     Doc,
@@ -28,19 +28,16 @@ from shiftwork.core.model import (
     Finished,
     FlowMember,
     FlowRecord,
-    InstanceRecord,
     JobFilter,
     JobRecord,
     JobStatus,
     NewJob,
-    Orders,
     Outcome,
-    PoolStats,
     ProgressNote,
     Rewrite,
-    Stats,
     WorkerState,
 )
+from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.errors import CorruptStoreError, UnknownStoreError, nearest
 from shiftwork.store.protocol import Bell, Claims, Promoted
 from shiftwork.store.sqlite import doctor

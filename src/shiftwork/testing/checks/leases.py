@@ -2,7 +2,8 @@
 
 from msgspec.structs import replace
 
-from shiftwork.core.model import Cancel, InstanceRecord, JobStatus
+from shiftwork.core.beats import InstanceRecord
+from shiftwork.core.model import Cancel, JobStatus
 from shiftwork.testing.acts import (
     NOW,
     add,

@@ -15,12 +15,11 @@ from shiftwork.core.model import (
     Discard,
     JobFilter,
     JobStatus,
-    PoolStats,
     Progress,
     ProgressNote,
     Requeue,
-    WorkerStats,
 )
+from shiftwork.core.stats import PoolStats, WorkerStats
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import (
     NOW,

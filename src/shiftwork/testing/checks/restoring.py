@@ -13,11 +13,11 @@ from shiftwork.core.model import (
     JobPriority,
     JobRecord,
     JobStatus,
-    PoolStats,
     Progress,
     Requeue,
     WorkerState,
 )
+from shiftwork.core.stats import PoolStats
 from shiftwork.testing.acts import (
     NOW,
     add,

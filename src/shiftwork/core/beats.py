@@ -1,0 +1,113 @@
+"""What instances and nodes report with each beat, and what they get back. Values only."""
+
+from typing import Literal
+
+from msgspec import Struct, field
+
+
+class Beat(Struct, frozen=True, kw_only=True):
+    """A sign of life of one instance, which renews its lease."""
+
+    instance: str
+    node: str
+    pool: str
+    slots: int
+    busy: int = 0
+    started_at: float = 0.0
+    completed: int = 0
+    failed: int = 0
+    memory: int = 0
+    cpu: float | None = None
+    """The processor time its process uses, in percent of one core."""
+    lag: float | None = None
+    """How many seconds late its process answers."""
+    status: Literal["idle", "busy", "draining"] = "idle"
+    workers: tuple[str, ...] = ()
+    """The workers it knows. It gets no jobs of other workers, not even from its own pool."""
+    apart: bool = False
+    """Whether its jobs run in separate processes, so that they are not to blame when it vanishes."""
+    pid: int = 0
+    machine: "NodeBeat | None" = None
+    """The machine, in the beat that a node sends for itself, under the name by which it leads."""
+    process: "ProcessMark | None" = None
+    """The process that renews the leases, in the beat that a node sends for itself; None if it is unknown."""
+    children: tuple[int, ...] = ()
+    """The process groups in which its jobs run apart, in the beat that a node sends for itself."""
+
+
+class ProcessMark(Struct, frozen=True):
+    """Which process this is, among all that ever run anywhere, so that its neighbours can prove its death."""
+
+    place: str
+    """The boot of the machine, the namespace in which the pid holds, and the name of the host."""
+    pid: int
+    born: int
+    """When it began, in clock ticks after the boot."""
+
+
+class NodeBeat(Struct, frozen=True, kw_only=True):
+    """What a node has, and what it can host."""
+
+    host: str
+    cores: float
+    memory: int
+    labels: tuple[str, ...] = ()
+    pools: tuple[str, ...] = ()
+    """The pools it knows."""
+    failing: dict[str, str] = field(default_factory=dict)
+    """The pools whose processes cannot be started here, each with the reason."""
+    cpu: float | None = None
+    """The processor time that it and its instances use, in percent of one core: 150 is one and a half cores."""
+    memory_used: int | None = None
+    """How many bytes of memory these use."""
+    lag: float | None = None
+    """How many seconds late its event loop runs: the worst recent value."""
+    store_seconds: float | None = None
+    """The store's mean response time since the previous beat, over claims, outcomes and beats."""
+    keys: tuple[str, ...] = ()
+    """The ids of its encryption keys; the first one encrypts."""
+    version: str = ""
+    """The version of the app that it runs: a digest of the workers' payload schemas. See `core.refusals`."""
+    store_fault: str | None = None
+    """What it cannot do with the store although it can send this beat; None if nothing fails."""
+
+
+class Orders(Struct, frozen=True):
+    """What `beat` returns: what has been decided elsewhere about the instances that beat."""
+
+    cancel: list[tuple[str, int]]
+    """The jobs they hold that a person cancelled, as id and fence."""
+    lost: list[str]
+    """The instances whose lease had ended and whose jobs were taken: they must stop what they run."""
+    server_time: float = 0.0
+    """The store's own clock at the beat, as `Store.server_time` returns it: a renewal needs no second round trip."""
+
+
+class InstanceRecord(Struct, frozen=True):
+    """An instance as the store knows it."""
+
+    beat: Beat
+    expires_at: float
+    last_beat_at: float
+
+
+class WorkerInstance(Struct, frozen=True, kw_only=True):
+    """A running member of a pool, as people see it: its numbers are those of its last beat, a few seconds old."""
+
+    id: str
+    pool: str
+    node: str
+    status: Literal["idle", "busy", "draining", "dead"]
+    current_jobs: list[str]
+    started_at: float
+    last_heartbeat: float
+    slots: int = 1
+    """How many jobs it can run at a time."""
+    completed: int = 0
+    failed: int = 0
+    memory: int = 0
+    pid: int = 0
+    cpu: float | None = None
+    """The processor time its process uses, in percent of one core; None if unknown."""
+    lag: float | None = None
+    """How many seconds late its process answers; None if unknown."""
