@@ -352,6 +352,7 @@ async def test_a_step_that_cannot_work_is_refused_in_words(app: WorkerOrchestrat
         (lambda ctx: ctx.step("a", charge), "a plain function cannot do; use ctx.blocking.step"),
         (lambda ctx: ctx.sleep(5), "use ctx.blocking.sleep"),
         (lambda ctx: ctx.wait_for("a"), "use ctx.blocking.wait_for"),
+        (lambda ctx: ctx.enqueue_flow(), "use ctx.blocking.enqueue_flow"),
     ]
 
     def plain(ctx: Context, n: int) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import struct
 from collections.abc import Iterator
+from gettext import NullTranslations
 from pathlib import Path
 
 import pytest
@@ -69,10 +70,37 @@ def test_what_people_read_is_in_their_language(german: None, shop: Terminal) -> 
     assert shop.run("enable", "fetch").output == "worker fetch is enabled; its count of failures is reset\n"
 
 
-def test_what_programs_read_is_the_same_in_every_language(german: None, shop: Terminal) -> None:
-    translated = json.loads(shop.run("pools", "--json").output)
-    assert {"pools"} == {*translated}
-    assert {"name", "kind", "queued"} <= {*translated["pools"][0]}
+class Marking(NullTranslations):
+    """A language that shows what was translated."""
+
+    def gettext(self, message: str) -> str:
+        return f"«{message}»"
+
+    def ngettext(self, one: str, many: str, n: int) -> str:
+        return f"«{one if n == 1 else many}»"
+
+
+def test_what_programs_read_is_the_same_in_every_language(shop: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.run("enqueue", "resize", "path=a.png", "--id", "one")
+    shop.run("schedule", "put", "hourly", "resize", "path=a.png", "--every", "1h")
+    shop.run("pause", "images", "--reason", "x")
+    shop.run("disable", "fetch", "--reason", "x")
+    shop.run("cancel", "one")
+    monkeypatch.setattr(language, "catalogue", Marking)
+    assert "«" in shop.run("jobs").output
+    lists = ("status", "workers", "schedules", "pools", "nodes", "jobs", "flows", "dead", "events", "doctor")
+    changes = (
+        "resume images",
+        "enable fetch",
+        "schedule pause hourly",
+        "retry one",
+        "cancel one",
+        "scale images --max 3",
+    )
+    for command in (*lists, "token list", "job one", "explain one", *changes, "enqueue resize path=b.png"):
+        output = shop.run(*command.split(), "--json").stdout
+        assert json.loads(output), command
+        assert "«" not in output, command
 
 
 def test_the_template_has_every_message(checkout: Path) -> None:

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
-from shiftwork.cli.connect import Source, find_source
+from shiftwork.cli.connect import Source, find_source, with_source
+from shiftwork.cli.output import say
 from tests.cli.terminal import Terminal
 
 LOOKING = ("status", "workers", "pools", "jobs", "dead", "events", "doctor")
@@ -57,6 +60,16 @@ def test_a_hint_names_the_store_as_it_was_named(terminal: Terminal, monkeypatch:
     assert paused.strip().endswith("until: shiftwork resume images --app shop")
     monkeypatch.setenv("SHIFTWORK_APP", "shop")
     assert terminal.ok("pause", "images", store=None).strip().endswith("until: shiftwork resume images")
+
+
+@pytest.mark.parametrize("url", ["redis://ada:secret@h/0", "postgresql:///db?host=h&password=secret"])
+def test_a_hint_repeats_no_password(url: str) -> None:
+    @click.command
+    @with_source
+    def hint(source: Source) -> None:
+        say(source.again("jobs"))
+
+    assert CliRunner().invoke(hint, ["--store", url]).output == "hint jobs --store URL\n"
 
 
 def test_a_malformed_url_is_a_wrong_command_line(terminal: Terminal) -> None:

@@ -102,7 +102,7 @@ test("without a token, and with one that may only read", async () => {
 });
 
 test("a stream that breaks is continued after the last event, and is read in pieces of any size", async (t) => {
-  const bytes = Buffer.from(`: still here\r\n\r\n${event(7, "größer").replaceAll("\n", "\r\n")}`);
+  const bytes = Buffer.from(`: still here\r\n\r\n${event(7, "größer\u2028").replaceAll("\n", "\r\n")}`);
   const { url, requests } = await serving(
     t,
     async (response) => {
@@ -121,7 +121,7 @@ test("a stream that breaks is continued after the last event, and is read in pie
     seen.push(message.event?.message ?? message.error?.message ?? message.kind);
     if (message.event?.seq === 8) break;
   }
-  assert.deepEqual(seen, ["connected", "größer", "the proxy is tired", "connected", "later"]);
+  assert.deepEqual(seen, ["connected", "größer\u2028", "the proxy is tired", "connected", "later"]);
   assert.deepEqual(requests.map((one) => one.url), Array(3).fill("/below/api/v1/live"));
   assert.deepEqual(requests.map((one) => one.headers["last-event-id"]), [undefined, "7", "7"]);
   assert.deepEqual(requests.map((one) => one.headers.authorization), Array(3).fill("Bearer t"));
@@ -145,4 +145,35 @@ test("a server that cannot be reached, is silent, or is another one", async (t) 
   await assert.rejects(new Client({ url, timeoutMs: 50 }).pools(), { code: "no-response", message: /within 50 ms/ });
   await assert.rejects(new Client({ url }).pools(), (error) => error instanceof ApiError && error.code === "not-the-api");
   await assert.rejects(new Client({ url }).live().next(), { code: "not-the-api" });
+});
+
+test("a wait looks once more when its time is over, and no sooner than the server asks for", async (t) => {
+  const { url } = await serving(t, (response) => response.end('{"status":"completed","result":1}'));
+  assert.equal((await new Client({ url }).wait("1", { timeoutMs: 0 })).result, 1);
+  const busy = (response) => response.writeHead(429, { "Retry-After": "3600" }).end();
+  const limited = await serving(t, busy, (response) => response.end('{"status":"completed","result":2}'));
+  assert.equal((await new Client({ url: limited.url }).wait("1", { timeoutMs: 250 })).result, 2);
+  assert.equal(limited.requests.length, 2);
+});
+
+test("a stream is given up when the server is silent, not when the reader is slow", async (t) => {
+  const { url } = await serving(t, (response) => stream(response).write(event(1, "a") + event(2, "b")));
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const live = new Client({ url }).live();
+  const next = async () => (await live.next()).value;
+  for (const wanted of [undefined, 1, 2]) {
+    assert.equal((await next()).event?.seq, wanted);
+    t.mock.timers.tick(60_000);
+  }
+  const lost = next();
+  await new Promise(setImmediate);
+  t.mock.timers.tick(60_000);
+  assert.match((await lost).error.message, /no word for 45 seconds/);
+  await live.return();
+});
+
+test("a password or a token that cannot be sent is not repeated in an error", () => {
+  const refused = (options, remedy) => assert.throws(() => new Client(options), { name: "TypeError", message: remedy });
+  refused({ url: "http://ada:secret@127.0.0.1" }, /^Remove the user and the password.*pass a token instead\.$/);
+  refused({ url: "http://127.0.0.1", token: "se\ncret" }, /^The token has.*copy it again, as `shiftwork token create` printed it\.$/);
 });

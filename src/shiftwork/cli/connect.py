@@ -97,7 +97,12 @@ def _typed(options: Mapping[str, str | None]) -> str:
     """Return those that were given on the command line. A URL with a password is not repeated."""
     context = click.get_current_context()
     typed = {name: value for name, value in options.items() if value and _was_typed(context, name)}
-    return " ".join(f"--{name} {'URL' if '@' in value else quote(value)}" for name, value in typed.items())
+    return " ".join(f"--{name} {'URL' if _is_secret(value) else quote(value)}" for name, value in typed.items())
+
+
+def _is_secret(value: str) -> bool:
+    """Whether it may hold a password: before an at sign, or as a parameter."""
+    return "@" in value or "password=" in value.lower()
 
 
 def _was_typed(context: click.Context, name: str) -> bool:

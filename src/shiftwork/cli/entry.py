@@ -135,7 +135,8 @@ class Commands(click.Group):
 def _summary(command: click.Command) -> str:
     """Return the first sentence of a command's help."""
     first = " ".join((command.help or "").partition("\n\n")[0].split())
-    return first.partition(". ")[0].removesuffix(".") + "."
+    sentence = first.partition(". ")[0]
+    return sentence if sentence.endswith((".", "。")) else f"{sentence}."
 
 
 HELP: Final = """\

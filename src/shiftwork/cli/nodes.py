@@ -1,6 +1,7 @@
 """`shiftwork nodes`, `drain`."""
 
 import asyncio
+from shlex import quote
 from typing import Final
 
 import click
@@ -96,7 +97,7 @@ def drain(
             )
         )
     else:
-        again = source.again(f"drain {seen.name} --undo")
+        again = source.again(f"drain {quote(seen.name)} --undo")
         say(t("node {name} is drained and empty; to use it again: {again}", name=seen.name, again=again))
 
 

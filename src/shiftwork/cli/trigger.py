@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from shlex import quote
 from typing import Any, Final
 
 import click
@@ -91,10 +92,10 @@ async def _until_ended(control: Control, job: Job[Any], patience: float | None, 
         await ending
     except asyncio.CancelledError:
         ending.cancel()
-        aside(t("shiftwork: stopped waiting; the job continues: {see}", see=again(f"job {job.id}")))
+        aside(t("shiftwork: stopped waiting; the job continues: {see}", see=again(f"job {quote(job.id)}")))
         raise
     except ResultTimeoutError as error:
-        message = t("{error}; see: {see}", error=error, see=again(f"explain {job.id}"))
+        message = t("{error}; see: {see}", error=error, see=again(f"explain {quote(job.id)}"))
         raise ResultTimeoutError(message) from None
 
 
@@ -126,4 +127,4 @@ def _show_end(job: Job[Any], source: Source) -> None:
                 error=one_line(job.error or ""),
             )
         )
-        aside(t("see its attempts and tracebacks: {see}", see=source.again(f"job {job.id}")))
+        aside(t("see its attempts and tracebacks: {see}", see=source.again(f"job {quote(job.id)}")))

@@ -13,10 +13,13 @@ import { ApiError, answer, foreign, noResponse, refusal, WaitTimeoutError } from
 import { messages } from "./stream.js";
 
 const API = "api/v1/";
+const PRINTABLE = /^[!-~]*$/;
 const EVENT_STREAM = "text/event-stream";
 const PATIENCE_MS = 20_000;
 const SHORTEST_POLL_MS = 100;
 const LONGEST_POLL_MS = 5_000;
+/** How long the last look at a job may take: a wait whose time is over asks once more. */
+const LAST_LOOK_MS = 1_000;
 const SHORTEST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 10_000;
 /** The server sends something every 15 seconds. After three times that, the connection is dead. */
@@ -77,8 +80,15 @@ export class Client<Workers extends { [Name in keyof Workers]: object } = Record
   constructor({ url, token, fetch: given, timeoutMs = PATIENCE_MS }: ClientOptions) {
     super();
     this.#base = new URL(API, String(url).replace(/\/*$/, "/"));
+    // fetch rejects both, in words that repeat the password or the token.
+    if (this.#base.username || this.#base.password)
+      throw new TypeError("Remove the user and the password from the url, and pass a token instead.");
+    if (token && !PRINTABLE.test(token.trim()))
+      throw new TypeError(
+        "The token has spaces or characters that no token has: copy it again, as `shiftwork token create` printed it.",
+      );
     this.#fetch = given ?? ((address, init) => fetch(address, init));
-    this.#token = token;
+    this.#token = token?.trim();
     this.#timeoutMs = timeoutMs;
   }
 
@@ -94,16 +104,18 @@ export class Client<Workers extends { [Name in keyof Workers]: object } = Record
 
   /**
    * Returns a job once it is completed, dead or cancelled. It asks ten times a second at first, then less and less
-   * often, but at least every five seconds, and goes on asking while the server cannot be reached.
+   * often, but at least every five seconds, and goes on asking while the server cannot be reached. When the time is
+   * over, it asks once more, for a second at most.
    */
   async wait<Result = unknown>(jobId: string, { timeoutMs, signal }: WaitOptions = {}): Promise<EndedJob<Result>> {
     const began = Date.now();
     const waited = () => Date.now() - began;
     const left = () => Math.max(0, (timeoutMs ?? Infinity) - waited());
-    let unreachable: unknown;
+    let unreachable: ApiError | undefined;
     while (true) {
       try {
-        const job = await this.job(jobId, { signal, timeoutMs: Math.min(left(), this.#timeoutMs) });
+        const patience = Math.min(Math.max(left(), LAST_LOOK_MS), this.#timeoutMs);
+        const job = await this.job(jobId, { signal, timeoutMs: patience });
         if (hasEnded<Result>(job)) return job;
         unreachable = undefined;
       } catch (error) {
@@ -111,7 +123,8 @@ export class Client<Workers extends { [Name in keyof Workers]: object } = Record
         unreachable = error;
       }
       if (!left()) throw new WaitTimeoutError(jobId, timeoutMs ?? 0, { cause: unreachable });
-      await pause(Math.min(left(), Math.max(SHORTEST_POLL_MS, Math.min(waited() / 10, LONGEST_POLL_MS))), signal);
+      const pollMs = Math.max(SHORTEST_POLL_MS, Math.min(waited() / 10, LONGEST_POLL_MS), retryAfterMs(unreachable));
+      await pause(Math.min(left(), pollMs), signal);
     }
   }
 
@@ -137,7 +150,7 @@ export class Client<Workers extends { [Name in keyof Workers]: object } = Record
       } catch (error) {
         if (!(error instanceof ApiError && error.transient)) throw error;
         yield { kind: "lost", error };
-        retryMs = Math.max(retryMs, 1_000 * (error.retryAfterSeconds ?? 0));
+        retryMs = Math.max(retryMs, retryAfterMs(error));
       }
       await pause(retryMs, signal);
       retryMs = Math.min(2 * retryMs, LONGEST_RETRY_MS);
@@ -162,22 +175,25 @@ export class Client<Workers extends { [Name in keyof Workers]: object } = Record
   /** One connection to the live stream, until it ends. */
   async *#stream(seen: number | undefined, signal: AbortSignal | undefined): AsyncGenerator<LiveMessage> {
     const over = new AbortController();
-    const silent = () => over.abort(noResponse(`no word for ${SILENCE_MS / 1_000} seconds`));
-    let watch = setTimeout(silent, this.#timeoutMs);
+    const watching = (ms: number) => setTimeout(() => over.abort(noResponse(`no word for ${ms / 1_000} seconds`)), ms);
+    let watch = watching(this.#timeoutMs);
     const heard = () => {
       clearTimeout(watch);
-      watch = setTimeout(silent, SILENCE_MS);
+      watch = watching(SILENCE_MS);
     };
     const headers: Record<string, string> = seen === undefined ? {} : { "Last-Event-ID": String(seen) };
     try {
       const ends = signal ? AbortSignal.any([over.signal, signal]) : over.signal;
       const response = await this.#open("GET", "live", {}, headers, ends);
       if (!response.body || !response.headers.get("content-type")?.startsWith(EVENT_STREAM)) throw foreign(response);
-      heard();
+      clearTimeout(watch);
       yield { kind: "connected" };
+      heard();
       for await (const { event, data } of messages(response.body, heard)) {
+        clearTimeout(watch); // the reader may take as long as it likes
         if (event === "change") yield { kind: "change", topics: (JSON.parse(data) as { topics: string[] }).topics };
         if (event === "event") yield { kind: "event", event: JSON.parse(data) as Event };
+        heard();
       }
     } catch (error) {
       throw over.signal.aborted ? over.signal.reason : this.#explained(error, null, 0, signal);
@@ -226,6 +242,8 @@ export class Client<Workers extends { [Name in keyof Workers]: object } = Record
 function hasEnded<Result>(job: WholeJob): job is WholeJob & EndedJob<Result> {
   return job.status === "completed" || job.status === "dead" || job.status === "cancelled";
 }
+
+const retryAfterMs = (error: ApiError | undefined) => 1_000 * (error?.retryAfterSeconds ?? 0);
 
 /** Why a fetch failed: Node puts it into the cause. */
 function reasonOf(error: unknown): string {

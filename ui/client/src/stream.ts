@@ -32,7 +32,7 @@ export async function* messages(body: ReadableStream<Uint8Array>, heard: () => v
 function parsed(block: string): Message | null {
   const fields = new Map<string, string[]>();
   for (const line of block.split("\n")) {
-    const [, name = "", value = ""] = /^([^:]*)(?:: ?(.*))?$/.exec(line) ?? [];
+    const [, name = "", value = ""] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
     fields.set(name, [...(fields.get(name) ?? []), value]);
   }
   const data = fields.get("data");

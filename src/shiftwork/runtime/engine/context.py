@@ -259,12 +259,16 @@ class Context:
         """
         return self._services.transact(self._run)
 
-    async def enqueue_flow(self, *calls: FlowCall) -> list[str]:
+    def enqueue_flow(self, *calls: FlowCall) -> Coroutine[Any, Any, list[str]]:
         """Add calls, and all that they need, to the flow of this job, in one step; return the ids of these calls' jobs.
 
         What waits for this job waits for them too. From a job that is in no flow, they are a flow of their own, whose
         id is the job's. If the function runs again and makes the same calls, these jobs are not added twice.
         """
+        _refuse_in_a_plain_function("enqueue_flow")
+        return self._enqueue_flow(calls)
+
+    async def _enqueue_flow(self, calls: tuple[FlowCall, ...]) -> list[str]:
         added = await self._run.worker_values.add_calls(self._run.job, calls, self._added)
         self._added += added
         return added
@@ -338,7 +342,7 @@ class Context:
     @property
     def blocking(self) -> "BlockingContext":
         """The coroutines of this context as plain calls, for a plain function."""
-        return BlockingContext(self, self._durable, self._services.clock.now)
+        return BlockingContext(self._enqueue_flow, self._durable, self._services.clock.now)
 
     @property
     def _durable(self) -> RunSteps:
@@ -363,10 +367,15 @@ class Context:
 class BlockingContext:
     """The coroutines of a context as plain calls, for a function that runs in a thread."""
 
-    __slots__ = ("_context", "_now", "_steps")
+    __slots__ = ("_add_calls", "_now", "_steps")
 
-    def __init__(self, context: Context, steps: RunSteps, now: Callable[[], float]) -> None:
-        self._context = context
+    def __init__(
+        self,
+        add_calls: Callable[[tuple[FlowCall, ...]], Coroutine[Any, Any, list[str]]],
+        steps: RunSteps,
+        now: Callable[[], float],
+    ) -> None:
+        self._add_calls = add_calls
         self._steps = steps
         self._now = now
 
@@ -401,7 +410,7 @@ class BlockingContext:
 
     def enqueue_flow(self, *calls: FlowCall) -> list[str]:
         """Add calls to the flow of this job. See `Context.enqueue_flow`."""
-        return self._wait(self._context.enqueue_flow(*calls), "await ctx.enqueue_flow(…)")
+        return self._wait(self._add_calls(calls), "await ctx.enqueue_flow(…)")
 
     def _wait(self, work: Coroutine[Any, Any, T], instead: str) -> T:
         return self._steps.wait(work, instead)

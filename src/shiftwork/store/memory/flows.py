@@ -31,9 +31,9 @@ class Flows:
                 self._created[job.flow] = job.created_at
                 self.aim(job.flow, job.worker, job.tags)
 
-    def begun(self) -> set[str | None]:
-        """The flows that have jobs."""
-        return set(self._created)
+    def has_jobs(self, flow: str) -> bool:
+        """Whether a flow has jobs."""
+        return flow in self._created
 
     def aim(self, flow: str, worker: str, tags: tuple[str, ...]) -> None:
         """Note what a flow is for."""

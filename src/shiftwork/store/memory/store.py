@@ -108,12 +108,12 @@ class MemoryStore:
             return self._add_all(table, jobs, now)
 
     def _add_all(self, table: JobTable, jobs: Sequence[NewJob], now: float) -> list[Added]:
-        begun = table.flows.begun() if any(job.flow for job in jobs) else set()
+        new_flows = {job.flow for job in jobs if job.flow is not None and not table.flows.has_jobs(job.flow)}
         added = [self._add(table, job, now) for job in jobs]
         for job, answer in zip(jobs, added, strict=True):
             if answer.created and (job.needs or job.parent):
                 self._tie(table, job, now)
-            if answer.created and job.flow is not None and job.flow not in begun:
+            if answer.created and job.flow is not None and job.flow in new_flows:
                 table.flows.aim(job.flow, job.worker, job.tags)
         return added
 

@@ -69,6 +69,8 @@ async def check_one_batch_of_outcomes_releases_once(lab: Lab) -> None:
     store = lab.store
     await add(store, job("a"), job("b"), after("c", "a", "b"), after("d", "b"))
     await finish(store, *(succeeded(one) for one in await claim(store)))
+    numbers = (await store.stats(NOW)).pools["p"]
+    equal((numbers.waiting, numbers.queued, numbers.processing), (0, 2, 0), "what the pool counts")
     equal(sorted(await claim_ids(store)), ["c", "d"], "released")
 
 
@@ -125,12 +127,20 @@ async def check_adding_twice_changes_no_need(lab: Lab) -> None:
 
 async def check_release_rings(lab: Lab) -> None:
     store = lab.store
-    await add(store, job("a"), after("b", "a", pool="q"))
+    await add(store, job("a"), after("b", "a", pool="q"), after("c", "a", run_at=LATER))
     claimed = await claim_one(store, "a")
-    bell = store.listen({"pool:q"})
+    bells = {topic: store.listen({topic}) for topic in ("pool:q", "leader")}
     await finish(store, succeeded(claimed))
-    await soon(bell.wait(), "the bell of the released job's pool")
-    bell.close()
+    for topic, bell in bells.items():
+        await soon(bell.wait(), f"the bell {topic}")
+        bell.close()
+
+
+async def check_a_released_job_keeps_its_head_start(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("a", head_start=9.0), job("b"), after("c", "a", head_start=5.0))
+    await finish(store, succeeded(await claim_one(store, "a")))
+    equal(await claim_ids(store), ["c", "b"], "the order")
 
 
 async def check_finishers_in_parallel_release_exactly_once(lab: Lab) -> None:
@@ -296,6 +306,7 @@ async def check_flows_are_listed_newest_first(lab: Lab) -> None:
     await add(store, job("2", flow="young"), job("3", flow="young", needs=(Need("2"),)), job("4"), now=NOW + 1)
     old = FlowRecord("old", NOW, {"queued": 1}, "w")
     young = FlowRecord("young", NOW + 1, {"waiting": 1, "queued": 1}, "w")
+    await store.add([job("1", flow="empty")], NOW + 2)
     equal(await store.flows(), [young, old], "the flows")
     equal(await store.flows(limit=1), [young], "one flow")
     equal(await store.flows((NOW + 1, "young")), [old], "the flows behind it")
