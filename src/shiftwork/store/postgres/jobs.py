@@ -39,8 +39,11 @@ async def add(session: PostgresSession, jobs: Sequence[Timed]) -> list[Added]:
     if len(parts) == 1:
         return await _add(session, parts[0])
     async with session.conn.transaction():
+        begun = await _begun(session, jobs)
         added = [one for part in parts for one in await _add(session, part, apart=True)]
-        await _tie(session, [timed for timed, one in zip(jobs, added, strict=True) if one.created])
+        created = [timed for timed, one in zip(jobs, added, strict=True) if one.created]
+        await _tie(session, created)
+        await _aim(session, [timed for timed in created if timed[0].flow not in begun])
         return added
 
 
@@ -71,6 +74,21 @@ async def extend(session: PostgresSession, parent: str, fence: int, jobs: Sequen
         if not runs:
             raise Rollback
     return added if runs else None
+
+
+async def _begun(session: PostgresSession, jobs: Sequence[Timed]) -> set[str | None]:
+    """Return which of their flows exist, and None, so that a job without a flow begins none."""
+    flows = {job.flow for job, _ in jobs if job.flow is not None}
+    if not flows:
+        return {None}
+    return {None, *await session.value("begun_flows", (session.namespace, arrays.texts([*flows])))}
+
+
+async def _aim(session: PostgresSession, beginning: Sequence[Timed]) -> None:
+    """Say what flows are for that began with several parts: each part knows its own jobs alone."""
+    if beginning:
+        ids, flows = arrays.texts([job.id for job, _ in beginning]), arrays.texts([job.flow for job, _ in beginning])
+        await session.run("aim", (session.namespace, ids, flows, arrays.numbers([now for _, now in beginning])))
 
 
 async def _tie(session: PostgresSession, created: Sequence[Timed]) -> None:

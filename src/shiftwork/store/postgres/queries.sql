@@ -33,6 +33,12 @@ SELECT twins, topics FROM shiftwork.add_any(
 -- name: tie_jobs
 SELECT shiftwork.tie(%s::int, %s::float8, %s::text[], %s::text[], %s::text[], %s::text[]);
 
+-- name: begun_flows
+SELECT ARRAY(SELECT id FROM shiftwork.flows WHERE namespace = %s::int AND id = ANY (%s::text[]));
+
+-- name: aim
+SELECT shiftwork.aim(%s::int, %s::text[], %s::text[], %s::float8[]);
+
 -- name: add_one
 SELECT twins, topics FROM shiftwork.add_one(
     %s::int, %s::text, %s::text, %s::text, %s::bytea, %s::float8, %s::int2, %s::float8, %s::int, %s::text, %s::text,

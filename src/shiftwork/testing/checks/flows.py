@@ -348,6 +348,15 @@ async def check_a_flow_says_what_it_is_for(lab: Lab) -> None:
     equal((flow.created_at, flow.worker, flow.tags), (NOW, "v", ("a",)), "when earlier jobs are restored")
 
 
+async def check_a_flow_says_what_it_is_for_though_an_id_is_given_twice(lab: Lab) -> None:
+    """By the last job that was created of the whole call; the second job of an id is not."""
+    first, last = job("2", "v", flow="f"), job("1", "w", flow="f", tags=("red",))
+    await lab.store.add([job("0"), first, job("0"), last, job("2", "v", flow="f", tags=("no",))], NOW)
+    await lab.store.add([job("3"), job("4", "v", flow="f"), job("3"), job("5", "v", flow="f")], NOW)
+    [flow] = await lab.store.flows()
+    equal((flow.counts, flow.worker, flow.tags), ({"queued": 4}, "w", ("red",)), "what the flow is for")
+
+
 async def check_the_members_of_a_flow_are_read_newest_first(lab: Lab) -> None:
     """With what drawing the flow needs, and nothing else."""
     store = lab.store

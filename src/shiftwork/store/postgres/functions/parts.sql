@@ -39,6 +39,15 @@ BEGIN ATOMIC
     ) AS j;
 END;
 
+-- Say what these flows are for, by these jobs alone.
+CREATE OR REPLACE FUNCTION shiftwork.aim(ns integer, ids text[], in_flows text[], ats double precision[])
+RETURNS void
+LANGUAGE sql
+BEGIN ATOMIC
+    UPDATE shiftwork.flows f SET worker = a.worker, tags = a.tags FROM shiftwork.aims(ns, ids, in_flows, ats) AS a
+    WHERE f.namespace = ns AND f.id = a.flow;
+END;
+
 -- Forget what these deleted jobs had in other tables; `marked` has the tags of each job as the text of an array.
 CREATE OR REPLACE FUNCTION shiftwork.forget(
     ns integer, ids text[], in_flows text[], marked text[], ats double precision[]
