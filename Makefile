@@ -90,9 +90,9 @@ morning: $(STAMP) ## live the company's morning, with fixed and with elastic poo
 recovery: $(STAMP) ## kill nodes under load on each store: how soon their jobs run again
 	@$(BIN)/python -m benchmarks.recovery $(ARGS)
 
-soak: provide ## run the long tests, minutes to hours
-	@echo "» soak tests"
-	@$(BIN)/python -m pytest -m soak --timeout 3600 tests
+soak: provide ## run the long tests, about an hour; ARGS="-k storm"
+	@echo "» soak tests, about an hour; each is named when it begins, and the slowest at the end"
+	@$(BIN)/python -m pytest -m soak --timeout 3600 --verbose --durations 20 tests $(ARGS)
 
 docs: $(STAMP) ## run the code in the documentation
 	@echo "» documentation"

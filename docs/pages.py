@@ -12,8 +12,9 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Container, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 TOP: Final = Path(__file__).parent.parent
@@ -44,6 +45,8 @@ FIELDS: Final = {
 }
 """The modules of plain values, whose fields are shown even where the name says it all."""
 SHOW_FIELDS: Final = "    options:\n      show_if_no_docstring: true\n"
+BY_NAME: Final = "    options:\n      members_order: alphabetical\n"
+"""Its methods are spread over several files, whose order means nothing to a reader."""
 WIDE: Final = "---\nhide: [toc]\n---\n"
 ABOUT: Final = ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 BESIDE: Final = ["docs/site.css", "docs/iframe-worker.js", "ui/public/icon.svg"]
@@ -165,9 +168,9 @@ def references() -> dict[str, str]:
     orchestrator = "shiftwork.WorkerOrchestrator"
     errors = [name for name, module in names.items() if module == "shiftwork.errors"]
     values = [name for name in names if name not in {orchestrator, *errors}]
-    fields = {name for name, module in names.items() if module in FIELDS}
+    fields = {name: SHOW_FIELDS for name, module in names.items() if module in FIELDS}
     return {
-        "orchestrator.md": _reference("The orchestrator", [orchestrator]),
+        "orchestrator.md": _reference("The orchestrator", [orchestrator], {orchestrator: BY_NAME}),
         "values.md": _reference("Jobs, contexts and options", [*values, WORKER], fields),
         "exceptions.md": _reference("Exceptions", errors),
         "integrations.md": _reference("Integrations", [f"shiftwork.contrib.{path.stem}" for path in _contrib()]),
@@ -176,7 +179,7 @@ def references() -> dict[str, str]:
 
 
 def _contrib() -> list[Path]:
-    return sorted((TOP / "src" / "shiftwork" / "contrib").glob("[!_]*.py"))
+    return sorted((TOP / "src" / "shiftwork" / "contrib").glob("[!_]*"))
 
 
 def exported(package: str) -> dict[str, str]:
@@ -191,8 +194,8 @@ def exported(package: str) -> dict[str, str]:
     return {name: origins[name] for name in ast.literal_eval(names)}
 
 
-def _reference(title: str, names: list[str], fields: Container[str] = ()) -> str:
-    return f"# {title}\n\n" + "".join(f"::: {name}\n{SHOW_FIELDS if name in fields else ''}\n" for name in names)
+def _reference(title: str, names: list[str], options: Mapping[str, str] = MappingProxyType({})) -> str:
+    return f"# {title}\n\n" + "".join(f"::: {name}\n{options.get(name, '')}\n" for name in names)
 
 
 if __name__ == "__main__":

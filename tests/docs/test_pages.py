@@ -7,12 +7,13 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 
 import pytest
 
 import shiftwork
-from shiftwork import testing
+from shiftwork import contrib, testing
 
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 BLOCK = re.compile(r"^(`{3,4})[^`\n]*\n.*?^\1\n", re.MULTILINE | re.DOTALL)
@@ -62,6 +63,7 @@ def test_every_page_has_one_place_in_the_navigation(pages: ModuleType, tmp_path:
 def test_the_reference_has_every_public_name(pages: ModuleType) -> None:
     named = set(re.findall(r"^::: shiftwork\.([\w.]+)$", "".join(pages.references().values()), re.MULTILINE))
     assert named >= {*shiftwork.__all__, *(f"testing.{name}" for name in testing.__all__)}
+    assert named >= {f"contrib.{module.name}" for module in iter_modules(contrib.__path__)}
 
 
 def public(module: ModuleType) -> Iterator[tuple[str, object]]:

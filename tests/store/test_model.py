@@ -1,5 +1,6 @@
 """Random histories, against every store."""
 
+import os
 from typing import Final
 
 import pytest
@@ -18,8 +19,9 @@ QUICK: Final = settings(
     suppress_health_check=list(HealthCheck),
     phases={Phase.explicit, Phase.generate},  # making a history that fails shorter takes minutes: the soak test does it
 )
+MANY: Final = int(os.environ.get("SHIFTWORK_TEST_HISTORIES", "1000"))
 THOROUGH: Final = settings(
-    QUICK, max_examples=3_000, derandomize=False, phases={Phase.explicit, Phase.generate, Phase.shrink}
+    QUICK, max_examples=MANY, derandomize=False, phases={Phase.explicit, Phase.generate, Phase.shrink}
 )
 
 
@@ -29,6 +31,6 @@ def test_random_histories(factory: StoreFactory) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(3_600)
+@pytest.mark.timeout(max(3_600, 4 * MANY))
 def test_many_random_histories(factory: StoreFactory) -> None:
     run_state_machine_as_test(lambda: Histories(factory), settings=THOROUGH)  # type: ignore[arg-type]

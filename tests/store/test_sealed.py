@@ -1,5 +1,6 @@
 """A store whose values are encrypted keeps every obligation of the contract, as the store inside it does."""
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Final
 
@@ -40,3 +41,14 @@ async def test_store(check: Check, encrypted: StoreFactory, monkeypatch: pytest.
 
 def test_the_layer_has_every_method_of_a_store() -> None:
     assert {name for name in vars(Store) if not name.startswith("_")} <= {*vars(SealedStore), "url"}
+
+
+def test_a_large_value_is_decrypted_without_a_copy_of_it() -> None:
+    ring = key_ring([new_key()])
+    value = ring.seal(bytes(1_000_000), "payload", "1")
+    tracemalloc.start()
+    opened = ring.open(value, "payload", "1")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert opened == bytes(1_000_000)
+    assert peak < 1_500_000

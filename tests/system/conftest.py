@@ -11,6 +11,7 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.system.mill import Mill
+    from tests.system.places import Place
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -55,12 +56,21 @@ def lease() -> float:
 
 
 @pytest.fixture
-async def mill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lease: float) -> "AsyncIterator[Mill]":
+def place() -> "Place":
+    """Where the mill keeps its jobs."""
+    from tests.system.places import on_sqlite
+
+    return on_sqlite
+
+
+@pytest.fixture
+async def mill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lease: float, place: "Place") -> "AsyncIterator[Mill]":
     """An app whose nodes are real processes; they are killed at the end of the test."""
     from tests.system.mill import Mill  # it needs this module
 
     for name in ("MILL_LOG", "MILL_STORE", "MILL_LEASE"):
         monkeypatch.setenv(name, "")
-    it = Mill(tmp_path, lease=lease)
-    yield it
-    await it.close()
+    with place(tmp_path) as url:
+        it = Mill(tmp_path, lease=lease, store=url)
+        yield it
+        await it.close()

@@ -14,7 +14,7 @@ from shiftwork.core.model import JobFilter, JobStatus
 from tests.store.servers.postgres import postgres_servers
 from tests.system.conftest import Start
 from tests.system.mill import Mill, until
-from tests.system.test_recovery import Place, on_postgres, on_sqlite, on_valkey
+from tests.system.places import Place, on_postgres, on_sqlite, on_valkey
 from tests.system.test_storm import Storm
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy

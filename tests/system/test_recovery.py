@@ -2,44 +2,23 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from uuid import uuid4
 
 import psutil
 import pytest
 
 from benchmarks.recovery.measure import recover
 from shiftwork import JobStatus
-from tests.store.servers.postgres import names, postgres_servers, server_url
-from tests.store.servers.redis import DURABLE, Server, binary, required, wheel_binary
+from tests.store.servers.postgres import postgres_servers
 from tests.system.mill import Mill, gone, until
+from tests.system.places import Place, on_postgres, on_sqlite, on_valkey
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 
 __all__ = ["postgres_servers"]
 
-Place = Callable[[Path], AbstractContextManager[str]]
 LEASE = 600.0
 """Ten times as long as a test waits: whatever waits for a lease fails."""
-
-
-@contextmanager
-def on_sqlite(folder: Path) -> Iterator[str]:
-    yield f"sqlite:///{folder / 'shiftwork.db'}"
-
-
-@contextmanager
-def on_valkey(_folder: Path) -> Iterator[str]:
-    program = required(wheel_binary() or binary("valkey-server", "redis-server"), "valkey-server")
-    with Server(program, *DURABLE) as server:
-        yield server.url
-
-
-@contextmanager
-def on_postgres(_folder: Path) -> Iterator[str]:
-    yield f"{server_url(names()[0])}?schema=recovery_{uuid4().hex}"
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,13 @@ import psutil
 import pytest
 
 from shiftwork import Job, JobStatus
+from tests.store.servers.postgres import postgres_servers
 from tests.system.mill import Mill, MillNode, statuses
+from tests.system.places import on_postgres, on_sqlite, on_valkey
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
+
+__all__ = ["postgres_servers"]
 
 KILL_EVERY = 0.5
 
@@ -95,5 +99,6 @@ async def test_a_storm_loses_nothing(mill: Mill) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
+@pytest.mark.parametrize("place", [on_sqlite, on_valkey, on_postgres])
 async def test_a_long_storm_loses_nothing(mill: Mill) -> None:
-    await endure(mill, jobs=5_000, shortest=0.05, longest=0.5, node_every=20.0, within=1500)
+    await endure(mill, jobs=2_000, shortest=0.05, longest=0.5, node_every=20.0, within=1500)

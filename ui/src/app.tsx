@@ -3,7 +3,7 @@ import { Component, type ReactNode, useEffect } from "react";
 import { ApiError } from "./data/client";
 import { listen } from "./data/live";
 import { useMe } from "./data/queries";
-import { t } from "./language";
+import { given, t } from "./language";
 import { DeadPage } from "./pages/dead";
 import { EventsPage } from "./pages/events";
 import { FlowPage, FlowsPage } from "./pages/flows";
@@ -25,7 +25,7 @@ export function App() {
   useEffect(() => {
     if (me.data) listen(client);
   }, [me.data, client]);
-  if (me.error instanceof ApiError && me.error.status === 401) return <SignInPage why={me.error.message} />;
+  if (me.error instanceof ApiError && me.error.status === 401) return <SignInPage why={given(me.error.message)} />;
   if (me.data) {
     return (
       <Shell>

@@ -122,7 +122,7 @@ export function rich<M extends Message>(message: M, values: Values<M, ReactNode>
 
 /** A word or sentence of the server: translated if it is recognised, and as it is otherwise. */
 export const given: (text: string) => string =
-  tag === "en" ? (text) => text : interpreter(sentences, catalogue as Sentences, t("; "));
+  tag === "en" ? (text) => text : interpreter(sentences, catalogue as Sentences);
 
 function pieces(message: Message, values: Record<string, ReactNode>): ReactNode[] {
   const parts = (catalogue[message] ?? message).split(HOLE);

@@ -231,7 +231,8 @@ function Notice() {
       <p role="alert" className="border-b border-bad bg-bad-soft px-4 py-1.5 text-sm text-bad">
         {lostAt
           ? t("Connection lost {time} ago.", { time: duration(Math.max(0, (now - lostAt) / 1000)) })
-          : t("Connection lost.")}{" "}
+          : t("Connection lost.")}
+        {t(" ")}
         {t("This page may be out of date; reconnecting automatically.")}
       </p>
     );

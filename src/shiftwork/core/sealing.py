@@ -44,9 +44,9 @@ def sealed_value(key_id: str, nonce: bytes, ciphertext: bytes) -> bytes:
     return b"".join((_MARK, VERSION, bytes.fromhex(key_id), nonce, ciphertext))
 
 
-def parts(value: bytes) -> tuple[bytes, bytes]:
-    """Return the nonce and the ciphertext of an encrypted value."""
-    return value[_HEADER : _HEADER + NONCE_BYTES], value[_HEADER + NONCE_BYTES :]
+def parts(value: bytes) -> tuple[bytes, memoryview]:
+    """Return the nonce and the ciphertext of an encrypted value. The ciphertext may be large, and is not copied."""
+    return value[_HEADER : _HEADER + NONCE_BYTES], memoryview(value)[_HEADER + NONCE_BYTES :]
 
 
 def is_sealed(value: bytes | None) -> bool:

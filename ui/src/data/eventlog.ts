@@ -3,6 +3,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import type { Event, EventsAnswer } from "shiftwork";
+import { given } from "../language";
 import { useToast } from "../parts/toast";
 import { api } from "./client";
 
@@ -47,7 +48,7 @@ export function useEventLog(filter: EventFilter) {
       const more = [...page.events].sort((a, b) => b.seq - a.seq);
       setKept((old) => (old?.of === of ? { ...old, events: [...old.events, ...more], before: page.next_before } : old));
     } catch (error) {
-      toast("bad", (error as Error).message);
+      toast("bad", given((error as Error).message));
     } finally {
       setBusy(false);
     }

@@ -2,6 +2,7 @@
 
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { BulkFilter, CallOptions, JobsQuery } from "shiftwork";
+import { given } from "../language";
 import { useToast } from "../parts/toast";
 import { api, whoami } from "./client";
 import { refresh } from "./live";
@@ -104,6 +105,6 @@ export function useAct<T = unknown>(done: string | ((answer: T) => string) | nul
       toast("ok", typeof done === "string" ? done : done(answer));
       refresh(client);
     },
-    onError: (error) => toast("bad", error.message),
+    onError: (error) => toast("bad", given(error.message)),
   });
 }

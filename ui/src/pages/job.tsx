@@ -8,7 +8,7 @@ import { ENDED, JobActions } from "../parts/jobactions";
 import { brief } from "../parts/jobtable";
 import { Json } from "../parts/json";
 import { Log } from "../parts/log";
-import { Steps } from "../parts/steps";
+import { nameOf, Steps } from "../parts/steps";
 import { Link, to } from "../router";
 import { duration, moment, span } from "../words";
 
@@ -260,7 +260,7 @@ function stepBar(step: Step, now: number): Bar {
   const from = Date.parse(step.started_at);
   const waits = step.kind === "sleep" || step.kind === "wait";
   const until = waits && step.until_at ? Math.min(Date.parse(step.until_at), now) : Date.parse(step.ended_at);
-  return { label: step.name, from, until, look: waits ? "bg-edge" : "bg-ok-fill" };
+  return { label: nameOf(step), from, until, look: waits ? "bg-edge" : "bg-ok-fill" };
 }
 
 function barsOf(job: WholeJob, now: number): Bar[] {

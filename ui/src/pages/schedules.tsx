@@ -48,7 +48,7 @@ export function SchedulesPage() {
                     {t("First page")}
                   </Button>
                   <Button small disabled={!page.next_after} onClick={() => change({ after: page.next_after })}>
-                    {t("Next")}
+                    {t("Next page")}
                   </Button>
                 </div>
               )}

@@ -1,7 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { api } from "../data/client";
-import { t } from "../language";
+import { given, t } from "../language";
 import { Button } from "../parts/basics";
 import { Labelled } from "../parts/dialog";
 import { Mark } from "../parts/mark";
@@ -17,7 +17,7 @@ export function SignInPage({ why }: { why: string }) {
       await api.logIn({ token });
       await client.resetQueries();
     } catch (error) {
-      setWrong((error as Error).message);
+      setWrong(given((error as Error).message));
     }
   };
   return (

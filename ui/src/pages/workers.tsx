@@ -197,7 +197,7 @@ function limits(config: WorkerDetail["config"]): [string, string][] {
     ["overlap", t("Overlap")],
     ["catch_up", t("Catch-up")],
   ];
-  return said.filter(([name]) => config[name] !== null).map(([name, label]) => [label, String(config[name])]);
+  return said.filter(([name]) => config[name] !== null).map(([name, label]) => [label, given(String(config[name]))]);
 }
 
 const stateOf = (worker: Worker) =>
@@ -231,7 +231,7 @@ function State({ worker }: { worker: Worker }) {
   }
   if (!worker.enabled) {
     return (
-      <Badge tone="bad" title={worker.reason ?? undefined}>
+      <Badge tone="bad" title={worker.reason ? given(worker.reason) : undefined}>
         {t("✕ disabled")}
       </Badge>
     );
@@ -280,7 +280,8 @@ export function WorkerPage({ name }: { name: string }) {
             )}
             {!seen.enabled && (
               <p className="rounded-md border border-bad bg-bad-soft px-3 py-2 text-sm break-words text-bad">
-                {seen.reason ? t("Disabled: {reason}.", { reason: seen.reason }) : t("Disabled.")}{" "}
+                {seen.reason ? t("Disabled: {reason}.", { reason: given(seen.reason) }) : t("Disabled.")}
+                {t(" ")}
                 {t("Fix the cause, then enable it; queued jobs wait until then.")}
               </p>
             )}

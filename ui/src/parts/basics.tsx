@@ -4,7 +4,7 @@ import type { ButtonHTMLAttributes, ReactNode } from "react";
 import { ApiError } from "../data/client";
 import { useNow } from "../data/live";
 import type { Status } from "../data/types";
-import { t } from "../language";
+import { given, t } from "../language";
 import { ago, moment } from "../words";
 import { Mark } from "./mark";
 
@@ -233,14 +233,14 @@ export function Loading({ rows = 6 }: { rows?: number }) {
 
 /** The server's title, or the status of what a proxy sent. */
 const titleOf = ({ code, status, title }: ApiError) =>
-  code.startsWith("http-") ? t("Error {n}", { n: status }) : title;
+  code.startsWith("http-") ? t("Error {n}", { n: status }) : given(title);
 
 export function Failure({ error, again }: { error: Error; again?: () => void }) {
   const title = error instanceof ApiError ? titleOf(error) : t("Something went wrong");
   return (
     <div role="alert" className="flex flex-col items-center gap-1 px-4 py-10 text-center">
       <div className="text-sm font-semibold text-bad">{title}</div>
-      <div className="max-w-lg text-sm break-words text-muted">{error.message}</div>
+      <div className="max-w-lg text-sm break-words text-muted">{given(error.message)}</div>
       {again && (
         <Button className="mt-2" onClick={again}>
           {t("Try again")}

@@ -74,7 +74,8 @@ export function BulkButton({
           <p className="break-words">
             {found === 0
               ? t("No jobs {which}.", { which: what })
-              : t("{n} {n:job|jobs} {which}.", { n: found, which: what })}{" "}
+              : t("{n} {n:job|jobs} {which}.", { n: found, which: what })}
+            {t(" ")}
             {action === "discard" &&
               t("Discarded jobs are deleted, with their payloads and history. This cannot be undone.")}
             {action === "cancel" && t("Running jobs are asked to stop.")}

@@ -4,7 +4,7 @@ import { useMemo } from "react";
 import type { Box, Flow, Status, WholeFlow } from "../data/types";
 import { t } from "../language";
 import { to } from "../router";
-import { compact, count } from "../words";
+import { compact } from "../words";
 
 /** The most boxes that are readable in one drawing. */
 export const MOST_BOXES = 300;
@@ -130,7 +130,9 @@ function sharesOf(box: Box, width: number): { status: Status; fill: string; wide
 
 /** How many jobs have each status, in words. */
 export function numbersOf(counts: Flow["counts"]): string[] {
-  return Object.entries(counts).map(([status, number]) => `${count(number)} ${t(status as Status)}`);
+  return Object.entries(counts).map(([status, number]) =>
+    t("{n} {status}", { n: number, status: t(status as Status) }),
+  );
 }
 
 function badWords({ counts }: Box): string {

@@ -146,11 +146,11 @@ function Preview({ timing }: { timing: Timing }) {
   return (
     <section aria-label={t("Preview")} className="rounded-md border border-line bg-ground p-3">
       {preview.error ? (
-        <p className="text-bad">{preview.error.message}</p>
+        <p className="text-bad">{given(preview.error.message)}</p>
       ) : !data ? (
         <Loading rows={3} />
       ) : data.problem ? (
-        <p className="text-bad">{data.problem}</p>
+        <p className="text-bad">{given(data.problem)}</p>
       ) : (
         <>
           <p className="mb-2 font-medium">{t("Runs {schedule}", { schedule: given(data.words ?? "") })}</p>
@@ -316,7 +316,7 @@ function Arguments({ worker, start, change }: { worker: string; start: unknown; 
     const schema = known.data.payload_schema ?? (known.data.mode === "triggered" ? null : { type: "object" });
     return <PayloadForm schema={schema} start={start} change={change} />;
   }
-  return known.error ? <p className="text-bad">{known.error.message}</p> : <Loading rows={2} />;
+  return known.error ? <p className="text-bad">{given(known.error.message)}</p> : <Loading rows={2} />;
 }
 
 /** Gives a worker another schedule than the one in the code, and back. */

@@ -1,12 +1,15 @@
 /** The steps of a durable function, and the signals that were sent to it. */
 
 import type { Step, WholeJob } from "../data/types";
-import { rich, t } from "../language";
+import { given, rich, t } from "../language";
 import { duration, span } from "../words";
 import { Badge, Panel, Time } from "./basics";
 import { Json } from "./json";
 
 const SIGNS: Record<Step["kind"], string> = { step: "✓", sleep: "◷", wait: "◌", signal: "⚑" };
+
+/** The name of a step; waits have one of ours. */
+export const nameOf = ({ kind, name }: Step) => (kind === "wait" || kind === "sleep" ? given(name) : name);
 
 export function Steps({ job }: { job: WholeJob }) {
   const unused = job.signals.length - job.steps.filter((step) => step.kind === "signal").length;
@@ -40,7 +43,7 @@ function StepRow({ step }: { step: Step }) {
       <span aria-hidden="true" className="w-4 text-center text-muted">
         {SIGNS[step.kind]}
       </span>
-      <span className="font-medium">{step.name}</span>
+      <span className="font-medium">{nameOf(step)}</span>
       {step.until_at ? (
         <span className="text-xs text-muted">{rich("until {time}", { time: <Time at={step.until_at} /> })}</span>
       ) : (

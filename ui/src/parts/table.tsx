@@ -157,10 +157,10 @@ export function Table<T>({
             })}
           </span>
           <Button small className="ml-auto" disabled={!table.getCanPreviousPage()} onClick={() => table.previousPage()}>
-            {t("Previous")}
+            {t("Previous page")}
           </Button>
           <Button small disabled={!table.getCanNextPage()} onClick={() => table.nextPage()}>
-            {t("Next")}
+            {t("Next page")}
           </Button>
         </div>
       )}

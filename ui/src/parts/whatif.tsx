@@ -5,7 +5,7 @@ import { ApiError } from "../data/client";
 import { type Tried, useWhatIf } from "../data/queries";
 import { instants } from "../data/series";
 import type { Pool, WhatIf as Result } from "../data/types";
-import { rich, t } from "../language";
+import { given, rich, t } from "../language";
 import { compact, count, duration } from "../words";
 import { Button, Empty, Failure, Loading, Panel } from "./basics";
 import { Chart } from "./chart";
@@ -73,7 +73,7 @@ function Form({ pool, busy, submit }: { pool: Pool; busy: boolean; submit: (trie
 
 function Refusal({ error, again }: { error: Error; again: () => void }) {
   if (error instanceof ApiError && error.status === CONFLICT)
-    return <Empty title={t("Yesterday cannot be simulated")}>{error.message}</Empty>;
+    return <Empty title={t("Yesterday cannot be simulated")}>{given(error.message)}</Empty>;
   return <Failure error={error} again={again} />;
 }
 
@@ -107,7 +107,7 @@ function Outcome({ result }: { result: Result }) {
       </p>
       {result.notes.map((note) => (
         <p key={note} className="text-sm text-warn">
-          {note}
+          {given(note)}
         </p>
       ))}
       <Comparison result={result} />
