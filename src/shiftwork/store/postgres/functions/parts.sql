@@ -42,11 +42,14 @@ END;
 -- Say what these flows are for, by these jobs alone.
 CREATE OR REPLACE FUNCTION shiftwork.aim(ns integer, ids text[], in_flows text[], ats double precision[])
 RETURNS void
-LANGUAGE sql
-BEGIN ATOMIC
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+BEGIN
     UPDATE shiftwork.flows f SET worker = a.worker, tags = a.tags FROM shiftwork.aims(ns, ids, in_flows, ats) AS a
     WHERE f.namespace = ns AND f.id = a.flow;
-END;
+END $$;
 
 -- Forget what these deleted jobs had in other tables; `marked` has the tags of each job as the text of an array.
 CREATE OR REPLACE FUNCTION shiftwork.forget(
