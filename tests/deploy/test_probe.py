@@ -53,7 +53,7 @@ def test_a_node_from_its_start_to_its_end(nodes: Nodes, tmp_path: Path) -> None:
 def test_a_frozen_node_is_not_alive(nodes: Nodes, tmp_path: Path) -> None:
     path = tmp_path / "probe"
     node = nodes.up(SHIFTWORK_PROBE=str(path))
-    assert is_well("live", path)
+    eventually(lambda: is_well("live", path))
     node.signal(signal.SIGSTOP)
     try:
         eventually(lambda: not is_well("live", path, "--within", "3"))
@@ -66,10 +66,10 @@ def test_a_frozen_node_is_not_alive(nodes: Nodes, tmp_path: Path) -> None:
 def test_a_node_without_its_store_is_alive_but_not_ready(nodes: Nodes, tmp_path: Path) -> None:
     path = tmp_path / "probe"
     nodes.up("--probe-file", str(path), SHOP_LEASE="3")
-    with closing(sqlite3.connect(nodes.database)) as other:
+    eventually(lambda: is_well("ready", path))
+    with closing(sqlite3.connect(nodes.database, timeout=30)) as other:
         other.execute("begin exclusive")
-        eventually(lambda: not is_well("ready", path))
-        assert "is the store available?" in probe("ready", path)[1]
+        eventually(lambda: "is the store available?" in probe("ready", path)[1])
         assert is_well("live", path)
         other.rollback()
     eventually(lambda: is_well("ready", path))
