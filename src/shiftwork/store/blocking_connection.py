@@ -17,7 +17,7 @@ Request = TypeVar("Request")
 Reply = TypeVar("Reply")
 
 CALLS_BEFORE: Final = 2
-"""So many calls go another way first: a program that makes one or two needs no connection for them."""
+"""How many calls go another way first: a program that makes one or two needs no connection for them."""
 
 
 class BlockingConnection(ABC, Generic[Link, Request, Reply]):

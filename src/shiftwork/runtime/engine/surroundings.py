@@ -200,7 +200,7 @@ def _managing(what: str, function: Any) -> Callable[..., Any]:
 
 
 def _check_arguments(how: str, function: Any, *arguments: str) -> None:
-    """Raise a `ConfigurationError` if a function cannot be called with so many arguments."""
+    """Raise a `ConfigurationError` if a function cannot be called with these arguments."""
     try:
         inspect.signature(function).bind(*arguments)
     except TypeError as error:
