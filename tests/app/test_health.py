@@ -98,7 +98,7 @@ async def test_leases_that_ended_while_the_store_was_away_are_an_event_only_if_t
 
     looks: list[list[Problem]] = []
     monitor = HealthMonitor(judge, emit, emit, now=lambda: 0.0, leads=lambda: True)
-    renewed, gone = (Problem("instance_silent", name, "has not renewed", "check it", "critical") for name in "ab")
+    renewed, gone = (Problem("node_silent", name, "has not renewed", "check it", "critical") for name in "ab")
     with pytest.raises(StoreUnavailableError):
         await monitor.poll()
     looks += [[renewed, gone], [gone], [renewed]]
