@@ -11,10 +11,13 @@ from shiftwork.cli.output import aside, json_option, say, show_json, show_json_l
 from shiftwork.cli.words import one_line
 from shiftwork.control.control import Control
 from shiftwork.core.model import EVENTS_KEPT, Event
+from shiftwork.errors import StoreUnavailableError
 from shiftwork.views.instants import clock_time
 from shiftwork.views.shapes.system import event_shape
 
 FOLLOW_SECONDS: Final = 0.5
+AWAY_SECONDS: Final = 1.0
+"""How soon to try again while the store is away."""
 ALL: Final = 2 * EVENTS_KEPT
 """As many events as a store keeps, of both kinds."""
 
@@ -40,12 +43,33 @@ def events(source: Source, *, limit: int, after: int, follow: bool, as_json: boo
 
 
 async def _follow(control: Control, after: int, limit: int, *, as_json: bool) -> None:
+    """Print events for ever. A store that goes away is waited for."""
+    reached, away, printed = False, False, 0
     while True:
-        for event in await control.system.events(after, limit):
+        try:
+            if printed and await _was_emptied(control, printed):
+                after = printed = 0
+            found = await control.system.events(after, limit)
+        except StoreUnavailableError as error:
+            if not reached:
+                raise
+            if not away:
+                aside(t("shiftwork: {error} Waiting until it is back.", error=error))
+            away = True
+            await asyncio.sleep(AWAY_SECONDS)
+            continue
+        reached, away = True, False
+        for event in found:
             _show(event, as_json=as_json)
-            after = event.seq
+            after = printed = event.seq
         limit = ALL
         await asyncio.sleep(FOLLOW_SECONDS)
+
+
+async def _was_emptied(control: Control, printed: int) -> bool:
+    """Return whether the store has lost this event: it counts from the beginning again."""
+    newest = await control.system.events(0, 1)
+    return bool(newest) and newest[-1].seq < printed
 
 
 def _show(event: Event, *, as_json: bool) -> None:
