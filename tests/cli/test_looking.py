@@ -456,7 +456,7 @@ def test_following_events_goes_on_after_an_outage_and_in_a_store_that_was_emptie
             kept[:] = [event(1)]
         if asked in {2, 3}:
             raise StoreUnavailableError("nothing listens there.")
-        if asked > 6:
+        if asked > 7:
             raise KeyboardInterrupt
         return [one for one in kept if one.seq > after][-limit:]
 

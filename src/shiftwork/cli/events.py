@@ -47,9 +47,7 @@ async def _follow(control: Control, after: int, limit: int, *, as_json: bool) ->
     reached, away, printed = False, False, 0
     while True:
         try:
-            if printed and await _was_emptied(control, printed):
-                after = printed = 0
-            found = await control.system.events(after, limit)
+            found = await _newer(control, printed) if printed else await control.system.events(after, limit)
         except StoreUnavailableError as error:
             if not reached:
                 raise
@@ -61,15 +59,14 @@ async def _follow(control: Control, after: int, limit: int, *, as_json: bool) ->
         reached, away = True, False
         for event in found:
             _show(event, as_json=as_json)
-            after = printed = event.seq
-        limit = ALL
+            printed = event.seq
         await asyncio.sleep(FOLLOW_SECONDS)
 
 
-async def _was_emptied(control: Control, printed: int) -> bool:
-    """Return whether the store has lost this event: it counts from the beginning again."""
-    newest = await control.system.events(0, 1)
-    return bool(newest) and newest[-1].seq < printed
+async def _newer(control: Control, printed: int) -> list[Event]:
+    """Return the events after the last one that was printed; all, if the store was emptied and has lost that one."""
+    found = await control.system.events(printed - 1, ALL)
+    return [event for event in found if event.seq != printed] if found else await control.system.events(0, ALL)
 
 
 def _show(event: Event, *, as_json: bool) -> None:
