@@ -117,7 +117,7 @@ class WorkerOrchestrator(OrchestratorCommands):
             max_payload_bytes=max_payload_bytes,
         )
         opened = store_of(store, namespace=self._namespace, keys=self._keys)
-        again = opening_again(store, opened, namespace=self._namespace, keys=self._keys)
+        again = opening_again(store, namespace=self._namespace, keys=self._keys)
         self._compose(opened, clock or SystemClock(), registered, settings, again=again)
         begin_anew_when_forked(self)
 
