@@ -4,15 +4,12 @@ A payload is decoded once, by the types that the job will need, before it is sto
 cannot take never gets into the store.
 """
 
-import inspect
 import string
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
-from contextlib import suppress
-from pathlib import PurePath
-from typing import Any, Final, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, get_type_hints
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.payload_limits import DEEPEST, MAX_PAYLOAD_BYTES, is_too_deep
@@ -30,21 +27,12 @@ from shiftwork.errors import (
     nearest,
 )
 from shiftwork.handles.argument_hints import missing_argument, unexpected_payload, unknown_argument
-from shiftwork.handles.output import Output, argument_with_a_call
-from shiftwork.handles.parameters import read_parameters
-from shiftwork.handles.redaction import Secrets, default_texts, hide, is_secret, secrets_of, without_defaults
+from shiftwork.handles.call_shape import MAX_BYTES, result_decoder, shape_of
+from shiftwork.handles.output import argument_with_a_call
+from shiftwork.handles.plain_values import OutputArgumentError, from_plain, plain, to_plain
+from shiftwork.handles.redaction import hide, is_secret, secrets_of
 from shiftwork.handles.schema import read_schema
 from shiftwork.runtime.engine.context import Context
-
-_KINDS: Final = inspect.Parameter
-TOO_DEEP: Final = {"not shown": f"it is nested more than {DEEPEST} levels deep"}
-"""Stands for a payload or result that is too deep to show: a store may hold one that another version wrote."""
-_MAX_BYTES: Final = "x-max-bytes"
-"""Where a published schema says how many bytes a payload may have: other processes hold to it, too."""
-
-
-class OutputArgumentError(Exception):
-    """An argument is or contains the output of another call. It never leaves the handles."""
 
 
 class Packed(msgspec.Struct, frozen=True):
@@ -59,21 +47,10 @@ class Signature:
 
     def __init__(self, worker: str, function: Callable[..., Any], mode: WorkerExecutionMode, *, max_bytes: int) -> None:
         self._worker = worker
+        self._shape = shape = shape_of(worker, function, mode, max_bytes=max_bytes)
         self._max_bytes = max_bytes
-        self._takes = takes = read_parameters(worker, function, mode)
-        parameters, hints = takes.payload, takes.hints
-        self._names = tuple(parameters)
-        self._known = frozenset(parameters)
-        self._places = tuple(name for name, p in parameters.items() if p.kind is not _KINDS.KEYWORD_ONLY)
-        self._hints = {name: hints[name] for name in parameters if name in hints}
-        self._shape = _shape(worker, parameters, hints)
-        self._schema: bytes | None = None
-        self._default_texts: set[str] = set()
-        """The forms in which defaults of secret arguments may appear in a text; known once the schema is."""
-        self._defaults = {name: p.default for name, p in parameters.items() if p.default is not _KINDS.empty}
-        self._decoder = _decoder(worker, self._shape)
-        self._required = {name for name, p in parameters.items() if p.default is _KINDS.empty}
-        self._result = _result_decoder(hints.get("return", Any))
+        self._names, self._known, self._required = shape.names, shape.known, shape.required
+        self._takes, self._decoder = shape.takes, shape.decoder
 
     # ── arguments ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -81,9 +58,9 @@ class Signature:
         """Return all arguments by name, however they were passed."""
         if not args:
             return dict(kwargs)
-        if len(args) > len(self._places):
+        if len(args) > len(self._shape.places):
             raise PayloadTypeError(self._too_many(len(args)))
-        arguments = dict(zip(self._places, args, strict=False))
+        arguments = dict(zip(self._shape.places, args, strict=False))
         if not kwargs:
             return arguments
         twice = arguments.keys() & kwargs.keys()
@@ -95,9 +72,10 @@ class Signature:
     def _too_many(self, given: int) -> str:
         if self._takes.assumed is not None:
             return unexpected_payload(self._worker, self._takes.assumed)
-        if not self._places:
+        places = self._shape.places
+        if not places:
             return f"{self._worker} takes no positional arguments, not {given}"
-        takes = f"{counted(len(self._places), 'positional argument')} ({', '.join(self._places)})"
+        takes = f"{counted(len(places), 'positional argument')} ({', '.join(places)})"
         return f"{self._worker} takes {takes}, not {given}"
 
     def encode(self, arguments: Mapping[str, Any]) -> bytes:
@@ -120,7 +98,7 @@ class Signature:
         for name in arguments.keys() - set(unknown):
             part = _encoded(self._worker, {name: arguments[name]}, self._max_bytes)
             try:
-                msgspec.msgpack.decode(part, type=dict[str, self._hints.get(name, Any)], dec_hook=_from_plain)  # type: ignore[misc]
+                msgspec.msgpack.decode(part, type=dict[str, self._shape.hints.get(name, Any)], dec_hook=from_plain)  # type: ignore[misc]
             except msgspec.MsgspecError as error:
                 message = f"{self._worker}: argument {name!r}: {self._discreet(error).partition(' - at ')[0]}"
                 raise PayloadTypeError(message) from None
@@ -136,48 +114,12 @@ class Signature:
 
     def schema(self) -> bytes:
         """Return the JSON Schema of the payload: one object, with the function's defaults except for secret ones."""
-        if self._schema is None:
-            self._schema = self._described()
-        return self._schema
-
-    def _described(self) -> bytes:
-        whole = {**self._whole(), _MAX_BYTES: self._max_bytes}
-        self._default_texts = self._find_default_texts(whole)
-        return msgspec.json.encode(without_defaults(whole))
-
-    def _whole(self) -> dict[str, Any]:
-        """Return the schema with all defaults."""
-        try:
-            whole = msgspec.json.schema(self._shape, schema_hook=_type_schema)
-        except TypeError:  # a type that can be encoded, but has no schema
-            return {"type": "object", **self._described_apart()}
-        parts = whole.pop("$defs")
-        shape = parts.pop(whole.pop("$ref").removeprefix("#/$defs/"))
-        for name, default in self._defaults.items():
-            with suppress(TypeError, ValueError, OverflowError, RecursionError):
-                shape["properties"][name]["default"] = msgspec.json.decode(
-                    msgspec.json.encode(default, enc_hook=_to_plain)
-                )
-        shape.pop("title", None)
-        return {**shape, **({"$defs": parts} if parts else {})}
-
-    def _find_default_texts(self, whole: Mapping[str, Any]) -> set[str]:
-        found = default_texts(whole)
-        for name, default in self._defaults.items():
-            with suppress(TypeError, ValueError, OverflowError, RecursionError):
-                found |= Secrets(whole).texts({name: plain(msgspec.msgpack.encode(default, enc_hook=_to_plain))})
-        return found
+        return self._shape.schema
 
     def hide_secrets(self, text: str, payload: bytes) -> str:
         """Return a text that a run with this payload produced, without what is secret in it."""
         secrets = secrets_of(self.schema())
-        return text if secrets is None else hide(text, secrets.texts(plain(payload)) | self._default_texts)
-
-    def _described_apart(self) -> dict[str, Any]:
-        """Return which arguments are secret, where there is no schema for all of them together."""
-        secret = {name: {"writeOnly": True} for name, hint in self._hints.items() if is_secret(hint)}
-        others: dict[str, Any] = {name: {} for name in self._names if name not in secret}
-        return {"properties": {**others, **secret}} if secret else {}
+        return text if secrets is None else hide(text, secrets.texts(plain(payload)) | self._shape.default_texts)
 
     def pack(self, template: str | None, arguments: Mapping[str, Any]) -> Packed:
         """Encode arguments that may still be plain (a dict for a dataclass, as a person types it)."""
@@ -193,7 +135,7 @@ class Signature:
                 raise PayloadTypeError(unexpected_payload(self._worker, self._takes.assumed))
             raise PayloadTypeError(unknown_argument(self._worker, name, self._names, arguments))
         for name in sorted(self._required - given):
-            raise PayloadTypeError(missing_argument(self._worker, name, self._hints))
+            raise PayloadTypeError(missing_argument(self._worker, name, self._shape.hints))
 
     def decode(self, payload: bytes) -> dict[str, Any]:
         """Return the arguments in a payload, with their types."""
@@ -247,7 +189,7 @@ class Signature:
             raise SignatureError(message) from None
         for name in names:
             parameter = _parameter(name)
-            if is_secret(self._hints.get(parameter)):
+            if is_secret(self._shape.hints.get(parameter)):
                 message = f"worker {self._worker}: concurrency_key {template!r} would show the secret {parameter!r}"
                 raise SignatureError(message)
             if parameter not in self._required:
@@ -262,7 +204,7 @@ class Signature:
     def encode_step(self, name: str, value: Any) -> bytes:
         """Encode the result of a step."""
         try:
-            result = msgspec.msgpack.encode(value, enc_hook=_to_plain)
+            result = msgspec.msgpack.encode(value, enc_hook=to_plain)
         except (TypeError, ValueError, OverflowError, RecursionError, OutputArgumentError) as error:
             message = (
                 f"step {name!r} of {self._worker} returned {type(value).__name__}, which cannot be kept: {error}; "
@@ -283,7 +225,7 @@ class Signature:
     def decode_step(self, name: str, function: Callable[..., Any], result: bytes) -> Any:
         """Return the result of a step as its function is annotated to return it."""
         try:
-            return _result_decoder(_returns(function)).decode(result)
+            return result_decoder(_returns(function)).decode(result)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError) as error:
             why = why_unreadable(result)
             misfit = f"is not what its function is annotated to return: {error}"
@@ -297,7 +239,7 @@ class Signature:
         if value is None:
             return None
         try:
-            result = msgspec.msgpack.encode(value, enc_hook=_to_plain)
+            result = msgspec.msgpack.encode(value, enc_hook=to_plain)
         except RecursionError:
             raise ResultEncodingError(self._too_deep_result()) from None
         except (TypeError, ValueError, OverflowError, OutputArgumentError) as error:
@@ -327,7 +269,7 @@ class Signature:
         if result is None:
             return None
         try:
-            return self._result.decode(result)
+            return self._shape.result_decoder.decode(result)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             sealed = why_unreadable(result)
             misfit = f"is not what the function is annotated to return: {_in_words(error)}"
@@ -346,24 +288,13 @@ def _parameter(field: str) -> str:
     return field.split(".", maxsplit=1)[0].split("[", maxsplit=1)[0]
 
 
-def plain(payload: bytes) -> Any:
-    """Return a payload or result without the function's types. What cannot be read is shown as bytes."""
-    try:
-        return msgspec.msgpack.decode(payload)
-    except RecursionError:
-        return TOO_DEEP
-    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
-        why = why_unreadable(payload)
-        return {"encrypted": why} if why else {"unreadable bytes": payload[:200].hex()}
-
-
 def encode_signal(name: object, value: Any) -> bytes:
     """Return the value of a signal as its job keeps it. Raises a `PayloadError` if one of the two cannot be kept."""
     wrong = wrong_name("a signal", name)
     if wrong is not None:
         raise PayloadTypeError(wrong)
     try:
-        encoded = msgspec.msgpack.encode(value, enc_hook=_to_plain)
+        encoded = msgspec.msgpack.encode(value, enc_hook=to_plain)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         message = f"the value of signal {name!r} cannot be encoded: {error}; send numbers, text, lists or dicts"
         raise PayloadEncodingError(message) from None
@@ -382,7 +313,7 @@ def encode_signal(name: object, value: Any) -> bytes:
 def _encoded(worker: str, arguments: Mapping[str, Any], max_bytes: int) -> bytes:
     """Return the payload for these arguments. Every payload that a store gets was checked here."""
     try:
-        payload = msgspec.msgpack.encode(arguments, enc_hook=_to_plain)
+        payload = msgspec.msgpack.encode(arguments, enc_hook=to_plain)
     except RecursionError:
         raise PayloadEncodingError(_too_deep(worker)) from None
     except (TypeError, ValueError, OverflowError) as error:
@@ -417,7 +348,7 @@ def pack_plain(config: WorkerConfig, arguments: Mapping[str, Any], schema: bytes
         raise PayloadTypeError(message)
     known = read_schema(schema) or {}
     _check_plain(config.name, arguments, known)
-    max_bytes = known.get(_MAX_BYTES)
+    max_bytes = known.get(MAX_BYTES)
     payload = _encoded(config.name, arguments, max_bytes if isinstance(max_bytes, int) else MAX_PAYLOAD_BYTES)
     template = config.concurrency_key
     if template is None:
@@ -460,81 +391,11 @@ def _check_plain(worker: str, arguments: Mapping[str, Any], schema: Mapping[str,
             raise PayloadTypeError(message)
 
 
-def _shape(worker: str, parameters: Mapping[str, inspect.Parameter], hints: Mapping[str, Any]) -> type[msgspec.Struct]:
-    fields: list[Any] = []
-    for name, parameter in parameters.items():
-        if parameter.kind not in {_KINDS.POSITIONAL_OR_KEYWORD, _KINDS.KEYWORD_ONLY}:
-            message = f"worker {worker}: a payload has named parameters only; {parameter} is not one"
-            raise SignatureError(message)
-        wanted = hints.get(name, Any)
-        optional = parameter.default is not _KINDS.empty
-        fields.append(
-            (name, wanted | UnsetType, UNSET)
-            if optional and wanted is not Any
-            else (name, wanted, UNSET)
-            if optional
-            else (name, wanted)
-        )
-    return msgspec.defstruct(f"payload of {worker}", fields, kw_only=True, forbid_unknown_fields=True)
-
-
-def _decoder(worker: str, shape: type[msgspec.Struct]) -> msgspec.msgpack.Decoder[Any]:
-    try:
-        return msgspec.msgpack.Decoder(shape, dec_hook=_from_plain)
-    except TypeError as error:
-        message = f"worker {worker}: its parameters have types that cannot be encoded: {error}"
-        raise SignatureError(message) from None
-
-
-def _result_decoder(wanted: Any) -> msgspec.msgpack.Decoder[Any]:
-    if get_origin(wanted) in (Coroutine, Awaitable):  # a plain function that returns one
-        wanted = get_args(wanted)[-1]
-    try:
-        return msgspec.msgpack.Decoder(wanted, dec_hook=_from_plain)
-    except TypeError:
-        return msgspec.msgpack.Decoder(Any)
-
-
 def _returns(function: Callable[..., Any]) -> Any:
     try:
         return get_type_hints(function).get("return", Any)
     except Exception:  # noqa: BLE001 - whatever the annotations of a user's function raise
         return Any
-
-
-def _type_schema(wanted: type[Any]) -> dict[str, Any]:
-    """Return the schema of a type that msgspec does not know; an empty one if it cannot be described."""
-    if issubclass(wanted, PurePath):
-        return {"type": "string", "format": "path"}
-    describe = getattr(wanted, "model_json_schema", None)  # pydantic, without knowing it
-    described = dict(describe()) if describe is not None else {}
-    # References to its parts would not resolve in our document.
-    return {"type": "object", "title": wanted.__name__} if "$defs" in described else described
-
-
-def _to_plain(value: Any) -> Any:
-    if isinstance(value, PurePath):
-        return str(value)
-    if isinstance(value, Output):
-        message = f"{value!r} is not a value yet"
-        raise OutputArgumentError(message)
-    dump = getattr(value, "model_dump", None)  # pydantic, without knowing it
-    if dump is not None:
-        return dump(mode="json")
-    message = f"{type(value).__name__} has no encoding"
-    raise TypeError(message)
-
-
-def _from_plain(wanted: type[Any], value: Any) -> Any:
-    if issubclass(wanted, PurePath):
-        return wanted(value)
-    validate = getattr(wanted, "model_validate", None)
-    if validate is not None:
-        return validate(value)
-    if isinstance(value, wanted):
-        return value
-    message = f"{wanted!r} cannot be made from the stored value"
-    raise TypeError(message)
 
 
 def _in_words(error: Exception) -> str:
