@@ -36,7 +36,7 @@ def what_follows(run: CurrentRun, error: BaseException) -> WhatFollows:
 
 def _chosen(run: CurrentRun, end: End, error: BaseException) -> End:
     if isinstance(error, Suspended):
-        return End(EndKind.SNOOZED, again_in=max(0.0, error.until - error.at), wait=error.wait)
+        return error.end()
     if isinstance(error, Snooze):
         return End(EndKind.SNOOZED, again_in=float(error.seconds))
     if isinstance(error, GiveUp | StepError):
