@@ -473,6 +473,27 @@ async def test_a_flow_whose_jobs_have_ids_can_be_added_twice(app: WorkerOrchestr
         assert len(await app.find_flows()) == 1
 
 
+async def test_different_calls_with_one_id_are_refused(app: WorkerOrchestrator) -> None:
+    @app.task
+    async def first(n: int = 1) -> int:
+        return n
+
+    @app.task
+    async def then() -> None: ...
+
+    mine = {"job_id": "mine"}
+    for calls in (
+        (first.with_options(**mine).call(n=1), first.with_options(**mine).call(n=2)),
+        (then.with_options(**mine).call().after(first.with_options(**mine).call()),),
+    ):
+        with pytest.raises(FlowError, match=r"two different calls of this flow, of first and of .* 'mine'"):
+            await app.enqueue_flow(*calls)
+    flow = await app.enqueue_flow(*(first.with_options(**mine).call(n=1) for _ in range(2)))
+    assert await app.find_jobs(status="queued")
+    assert {job.id for job in flow.jobs} == {"mine"}
+    await app.close()
+
+
 async def test_a_flow_that_is_added_again_goes_on_under_its_old_id(app: WorkerOrchestrator) -> None:
     """Some of its jobs may have been pruned meanwhile; those that are left keep their results."""
 

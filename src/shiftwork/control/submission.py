@@ -10,7 +10,7 @@ from shiftwork.control.portal import Portal, refuse_on_a_loop
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.model import Added, Claimed, Doc, JobRecord, NewJob
-from shiftwork.errors import FlowError, StoreError
+from shiftwork.errors import FlowError, JobStateError, StoreError
 from shiftwork.handles.call import Call, CalledWorker
 from shiftwork.handles.job import Job, Look
 from shiftwork.handles.redaction import secrets_of
@@ -75,13 +75,15 @@ class Submission:
         known = self.run_blocking(lambda: _records(store, existing), instead) if existing else {}
         return self._handles(calls, jobs, added, known, now)
 
-    async def submit_jobs(self, calls: Sequence[Call[Any]], jobs: Sequence[NewJob], now: float) -> list[Job[Any]]:
-        """Add these jobs, made of these calls, in one step, and return their handles."""
+    async def submit_jobs(
+        self, calls: Sequence[Call[Any]], jobs: Sequence[NewJob], known: Mapping[str, JobRecord], now: float
+    ) -> list[Job[Any]]:
+        """Add these jobs, made of these calls, in one step, and return their handles. `known` exist already."""
         store = await self._access.open_to_add()
         await self.publish_secrets({call.worker for call in calls})
         with sending(jobs) as sent:
             added = await self._add(store, sent, now)
-        return self._handles(calls, sent, added, {}, now)
+        return self._handles(calls, sent, added, known, now)
 
     async def extend(self, calls: Sequence[Call[Any]], parent: Claimed, jobs: Sequence[NewJob], now: float) -> bool:
         """Add these jobs, made of these calls, if the parent's run is the current one. False if it is not."""
@@ -179,10 +181,32 @@ class Submission:
             if call.worker is not worker:  # mostly, all calls are of one worker
                 worker = call.worker
                 secrets = secrets_of(worker.schema)
-            record = known.get(answer.id) or partial(_fresh, job, answer.id, now)
+            record = known.get(answer.id)
+            if record is not None:
+                self._check_worker(record, worker)
             decode = worker.signature.decode_result
-            handles.append(Job(record, self._access.open, decode, secrets, self._look, run_blocking=run_blocking))
+            kept = record or partial(_fresh, job, answer.id, now)
+            handles.append(Job(kept, self._access.open, decode, secrets, self._look, run_blocking=run_blocking))
         return handles
+
+    def check_ids(self, calls: Iterable[Call[Any]], known: Mapping[str, JobRecord]) -> None:
+        """Raise if a job of another worker has the id of a call."""
+        for call in calls:
+            record = known.get(call.options.job_id or "")
+            if record is not None:
+                self._check_worker(record, call.worker)
+
+    def _check_worker(self, record: JobRecord, worker: CalledWorker) -> None:
+        if record.worker == worker.name:
+            return
+        known = self._registry.workers.get(record.worker)
+        if known is None or known.signature is not worker.signature:  # an alias has the same one
+            raise JobStateError(id_taken(record))
+
+
+def id_taken(record: JobRecord) -> str:
+    """Say that a job of another worker has an id."""
+    return f"the id {record.id!r} is taken by a job of {record.worker}: nothing was added for it; choose another one"
 
 
 async def _records(store: Store, ids: Sequence[str]) -> Mapping[str, JobRecord | None]:
