@@ -1,6 +1,7 @@
 """Durable functions: steps that run once, and waits that hold nothing."""
 
 import asyncio
+import re
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
@@ -180,21 +181,21 @@ async def test_a_failure_that_no_later_run_could_raise_is_refused_when_the_funct
     class HiddenError(Exception):
         pass
 
-    def fail() -> None:
-        raise HiddenError("no luck")
+    def fail(error: Exception) -> None:
+        raise error
 
     @app.task
-    async def work(ctx: Context) -> None:
+    async def work(ctx: Context, *, group: bool) -> None:
         try:
-            await ctx.step("first", fail)
-        except HiddenError:
+            await ctx.step("first", fail, ExceptionGroup("two", [OSError(), OSError()]) if group else HiddenError())
+        except (HiddenError, ExceptionGroup):
             await ctx.step("second", ran.append, "second")
 
     async with app.testing() as test:
-        await work.enqueue()
-        assert "HiddenError cannot be raised again in a later run: define it at the top" in dead_of(
-            await test.run_pending()
-        )
+        for group, name in ((False, "HiddenError"), (True, r"builtins\.ExceptionGroup")):
+            await work.enqueue(group=group)
+            dead = dead_of(await test.run_pending())
+            assert re.search(f"{name} cannot be raised again in a later run: define it at the top", dead)
         assert ran == []
 
 
@@ -590,6 +591,20 @@ async def test_a_function_that_catches_everything_still_runs_nothing_early(
         assert ran == ["caught"]
         await test.advance(minutes=1)
         assert ran == ["caught", "later"]
+
+
+async def test_a_function_may_sleep_within_a_task_group(app: WorkerOrchestrator, ran: list[str]) -> None:
+    @app.task(max_retries=0)
+    async def work(ctx: Context) -> None:
+        async with asyncio.TaskGroup():
+            await ctx.sleep(60)
+        ran.append("slept")
+
+    async with app.testing() as test:
+        await work.enqueue()
+        await test.run_pending(raise_errors=True)
+        await test.advance(minutes=1)
+        assert ran == ["slept"]
 
 
 async def test_a_function_that_catches_what_ends_its_run_and_returns_has_not_completed_its_job(
