@@ -481,14 +481,13 @@ async def test_different_calls_with_one_id_are_refused(app: WorkerOrchestrator) 
     @app.task
     async def then() -> None: ...
 
-    mine = {"job_id": "mine"}
     for calls in (
-        (first.with_options(**mine).call(n=1), first.with_options(**mine).call(n=2)),
-        (then.with_options(**mine).call().after(first.with_options(**mine).call()),),
+        (first.with_options(job_id="mine").call(n=1), first.with_options(job_id="mine").call(n=2)),
+        (then.with_options(job_id="mine").call().after(first.with_options(job_id="mine").call()),),
     ):
         with pytest.raises(FlowError, match=r"two different calls of this flow, of first and of .* 'mine'"):
             await app.enqueue_flow(*calls)
-    flow = await app.enqueue_flow(*(first.with_options(**mine).call(n=1) for _ in range(2)))
+    flow = await app.enqueue_flow(*(first.with_options(job_id="mine").call(n=1) for _ in range(2)))
     assert await app.find_jobs(status="queued")
     assert {job.id for job in flow.jobs} == {"mine"}
     await app.close()

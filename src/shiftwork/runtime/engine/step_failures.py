@@ -30,9 +30,10 @@ class StepFailure(Struct, frozen=True, array_like=True):
 def packed(step: str, error: BaseException, values: WorkerValues, text: str) -> bytes:
     """Return the exception as it is kept. Raises `StepError` if no later run could raise it again."""
     module, name = (type.__dict__[part].__get__(type(error)) for part in ("__module__", "__qualname__"))
-    for parts in (_parts, lambda _: ([text], {})):  # the whole of it; or its text, if that is too large or not possible
+    for whole in (True, False):
         try:
-            failure = StepFailure(module, name, text, *parts(error))
+            arguments, attributes = _parts(error) if whole else ([text], {})  # its text, if the rest cannot be kept
+            failure = StepFailure(module, name, text, arguments, attributes)
             if type(_made(failure)) is type(error):
                 return values.encode_step(step, failure)
         except Exception:  # noqa: BLE001, S112 - a user's class, or `StepError`
@@ -66,7 +67,7 @@ def _made(failure: StepFailure) -> BaseException:
         found = vars(found)[part]
     if not issubclass(found, BaseException):
         raise TypeError(found)
-    error = found.__new__(found, *failure.arguments)
+    error: BaseException = found.__new__(found, *failure.arguments)
     error.__dict__.update(failure.attributes)
     return error
 
