@@ -223,6 +223,9 @@ def test_an_output_is_passed_on_and_nothing_else(app: WorkerOrchestrator) -> Non
         PayloadTypeError, match="store: <the output of render> is not a value yet: it may stand in lists"
     ):
         store.call(page=Page(output))
+    for key in (1.5, None, True, b"k", (1, 2)):
+        with pytest.raises(FlowError, match=r"<the output of render> is in a dict under the key .* must be a string or"):
+            cast("Any", merge).call(pages=[{key: output}])
 
 
 async def test_a_worker_with_options_is_of_this_app_also_when_its_pool_has_changed_its_timeout(
