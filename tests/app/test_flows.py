@@ -224,7 +224,7 @@ def test_an_output_is_passed_on_and_nothing_else(app: WorkerOrchestrator) -> Non
     ):
         store.call(page=Page(output))
     for key in (1.5, None, True, b"k", (1, 2)):
-        with pytest.raises(FlowError, match=r"<the output of render> is in a dict under the key .* must be a string or"):
+        with pytest.raises(FlowError, match=r"output of render> is in a dict under the key .* must be a string or"):
             cast("Any", merge).call(pages=[{key: output}])
 
 
