@@ -195,6 +195,11 @@ def node_of(app: WorkerOrchestrator) -> Node:
     return app._node
 
 
+def lag_of(app: WorkerOrchestrator) -> float | None:
+    """How late the event loop of an orchestrator was, as far as its node has measured it."""
+    return node_of(app)._environment.gauge.load().lag
+
+
 def engine_of(app: WorkerOrchestrator) -> Engine:
     """The only instance of an orchestrator that has been started."""
     (engine,) = node_of(app).engines

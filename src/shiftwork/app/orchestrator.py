@@ -351,21 +351,13 @@ class WorkerOrchestrator(OrchestratorCommands):
 
     async def _start(self, registry: Registry) -> None:
         from shiftwork.app.process_setup import setup_of
-        from shiftwork.runtime.node.health_monitor import HealthMonitor
 
         try:
             await self.control.store.open_to_change()
             setup = setup_of(self, registry, max_payload_bytes=self._max_payload_bytes)
             node = self._new_node(registry, self._settings, setup)
             if self._settings.health_checks:
-                monitor = HealthMonitor(
-                    self.control.system.health,
-                    node.reporter.emit,
-                    node.reporter.emit_quietly,
-                    now=self._clock.now,
-                    leads=lambda: node.leader.leading,
-                )
-                node.watch_health(monitor.poll)
+                node.watch_health(self.control.system.health)
             await self._surroundings.enter()
             try:
                 await node.start()
