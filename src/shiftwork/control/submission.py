@@ -1,7 +1,6 @@
 """Adding jobs: what the handles of workers need (`handles.submitter.Submitter`)."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -9,10 +8,10 @@ from msgspec.structs import replace
 from shiftwork.control.portal import Portal, refuse_on_a_loop
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
-from shiftwork.core.model import Added, Claimed, Doc, JobRecord, NewJob
+from shiftwork.core.model import Added, Claimed, Doc, JobRecord, NewJob, PoolConfig
 from shiftwork.errors import FlowError, StoreError
 from shiftwork.handles.call import Call, CalledWorker
-from shiftwork.handles.job import Job, Look
+from shiftwork.handles.job import Job, JobAccess, Look
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.runtime.store_voice import ADDS, StoreVoice
 from shiftwork.store.protocol import Store, add_blocking, transactional
@@ -156,12 +155,17 @@ class Submission:
         return True
 
     def _new_jobs(self, calls: Sequence[Call[Any]], now: float) -> list[NewJob]:
+        pools: dict[str, PoolConfig] = {}
+        jobs: list[NewJob] = []
         for call in calls:
             if call.inputs or call.needs:
                 message = f"{call.worker.name}: this call needs other calls: add all of them with enqueue_flow"
                 raise FlowError(message)
-        pool = self._registry.pool
-        return [call.job(pool(call.worker.config.pool), now) for call in calls]
+            name = call.worker.config.pool
+            if name not in pools:
+                pools[name] = self._registry.pool(name)
+            jobs.append(call.job(pools[name], now))
+        return jobs
 
     def _handles(
         self,
@@ -173,23 +177,22 @@ class Submission:
     ) -> list[Job[Any]]:
         handles: list[Job[Any]] = []
         worker: CalledWorker | None = None
-        secrets = None
-        run_blocking = self._portal.call
+        access: JobAccess | None = None
         for call, job, answer in zip(calls, jobs, added, strict=True):
-            if call.worker is not worker:  # mostly, all calls are of one worker
+            if access is None or call.worker is not worker:  # mostly, all calls are of one worker
                 worker = call.worker
-                secrets = secrets_of(worker.schema)
-            record = known.get(answer.id) or partial(_fresh, job, answer.id, now)
-            decode = worker.signature.decode_result
-            handles.append(Job(record, self._access.open, decode, secrets, self._look, run_blocking=run_blocking))
+                access = self._job_access(worker, now)
+            if answer.created:
+                handles.append(Job(job, access))
+            else:
+                handles.append(Job(known.get(answer.id) or replace(job, id=answer.id), access))
         return handles
+
+    def _job_access(self, worker: CalledWorker, now: float) -> JobAccess:
+        decode, secrets = worker.signature.decode_result, secrets_of(worker.schema)
+        return JobAccess(self._access.open, decode, secrets, self._look, self._portal.call, added_at=now)
 
 
 async def _records(store: Store, ids: Sequence[str]) -> Mapping[str, JobRecord | None]:
     """Return the records of jobs that existed before, by id."""
     return dict(zip(ids, await store.get(ids), strict=True))
-
-
-def _fresh(job: NewJob, id: str, now: float) -> JobRecord:
-    """Return the record of a job that was just added."""
-    return JobRecord.of(replace(job, id=id), now)

@@ -183,7 +183,7 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     __repr__ = shown_without_payload
 
 
-class Added(Struct, frozen=True):
+class Added(Struct, frozen=True, gc=False):
     """What `add` returns for one `NewJob`: the id of the job it stands for, and whether that job is new."""
 
     id: str

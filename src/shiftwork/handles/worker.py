@@ -91,7 +91,7 @@ class Worker(Generic[P, R]):
         except OutputArgumentError as error:
             message = f"{self.name}: {error}: it may stand in lists, tuples and dicts, but not inside other objects"
             raise PayloadTypeError(message) from None
-        return Call(self, payload, key, self._options, inputs)
+        return Call(self, payload, key, self._options, tuple(inputs))
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Add a job. Once this returns, the job survives the death of any process."""
