@@ -8,10 +8,11 @@ from msgspec import Struct
 from shiftwork.core.model import NewJob, PoolConfig, WorkerConfig
 from shiftwork.core.own_options import pack
 from shiftwork.errors import PayloadTypeError
-from shiftwork.handles.codec import Packed, Signature
+from shiftwork.handles.codec import Signature
 from shiftwork.handles.ids import new_id
 from shiftwork.handles.options import Options
 from shiftwork.handles.output import Output, Path
+from shiftwork.handles.payloads import Packed
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)

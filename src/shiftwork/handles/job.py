@@ -12,7 +12,7 @@ from shiftwork.core.durations import Duration, timeout_of
 from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.model import Attempt, JobPriority, JobRecord, JobStatus, LogLine, NewJob
 from shiftwork.errors import JobCancelledError, JobFailedError, LifecycleError, ResultTimeoutError, UnknownJobError
-from shiftwork.handles.codec import plain
+from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import Secrets
 from shiftwork.store.protocol import Store
 
