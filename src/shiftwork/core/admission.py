@@ -73,7 +73,7 @@ class Gates(Struct, frozen=True, kw_only=True, gc=False):
         return not (self.conflicts or self.after or self.before or self.max_running or self.rate or self.breaker)
 
 
-class Head(Struct, frozen=True):
+class Head(Struct, frozen=True, gc=False):
     """A job that could be next: the first of a lane, by rank and then by id."""
 
     rank: float
@@ -85,7 +85,7 @@ class Head(Struct, frozen=True):
         return (self.rank, self.id) < (other.rank, other.id)
 
 
-class Running(Struct, frozen=True):
+class Running(Struct, frozen=True, gc=False):
     """A running job, as an explanation names it."""
 
     id: str

@@ -6,9 +6,7 @@ and every full run of the garbage collector visits them all.
 
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
-from contextlib import suppress
 from functools import cached_property
-from pathlib import PurePath
 from typing import Any, Final, get_args, get_origin
 from weakref import WeakValueDictionary
 
@@ -18,12 +16,10 @@ from msgspec import UNSET, UnsetType
 from shiftwork.core.model import WorkerExecutionMode
 from shiftwork.errors import SignatureError
 from shiftwork.handles.parameters import Parameters, read_parameters
-from shiftwork.handles.plain_values import from_plain, plain, to_plain
-from shiftwork.handles.redaction import Secrets, default_texts, is_secret, without_defaults
+from shiftwork.handles.payload_schema import describe
+from shiftwork.handles.plain_values import from_plain
 
 _KINDS: Final = inspect.Parameter
-MAX_BYTES: Final = "x-max-bytes"
-"""Where a published schema says how many bytes a payload may have: other processes hold to it, too."""
 
 
 class CallShape:
@@ -45,45 +41,9 @@ class CallShape:
         self.result_decoder = result_decoder(hints.get("return", Any))
 
     @cached_property
-    def schema(self) -> bytes:
-        """The JSON Schema of the payload: one object, with the function's defaults except for secret ones."""
-        return msgspec.json.encode(without_defaults(self._complete()))
-
-    @cached_property
-    def default_texts(self) -> set[str]:
-        """The forms in which defaults of secret arguments may appear in a text."""
-        whole = self._complete()
-        found = default_texts(whole)
-        for name, default in self._defaults.items():
-            with suppress(TypeError, ValueError, OverflowError, RecursionError):
-                value = plain(msgspec.msgpack.encode(default, enc_hook=to_plain))
-                found |= Secrets(whole).texts({name: value})
-        return found
-
-    def _complete(self) -> dict[str, Any]:
-        return {**self._whole(), MAX_BYTES: self._max_bytes}
-
-    def _whole(self) -> dict[str, Any]:
-        """Return the schema with all defaults."""
-        try:
-            whole = msgspec.json.schema(self._struct, schema_hook=_type_schema)
-        except TypeError:  # a type that can be encoded, but has no schema
-            return {"type": "object", **self._described_apart()}
-        parts = whole.pop("$defs")
-        shape = parts.pop(whole.pop("$ref").removeprefix("#/$defs/"))
-        for name, default in self._defaults.items():
-            with suppress(TypeError, ValueError, OverflowError, RecursionError):
-                shape["properties"][name]["default"] = msgspec.json.decode(
-                    msgspec.json.encode(default, enc_hook=to_plain)
-                )
-        shape.pop("title", None)
-        return {**shape, **({"$defs": parts} if parts else {})}
-
-    def _described_apart(self) -> dict[str, Any]:
-        """Return which arguments are secret, where there is no schema for all of them together."""
-        secret = {name: {"writeOnly": True} for name, hint in self.hints.items() if is_secret(hint)}
-        others: dict[str, Any] = {name: {} for name in self.names if name not in secret}
-        return {"properties": {**others, **secret}} if secret else {}
+    def described(self) -> tuple[bytes, set[str]]:
+        """The JSON Schema of the payload, and the forms in which secret defaults may appear in a text."""
+        return describe(self._struct, self.names, hints=self.hints, defaults=self._defaults, max_bytes=self._max_bytes)
 
 
 _SHARED: "Final[WeakValueDictionary[Hashable, CallShape]]" = WeakValueDictionary()
@@ -123,7 +83,7 @@ def _struct(worker: str, takes: Parameters) -> type[msgspec.Struct]:
             if optional
             else (name, wanted)
         )
-    return msgspec.defstruct("payload", fields, kw_only=True, forbid_unknown_fields=True)
+    return msgspec.defstruct("payload of a job", fields, kw_only=True, forbid_unknown_fields=True)
 
 
 def _decoder(worker: str, struct: type[msgspec.Struct]) -> msgspec.msgpack.Decoder[Any]:
@@ -142,13 +102,3 @@ def result_decoder(wanted: Any) -> msgspec.msgpack.Decoder[Any]:
         return msgspec.msgpack.Decoder(wanted, dec_hook=from_plain)
     except TypeError:
         return msgspec.msgpack.Decoder(Any)
-
-
-def _type_schema(wanted: type[Any]) -> dict[str, Any]:
-    """Return the schema of a type that msgspec does not know; an empty one if it cannot be described."""
-    if issubclass(wanted, PurePath):
-        return {"type": "string", "format": "path"}
-    describe = getattr(wanted, "model_json_schema", None)  # pydantic, without knowing it
-    described = dict(describe()) if describe is not None else {}
-    # References to its parts would not resolve in our document.
-    return {"type": "object", "title": wanted.__name__} if "$defs" in described else described

@@ -1,4 +1,7 @@
-"""Payloads and results without the types of a function, and values of types that msgspec does not know."""
+"""Values as they are stored: numbers, text, lists and dicts, and what becomes of other types on the way there and back.
+
+msgspec knows dataclasses, dates and the like by itself. Paths and pydantic's models are added here.
+"""
 
 from pathlib import PurePath
 from typing import Any, Final
@@ -17,19 +20,8 @@ class OutputArgumentError(Exception):
     """An argument is or contains the output of another call. It never leaves the handles."""
 
 
-def plain(payload: bytes) -> Any:
-    """Return a payload or result without the function's types. What cannot be read is shown as bytes."""
-    try:
-        return msgspec.msgpack.decode(payload)
-    except RecursionError:
-        return TOO_DEEP
-    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
-        why = why_unreadable(payload)
-        return {"encrypted": why} if why else {"unreadable bytes": payload[:200].hex()}
-
-
 def to_plain(value: Any) -> Any:
-    """Return a value that msgspec does not know in a form that it does. Raises `TypeError` if there is none."""
+    """Return a value that msgspec cannot encode as one that it can: its `enc_hook`."""
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, Output):
@@ -43,7 +35,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(wanted: type[Any], value: Any) -> Any:
-    """Return a value of a type that msgspec does not know from its plain form."""
+    """Return what was encoded as `value`, in its own type: the `dec_hook` of msgspec."""
     if issubclass(wanted, PurePath):
         return wanted(value)
     validate = getattr(wanted, "model_validate", None)
@@ -53,3 +45,24 @@ def from_plain(wanted: type[Any], value: Any) -> Any:
         return value
     message = f"{wanted!r} cannot be made from the stored value"
     raise TypeError(message)
+
+
+def type_schema(wanted: type[Any]) -> dict[str, Any]:
+    """Return the schema of a type that msgspec does not know; an empty one if it cannot be described."""
+    if issubclass(wanted, PurePath):
+        return {"type": "string", "format": "path"}
+    describe = getattr(wanted, "model_json_schema", None)  # pydantic, without knowing it
+    described = dict(describe()) if describe is not None else {}
+    # References to its parts would not resolve in our document.
+    return {"type": "object", "title": wanted.__name__} if "$defs" in described else described
+
+
+def plain(payload: bytes) -> Any:
+    """Return a payload or result without the function's types. What cannot be read is shown as bytes."""
+    try:
+        return msgspec.msgpack.decode(payload)
+    except RecursionError:
+        return TOO_DEEP
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+        why = why_unreadable(payload)
+        return {"encrypted": why} if why else {"unreadable bytes": payload[:200].hex()}

@@ -10,6 +10,7 @@ from shiftwork.core.retry_options import RetryRule
 from shiftwork.errors import PayloadTypeError, nearest
 from shiftwork.handles.call import Call
 from shiftwork.handles.codec import Signature
+from shiftwork.handles.concurrency_keys import early_key, make_key
 from shiftwork.handles.coroutine_mark import mark_as_coroutine_function
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import NO_OPTIONS, JobOptions, Options, changed
@@ -93,19 +94,19 @@ class Worker(Generic[P, R]):
         except OutputArgumentError:
             return self._call_with_outputs(arguments)
         template = self.config.concurrency_key
-        key = self.signature.key(template, arguments) if template else None
+        key = make_key(self.signature.worker, template, arguments) if template else None
         return Call(self, payload, key, self._options)
 
     def _call_with_outputs(self, arguments: Mapping[str, Any]) -> Call[R]:
         known, inputs = take_outputs(arguments)
         template, later = self.config.concurrency_key, {str(path[0]) for _, path in inputs}
-        key = self.signature.early_key(template, known, later) if template else None
+        key = early_key(self.signature.worker, template, known, later) if template else None
         try:
             payload = self.signature.encode_known(known, later)
         except OutputArgumentError as error:
             message = f"{self.name}: {error}: it may stand in lists, tuples and dicts, but not inside other objects"
             raise PayloadTypeError(message) from None
-        return Call(self, payload, key, self._options, inputs)
+        return Call(self, payload, key, self._options, tuple(inputs))
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Add a job. Once this returns, the job survives the death of any process."""

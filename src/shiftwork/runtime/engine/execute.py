@@ -106,6 +106,8 @@ def _unbound(run: Run, error: BaseException) -> End:
 def _returned(run: Run, value: Any) -> End:
     if run.stopped_as in {EndKind.TIMED_OUT, EndKind.CANCELLED}:
         return End(run.stopped_as)
+    if run.overruled is not None:
+        return run.overruled
     try:
         return End(EndKind.RETURNED, result=run.callee.encode_result(value) if run.callee else None)
     except ResultEncodingError as error:

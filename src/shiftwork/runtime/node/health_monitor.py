@@ -5,7 +5,9 @@ from typing import Final
 
 from shiftwork.core.health import Health, Problem
 from shiftwork.errors import StoreUnavailableError
-from shiftwork.events import Emit
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.engine.reporter import Reporter
+from shiftwork.runtime.leader.leader import Leader
 
 LOOK_SECONDS: Final = 15.0
 
@@ -19,6 +21,8 @@ PATIENT: Final = {"no_leader", "schedule_missed", "worker_failing"}
 worker whose first attempt failed may get through with the second. Health shows it at once all the same."""
 
 Key = tuple[str, str]
+Judge = Callable[[], Awaitable[Health]]
+"""Looks at everything, and returns what is wrong."""
 
 
 class HealthMonitor:
@@ -27,21 +31,13 @@ class HealthMonitor:
     Every node looks, so that the next leader knows what was reported already; only the leader reports.
     """
 
-    def __init__(
-        self,
-        judge: Callable[[], Awaitable[Health]],
-        emit: Emit,
-        emit_quietly: Emit,
-        *,
-        now: Callable[[], float],
-        leads: Callable[[], bool],
-    ) -> None:
+    def __init__(self, judge: Judge, reporter: Reporter, clock: Clock, leader: Leader) -> None:
         self._judge = judge
-        self._emit = emit
-        self._emit_quietly = emit_quietly
+        self._emit = reporter.emit
+        self._emit_quietly = reporter.emit_quietly
         """Emits without a line in the log, which has it already."""
-        self._now = now
-        self._leads = leads
+        self._clock = clock
+        self._leader = leader
         self._seen: set[Key] = set()
         self._reported: dict[Key, Problem] = {}
         self._away_since: float | None = None
@@ -54,12 +50,12 @@ class HealthMonitor:
             self._away(str(error))
             raise
         self._away_since = None
-        self._report(health, leads=self._leads())
-        return self._now() + LOOK_SECONDS
+        self._report(health, leads=self._leader.leading)
+        return self._clock.now() + LOOK_SECONDS
 
     def _away(self, error: str) -> None:
         """Report that the store is away. No node can tell who leads, so each calls its own hooks and alerts."""
-        now = self._now()
+        now = self._clock.now()
         self._away_since = now if self._away_since is None else self._away_since
         if now - self._away_since >= AWAY_SECONDS and STORE not in self._reported:
             remedy = "check that it runs and can be reached; nodes go on by themselves once it is back"
