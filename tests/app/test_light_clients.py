@@ -101,7 +101,7 @@ app = shiftwork.WorkerOrchestrator(sys.argv[1])
 async def greet(name: str) -> str:
     return name
 
-app.callees()
+app.served.registry()
 print(*sys.modules)
 os.chdir("/")
 greet.enqueue_blocking(name="Ada")
