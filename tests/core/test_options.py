@@ -237,6 +237,14 @@ class TestModes:
         config = worker_config("w", {"execution_mode": CONTINUOUS, **said})
         assert (config.interval_seconds, config.timeout_seconds, config.keep_completed_seconds) == (0.0, 5.0, 7.0)
 
+    @pytest.mark.parametrize(
+        ("options", "retries"),
+        [({"retry": Retry(delays=[1.0] * 5)}, 5), ({"retry": Retry(delays=[1.0])}, 3)],
+    )
+    def test_delays_say_how_often_unless_max_retries_does(self, options: dict[str, Any], retries: int) -> None:
+        assert worker_config("w", options).max_retries == retries
+        assert worker_config("w", {**options, "max_retries": 2}).max_retries == 2
+
     def test_defaults_hold_where_options_are_silent(self) -> None:
         defaults = {"execution_mode": TRIGGERED, "max_consecutive_failures": None, "max_retries": 9}
         config = worker_config("w", {"max_retries": 1}, defaults=defaults)

@@ -377,6 +377,29 @@ async def test_a_step_and_its_writes_are_kept_together_or_not_at_all(url: str, t
     await app.close()
 
 
+@pytest.mark.parametrize("as_step", [False, True])
+async def test_psycopg_rollback_is_a_failure_and_no_end(url: str, table: str, *, as_step: bool) -> None:
+    app = WorkerOrchestrator(url, namespace=uuid4().hex)
+
+    async def undo(conn: psycopg.AsyncConnection[Any]) -> None:
+        await conn.execute(f"UPDATE {table} SET n = n + 1")
+        raise psycopg.Rollback
+
+    @app.task(max_retries=0)
+    async def count(ctx: Context) -> None:
+        if as_step:
+            await ctx.step("undo", ctx.in_transaction(undo))
+        async with ctx.transaction() as conn:
+            await undo(conn)
+
+    await app.start()
+    job = await count.enqueue()
+    assert await job.ended(30) is JobStatus.DEAD
+    assert "psycopg.Rollback has undone everything; raise an exception of your own" in str(job.error)
+    await app.stop()
+    assert count_of(url, table) == 0
+
+
 async def test_a_step_of_a_stale_run_writes_nothing(url: str, table: str) -> None:
     app = WorkerOrchestrator(url, namespace=uuid4().hex)
     store = await app.control.store.open()

@@ -182,7 +182,8 @@ def show_job(found: Job[Any], why: Explanation, now: float) -> None:
     for step in whole.steps:
         until = t(", until {until_at}", until_at=step.until_at) if step.until_at else ""
         result = "" if step.result is None else f": {one_line(json_text(step.result))}"
-        say(f"  {step.number:>3}  {step.ended_at}  {step.name}{until}{result}")
+        ended = {"failed": t(", failed"), "timeout": t(", not in time")}.get(step.kind, "")
+        say(f"  {step.number:>3}  {step.ended_at}  {step.name}{until}{ended}{result}")
     for attempt in found.history:
         _show_attempt(attempt)
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from shiftwork.control.audit import Audit
 from shiftwork.control.job_handles import JobHandles
-from shiftwork.control.known_calls import check_inputs, check_no_circle, flow_of, known_jobs
+from shiftwork.control.known_calls import check_inputs, check_no_circle, check_twins, flow_of, known_jobs
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission
@@ -66,9 +66,9 @@ class FlowCommands:
         known = await known_jobs(await self._access.open(), ordered)
         flow = flow_of(ordered, known) or new_id(now)
         ids = {call: call.options.job_id or new_id(now) for call in ordered}
-        check_inputs(ordered, ids, known, flow)
+        self._check(ordered, ids, known, flow)
         jobs = await self._submission.submit_jobs(
-            ordered, [self._job(call, ids, flow, None, now) for call in ordered], now
+            ordered, [self._job(call, ids, flow, None, now) for call in ordered], known, now
         )
         handles = dict(zip(ordered, jobs, strict=True))
         return self._flow(flow, jobs, [handles[call] for call in calls])
@@ -89,12 +89,20 @@ class FlowCommands:
         flow = record.flow or job.id
         ids = child_ids(job.id, ordered, before)
         known = await known_jobs(store, ordered)
-        check_inputs(ordered, ids, known, flow)
+        self._check(ordered, ids, known, flow)
         await check_no_circle(store, job.id, {id: one for id, one in known.items() if id != job.id})
         new = [self._job(call, ids, flow, job.id, now) for call in ordered]
         if not await self._submission.extend(ordered, job, new, now):
             raise _rejected(job.id, (await store.get([job.id]))[0], job.fence)
         return [ids[call] for call in calls]
+
+    def _check(
+        self, calls: Sequence[Call[Any]], ids: Mapping[Call[Any], str], known: Mapping[str, JobRecord], flow: str
+    ) -> None:
+        """Raise if one of these calls cannot have its id."""
+        self._submission.check_ids(calls, known)
+        check_twins(calls, ids, known)
+        check_inputs(calls, ids, known, flow)
 
     def _flow(self, flow_id: str, jobs: Sequence[Job[Any]], last: Sequence[Job[Any]]) -> Flow[Any]:
         return Flow(flow_id, jobs, last, self, self._submission.run_blocking)

@@ -11,7 +11,7 @@ from shiftwork.control.job_handles import JobHandles
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.stacks import read_stack
 from shiftwork.control.store_access import StoreAccess
-from shiftwork.control.submission import Submission
+from shiftwork.control.submission import Submission, id_taken
 from shiftwork.core.job_parts import Signal
 from shiftwork.core.model import Cancel, Change, Discard, JobRecord, NewJob, PoolConfig, Requeue, WorkerConfig
 from shiftwork.core.own_options import unpack
@@ -73,8 +73,7 @@ class Jobs:
         now = self._now()
         job, created = await self.add(new_job(config, pool, packed, options or Options(), now=now), now)
         if job.worker != worker:
-            message = f"the id {job.id!r} is taken by a job of {job.worker}: nothing was added; choose another one"
-            raise JobStateError(message)
+            raise JobStateError(id_taken(job.record))
         return job, created
 
     async def template(

@@ -9,7 +9,7 @@ from shiftwork.control.portal import Portal, refuse_on_a_loop
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.model import Added, Claimed, Doc, JobRecord, NewJob, PoolConfig
-from shiftwork.errors import FlowError, StoreError
+from shiftwork.errors import FlowError, JobStateError, StoreError
 from shiftwork.handles.call import Call, CalledWorker
 from shiftwork.handles.job import Job, JobAccess, Look
 from shiftwork.handles.redaction import secrets_of
@@ -74,13 +74,15 @@ class Submission:
         known = self.run_blocking(lambda: _records(store, existing), instead) if existing else {}
         return self._handles(calls, jobs, added, known, now)
 
-    async def submit_jobs(self, calls: Sequence[Call[Any]], jobs: Sequence[NewJob], now: float) -> list[Job[Any]]:
-        """Add these jobs, made of these calls, in one step, and return their handles."""
+    async def submit_jobs(
+        self, calls: Sequence[Call[Any]], jobs: Sequence[NewJob], known: Mapping[str, JobRecord], now: float
+    ) -> list[Job[Any]]:
+        """Add these jobs, made of these calls, in one step, and return their handles. `known` exist already."""
         store = await self._access.open_to_add()
         await self.publish_secrets({call.worker for call in calls})
         with sending(jobs) as sent:
             added = await self._add(store, sent, now)
-        return self._handles(calls, sent, added, {}, now)
+        return self._handles(calls, sent, added, known, now)
 
     async def extend(self, calls: Sequence[Call[Any]], parent: Claimed, jobs: Sequence[NewJob], now: float) -> bool:
         """Add these jobs, made of these calls, if the parent's run is the current one. False if it is not."""
@@ -184,13 +186,35 @@ class Submission:
                 access = self._job_access(worker, now)
             if answer.created:
                 handles.append(Job(job, access))
-            else:
-                handles.append(Job(known.get(answer.id) or replace(job, id=answer.id), access))
+                continue
+            record = known.get(answer.id)
+            if record is not None:
+                self._check_worker(record, call.worker)
+            handles.append(Job(record or replace(job, id=answer.id), access))
         return handles
 
     def _job_access(self, worker: CalledWorker, now: float) -> JobAccess:
         decode, secrets = worker.signature.decode_result, secrets_of(worker.schema)
         return JobAccess(self._access.open, decode, secrets, self._look, self._portal.call, added_at=now)
+
+    def check_ids(self, calls: Iterable[Call[Any]], known: Mapping[str, JobRecord]) -> None:
+        """Raise if a job of another worker has the id of a call."""
+        for call in calls:
+            record = known.get(call.options.job_id or "")
+            if record is not None:
+                self._check_worker(record, call.worker)
+
+    def _check_worker(self, record: JobRecord, worker: CalledWorker) -> None:
+        if record.worker == worker.name:
+            return
+        known = self._registry.workers.get(record.worker)
+        if known is None or known.signature is not worker.signature:  # an alias has the same one
+            raise JobStateError(id_taken(record))
+
+
+def id_taken(record: JobRecord) -> str:
+    """Say that a job of another worker has an id."""
+    return f"the id {record.id!r} is taken by a job of {record.worker}: nothing was added for it; choose another one"
 
 
 async def _records(store: Store, ids: Sequence[str]) -> Mapping[str, JobRecord | None]:

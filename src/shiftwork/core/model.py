@@ -9,8 +9,8 @@ The life of a job::
                                                 ├─▶ dead ───▶ (requeued by a person) ──▶ queued
                                                 └─▶ cancelled
 
-Instants are epoch seconds, durations are seconds; both are floats. What is made for each job has `gc=False`: such values
-are never part of a cycle, so the collector need not visit them.
+Instants are epoch seconds, durations are seconds; both are floats. What is made for each job has `gc=False`: such
+values are never part of a cycle, so the collector need not visit them.
 """
 
 from enum import IntEnum, StrEnum

@@ -38,6 +38,8 @@ def worker_config(name: str, options: Mapping[str, Any], *, defaults: Mapping[st
     mode = values.get("execution_mode", WorkerExecutionMode.SCHEDULED)
     if mode is WorkerExecutionMode.CONTINUOUS:
         values = {**_CONTINUOUS_DEFAULTS, **values}
+    if isinstance(retry := values.get("retry"), Retry) and retry.delays is not None:
+        values.setdefault("max_retries", max(WorkerConfig(name=name).max_retries, len(retry.delays)))
     problems += _schedule_problems(mode, values, given, written)
     if mode is not WorkerExecutionMode.TRIGGERED and values.get("concurrency_key") is not None:
         problems.append(

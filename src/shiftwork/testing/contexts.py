@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from shiftwork.core.job_parts import Step
 from shiftwork.core.model import Claimed, Outcome, Progress, RunState, WorkerConfig
+from shiftwork.core.retry import End
 from shiftwork.core.retry_options import RetryRule
 from shiftwork.errors import JobStateError
 from shiftwork.handles.job import JobProgress
@@ -79,6 +80,7 @@ class MadeRun:
 
     ended = False
     outcome: Outcome | None = None
+    overruled: End | None = None
     job_log: JobLog | None = None
     task: Any = None
 
@@ -150,7 +152,7 @@ class MadeSteps:
         self.names.append(name)
         return None
 
-    def failed(self) -> None:
+    def failed(self, name: str, error: BaseException, started_at: float) -> None:
         """Do nothing: the step has raised."""
 
     async def keep(self, name: str, value: Any, started_at: float) -> Step:

@@ -20,6 +20,7 @@ from shiftwork.runtime.engine.step_in_transaction import StepInTransaction, plai
 from shiftwork.runtime.engine.surroundings import Surroundings
 
 if TYPE_CHECKING:
+    from shiftwork.core.retry import End
     from shiftwork.core.retry_options import RetryRule
     from shiftwork.runtime.clock import Clock
 
@@ -51,6 +52,7 @@ class CurrentRun(Protocol):
     stopping: bool
     ended: bool
     outcome: Outcome | None
+    overruled: "End | None"
     job_log: JobLog | None
     task: "asyncio.Task[Any] | None"
 
@@ -89,10 +91,10 @@ class RunSteps(Protocol):
         """Run a coroutine for a plain function and return its result. Raises `LifecycleError` on an event loop."""
 
     async def begin(self, name: str) -> Step | None:
-        """Go on to a step. Returns it if it was kept before; otherwise it runs now."""
+        """Go on to a step. Returns it if it was kept before; otherwise it runs now. Raises what it raised before."""
 
-    def failed(self) -> None:
-        """The step that runs has failed."""
+    def failed(self, name: str, error: BaseException, started_at: float) -> None:
+        """The step that runs has failed. The failure is kept if the function goes on to another step."""
 
     async def keep(self, name: str, value: Any, started_at: float) -> Step:
         """Keep what a step that ran has returned."""
@@ -310,8 +312,8 @@ class Context:
                 value = function(*args, **kwargs)
                 if inspect.isawaitable(value):
                     value = await value
-            except BaseException:
-                steps.failed()
+            except BaseException as error:
+                steps.failed(name, error, started_at)
                 raise
             kept = await steps.keep(name, value, started_at)
         return steps.value(plain(function), kept)
@@ -393,8 +395,8 @@ class BlockingContext:
             started_at = self._now()
             try:
                 value = function(*args, **kwargs)
-            except BaseException:
-                steps.failed()
+            except BaseException as error:
+                steps.failed(name, error, started_at)
                 raise
             kept = self._wait(steps.keep(name, value, started_at), "await ctx.step(…)")
         return cast("T", steps.value(function, kept))

@@ -34,8 +34,8 @@ class Run:
     """A job in the hands of this process, from claim to end."""
 
     __slots__ = (
-        *("callee", "cancelled", "config", "ended", "job", "job_log", "log", "outcome", "owner", "patience"),
-        *("span", "started_at", "state", "stopped_as", "stopping", "task", "thread"),
+        *("callee", "cancelled", "config", "ended", "job", "job_log", "log", "outcome", "overruled", "owner"),
+        *("patience", "pid", "span", "started_at", "state", "stopped_as", "stopping", "task", "thread"),
     )
 
     def __init__(
@@ -64,10 +64,14 @@ class Run:
         """Runs while a function that was told to stop may still do so by itself."""
         # Only where the function runs in this very process:
         self.callee: Callee | None = None
+        self.pid = 0
+        """This process, from which a child that the function forks can be told apart."""
         self.cancelled = False
         """Whether the function was told to stop."""
         self.stopping = False
         """Whether the function was told that its process is about to stop."""
+        self.overruled: End | None = None
+        """How the run ends even if the function returns, because a step or a wait of it has ended it."""
         self.job_log: JobLog | None = None
         self.span: RunSpan | None = None
         self.task: asyncio.Task[End] | None = None

@@ -12,7 +12,7 @@ from itertools import repeat
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, Rollback
 
 from shiftwork.core.admission import Facts
 from shiftwork.core.beats import Beat, InstanceRecord, Orders
@@ -39,6 +39,7 @@ from shiftwork.core.model import (
     WorkerState,
 )
 from shiftwork.core.stats import PoolStats, Stats
+from shiftwork.errors import JobStateError
 from shiftwork.store.postgres import doctor, find, jobs, leader, migrations, records, restore, user_transaction
 from shiftwork.store.postgres.address import parse
 from shiftwork.store.postgres.call_queue import CALL_SECONDS
@@ -316,7 +317,11 @@ class PostgresStore:
         async with self._connections.of_this_loop().transactions.borrow() as conn:
             session = self._connections.session(conn)
             async with conn.transaction():
-                yield PostgresTransaction(session, self._address.place)
+                try:
+                    yield PostgresTransaction(session, self._address.place)
+                except Rollback as error:  # it would end here, as if everything had been written
+                    message = "psycopg.Rollback has undone everything; raise an exception of your own instead"
+                    raise JobStateError(message) from error
             self._connections.doorbell.ring(session.topics)
 
 
