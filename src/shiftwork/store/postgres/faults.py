@@ -104,7 +104,8 @@ _KINDS: Final[tuple[tuple[tuple[type[Exception], ...], type[StoreError], str], .
         StoreUnavailableError,
         (
             "{place}: {said}. The user of the URL needs CREATE on the database, so that shiftwork can create its "
-            "schema. Or let an administrator run `shiftwork db sql --grant-to USER` (with --pending if there is a schema)."
+            "schema. Or let an administrator run `shiftwork db sql --grant-to USER` (with --pending if there is a "
+            "schema)."
         ),
     ),
     (
