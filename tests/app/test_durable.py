@@ -26,6 +26,7 @@ from shiftwork import (
     WorkerOrchestrator,
 )
 from shiftwork.core.beats import Beat
+from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.testing import make_context
 from shiftwork.views.shapes.jobs import whole_job_shape
 from tests.runtime.stage import DEADLINE
@@ -358,12 +359,15 @@ async def test_a_thread_that_was_told_to_stop_begins_no_other_step(ran: list[str
     await app.stop()
 
 
-async def test_a_timeout_does_not_become_a_part_of_the_steps(app: WorkerOrchestrator, ran: list[str]) -> None:
+async def test_a_timeout_does_not_become_a_part_of_the_steps(ran: list[str]) -> None:
+    clock = ManualClock()
+    app = WorkerOrchestrator("memory://", clock=clock)
+
     async def slow(attempt: int) -> None:
         if attempt == 1:
             await asyncio.Event().wait()
 
-    @app.task(timeout_seconds=0.05, retry=AGAIN)
+    @app.task(timeout_seconds=30, retry=AGAIN)
     async def work(ctx: Context) -> None:
         try:
             await ctx.step("slow", slow, ctx.attempt)
@@ -372,6 +376,8 @@ async def test_a_timeout_does_not_become_a_part_of_the_steps(app: WorkerOrchestr
 
     await app.start()
     job = await work.enqueue()
+    await settle()
+    await clock.advance(31)
     assert await job.ended(DEADLINE) is JobStatus.COMPLETED
     assert ran == ["attempt 2"]
     await app.stop()
