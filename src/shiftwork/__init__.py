@@ -1,6 +1,6 @@
 """shiftwork: background workers and elastic worker pools, in one library and one command."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 from shiftwork.app import WorkerOrchestrator
 from shiftwork.app.registration import WorkerFn
@@ -58,6 +58,7 @@ from shiftwork.handles.job import Job
 from shiftwork.handles.options import JobOptions
 from shiftwork.handles.redaction import Secret
 from shiftwork.runtime.engine.context import Context
+from shiftwork.version import __version__ as __version__
 
 __all__ = [
     "AppImportError",
@@ -124,15 +125,9 @@ __all__ = [
     "WorkerOrchestrator",
 ]
 
-if TYPE_CHECKING:
-    __version__: str
-else:
+if not TYPE_CHECKING:  # a type checker would accept any name
 
-    def __getattr__(name: str) -> str:
-        """Return `__version__`, which is read when it is first needed: reading it takes longer than the import."""
-        if name != "__version__":
-            message = f"module 'shiftwork' has no attribute {name!r}; {nearest(name, __all__)}"
-            raise AttributeError(message)
-        from importlib.metadata import version  # noqa: PLC0415 - see above
-
-        return version("shiftwork")
+    def __getattr__(name: str) -> Never:
+        """Name the nearest name that exists."""
+        message = f"module 'shiftwork' has no attribute {name!r}; {nearest(name, __all__)}"
+        raise AttributeError(message)

@@ -92,7 +92,7 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
             max_payload_bytes=max_payload_bytes,
         )
         opened = store_of(store, namespace=self._namespace, keys=self._keys)
-        again = opening_again(store, opened, namespace=self._namespace, keys=self._keys)
+        again = opening_again(store, namespace=self._namespace, keys=self._keys)
         self._stand_on(self._composed(opened, clock or SystemClock(), registered, settings, again=again))
 
     def _composed(

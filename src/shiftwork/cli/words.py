@@ -24,6 +24,11 @@ def span(seconds: float) -> str:
     return f"{whole} s"
 
 
+def bounds(low: int, high: int) -> str:
+    """Return bounds as text: `5`, or `1–8`."""
+    return str(low) if low == high else f"{low}–{high}"
+
+
 def ago(at: float | None, now: float, *, never: str = "never") -> str:
     """Return an instant relative to now: `3 s ago`, `in 2 h`."""
     if at is None:

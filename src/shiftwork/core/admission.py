@@ -27,7 +27,7 @@ SETTLING_SECONDS: Final = 1.0
 the function may begin long after, and must not find its dependency running again by then."""
 
 
-class RateLimit(Struct, frozen=True):
+class RateLimit(Struct, frozen=True, gc=False):
     """At most `count` starts in any `seconds`, in bursts of at most a tenth of `count`."""
 
     count: int
@@ -52,7 +52,7 @@ class RateLimit(Struct, frozen=True):
         return max(rate_at, now) + self.spacing
 
 
-class Gates(Struct, frozen=True, kw_only=True):
+class Gates(Struct, frozen=True, kw_only=True, gc=False):
     """When a worker may start, as registered (doc kind "gates", one per worker)."""
 
     worker: str

@@ -72,7 +72,7 @@ class WorkerExecutionMode(StrEnum):
     CONTINUOUS = "continuous"
 
 
-class WorkerConfig(Struct, frozen=True, kw_only=True, metaclass=OptionStructMeta):
+class WorkerConfig(Struct, frozen=True, kw_only=True, gc=False, metaclass=OptionStructMeta):
     """A worker's policy. `shiftwork.core.options` checks it; a running function finds it in its `Context`."""
 
     name: str
@@ -114,7 +114,7 @@ class WorkerConfig(Struct, frozen=True, kw_only=True, metaclass=OptionStructMeta
         return given if isinstance(given, dict) else dict.fromkeys(given, "done")
 
 
-class PoolConfig(Struct, frozen=True, kw_only=True, metaclass=OptionStructMeta):
+class PoolConfig(Struct, frozen=True, kw_only=True, gc=False, metaclass=OptionStructMeta):
     """An elastic group of instances and its bounds. A *worker* in these numbers is a slot: it runs one job at once."""
 
     name: str

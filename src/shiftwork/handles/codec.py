@@ -4,12 +4,11 @@ A payload is decoded once, by the types that the job will need, before it is sto
 cannot take never gets into the store.
 """
 
-import inspect
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
-from typing import Any, Final, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, get_type_hints
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from shiftwork.core.model import WorkerExecutionMode
 from shiftwork.core.payload_limits import DEEPEST, is_too_deep
@@ -19,19 +18,15 @@ from shiftwork.errors import (
     PayloadDecodingError,
     PayloadTypeError,
     ResultEncodingError,
-    SignatureError,
     StepError,
 )
 from shiftwork.handles.argument_hints import missing_argument, unexpected_payload, unknown_argument
+from shiftwork.handles.call_shape import result_decoder, shape_of
 from shiftwork.handles.concurrency_keys import check_key, make_key
-from shiftwork.handles.parameters import read_parameters
-from shiftwork.handles.payload_schema import describe
 from shiftwork.handles.payloads import Packed, encode_payload
 from shiftwork.handles.plain_values import OutputArgumentError, from_plain, plain, to_plain
 from shiftwork.handles.redaction import hide, secrets_of
 from shiftwork.runtime.engine.context import Context
-
-_KINDS: Final = inspect.Parameter
 
 
 class Signature:
@@ -40,20 +35,9 @@ class Signature:
     def __init__(self, worker: str, function: Callable[..., Any], mode: WorkerExecutionMode, *, max_bytes: int) -> None:
         self.worker = worker
         self._max_bytes = max_bytes
-        self._takes = takes = read_parameters(worker, function, mode)
-        parameters, hints = takes.payload, takes.hints
-        self._names = tuple(parameters)
-        self._known = frozenset(parameters)
-        self._places = tuple(name for name, p in parameters.items() if p.kind is not _KINDS.KEYWORD_ONLY)
-        self._hints = {name: hints[name] for name in parameters if name in hints}
-        self._shape = _shape(worker, parameters, hints)
-        self._schema: bytes | None = None
-        self._default_texts: set[str] = set()
-        """The forms in which defaults of secret arguments may appear in a text; known once the schema is."""
-        self._defaults = {name: p.default for name, p in parameters.items() if p.default is not _KINDS.empty}
-        self._decoder = _decoder(worker, self._shape)
-        self._required = {name for name, p in parameters.items() if p.default is _KINDS.empty}
-        self._result = _result_decoder(hints.get("return", Any))
+        self._shape = shape = shape_of(worker, function, mode, max_bytes=max_bytes)
+        self._takes, self._names, self._known, self._required = shape.takes, shape.names, shape.known, shape.required
+        self._decoder = shape.decoder
 
     # ── arguments ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -61,9 +45,9 @@ class Signature:
         """Return all arguments by name, however they were passed."""
         if not args:
             return dict(kwargs)
-        if len(args) > len(self._places):
+        if len(args) > len(self._shape.places):
             raise PayloadTypeError(self._too_many(len(args)))
-        arguments = dict(zip(self._places, args, strict=False))
+        arguments = dict(zip(self._shape.places, args, strict=False))
         if not kwargs:
             return arguments
         twice = arguments.keys() & kwargs.keys()
@@ -75,9 +59,10 @@ class Signature:
     def _too_many(self, given: int) -> str:
         if self._takes.assumed is not None:
             return unexpected_payload(self.worker, self._takes.assumed)
-        if not self._places:
+        places = self._shape.places
+        if not places:
             return f"{self.worker} takes no positional arguments, not {given}"
-        takes = f"{counted(len(self._places), 'positional argument')} ({', '.join(self._places)})"
+        takes = f"{counted(len(places), 'positional argument')} ({', '.join(places)})"
         return f"{self.worker} takes {takes}, not {given}"
 
     def encode(self, arguments: Mapping[str, Any]) -> bytes:
@@ -100,7 +85,7 @@ class Signature:
         for name in arguments.keys() - set(unknown):
             part = encode_payload(self.worker, {name: arguments[name]}, self._max_bytes)
             try:
-                msgspec.msgpack.decode(part, type=dict[str, self._hints.get(name, Any)], dec_hook=from_plain)  # type: ignore[misc]
+                msgspec.msgpack.decode(part, type=dict[str, self._shape.hints.get(name, Any)], dec_hook=from_plain)  # type: ignore[misc]
             except msgspec.MsgspecError as error:
                 message = f"{self.worker}: argument {name!r}: {self._discreet(error).partition(' - at ')[0]}"
                 raise PayloadTypeError(message) from None
@@ -116,16 +101,13 @@ class Signature:
 
     def schema(self) -> bytes:
         """Return the JSON Schema of the payload: one object, with the function's defaults except for secret ones."""
-        if self._schema is None:
-            self._schema, self._default_texts = describe(
-                self._shape, self._names, hints=self._hints, defaults=self._defaults, max_bytes=self._max_bytes
-            )
-        return self._schema
+        return self._shape.described[0]
 
     def hide_secrets(self, text: str, payload: bytes) -> str:
         """Return a text that a run with this payload produced, without what is secret in it."""
-        secrets = secrets_of(self.schema())
-        return text if secrets is None else hide(text, secrets.texts(plain(payload)) | self._default_texts)
+        schema, default_texts = self._shape.described
+        secrets = secrets_of(schema)
+        return text if secrets is None else hide(text, secrets.texts(plain(payload)) | default_texts)
 
     def pack(self, template: str | None, arguments: Mapping[str, Any]) -> Packed:
         """Encode arguments that may still be plain (a dict for a dataclass, as a person types it)."""
@@ -141,7 +123,7 @@ class Signature:
                 raise PayloadTypeError(unexpected_payload(self.worker, self._takes.assumed))
             raise PayloadTypeError(unknown_argument(self.worker, name, self._names, arguments))
         for name in sorted(self._required - given):
-            raise PayloadTypeError(missing_argument(self.worker, name, self._hints))
+            raise PayloadTypeError(missing_argument(self.worker, name, self._shape.hints))
 
     def decode(self, payload: bytes) -> dict[str, Any]:
         """Return the arguments in a payload, with their types."""
@@ -170,7 +152,7 @@ class Signature:
 
     def check_key(self, template: str) -> None:
         """Reject a concurrency key that does not name a required parameter."""
-        check_key(self.worker, template, self._required, self._hints)
+        check_key(self.worker, template, self._required, self._shape.hints)
 
     # ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -198,7 +180,7 @@ class Signature:
     def decode_step(self, name: str, function: Callable[..., Any], result: bytes) -> Any:
         """Return the result of a step as its function is annotated to return it."""
         try:
-            return _result_decoder(_returns(function)).decode(result)
+            return result_decoder(_returns(function)).decode(result)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError) as error:
             why = why_unreadable(result)
             misfit = f"is not what its function is annotated to return: {error}"
@@ -242,47 +224,12 @@ class Signature:
         if result is None:
             return None
         try:
-            return self._result.decode(result)
+            return self._shape.result_decoder.decode(result)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             sealed = why_unreadable(result)
             misfit = f"is not what the function is annotated to return: {_in_words(error)}"
             message = f"the result of {self.worker} {f'cannot be read: {sealed}' if sealed else misfit}"
             raise PayloadDecodingError(message) from None
-
-
-def _shape(worker: str, parameters: Mapping[str, inspect.Parameter], hints: Mapping[str, Any]) -> type[msgspec.Struct]:
-    fields: list[Any] = []
-    for name, parameter in parameters.items():
-        if parameter.kind not in {_KINDS.POSITIONAL_OR_KEYWORD, _KINDS.KEYWORD_ONLY}:
-            message = f"worker {worker}: a payload has named parameters only; {parameter} is not one"
-            raise SignatureError(message)
-        wanted = hints.get(name, Any)
-        optional = parameter.default is not _KINDS.empty
-        fields.append(
-            (name, wanted | UnsetType, UNSET)
-            if optional and wanted is not Any
-            else (name, wanted, UNSET)
-            if optional
-            else (name, wanted)
-        )
-    return msgspec.defstruct(f"payload of {worker}", fields, kw_only=True, forbid_unknown_fields=True)
-
-
-def _decoder(worker: str, shape: type[msgspec.Struct]) -> msgspec.msgpack.Decoder[Any]:
-    try:
-        return msgspec.msgpack.Decoder(shape, dec_hook=from_plain)
-    except TypeError as error:
-        message = f"worker {worker}: its parameters have types that cannot be encoded: {error}"
-        raise SignatureError(message) from None
-
-
-def _result_decoder(wanted: Any) -> msgspec.msgpack.Decoder[Any]:
-    if get_origin(wanted) in (Coroutine, Awaitable):  # a plain function that returns one
-        wanted = get_args(wanted)[-1]
-    try:
-        return msgspec.msgpack.Decoder(wanted, dec_hook=from_plain)
-    except TypeError:
-        return msgspec.msgpack.Decoder(Any)
 
 
 def _returns(function: Callable[..., Any]) -> Any:

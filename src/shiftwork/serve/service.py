@@ -54,7 +54,7 @@ class Web(Struct, frozen=True, kw_only=True):
     """True if requests of our own user and of root, on this machine, need no token."""
 
 
-class KnownWorker(Struct):
+class KnownWorker(Struct, gc=False):
     """A worker whose function runs in other processes."""
 
     config: WorkerConfig

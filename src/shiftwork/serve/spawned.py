@@ -23,8 +23,8 @@ from shiftwork.runtime.engine.error_text import describe
 from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.runtime.processes.begun_page import BegunPage
 from shiftwork.runtime.processes.instance import Instance
+from shiftwork.runtime.processes.lifeline import CUT_OFF, LEASE, STACK_SIGNAL
 from shiftwork.runtime.processes.messages import Ready, Setup, SetupFailed
-from shiftwork.runtime.processes.process import CUT_OFF, LEASE, STACK_SIGNAL
 from shiftwork.serve.exit import end_in_time
 from shiftwork.serve.loading import in_words, load_app
 from shiftwork.serve.logging import set_up_logging
