@@ -705,7 +705,10 @@ async def test_a_job_that_waits_says_for_what_and_until_when(app: WorkerOrchestr
         why = await app.explain_job(job.id)
         assert why.text == words.format(job.id) + "since 1970-01-02 00:01:00Z"
         assert (why.waits[0].code, why.waits[0].by) == ("signal", "approval")
-        assert (await app.explain_job(hasty.id)).text.endswith("until 1970-01-02 01:01:00Z")
+        assert whole_job_shape(await app.get_job(job.id), why).run_at is None
+        why = await app.explain_job(hasty.id)
+        assert why.text.endswith("until 1970-01-02 01:01:00Z")
+        assert whole_job_shape(await app.get_job(hasty.id), why).run_at == "1970-01-02T01:01:00.000000Z"
 
 
 # ── the real thing ───────────────────────────────────────────────────────────────────────────────────────────────────

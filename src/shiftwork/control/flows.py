@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from math import inf
+from shlex import quote
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
@@ -216,9 +217,10 @@ class FlowCommands:
         statuses = {one.id: one.status async for one in self._members(flow_id)}
         first = await self._first_broken(job.id, statuses)
         if first is not None:
+            which = f"--flow {flow_id}" if first.flow == flow_id else quote(first.id)
             message = (
                 f"flow {flow_id} is broken: job {first.id} of {first.worker} is {first.status}: {first.error}. "
-                f"Continue it from there with `shiftwork retry --flow {flow_id}`, or cancel it"
+                f"Continue it from there with `shiftwork retry {which}`, or cancel it"
             )
             raise FlowError(message)
 
