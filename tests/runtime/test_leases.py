@@ -84,6 +84,20 @@ async def test_the_job_of_a_node_that_vanished_is_not_blamed(stage: Stage, clock
 # ── a process vanishes ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
+async def test_a_job_that_went_to_an_instance_that_has_left_is_not_blamed(stage: Stage, clock: ManualClock) -> None:
+    """A server that was frozen may carry out a claim after all, when its instance has long left."""
+    app = stage.app()
+    act = app.register_worker("act", Act(), execution_mode="triggered")
+    await app.start()
+    stage.bench(app)
+    job = await act.enqueue()
+    await stage.store.claim("gone/default#1", "default", 1, clock.now(), ["act"])
+    await clock.advance(2 * LEASE)
+    job = await app.get_job(job.id)
+    assert (job.status, job.crashes) == (JobStatus.QUEUED, 0)
+    assert [attempt.kind for attempt in job.history] == ["lost"]
+
+
 async def test_the_job_of_a_process_that_vanished_runs_again_elsewhere(stage: Stage, clock: ManualClock) -> None:
     act = Act()
     first, second = two(stage, act)
