@@ -101,7 +101,7 @@ async def test_leases_that_ended_while_the_store_was_away_are_an_event_only_if_t
     reporter: Any = SimpleNamespace(emit=emit, emit_quietly=emit)
     leader: Any = SimpleNamespace(leading=True)
     monitor = HealthMonitor(judge, reporter, ManualClock(), leader)
-    renewed, gone = (Problem("instance_silent", name, "has not renewed", "check it", "critical") for name in "ab")
+    renewed, gone = (Problem("node_silent", name, "has not renewed", "check it", "critical") for name in "ab")
     with pytest.raises(StoreUnavailableError):
         await monitor.poll()
     looks += [[renewed, gone], [gone], [renewed]]

@@ -152,9 +152,8 @@ async def test_the_settings_of_a_database_or_a_role_do_not_count(server: Server)
     one, other = stores = PostgresStore(url), PostgresStore(url)
     await asyncio.gather(*(store.open() for store in stores))
     await add(one, *(job(f"{n}") for n in range(20)))
-    claimed = await asyncio.gather(
-        *(claim(store, 1, instance=f"{n}", now=NOW + 1) for n in range(10) for store in stores)
-    )
+    claims = [claim(store, 1, instance=f"{n}", now=NOW + 0.123456) for n in range(10) for store in stores]
+    claimed = await asyncio.gather(*claims)
     assert len({found.id for [found] in claimed}) == 20
     await asyncio.gather(*(finish(other, succeeded(found)) for [found] in claimed))
     assert {lane.state.last_started for lane in (await one.survey(None, NOW)).lanes.values()} == {NOW + 0.123456}

@@ -16,10 +16,11 @@ AWAY_SECONDS: Final = 10.0
 STORE: Final = ("store_unavailable", "store")
 OWN: Final = {"no_leader", "thread_stuck", "store_failing", STORE[0]}
 """What a node reports though it does not lead: there is no leader, or only the node itself can see it."""
-PATIENT: Final = {"no_leader", "schedule_missed", "worker_failing"}
+PATIENT: Final = {"instance_silent", "no_leader", "schedule_missed", "worker_failing"}
 """What is reported only if two looks in a row find it: the lead changes hands, a leader catches up after an outage, a
-worker whose first attempt failed may get through with the second. Health shows it at once all the same."""
-LEASED: Final = {"node_silent", "instance_silent", "pool_unhosted", "pool_unserved"}
+worker whose first attempt failed may get through with the second, a late beat brings back an instance that has ended.
+Health shows it at once all the same."""
+LEASED: Final = {"node_silent", "pool_unhosted", "pool_unserved"}
 """The same after an outage of the store, in which no lease could be renewed: all of them may have ended."""
 
 Key = tuple[str, str]
