@@ -14,6 +14,7 @@ import pytest
 from shiftwork import (
     ConfigurationError,
     Context,
+    JobCancelledError,
     JobStateError,
     JobStatus,
     LifecycleError,
@@ -25,6 +26,7 @@ from shiftwork import (
     WorkerOrchestrator,
 )
 from shiftwork.core.beats import Beat
+from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.testing import make_context
 from shiftwork.views.shapes.jobs import whole_job_shape
 from tests.runtime.stage import DEADLINE
@@ -333,6 +335,52 @@ async def test_results_that_cannot_be_kept_are_refused_in_words(app: WorkerOrche
         ):
             await work.enqueue(kind)
             assert words in dead_of(await test.run_pending())
+
+
+async def test_a_thread_that_was_told_to_stop_begins_no_other_step(ran: list[str]) -> None:
+    app = WorkerOrchestrator("memory://", tick_interval=0.05)
+    timed_out, ended = threading.Event(), threading.Event()
+
+    @app.task(timeout_seconds=0.05, max_retries=0)
+    def work(ctx: Context) -> None:
+        timed_out.wait(DEADLINE)
+        try:
+            ctx.blocking.step("late", ran.append, "late")
+        except JobCancelledError as error:
+            ran.append(str(error))
+        ended.set()
+
+    await app.start()
+    job = await work.enqueue()
+    assert await job.ended(DEADLINE) is JobStatus.DEAD
+    timed_out.set()
+    assert await asyncio.to_thread(ended.wait, DEADLINE)
+    assert ran == [f"job {job.id} was told to stop: it begins no other step"]
+    await app.stop()
+
+
+async def test_a_timeout_does_not_become_a_part_of_the_steps(ran: list[str]) -> None:
+    clock = ManualClock()
+    app = WorkerOrchestrator("memory://", clock=clock)
+
+    async def slow(attempt: int) -> None:
+        if attempt == 1:
+            await asyncio.Event().wait()
+
+    @app.task(timeout_seconds=30, retry=AGAIN)
+    async def work(ctx: Context) -> None:
+        try:
+            await ctx.step("slow", slow, ctx.attempt)
+        finally:
+            await ctx.step("tidy", ran.append, f"attempt {ctx.attempt}")
+
+    await app.start()
+    job = await work.enqueue()
+    await settle()
+    await clock.advance(31)
+    assert await job.ended(DEADLINE) is JobStatus.COMPLETED
+    assert ran == ["attempt 2"]
+    await app.stop()
 
 
 async def test_a_stale_run_keeps_no_step(app: WorkerOrchestrator) -> None:
@@ -657,7 +705,10 @@ async def test_a_job_that_waits_says_for_what_and_until_when(app: WorkerOrchestr
         why = await app.explain_job(job.id)
         assert why.text == words.format(job.id) + "since 1970-01-02 00:01:00Z"
         assert (why.waits[0].code, why.waits[0].by) == ("signal", "approval")
-        assert (await app.explain_job(hasty.id)).text.endswith("until 1970-01-02 01:01:00Z")
+        assert whole_job_shape(await app.get_job(job.id), why).run_at is None
+        why = await app.explain_job(hasty.id)
+        assert why.text.endswith("until 1970-01-02 01:01:00Z")
+        assert whole_job_shape(await app.get_job(hasty.id), why).run_at == "1970-01-02T01:01:00.000000Z"
 
 
 # ── the real thing ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -610,7 +610,7 @@ async def test_a_flow_that_waits_for_a_dead_job_of_another_one_is_broken(app: Wo
         outside = await fail.enqueue()
         await outside.ended(DEADLINE)
         flow = await app.enqueue_flow(note.call().after(fail.with_options(job_id=outside.id).call()))
-        with pytest.raises(FlowError, match=f"job {outside.id} of fail is dead"):
+        with pytest.raises(FlowError, match=f"job {outside.id} of fail is dead.* `shiftwork retry {outside.id}`"):
             await flow.result(DEADLINE)
     finally:
         await app.stop()

@@ -299,6 +299,20 @@ def test_a_closed_pipe_is_silent(shop: Terminal) -> None:
         assert jobs.stderr.read() == ""
 
 
+def test_standard_streams_that_are_closed_are_opened_before_anything_else(tmp_path: Path) -> None:
+    """Otherwise uvloop aborts the process when it closes what has got their numbers."""
+    program = (
+        "import os, sys; from shiftwork.cli import main\n"
+        "try: main(['key'])\n"
+        "except SystemExit: pass\n"
+        "print('lost', file=sys.stderr)\n"
+        "with open('number', 'w') as file: file.write(str(file.fileno()))"
+    )
+    closed = f'exec {sys.executable} -c "{program}" <&- >&- 2>&-'
+    subprocess.run(["/bin/sh", "-c", closed], cwd=tmp_path, timeout=60, check=True)
+    assert int((tmp_path / "number").read_text()) > 2
+
+
 def test_an_old_terminal_gets_question_marks(shop: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
     pools = shop.start("pools", "--store", "sqlite:///shop.db")

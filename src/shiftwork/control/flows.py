@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from math import inf
+from shlex import quote
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
@@ -216,9 +217,10 @@ class FlowCommands:
         statuses = {one.id: one.status async for one in self._members(flow_id)}
         first = await self._first_broken(job.id, statuses)
         if first is not None:
+            which = f"--flow {flow_id}" if first.flow == flow_id else quote(first.id)
             message = (
                 f"flow {flow_id} is broken: job {first.id} of {first.worker} is {first.status}: {first.error}. "
-                f"Continue it from there with `shiftwork retry --flow {flow_id}`, or cancel it"
+                f"Continue it from there with `shiftwork retry {which}`, or cancel it"
             )
             raise FlowError(message)
 
@@ -252,15 +254,15 @@ class FlowCommands:
     async def _change(self, flow_id: str, statuses: tuple[JobStatus, ...], change: Change, what: str) -> int:
         store = await self._access.open_to_change()
         await self.status(flow_id)
-        changed: set[str] = set()
-        while ids := [
-            job.id async for job in self._members(flow_id) if job.status in statuses and job.id not in changed
-        ]:
+        tried: set[str] = set()
+        changed = 0
+        while ids := [job.id async for job in self._members(flow_id) if job.status in statuses and job.id not in tried]:
             for start in range(0, len(ids), PAGE):
                 amended = await store.amend(ids[start : start + PAGE], change, self._now())
-                changed |= {one.id for one in amended}
-        await self._audit.record(f"flow.{what}", flow_id, f"flow {flow_id} was {what}: {counted(len(changed), 'job')}")
-        return len(changed)
+                tried |= {one.id for one in amended}
+                changed += sum(one.ok for one in amended)  # the others have ended meanwhile
+        await self._audit.record(f"flow.{what}", flow_id, f"flow {flow_id} was {what}: {counted(changed, 'job')}")
+        return changed
 
     async def _members(self, flow_id: str) -> AsyncIterator[FlowMember]:
         """Yield the jobs of a flow, newest first, without payloads and results."""

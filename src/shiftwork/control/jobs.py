@@ -152,6 +152,7 @@ class Jobs:
         elif not status.live:
             message = f"job {job_id} is {status}: it accepts no more signals"
             raise JobStateError(message)
+        await self._audit.record("job.signalled", job_id, f"signal {name!r} was sent to job {job_id}", signal=name)
 
     async def discard(self, job_id: str) -> None:
         """Delete a job that has ended."""

@@ -50,7 +50,7 @@ class Submission:
             await self.publish_secrets({call.worker for call in calls})
         now = self._now()
         with sending(self._new_jobs(calls, now)) as jobs:
-            added = await self._add(store, jobs, now)
+            added = await self._heard(store.add(jobs, now))
         existing = [one.id for one in added if not one.created]
         return self._handles(calls, jobs, added, await _records(store, existing) if existing else {}, now)
 
@@ -68,7 +68,7 @@ class Submission:
                 self._failed(error)
                 raise
             if added is None:
-                added = self.run_blocking(lambda: self._add(store, jobs, now), instead)
+                added = self.run_blocking(lambda: self._heard(store.add(jobs, now)), instead)
             self._voice.worked(ADDS)
         existing = [one.id for one in added if not one.created]
         known = self.run_blocking(lambda: _records(store, existing), instead) if existing else {}
@@ -81,7 +81,7 @@ class Submission:
         store = await self._access.open_to_add()
         await self.publish_secrets({call.worker for call in calls})
         with sending(jobs) as sent:
-            added = await self._add(store, sent, now)
+            added = await self._heard(store.add(sent, now))
         return self._handles(calls, sent, added, known, now)
 
     async def extend(self, calls: Sequence[Call[Any]], parent: Claimed, jobs: Sequence[NewJob], now: float) -> bool:
@@ -90,9 +90,6 @@ class Submission:
         await self.publish_secrets({call.worker for call in calls})
         with sending(jobs) as sent:
             return await self._heard(store.extend(parent.id, parent.fence, sent, now)) is not None
-
-    async def _add(self, store: Store, jobs: Sequence[NewJob], now: float) -> list[Added]:
-        return await self._heard(store.add(jobs, now))
 
     async def _heard(self, adding: Awaitable[T]) -> T:
         """Wait for jobs to be added, and note whether the store works."""

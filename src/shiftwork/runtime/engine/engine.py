@@ -198,14 +198,18 @@ class Engine:
         self._runs.stop_all()
 
     async def close(self) -> None:
-        """Let go of the runner, and hand back what a claim may have brought whose answer never came."""
+        """Let go of the runner, and reconcile. If the store fails, the engine stays in doubt."""
         self.runner.close()
         self._runs.close()
+        try:
+            await self.reconcile()
+        except StoreError as error:
+            logger.debug("cannot find out whether %s still holds jobs: %s", self.instance, error)
+
+    async def reconcile(self) -> None:
+        """Hand back what a claim may have brought whose answer never came. Raises what the store raises."""
         if self._claimer.in_doubt:
-            try:
-                await self._claimer.reconcile()
-            except StoreError as error:
-                logger.debug("cannot find out whether %s still holds jobs: %s", self.instance, error)
+            await self._claimer.reconcile()
 
     def beat(self) -> Beat:
         """A sign of life. Called from the pulse's thread, so it only reads."""

@@ -87,6 +87,7 @@ class LocalRunner:
 
     def _prepared(self, run: Run) -> Run:
         run.callee = self._callees[run.job.worker]
+        run.pid = self.pid
         run.stopping = self._stopping
         run.span = processing(run.job)
         return run

@@ -23,7 +23,7 @@ from msgspec import msgpack
 from shiftwork.core.job_parts import Signal, Step, Wait
 from shiftwork.core.retry import End, EndKind
 from shiftwork.core.waits import MARK, SLEEP, failed, got, in_words, waiting, wrong_name
-from shiftwork.errors import JobStateError, LifecycleError, StepError
+from shiftwork.errors import JobCancelledError, JobStateError, LifecycleError, StepError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.context import CurrentRun
 from shiftwork.runtime.engine.error_text import describe
@@ -84,6 +84,7 @@ class Steps:
         """The step that failed last, if the function has not gone on since: its name, its start, and what is kept of
         it, or why nothing can be."""
         self._suspended: Suspended | None = None
+        self._is_stale = False
 
     def wait(self, work: Coroutine[Any, Any, T], instead: str) -> T:
         """Run a coroutine for a plain function, which runs in a thread."""
@@ -168,7 +169,7 @@ class Steps:
             raise
         step = Step(self._done + 1, name, result, started_at, self._clock.now())
         if not await transaction.keep_step(self._run.job.id, self._run.job.fence, step):
-            raise JobStateError(self._stale())
+            raise self._stale()
         return step
 
     def value(self, function: Callable[..., Any], step: Step) -> Any:
@@ -222,6 +223,11 @@ class Steps:
         return noted
 
     def _enter(self, name: str) -> None:
+        if self._is_stale:
+            raise self._stale()
+        if self._run.cancelled:  # a thread cannot be stopped, and the next run may be under way
+            message = f"job {self._run.job.id} was told to stop: it begins no other step"
+            raise JobCancelledError(message)
         if self._suspended is not None:  # the function has caught it: what comes later must not run early
             self._run.overruled = self._suspended.end()
             raise self._suspended
@@ -282,7 +288,7 @@ class Steps:
         store = await self._store()
         record = (await store.get([self._run.job.id]))[0]
         if record is None or record.fence != self._run.job.fence:
-            raise JobStateError(self._stale())
+            raise self._stale()
         self._kept, self._signals = list(record.steps), record.signals
 
     async def _keep(self, name: str, result: bytes, started_at: float) -> Step:
@@ -294,7 +300,7 @@ class Steps:
             self._is_uncertain()
             raise
         if not is_kept:
-            raise JobStateError(self._stale())
+            raise self._stale()
         self._has_kept(step)
         return step
 
@@ -313,8 +319,10 @@ class Steps:
         self._run.overruled = End(EndKind.RAISED, error=f"StepError: {message}", final=True)
         return StepError(message)
 
-    def _stale(self) -> str:
-        return f"this run of job {self._run.job.id} is stale: another run has taken over"
+    def _stale(self) -> JobStateError:
+        """The error of a run that has lost its job. It begins no other step."""
+        self._is_stale = True
+        return JobStateError(f"this run of job {self._run.job.id} is stale: another run has taken over")
 
 
 def _check_name(what: str, name: object) -> None:

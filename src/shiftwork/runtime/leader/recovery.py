@@ -173,8 +173,9 @@ class Recovery:
 
     def _end(self, record: JobRecord, who: str) -> End:
         beat = self._beats.get(record.instance or "")
-        # A process that ran its jobs itself may have died of this one; a node that only watches over them did not.
-        kind = EndKind.LOST if beat is not None and beat.pool and beat.apart else EndKind.CRASHED
+        # A process that ran its jobs itself may have died of this one; a node that only watches over them did not. An
+        # instance that the store has forgotten has left in good order: the reply to its last claim never arrived.
+        kind = EndKind.LOST if beat is None or (beat.pool and beat.apart) else EndKind.CRASHED
         log = record.progress.log if record.progress else ()
         return End(kind, error=f"{who} vanished while running it", log=log)
 

@@ -15,7 +15,7 @@ from shiftwork.handles.job import Job, JobProgress
 from shiftwork.handles.plain_values import plain
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation
-from shiftwork.views.flow_waits import FOR_EVER
+from shiftwork.views.flow_waits import FOR_EVER, due_at
 from shiftwork.views.instants import iso, past_iso
 from shiftwork.views.shapes.values import PRIORITY_NAMES, PriorityName, json_safe, unshowable
 from shiftwork.views.stack import JobStack
@@ -203,7 +203,7 @@ def _step(step: Step) -> StepShape:
         result = result[2]
     return StepShape(
         number=step.number,
-        name=in_words(step.name),
+        name=step.name.removeprefix(":got ") if kind == "timeout" else in_words(step.name),
         kind=kind,
         started_at=past_iso(step.started_at),
         ended_at=past_iso(step.ended_at),
@@ -238,7 +238,7 @@ def _job(job: Job[Any]) -> dict[str, Any]:
         "crashes": record.crashes,
         "error": record.error,
         "created_at": past_iso(record.created_at),
-        "run_at": iso(record.run_at),
+        "run_at": iso(due_at(record)),
         "started_at": iso(record.started_at),
         "ended_at": iso(record.ended_at),
         "instance": record.instance,
