@@ -123,6 +123,7 @@ def test_a_node_imports_no_more_than_it_needs(tmp_path: Path) -> None:
     imported = {*run(NODE, url_in(tmp_path))[0].split()}
     assert {"shiftwork.runtime.node.node", "shiftwork.store.sqlite.store"} <= imported
     assert HEAVY & imported == set()
+    assert not {"shiftwork.app", "shiftwork.handles.worker", "shiftwork.control.submission"} & imported
 
 
 async def test_a_process_of_a_node_imports_a_store_only_when_a_job_uses_it(
