@@ -76,6 +76,7 @@ class MadeRun:
     ended = False
     outcome: Outcome | None = None
     overruled: End | None = None
+    idle: list[str] | None = None
     job_log: JobLog | None = None
     task: Any = None
 
