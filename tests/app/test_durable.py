@@ -654,10 +654,22 @@ async def test_what_a_function_forgets_to_await_is_named(app: WorkerOrchestrator
     async with app.testing() as test:
         await work.enqueue()
         error = dead_of(await test.run_pending())
-        assert re.match(
-            rf"StepError: ctx\.{call}\(.*\) was never awaited, so it has not run: write await ctx\.{call}", error
-        )
+        assert re.match(rf"StepError: ctx\.{call}\(.*\) was not awaited: write await ctx\.{call}", error)
     forgotten[0].close()
+
+
+async def test_a_step_that_is_still_running_when_the_function_returns_is_named(app: WorkerOrchestrator) -> None:
+    tasks: list[asyncio.Task[Any]] = []
+
+    @app.task
+    async def work(ctx: Context) -> None:
+        tasks.append(asyncio.create_task(ctx.step("slow", asyncio.Event().wait)))
+        await asyncio.sleep(0)
+
+    async with app.testing() as test:
+        await work.enqueue()
+        assert "ctx.step('slow', …) was not awaited" in dead_of(await test.run_pending())
+    tasks[0].cancel()
 
 
 async def test_a_function_may_sleep_within_a_task_group(app: WorkerOrchestrator, ran: list[str]) -> None:

@@ -347,7 +347,7 @@ class Context:
         )
 
     def _awaited(self, what: str, work: Callable[[], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
-        """Return this as a coroutine, noted until it has ended: a function that returns earlier has not done its work."""
+        """Return this as a coroutine, noted until it has ended: a function that returns before has missed something."""
         if self._run.idle is None:
             self._run.idle = []
         self._run.idle.append(what)
