@@ -41,6 +41,26 @@ async def test_a_program_that_changes_one_job_leaves_one_event(stage: Stage, wha
     assert [one.message for one in heard] == [event.message]
 
 
+async def test_a_signal_and_changes_of_a_flow_leave_events_that_hooks_can_name(stage: Stage) -> None:
+    heard: list[str] = []
+    app = stage.app()
+    for name in ("job.signalled", "flow.cancelled", "flow.retried"):
+        app.on(name, lambda event: heard.append(event.message))
+    work = app.register_worker("work", lambda: None, execution_mode="triggered")
+    flow = await app.enqueue_flow(work.call())
+    with acting_as("ada"):
+        await app.send(flow.jobs[0].id, "approval")
+    await flow.cancel()
+    await flow.retry()
+    assert heard == [
+        f"signal 'approval' was sent to job {flow.jobs[0].id}",
+        f"flow {flow.id} was cancelled: 1 job",
+        f"flow {flow.id} was retried: 1 job",
+    ]
+    sent = (await app.events())[0]
+    assert (sent.subject, sent.data) == (flow.jobs[0].id, {"by": "ada", "signal": "approval"})
+
+
 async def test_a_program_that_triggers_a_worker_leaves_one_event(stage: Stage) -> None:
     app = stage.app()
     app.register_worker("work", lambda: None, execution_mode="triggered")

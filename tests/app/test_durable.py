@@ -1,6 +1,7 @@
 """Durable functions: steps that run once, and waits that hold nothing."""
 
 import asyncio
+import re
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
@@ -13,17 +14,21 @@ import pytest
 from shiftwork import (
     ConfigurationError,
     Context,
+    JobCancelledError,
     JobStateError,
     JobStatus,
     LifecycleError,
     PayloadError,
     Retry,
     StepError,
+    StoreUnavailableError,
     UnknownJobError,
     WorkerOrchestrator,
 )
 from shiftwork.core.beats import Beat
+from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.testing import make_context
+from shiftwork.views.shapes.jobs import whole_job_shape
 from tests.runtime.stage import DEADLINE
 
 
@@ -45,6 +50,15 @@ def ran() -> list[str]:
 
 
 AGAIN = Retry(delays=[0])
+
+
+class DeclinedError(Exception):
+    """A failure with an attribute, whose class takes other arguments than its exception has."""
+
+    def __init__(self, *, code: int, card: object) -> None:
+        super().__init__(f"declined: {code}")
+        self.code = code
+        self.card = card
 
 
 def dead_of(test_runs: list[Any]) -> str:
@@ -117,6 +131,126 @@ async def test_a_step_that_fails_is_not_kept_and_runs_again(app: WorkerOrchestra
         job = await work.enqueue()
         await test.run_pending(raise_errors=True)
         assert await job.result(DEADLINE) == 3
+
+
+@pytest.mark.parametrize("plain", [False, True])
+async def test_a_failure_that_the_function_has_caught_is_raised_again_in_later_runs(
+    app: WorkerOrchestrator, ran: list[str], *, plain: bool
+) -> None:
+    def charge(card: str) -> str:
+        ran.append(card)
+        if card == "stolen":
+            raise DeclinedError(code=7, card=object())
+        return card
+
+    @app.task(retry=AGAIN)
+    async def fulfil(ctx: Context) -> str:
+        used = ""
+        try:
+            await ctx.step("charge", charge, "stolen")
+        except DeclinedError as error:
+            used = f"{error}, {error.code}, {await ctx.step('charge', charge, 'good')}"
+        if ctx.attempt == 1:
+            raise ConnectionError
+        return used
+
+    @app.task(retry=AGAIN)
+    def fulfil_plainly(ctx: Context) -> str:
+        used = ""
+        try:
+            ctx.blocking.step("charge", charge, "stolen")
+        except DeclinedError as error:
+            used = f"{error}, {error.code}, {ctx.blocking.step('charge', charge, 'good')}"
+        if ctx.attempt == 1:
+            raise ConnectionError
+        return used
+
+    async with app.testing() as test:
+        job = await (fulfil_plainly if plain else fulfil).enqueue()
+        await test.run_pending()
+        assert await job.result(DEADLINE) == "declined: 7, 7, good"
+        assert ran == ["stolen", "good"]
+        shape = whole_job_shape(await app.get_job(job.id), await app.explain_job(job.id))
+        assert [(step.kind, step.name, step.result) for step in shape.steps] == [
+            ("failed", "charge", "DeclinedError: declined: 7"),
+            ("step", "charge", "good"),
+        ]
+
+
+async def test_a_failure_that_no_later_run_could_raise_is_refused_when_the_function_goes_on(
+    app: WorkerOrchestrator, ran: list[str]
+) -> None:
+    class HiddenError(Exception):
+        pass
+
+    def fail(error: Exception) -> None:
+        raise error
+
+    @app.task
+    async def work(ctx: Context, *, group: bool) -> None:
+        try:
+            await ctx.step("first", fail, ExceptionGroup("two", [OSError(), OSError()]) if group else HiddenError())
+        except (HiddenError, ExceptionGroup):
+            await ctx.step("second", ran.append, "second")
+
+    async with app.testing() as test:
+        for group, name in ((False, "HiddenError"), (True, r"builtins\.ExceptionGroup")):
+            await work.enqueue(group=group)
+            dead = dead_of(await test.run_pending())
+            assert re.search(f"{name} cannot be raised again in a later run: define it at the top", dead)
+        assert ran == []
+
+
+async def test_a_time_limit_around_a_step_ends_it_in_later_runs_too(app: WorkerOrchestrator, ran: list[str]) -> None:
+    async def slow() -> None:
+        ran.append("slow")
+        await asyncio.Event().wait()
+
+    @app.task(retry=AGAIN)
+    async def work(ctx: Context) -> str:
+        try:
+            async with asyncio.timeout(0.01):
+                await ctx.step("slow", slow)
+        except TimeoutError:
+            await ctx.step("instead", ran.append, "instead")
+        if ctx.attempt == 1:
+            raise ConnectionError
+        return "done"
+
+    async with app.testing() as test:
+        job = await work.enqueue()
+        await test.run_pending()
+        assert await job.result(DEADLINE) == "done"
+        assert ran == ["slow", "instead"]
+
+
+async def test_a_function_that_goes_on_although_its_step_may_not_be_kept_starts_anew(
+    app: WorkerOrchestrator, ran: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @app.task
+    async def work(ctx: Context) -> int:
+        try:
+            await ctx.step("charge", ran.append, "charge")
+        except StoreUnavailableError:
+            await ctx.step("instead", ran.append, "instead")
+        return len(ran)
+
+    async with app.testing() as test:
+        store = await app.control.store.open()
+        keep_step, lost = store.keep_step, [True]
+
+        async def lose_the_reply(*args: Any) -> bool:
+            kept = await keep_step(*args)
+            if lost:
+                lost.clear()
+                raise StoreUnavailableError("the reply was lost")
+            return kept
+
+        monkeypatch.setattr(store, "keep_step", lose_the_reply)
+        job = await work.enqueue()
+        await test.advance(minutes=1)
+        assert await job.result(DEADLINE) == 1
+        assert ran == ["charge"]
 
 
 async def test_a_dead_job_that_a_person_retries_goes_on_behind_its_steps(
@@ -201,6 +335,52 @@ async def test_results_that_cannot_be_kept_are_refused_in_words(app: WorkerOrche
         ):
             await work.enqueue(kind)
             assert words in dead_of(await test.run_pending())
+
+
+async def test_a_thread_that_was_told_to_stop_begins_no_other_step(ran: list[str]) -> None:
+    app = WorkerOrchestrator("memory://", tick_interval=0.05)
+    timed_out, ended = threading.Event(), threading.Event()
+
+    @app.task(timeout_seconds=0.05, max_retries=0)
+    def work(ctx: Context) -> None:
+        timed_out.wait(DEADLINE)
+        try:
+            ctx.blocking.step("late", ran.append, "late")
+        except JobCancelledError as error:
+            ran.append(str(error))
+        ended.set()
+
+    await app.start()
+    job = await work.enqueue()
+    assert await job.ended(DEADLINE) is JobStatus.DEAD
+    timed_out.set()
+    assert await asyncio.to_thread(ended.wait, DEADLINE)
+    assert ran == [f"job {job.id} was told to stop: it begins no other step"]
+    await app.stop()
+
+
+async def test_a_timeout_does_not_become_a_part_of_the_steps(ran: list[str]) -> None:
+    clock = ManualClock()
+    app = WorkerOrchestrator("memory://", clock=clock)
+
+    async def slow(attempt: int) -> None:
+        if attempt == 1:
+            await asyncio.Event().wait()
+
+    @app.task(timeout_seconds=30, retry=AGAIN)
+    async def work(ctx: Context) -> None:
+        try:
+            await ctx.step("slow", slow, ctx.attempt)
+        finally:
+            await ctx.step("tidy", ran.append, f"attempt {ctx.attempt}")
+
+    await app.start()
+    job = await work.enqueue()
+    await settle()
+    await clock.advance(31)
+    assert await job.ended(DEADLINE) is JobStatus.COMPLETED
+    assert ran == ["attempt 2"]
+    await app.stop()
 
 
 async def test_a_stale_run_keeps_no_step(app: WorkerOrchestrator) -> None:
@@ -315,6 +495,34 @@ async def test_a_wait_that_takes_too_long_raises_and_the_function_may_go_on(app:
         await app.send(job.id, "late", "ok")
         await test.advance(minutes=1)
         assert await job.result(DEADLINE) == "signal 'approval' did not arrive in time; ok"
+
+
+async def test_a_signal_that_comes_after_a_timeout_ends_the_next_wait(app: WorkerOrchestrator, ran: list[str]) -> None:
+    @app.task
+    async def work(ctx: Context) -> str:
+        for _ in range(5):
+            try:
+                return str(await ctx.wait_for("approval", timeout_seconds="1d"))
+            except TimeoutError:
+                await ctx.step("remind", ran.append, "remind")
+        return "never"
+
+    async with app.testing() as test:
+        job = await work.enqueue()
+        await test.advance(days=2)
+        await app.send(job.id, "approval", "yes")
+        await test.run_pending(raise_errors=True)
+        assert await job.result(DEADLINE) == "yes"
+        assert ran == ["remind", "remind"]
+        shape = whole_job_shape(await app.get_job(job.id), await app.explain_job(job.id))
+        ends = ["step", "timeout", "signal"]
+        assert [step.kind for step in shape.steps if step.kind in ends] == [
+            "timeout",
+            "step",
+            "timeout",
+            "step",
+            "signal",
+        ]
 
 
 async def test_what_cannot_be_sent_or_waited_for_is_refused_in_words(app: WorkerOrchestrator) -> None:
@@ -433,6 +641,75 @@ async def test_a_function_that_catches_everything_still_runs_nothing_early(
         assert ran == ["caught", "later"]
 
 
+@pytest.mark.parametrize("call", ["step", "sleep", "wait_for", "enqueue_flow"])
+async def test_what_a_function_forgets_to_await_is_named(app: WorkerOrchestrator, call: str) -> None:
+    forgotten: list[Any] = []
+    arguments: dict[str, tuple[Any, ...]] = {"step": ("charge", int), "sleep": (60,), "wait_for": ("approval",)}
+
+    @app.task
+    async def work(ctx: Context) -> None:
+        await ctx.step("first", int)
+        forgotten.append(getattr(ctx, call)(*arguments.get(call, (work.call(),))))
+
+    async with app.testing() as test:
+        await work.enqueue()
+        error = dead_of(await test.run_pending())
+        assert re.match(rf"StepError: ctx\.{call}\(.*\) was not awaited: write await ctx\.{call}", error)
+    forgotten[0].close()
+
+
+async def test_a_step_that_is_still_running_when_the_function_returns_is_named(app: WorkerOrchestrator) -> None:
+    tasks: list[asyncio.Task[Any]] = []
+
+    @app.task
+    async def work(ctx: Context) -> None:
+        tasks.append(asyncio.create_task(ctx.step("slow", asyncio.Event().wait)))
+        await asyncio.sleep(0)
+
+    async with app.testing() as test:
+        await work.enqueue()
+        assert "ctx.step('slow', …) was not awaited" in dead_of(await test.run_pending())
+    tasks[0].cancel()
+
+
+async def test_a_function_may_sleep_within_a_task_group(app: WorkerOrchestrator, ran: list[str]) -> None:
+    @app.task(max_retries=0)
+    async def work(ctx: Context) -> None:
+        async with asyncio.TaskGroup():
+            await ctx.sleep(60)
+        ran.append("slept")
+
+    async with app.testing() as test:
+        await work.enqueue()
+        await test.run_pending(raise_errors=True)
+        await test.advance(minutes=1)
+        assert ran == ["slept"]
+
+
+async def test_a_function_that_catches_what_ends_its_run_and_returns_has_not_completed_its_job(
+    app: WorkerOrchestrator, ran: list[str]
+) -> None:
+    names = ["old"]
+
+    @app.task
+    async def work(ctx: Context) -> None:
+        try:
+            await ctx.step(names[0], ran.append, "step")
+            await ctx.sleep(60)
+        except BaseException as error:  # noqa: BLE001 - as careless code does
+            ran.append(type(error).__name__)
+
+    async with app.testing() as test:
+        first, second = await work.enqueue(), await work.enqueue()
+        await test.run_pending()
+        assert (await first.refresh()).status is JobStatus.SCHEDULED
+        names[0] = "new"
+        await test.advance(minutes=1)
+        assert (await second.refresh()).status is JobStatus.DEAD
+        assert "StepError: step 1 was 'old' when it ran, and is 'new' now" in str(second.error)
+        assert ran == ["step", "Suspended"] * 2 + ["StepError"] * 2
+
+
 async def test_ctx_blocking_on_an_event_loop_says_what_to_use_instead(app: WorkerOrchestrator) -> None:
     @app.task(max_retries=0)
     async def work(ctx: Context) -> None:
@@ -459,7 +736,10 @@ async def test_a_job_that_waits_says_for_what_and_until_when(app: WorkerOrchestr
         why = await app.explain_job(job.id)
         assert why.text == words.format(job.id) + "since 1970-01-02 00:01:00Z"
         assert (why.waits[0].code, why.waits[0].by) == ("signal", "approval")
-        assert (await app.explain_job(hasty.id)).text.endswith("until 1970-01-02 01:01:00Z")
+        assert whole_job_shape(await app.get_job(job.id), why).run_at is None
+        why = await app.explain_job(hasty.id)
+        assert why.text.endswith("until 1970-01-02 01:01:00Z")
+        assert whole_job_shape(await app.get_job(hasty.id), why).run_at == "1970-01-02T01:01:00.000000Z"
 
 
 # ── the real thing ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from shiftwork import (
     ConfigurationError,
     JobPriority,
+    JobStateError,
     JobStatus,
     LifecycleError,
     PayloadTypeError,
@@ -69,6 +70,14 @@ async def test_run_at_is_an_instant_in_whatever_zone(
     app = stage.app()
     job = await task_of(app).with_options(run_at=at(clock.now())).enqueue(1)
     assert job.record.run_at == pytest.approx(clock.now() + 60)
+
+
+async def test_the_time_that_is_given_last_holds(stage: Stage, clock: ManualClock) -> None:
+    app = stage.app()
+    work, now = task_of(app), clock.now()
+    delayed = work.with_options(run_at=now + 60).with_options(delay_seconds=5)
+    assert (await delayed.enqueue(1)).run_at == now + 5
+    assert (await delayed.with_options(run_at=now + 60).enqueue(1)).run_at == now + 60
 
 
 async def test_a_time_that_has_passed_is_now(stage: Stage, clock: ManualClock) -> None:
@@ -185,6 +194,20 @@ async def test_an_id_of_ones_own_makes_an_enqueue_repeatable(stage: Stage) -> No
     assert (third.id, third.status) == ("invoice-17", JobStatus.COMPLETED)
     assert await third.result(DEADLINE) == 1
     assert len(await app.find_jobs()) == 1
+
+
+async def test_an_id_that_a_job_of_another_worker_has_is_refused(stage: Stage) -> None:
+    app = stage.app()
+    work = task_of(app)
+    other = app.register_worker("other", lambda: None, execution_mode="triggered", aliases=["former"])
+    await work.with_options(job_id="order-17").enqueue(1)
+    taken = other.with_options(job_id="order-17")
+    refused = "the id 'order-17' is taken by a job of work: nothing was added for it"
+    for adding in (taken.enqueue(), app.enqueue_many([other.call(), taken.call()]), app.enqueue_flow(taken.call())):
+        with pytest.raises(JobStateError, match=refused):
+            await adding
+    former, _ = await app.control.jobs.enqueue("former", {}, Options(job_id="renamed"))
+    assert (await other.with_options(job_id="renamed").enqueue()).id == former.id
 
 
 # ── many ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

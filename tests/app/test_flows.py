@@ -223,6 +223,9 @@ def test_an_output_is_passed_on_and_nothing_else(app: WorkerOrchestrator) -> Non
         PayloadTypeError, match="store: <the output of render> is not a value yet: it may stand in lists"
     ):
         store.call(page=Page(output))
+    for key in (1.5, None, True, b"k", (1, 2)):
+        with pytest.raises(FlowError, match=r"output of render> is in a dict under the key .* must be a string or"):
+            cast("Any", merge).call(pages=[{key: output}])
 
 
 async def test_a_worker_with_options_is_of_this_app_also_when_its_pool_has_changed_its_timeout(
@@ -473,6 +476,26 @@ async def test_a_flow_whose_jobs_have_ids_can_be_added_twice(app: WorkerOrchestr
         assert len(await app.find_flows()) == 1
 
 
+async def test_different_calls_with_one_id_are_refused(app: WorkerOrchestrator) -> None:
+    @app.task
+    async def first(n: int = 1) -> int:
+        return n
+
+    @app.task
+    async def then() -> None: ...
+
+    for calls in (
+        (first.with_options(job_id="mine").call(n=1), first.with_options(job_id="mine").call(n=2)),
+        (then.with_options(job_id="mine").call().after(first.with_options(job_id="mine").call()),),
+    ):
+        with pytest.raises(FlowError, match=r"two different calls of this flow, of first and of .* 'mine'"):
+            await app.enqueue_flow(*calls)
+    flow = await app.enqueue_flow(*(first.with_options(job_id="mine").call(n=1) for _ in range(2)))
+    assert await app.find_jobs(status="queued")
+    assert {job.id for job in flow.jobs} == {"mine"}
+    await app.close()
+
+
 async def test_a_flow_that_is_added_again_goes_on_under_its_old_id(app: WorkerOrchestrator) -> None:
     """Some of its jobs may have been pruned meanwhile; those that are left keep their results."""
 
@@ -587,7 +610,7 @@ async def test_a_flow_that_waits_for_a_dead_job_of_another_one_is_broken(app: Wo
         outside = await fail.enqueue()
         await outside.ended(DEADLINE)
         flow = await app.enqueue_flow(note.call().after(fail.with_options(job_id=outside.id).call()))
-        with pytest.raises(FlowError, match=f"job {outside.id} of fail is dead"):
+        with pytest.raises(FlowError, match=f"job {outside.id} of fail is dead.* `shiftwork retry {outside.id}`"):
             await flow.result(DEADLINE)
     finally:
         await app.stop()

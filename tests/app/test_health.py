@@ -1,6 +1,7 @@
 """The health monitor: a problem is said once when it appears, and once when it is gone."""
 
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -97,7 +98,9 @@ async def test_leases_that_ended_while_the_store_was_away_are_an_event_only_if_t
         return Health("failing", looks.pop(0))
 
     looks: list[list[Problem]] = []
-    monitor = HealthMonitor(judge, emit, emit, now=lambda: 0.0, leads=lambda: True)
+    reporter: Any = SimpleNamespace(emit=emit, emit_quietly=emit)
+    leader: Any = SimpleNamespace(leading=True)
+    monitor = HealthMonitor(judge, reporter, ManualClock(), leader)
     renewed, gone = (Problem("node_silent", name, "has not renewed", "check it", "critical") for name in "ab")
     with pytest.raises(StoreUnavailableError):
         await monitor.poll()

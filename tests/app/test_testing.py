@@ -135,6 +135,26 @@ async def test_a_failing_job_shows_its_exception_and_is_retried_as_time_passes(a
         assert test.clock.now() == began + 600
 
 
+async def test_a_run_that_was_handed_back_is_a_run_of_its_own(app: WorkerOrchestrator) -> None:
+    @app.task(max_retries=0)
+    async def nap(ctx: Context, *, fail: bool) -> str:
+        await ctx.sleep(60)
+        if fail:
+            raise ValueError("badly slept")
+        return "well slept"
+
+    async with app.testing() as test:
+        await nap.enqueue(fail=False)
+        runs = await test.advance(minutes=1)
+        assert [(run.attempt, run.status, run.result) for run in runs] == [
+            (1, JobStatus.SCHEDULED, None),
+            (1, JobStatus.COMPLETED, "well slept"),
+        ]
+        await nap.enqueue(fail=True)
+        with pytest.raises(ValueError, match="badly slept"):
+            await test.advance(minutes=1, raise_errors=True)
+
+
 async def test_the_exceptions_of_jobs_can_be_raised(app: WorkerOrchestrator) -> None:
     @app.task
     async def divide(by: int) -> float:

@@ -137,9 +137,9 @@ def test_a_live_job_is_not_discarded(shop: Terminal) -> None:
     ("command", "said"),
     [
         ("retry", "which jobs? Give their IDs, or --dead"),
-        ("cancel", "which jobs? Give their IDs, or --waiting or --all"),
+        ("cancel", "which jobs? Give their IDs, or --waiting, --all or --flow"),
         ("discard --worker resize", "which jobs? Give their IDs, or --dead"),
-        ("retry x --dead", "name jobs by ID, or select them with --dead or --group, not both"),
+        ("retry x --dead", "name jobs by ID, or select them with --dead, --group or --flow, not both"),
         ("retry x --rate 1/s", "--rate is for many jobs"),
         ("cancel x --worker resize", "name jobs by ID, or select them"),
         ("retry a b --payload {}", "--payload is for one job"),

@@ -16,8 +16,8 @@ from shiftwork.control.system import System
 from shiftwork.core.flow_graph import FlowJob, draw
 from shiftwork.core.model import Event, FlowRecord, LogLine
 from shiftwork.handles.call import new_job
-from shiftwork.handles.codec import Packed
 from shiftwork.handles.options import Options
+from shiftwork.handles.payloads import Packed
 from shiftwork.serve.loading import load_app
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.transfer.rekeying import Rekeyed

@@ -75,7 +75,7 @@ def test_a_failure_in_another_process_is_in_its_log_with_the_traceback(served: T
 
 def test_on_a_terminal_it_says_what_it_runs_in_tables(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
     assert (terminal.folder / "shop.py").exists()
-    introduce(load_app("shop:app").definition(), "shop:app", as_table=True)
+    introduce(load_app("shop:app").served.definition(), "shop:app", as_table=True)
     told = capsys.readouterr().err
     assert re.search(r"^shiftwork \S+ runs shop:app on sqlite:///.*shop\.db$", told, re.MULTILINE)
     assert re.search(r"^fetch +default +every hour, counted from the end of the last run$", told, re.MULTILINE)

@@ -17,7 +17,8 @@ from shiftwork.core.admission import RateLimit
 from shiftwork.core.durations import seconds_in
 from shiftwork.core.model import JobPriority, PoolConfig, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.option_types import NamedWorkerOptions, PoolOptions, TimingOptions, WorkerOptions
-from shiftwork.core.options import OTHER_NAMES, parse_rate, pool_config, worker_config
+from shiftwork.core.option_values import parse_rate
+from shiftwork.core.options import OTHER_NAMES, pool_config, worker_config
 from shiftwork.core.policies import Breaker, Retry
 from shiftwork.core.timing import Timing
 from shiftwork.errors import ConfigurationError, ScheduleError, UnknownOptionError
@@ -235,6 +236,14 @@ class TestModes:
         said = {"interval_seconds": 0, "timeout_seconds": 5, "keep_completed_seconds": 7}
         config = worker_config("w", {"execution_mode": CONTINUOUS, **said})
         assert (config.interval_seconds, config.timeout_seconds, config.keep_completed_seconds) == (0.0, 5.0, 7.0)
+
+    @pytest.mark.parametrize(
+        ("options", "retries"),
+        [({"retry": Retry(delays=[1.0] * 5)}, 5), ({"retry": Retry(delays=[1.0])}, 3)],
+    )
+    def test_delays_say_how_often_unless_max_retries_does(self, options: dict[str, Any], retries: int) -> None:
+        assert worker_config("w", options).max_retries == retries
+        assert worker_config("w", {**options, "max_retries": 2}).max_retries == 2
 
     def test_defaults_hold_where_options_are_silent(self) -> None:
         defaults = {"execution_mode": TRIGGERED, "max_consecutive_failures": None, "max_retries": 9}

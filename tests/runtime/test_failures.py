@@ -262,6 +262,28 @@ async def test_a_function_says_when_it_is_tried_again(stage: Stage, clock: Manua
     assert await status(job) is JobStatus.DEAD, "the attempt counts"
 
 
+@pytest.mark.parametrize(
+    ("error", "ends"),
+    [(ConnectionError(), JobStatus.FAILED), (ValueError(), JobStatus.DEAD), (Snooze(30), JobStatus.SCHEDULED)],
+    ids=repr,
+)
+async def test_the_one_exception_of_a_task_group_decides(stage: Stage, error: Exception, ends: JobStatus) -> None:
+    app = stage.app()
+
+    async def fail() -> None:
+        raise error
+
+    @app.task(retry=Retry(on=(ConnectionError,)))
+    async def fetch() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fail())
+
+    await app.start()
+    job = await fetch.enqueue()
+    await settle()
+    assert await status(job) is ends
+
+
 async def test_a_snoozed_job_is_scheduled_and_no_attempt_is_counted(stage: Stage, clock: ManualClock) -> None:
     app = stage.app()
     runs: list[int] = []

@@ -202,6 +202,24 @@ async def test_the_same_job_twice_is_one(app: WorkerOrchestrator, url: str) -> N
     assert (await once.enqueue(to="a")).id == first.id
 
 
+TWICE = [job("a", "first", flow="f"), job("b", "second", flow="f"), job("a", flow="f"), job("c", "last", flow="f")]
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_a_flow_is_named_by_its_last_job_also_when_an_id_is_given_twice(url: str, *, blocking: bool) -> None:
+    store = PostgresStore(url, namespace=uuid4().hex)
+    await store.open()
+    if blocking:
+        with closing(psycopg.connect(url)) as conn, conn:
+            added = store.add_with_blocking(conn, TWICE, NOW)
+    else:
+        async with await AsyncConnection.connect(url) as other:
+            added = await store.add_with(other, TWICE, NOW)
+    assert [one.created for one in added] == [True, True, False, True]
+    assert [(flow.id, flow.worker) for flow in await store.flows()] == [("f", "last")]
+    await store.close()
+
+
 async def test_what_is_no_connection_is_refused(app: WorkerOrchestrator, url: str) -> None:
     with pytest.raises(LifecycleError, match="AsyncSession"):
         await send(app).enqueue_with(object(), to="a")
@@ -357,6 +375,29 @@ async def test_a_step_and_its_writes_are_kept_together_or_not_at_all(url: str, t
     assert kept == [(0, 0), (0, 0), (1, 1)]  # a rollback leaves neither, a commit leaves both
     assert [step.name for step in (await job.refresh()).record.steps] == ["first", "second"]
     await app.close()
+
+
+@pytest.mark.parametrize("as_step", [False, True])
+async def test_psycopg_rollback_is_a_failure_and_no_end(url: str, table: str, *, as_step: bool) -> None:
+    app = WorkerOrchestrator(url, namespace=uuid4().hex)
+
+    async def undo(conn: psycopg.AsyncConnection[Any]) -> None:
+        await conn.execute(f"UPDATE {table} SET n = n + 1")
+        raise psycopg.Rollback
+
+    @app.task(max_retries=0)
+    async def count(ctx: Context) -> None:
+        if as_step:
+            await ctx.step("undo", ctx.in_transaction(undo))
+        async with ctx.transaction() as conn:
+            await undo(conn)
+
+    await app.start()
+    job = await count.enqueue()
+    assert await job.ended(30) is JobStatus.DEAD
+    assert "psycopg.Rollback has undone everything; raise an exception of your own" in str(job.error)
+    await app.stop()
+    assert count_of(url, table) == 0
 
 
 async def test_a_step_of_a_stale_run_writes_nothing(url: str, table: str) -> None:

@@ -21,13 +21,20 @@ SOURCES: Final = (
     *("core/placement", "core/plan", "core/plurals", "core/worker_state", "core/options", "core/triggering"),
     *("core/expiry", "core/figures", "core/forecast", "views/explanation", "views/flow_waits", "sim/what_if", "errors"),
     *("control/explanations", "control/audit", "control/bulk", "control/jobs", "control/nodes", "control/pools"),
-    *("control/schedules", "control/tokens", "control/workers", "control/encryption", "control/flows"),
+    *(
+        "control/schedules",
+        "control/tokens",
+        "control/workers",
+        "control/encryption",
+        "control/flows",
+        "control/submission",
+    ),
     *("control/forgetting", "control/job_filter", "control/stacks", "handles/argument_hints", "handles/codec"),
     *("handles/redaction", "runtime/engine/breakers", "runtime/engine/expiry_notices", "runtime/engine/publication"),
     *("runtime/engine/reporter", "runtime/leader/leadership", "runtime/leader/recovery", "runtime/leader/schedules"),
     *("runtime/leader/stored_schedules", "runtime/node/health_monitor", "runtime/node/node"),
     *("runtime/node/start_failures", "web/access", "web/api", "web/limits", "web/problems", "web/routing"),
-    "web/what_if",
+    *("web/what_if", "core/option_values", "handles/concurrency_keys", "handles/payloads", "handles/signal_values"),
 )
 """Where the sentences are written that the dashboard translates."""
 COMPLETE: Final = ("core/health", "core/admission")

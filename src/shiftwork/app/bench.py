@@ -34,6 +34,7 @@ MOST_LOOKS: Final = 100
 """How often to look again at once for something that is said to be due, and does not run."""
 A_MOMENT: Final = 1.0
 """How long to wait then."""
+_NONE: Final[Iterator[None]] = iter(())
 
 
 class Ran(Struct, frozen=True, kw_only=True):
@@ -43,7 +44,8 @@ class Ran(Struct, frozen=True, kw_only=True):
     """The job, as it was when the bench had nothing left to do."""
     attempt: int
     status: JobStatus
-    """What became of the job by this run: completed, failed (it will be retried), dead, or queued (handed back)."""
+    """What became of the job by this run: completed, failed (it will be retried), dead, cancelled, or handed back:
+    scheduled (it sleeps, waits or was snoozed) or queued."""
     result: Any = None
     """What the function returned, as the job's result is decoded."""
     error: str | None = None
@@ -264,8 +266,12 @@ class _Ledger:
     def __init__(self, hooks: Hooks) -> None:
         self.started: list[Event] = []
         self._hooks = hooks
-        self._ends: dict[tuple[str, int], Event] = {}
-        self._exceptions: dict[tuple[str, int], BaseException] = {}
+        self._last: dict[str, int] = {}
+        """By job: the place of its last run among `started`. A run that was handed back has the number of the next."""
+        self._ends: dict[int, Event] = {}
+        """By the place of the run."""
+        self._exceptions: dict[str, dict[int, BaseException | None]] = {}
+        """By job: what its runs raised, by fence, in the order of the runs."""
 
     @property
     def names(self) -> Collection[str]:
@@ -273,9 +279,10 @@ class _Ledger:
 
     def fire(self, event: Event) -> None:
         if event.name == "job.started":
+            self._last[event.subject] = len(self.started)
             self.started.append(event)
-        elif event.name in OF_EVERY_JOB:
-            self._ends[event.subject, event.data["attempt"]] = event
+        elif event.name in OF_EVERY_JOB and event.subject in self._last:
+            self._ends[self._last[event.subject]] = event
         self._hooks.fire(event)
 
     async def drain(self) -> None:
@@ -283,18 +290,29 @@ class _Ledger:
 
     @contextmanager
     def around(self, context: Context) -> Iterator[None]:
+        raised = self._exceptions.setdefault(context.job_id, {})
+        raised[context.fence] = None
         try:
             yield
         except BaseException as error:
-            self._exceptions[context.job_id, context.attempt] = error
+            raised[context.fence] = error
             raise
 
     async def runs(self, control: Control) -> list[Ran]:
         jobs = {event.subject: await control.jobs.get(event.subject) for event in self.started}
-        return [await self._run(event.subject, event.data["attempt"], jobs[event.subject]) for event in self.started]
+        raised = {id: iter(exceptions.values()) for id, exceptions in self._exceptions.items()}
+        return [
+            await self._run(
+                place, jobs[event.subject], event.data["attempt"], next(raised.get(event.subject, _NONE), None)
+            )
+            for place, event in enumerate(self.started)
+        ]
 
-    async def _run(self, job_id: str, attempt: int, job: Job[Any]) -> Ran:
-        exception, end = self._exceptions.get((job_id, attempt)), self._ends.get((job_id, attempt))
+    async def _run(self, place: int, job: Job[Any], attempt: int, exception: BaseException | None) -> Ran:
+        end = self._ends.get(place)
+        if end is None and place < self._last[job.id]:  # it was handed back, and has run again
+            status = JobStatus.QUEUED if exception is None else JobStatus.SCHEDULED
+            return Ran(job=job, attempt=attempt, status=status, exception=exception)
         if end is None:  # it was cancelled, or handed back
             return Ran(job=job, attempt=attempt, status=job.status, error=job.error, exception=exception)
         if end.name == "job.completed":

@@ -72,7 +72,7 @@ def cancel(
         _whole_flow(source, "cancel", flow, [*ids, waiting, everything, *narrowed.values()], as_json=as_json)
         return
     statuses = LIVE if everything else WAITING if waiting else None
-    wanted = _wanted(ids, statuses, narrowed, "--waiting or --all")
+    wanted = _wanted(ids, statuses, narrowed, "--waiting, --all or --flow")
     if wanted is None:
         _each(source, ids, _cancel, as_json=as_json)
     else:
@@ -106,7 +106,7 @@ def retry(
     if flow is not None:
         _whole_flow(source, "retry", flow, [*ids, dead, rate, payload, *narrowed.values()], as_json=as_json)
         return
-    wanted = _wanted(ids, _dead(narrowed, dead=dead), narrowed, "--dead or --group")
+    wanted = _wanted(ids, _dead(narrowed, dead=dead), narrowed, "--dead, --group or --flow")
     if rate is not None and wanted is None:
         message = t("--rate is for many jobs: select them with --dead or --group")
         raise click.UsageError(message)

@@ -15,6 +15,7 @@ from shiftwork.core.own_options import unpack
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation
+from shiftwork.views.flow_waits import due_at
 from shiftwork.views.instants import clock_time
 from shiftwork.views.shapes.jobs import explanation_shape, job_shape, whole_job_shape
 
@@ -182,7 +183,8 @@ def show_job(found: Job[Any], why: Explanation, now: float) -> None:
     for step in whole.steps:
         until = t(", until {until_at}", until_at=step.until_at) if step.until_at else ""
         result = "" if step.result is None else f": {one_line(json_text(step.result))}"
-        say(f"  {step.number:>3}  {step.ended_at}  {step.name}{until}{result}")
+        ended = {"failed": t(", failed"), "timeout": t(", not in time")}.get(step.kind, "")
+        say(f"  {step.number:>3}  {step.ended_at}  {step.name}{until}{ended}{result}")
     for attempt in found.history:
         _show_attempt(attempt)
 
@@ -213,7 +215,7 @@ def _facts(job: Job[Any], why: Explanation, now: float) -> dict[str, str | None]
         "worker": t("{worker}, in pool {pool}", worker=record.worker, pool=record.pool),
         "priority": f"{record.priority.name.lower()}, {record.cause}",
         "created": when(record.created_at, now),
-        "due": when(record.run_at, now) if record.run_at != record.created_at else None,
+        "due": when(due, now) if (due := due_at(record)) is not None and due != record.created_at else None,
         "expires": t("{time}, if it has not started", time=when(expires, now)) if (expires := expiry(record)) else None,
         **_run(record, now),
         "attempts": f"{record.attempt}{crashes}",

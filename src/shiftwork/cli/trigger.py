@@ -12,7 +12,7 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.language import t
 from shiftwork.cli.output import aside, json_option, json_text, say, show_json
 from shiftwork.cli.parameters import Arguments, arguments_of, json_object, seconds
-from shiftwork.cli.words import one_line, took
+from shiftwork.cli.words import one_line, status_line, took
 from shiftwork.control.control import Control
 from shiftwork.core.model import JobStatus
 from shiftwork.errors import ResultTimeoutError, StoreError
@@ -57,15 +57,7 @@ def trigger(
     if as_json:
         show_json({"job": whole_job_shape(job, why)})
     elif not wait:
-        say(
-            t(
-                "job {id} of {worker} is {status}, in pool {pool}",
-                id=job.id,
-                worker=job.worker,
-                status=job.status,
-                pool=job.pool,
-            )
-        )
+        say(status_line(job))
     else:
         _show_end(job, source)
     if wait and job.status is not JobStatus.COMPLETED:

@@ -4,13 +4,14 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from math import inf
+from shlex import quote
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
 from shiftwork.control.audit import Audit
 from shiftwork.control.job_handles import JobHandles
-from shiftwork.control.known_calls import check_inputs, check_no_circle, flow_of, known_jobs
+from shiftwork.control.known_calls import check_inputs, check_no_circle, check_twins, flow_of, known_jobs
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission
@@ -66,9 +67,9 @@ class FlowCommands:
         known = await known_jobs(await self._access.open(), ordered)
         flow = flow_of(ordered, known) or new_id(now)
         ids = {call: call.options.job_id or new_id(now) for call in ordered}
-        check_inputs(ordered, ids, known, flow)
+        self._check(ordered, ids, known, flow)
         jobs = await self._submission.submit_jobs(
-            ordered, [self._job(call, ids, flow, None, now) for call in ordered], now
+            ordered, [self._job(call, ids, flow, None, now) for call in ordered], known, now
         )
         handles = dict(zip(ordered, jobs, strict=True))
         return self._flow(flow, jobs, [handles[call] for call in calls])
@@ -89,12 +90,20 @@ class FlowCommands:
         flow = record.flow or job.id
         ids = child_ids(job.id, ordered, before)
         known = await known_jobs(store, ordered)
-        check_inputs(ordered, ids, known, flow)
+        self._check(ordered, ids, known, flow)
         await check_no_circle(store, job.id, {id: one for id, one in known.items() if id != job.id})
         new = [self._job(call, ids, flow, job.id, now) for call in ordered]
         if not await self._submission.extend(ordered, job, new, now):
             raise _rejected(job.id, (await store.get([job.id]))[0], job.fence)
         return [ids[call] for call in calls]
+
+    def _check(
+        self, calls: Sequence[Call[Any]], ids: Mapping[Call[Any], str], known: Mapping[str, JobRecord], flow: str
+    ) -> None:
+        """Raise if one of these calls cannot have its id."""
+        self._submission.check_ids(calls, known)
+        check_twins(calls, ids, known)
+        check_inputs(calls, ids, known, flow)
 
     def _flow(self, flow_id: str, jobs: Sequence[Job[Any]], last: Sequence[Job[Any]]) -> Flow[Any]:
         return Flow(flow_id, jobs, last, self, self._submission.run_blocking)
@@ -208,9 +217,10 @@ class FlowCommands:
         statuses = {one.id: one.status async for one in self._members(flow_id)}
         first = await self._first_broken(job.id, statuses)
         if first is not None:
+            which = f"--flow {flow_id}" if first.flow == flow_id else quote(first.id)
             message = (
                 f"flow {flow_id} is broken: job {first.id} of {first.worker} is {first.status}: {first.error}. "
-                f"Continue it from there with `shiftwork retry --flow {flow_id}`, or cancel it"
+                f"Continue it from there with `shiftwork retry {which}`, or cancel it"
             )
             raise FlowError(message)
 
@@ -244,15 +254,15 @@ class FlowCommands:
     async def _change(self, flow_id: str, statuses: tuple[JobStatus, ...], change: Change, what: str) -> int:
         store = await self._access.open_to_change()
         await self.status(flow_id)
-        changed: set[str] = set()
-        while ids := [
-            job.id async for job in self._members(flow_id) if job.status in statuses and job.id not in changed
-        ]:
+        tried: set[str] = set()
+        changed = 0
+        while ids := [job.id async for job in self._members(flow_id) if job.status in statuses and job.id not in tried]:
             for start in range(0, len(ids), PAGE):
                 amended = await store.amend(ids[start : start + PAGE], change, self._now())
-                changed |= {one.id for one in amended}
-        await self._audit.record(f"flow.{what}", flow_id, f"flow {flow_id} was {what}: {counted(len(changed), 'job')}")
-        return len(changed)
+                tried |= {one.id for one in amended}
+                changed += sum(one.ok for one in amended)  # the others have ended meanwhile
+        await self._audit.record(f"flow.{what}", flow_id, f"flow {flow_id} was {what}: {counted(changed, 'job')}")
+        return changed
 
     async def _members(self, flow_id: str) -> AsyncIterator[FlowMember]:
         """Yield the jobs of a flow, newest first, without payloads and results."""

@@ -11,16 +11,18 @@ from shiftwork.control.job_handles import JobHandles
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.stacks import read_stack
 from shiftwork.control.store_access import StoreAccess
-from shiftwork.control.submission import Submission
+from shiftwork.control.submission import Submission, id_taken
 from shiftwork.core.job_parts import Signal
 from shiftwork.core.model import Cancel, Change, Discard, JobRecord, NewJob, PoolConfig, Requeue, WorkerConfig
 from shiftwork.core.own_options import unpack
 from shiftwork.errors import JobStateError, UnknownJobError
 from shiftwork.handles.call import new_job
-from shiftwork.handles.codec import Packed, encode_signal, pack_plain, plain
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import Options
+from shiftwork.handles.payloads import Packed, pack_plain
+from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import secrets_of
+from shiftwork.handles.signal_values import encode_signal
 from shiftwork.telemetry.tracing import sending
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.stack import JobStack
@@ -71,8 +73,7 @@ class Jobs:
         now = self._now()
         job, created = await self.add(new_job(config, pool, packed, options or Options(), now=now), now)
         if job.worker != worker:
-            message = f"the id {job.id!r} is taken by a job of {job.worker}: nothing was added; choose another one"
-            raise JobStateError(message)
+            raise JobStateError(id_taken(job.record))
         return job, created
 
     async def template(
@@ -151,6 +152,7 @@ class Jobs:
         elif not status.live:
             message = f"job {job_id} is {status}: it accepts no more signals"
             raise JobStateError(message)
+        await self._audit.record("job.signalled", job_id, f"signal {name!r} was sent to job {job_id}", signal=name)
 
     async def discard(self, job_id: str) -> None:
         """Delete a job that has ended."""

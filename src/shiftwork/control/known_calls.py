@@ -1,4 +1,4 @@
-"""Calls of a flow that stand for jobs which exist, because they have the same `job_id`.
+"""Calls of a flow that stand for one job, because they have the same `job_id`: mostly for jobs which exist.
 
 A job may wait for such a job. It may get its result only if both belong to one flow, because results of other jobs are
 pruned in their own time. A call that a running job adds must not wait for what waits for that job: that would wait for
@@ -25,6 +25,25 @@ def flow_of(calls: Sequence[Call[Any]], known: Mapping[str, JobRecord]) -> str |
     """Return the flow that these calls were added as before, if all of them have ids; some of its jobs may be gone."""
     flows = {record.flow for record in known.values()}
     return flows.pop() if len(flows) == 1 and all(call.options.job_id for call in calls) else None
+
+
+def check_twins(calls: Sequence[Call[Any]], ids: Mapping[Call[Any], str], known: Mapping[str, JobRecord]) -> None:
+    """Raise if different calls have the id of one new job: only the first of them would run."""
+    first: dict[str, Call[Any]] = {}
+    for call in calls:
+        id = ids[call]
+        twin = first.setdefault(id, call)
+        if twin is not call and id not in known and _what(twin, ids) != _what(call, ids):
+            message = (
+                f"two different calls of this flow, of {twin.worker.name} and of {call.worker.name}, have the "
+                f"job_id {id!r}: give each its own"
+            )
+            raise FlowError(message)
+
+
+def _what(call: Call[Any], ids: Mapping[Call[Any], str]) -> tuple[object, ...]:
+    needs = {(ids[one], whatever) for one, whatever in call.needed().items()}
+    return call.worker.name, call.payload, needs, [(ids[one], path) for one, path in call.inputs]
 
 
 def check_inputs(

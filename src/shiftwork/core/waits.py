@@ -1,8 +1,9 @@
-"""The steps that are not the user's: what a durable function notes when it sleeps or waits for a signal.
+"""The steps that are not the user's results: what a durable function notes when it sleeps, waits or fails.
 
-    :sleep      until when it sleeps
-    :wait NAME  until when it waits for the signal
-    :got NAME   whether the signal came in time, and its value
+    :sleep        until when it sleeps
+    :wait NAME    until when it waits for the signal
+    :got NAME     whether the signal came in time, and its value
+    :failed NAME  what a step has raised, if the function has caught it and gone on
 
 A user's step cannot have a name that begins with a colon.
 """
@@ -32,8 +33,15 @@ def got(signal: str) -> str:
     return f":got {signal}"
 
 
+def failed(step: str) -> str:
+    """The name of a step that has failed."""
+    return f":failed {step}"
+
+
 def in_words(name: str) -> str:
     """The name of a step as people read it."""
+    if name.startswith(":failed "):
+        return name.removeprefix(":failed ")
     if name.startswith(":wait "):
         return f"wait for {name.removeprefix(':wait ')}"
     return name.removeprefix(MARK)

@@ -55,6 +55,8 @@ class Options(Struct, frozen=True, kw_only=True):
         return self.max_retries is not None or self.timeout_seconds is not None
 
 
+NO_OPTIONS: Final = Options()
+"""The options of a job that has none of its own."""
 TRIGGERED: Final = Options(priority=JobPriority.CRITICAL, cause="triggered")
 """The options of a run that a person wants now."""
 
@@ -74,6 +76,8 @@ def changed(options: Options, worker: str, given: JobOptions) -> Options:
         except ConfigurationError as error:
             message = f"{worker}: {option} {error}"
             raise PayloadTypeError(message) from None
+    if "delay_seconds" in values or "run_at" in values:  # the one that is given last holds
+        values = {"delay_seconds": None, "run_at": None} | values
     return replace(options, **values)
 
 

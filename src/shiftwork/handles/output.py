@@ -1,6 +1,7 @@
 """Outputs: what stands for the result of one call in the arguments of another."""
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from shiftwork.errors import FlowError
@@ -58,6 +59,7 @@ def take_outputs(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[tup
 
 def _without(value: Any, path: Path, found: list[tuple["Call[Any]", Path]]) -> Any:
     if isinstance(value, Output):
+        _check_keys(value, path)
         found.append((value.call, path))
         return None
     if type(value) in (list, tuple):
@@ -65,6 +67,15 @@ def _without(value: Any, path: Path, found: list[tuple["Call[Any]", Path]]) -> A
     if type(value) is dict:
         return {key: _without(item, (*path, key), found) for key, item in value.items()}
     return value
+
+
+def _check_keys(output: Output, path: Path) -> None:
+    """Raise if the place of an output cannot be kept: a job is dead whose options cannot be read."""
+    for key in path:
+        kind = type(key.value) if isinstance(key, Enum) else type(key)
+        if kind not in (str, int):
+            message = f"{output!r} is in a dict under the key {key!r}: such a key must be a string or a whole number"
+            raise FlowError(message)
 
 
 def argument_with_a_call(arguments: Mapping[str, Any]) -> str | None:

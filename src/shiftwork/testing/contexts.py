@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from shiftwork.core.job_parts import Step
 from shiftwork.core.model import Claimed, Outcome, Progress, RunState, WorkerConfig
+from shiftwork.core.retry import End
 from shiftwork.core.retry_options import RetryRule
 from shiftwork.errors import JobStateError
 from shiftwork.handles.job import JobProgress
@@ -46,21 +47,13 @@ def make_context(
     steps in a transaction get.
     """
     config = WorkerConfig(name=worker) if isinstance(worker, str) else worker
+    before = RunState(
+        failures=consecutive_failures, last_started=last_run, last_success=last_success, last_error=last_error
+    )
     run = MadeRun(
-        Claimed(
-            id=job_id,
-            worker=config.name,
-            pool="default",
-            payload=NO_PAYLOAD,
-            fence=fence,
-            attempt=attempt,
-            crashes=0,
-            run_at=0.0,
-        ),
+        _claimed(config.name, job_id, fence=fence, attempt=attempt),
         config if isinstance(config, WorkerConfig) else config.config,
-        RunState(
-            failures=consecutive_failures, last_started=last_run, last_success=last_success, last_error=last_error
-        ),
+        before,
         cancelled=cancelled,
         stopping=stopping,
         retry_rule=worker.retry_rule if isinstance(worker, Worker) else None,
@@ -69,11 +62,26 @@ def make_context(
     return MadeContext(run, state, clock, signals=signals or {}, connection=connection)
 
 
+def _claimed(worker: str, job_id: str, *, fence: int, attempt: int) -> Claimed:
+    return Claimed(
+        id=job_id,
+        worker=worker,
+        pool="default",
+        payload=NO_PAYLOAD,
+        fence=fence,
+        attempt=attempt,
+        crashes=0,
+        run_at=0.0,
+    )
+
+
 class MadeRun:
     """A run of a function that a test calls itself."""
 
     ended = False
     outcome: Outcome | None = None
+    overruled: End | None = None
+    idle: list[str] | None = None
     job_log: JobLog | None = None
     task: Any = None
 
@@ -145,7 +153,7 @@ class MadeSteps:
         self.names.append(name)
         return None
 
-    def failed(self) -> None:
+    def failed(self, name: str, error: BaseException, started_at: float) -> None:
         """Do nothing: the step has raised."""
 
     async def keep(self, name: str, value: Any, started_at: float) -> Step:

@@ -16,6 +16,12 @@ BAD: Final = (JobStatus.DEAD, JobStatus.CANCELLED)
 _DOING: Final = {JobStatus.PROCESSING: "running", JobStatus.FAILED: "to be retried"}
 
 
+def due_at(record: JobRecord) -> float | None:
+    """When a job is due, or was; None if it waits for a signal without an end."""
+    since = record.ended_at or record.created_at
+    return None if record.wait is not None and record.run_at > since + FOR_EVER else record.run_at
+
+
 def is_suspended(record: JobRecord) -> bool:
     """Whether a scheduled job was handed back by its own function, which sleeps or waits for a signal."""
     return record.wait is not None or (bool(record.steps) and record.steps[-1].name == SLEEP)

@@ -692,13 +692,16 @@ export interface Stack {
 export interface Step {
   number: number;
   name: string;
-  /** `sleep` and `wait`: the function began to wait; `signal`: a wait for a signal ended, in time or not. */
-  kind: "signal" | "sleep" | "step" | "wait";
+  /**
+   * `failed`: a step raised, and the function went on; `sleep` and `wait`: the function began to wait;
+   * `signal`: a signal ended the wait; `timeout`: none came in time.
+   */
+  kind: "failed" | "signal" | "sleep" | "step" | "timeout" | "wait";
   started_at: string;
   ended_at: string;
   /** Until when the function sleeps, or waits at most. */
   until_at: string | null;
-  /** What a step returned; the value of a signal, null if it did not come in time. */
+  /** What a step returned; the error of a step that failed; the value of a signal. */
   result: unknown;
 }
 

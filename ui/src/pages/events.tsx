@@ -15,6 +15,9 @@ const NAMES = [
   "jobs.amended",
   "job.triggered",
   "job.inspected",
+  "job.signalled",
+  "flow.cancelled",
+  "flow.retried",
   "token.created",
   "token.revoked",
   "worker.disabled",
@@ -164,6 +167,7 @@ function addressOf({ name, subject, data }: Event): string | null {
   if (kind === "worker" || kind === "schedule" || name === "jobs.expired") return to(["workers", subject]);
   if (kind === "node" || kind === "leader") return to(["nodes"], { node: subject });
   if (kind === "job") return to(["jobs", subject]);
+  if (kind === "flow") return to(["flows", subject]);
   return null;
 }
 

@@ -260,7 +260,12 @@ function stepBar(step: Step, now: number): Bar {
   const from = Date.parse(step.started_at);
   const waits = step.kind === "sleep" || step.kind === "wait";
   const until = waits && step.until_at ? Math.min(Date.parse(step.until_at), now) : Date.parse(step.ended_at);
-  return { label: nameOf(step), from, until, look: waits ? "bg-edge" : "bg-ok-fill" };
+  return {
+    label: nameOf(step),
+    from,
+    until,
+    look: waits ? "bg-edge" : step.kind === "failed" ? "bg-bad-fill" : "bg-ok-fill",
+  };
 }
 
 function barsOf(job: WholeJob, now: number): Bar[] {

@@ -6,7 +6,14 @@ import { duration, span } from "../words";
 import { Badge, Panel, Time } from "./basics";
 import { Json } from "./json";
 
-const SIGNS: Record<Step["kind"], string> = { step: "✓", sleep: "◷", wait: "◌", signal: "⚑" };
+const SIGNS: Record<Step["kind"], string> = {
+  step: "✓",
+  failed: "✗",
+  sleep: "◷",
+  wait: "◌",
+  signal: "⚑",
+  timeout: "⌛",
+};
 
 /** The name of a step; waits have one of ours. */
 export const nameOf = ({ kind, name }: Step) => (kind === "wait" || kind === "sleep" ? given(name) : name);
@@ -49,10 +56,13 @@ function StepRow({ step }: { step: Step }) {
       ) : (
         <span className="text-xs text-muted">
           <Time at={step.ended_at} />
-          {step.kind === "step" && t(", ") + duration(span(step.started_at, step.ended_at, Date.now()))}
+          {(step.kind === "step" || step.kind === "failed") &&
+            t(", ") + duration(span(step.started_at, step.ended_at, Date.now()))}
         </span>
       )}
       {step.kind === "signal" && <Badge tone="ok">{t("signal")}</Badge>}
+      {step.kind === "failed" && <Badge tone="bad">{t("failed")}</Badge>}
+      {step.kind === "timeout" && <Badge tone="warn">{t("timed out")}</Badge>}
     </>
   );
   if (step.result === null) return <div className="flex flex-wrap items-center gap-2">{head}</div>;

@@ -5,6 +5,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, Protocol, TypeVar, cast, overload
 
 from msgspec import Struct
@@ -20,6 +21,7 @@ from shiftwork.runtime.engine.step_in_transaction import StepInTransaction, plai
 from shiftwork.runtime.engine.surroundings import Surroundings
 
 if TYPE_CHECKING:
+    from shiftwork.core.retry import End
     from shiftwork.core.retry_options import RetryRule
     from shiftwork.runtime.clock import Clock
 
@@ -51,6 +53,8 @@ class CurrentRun(Protocol):
     stopping: bool
     ended: bool
     outcome: Outcome | None
+    overruled: "End | None"
+    idle: list[str] | None
     job_log: JobLog | None
     task: "asyncio.Task[Any] | None"
 
@@ -89,10 +93,10 @@ class RunSteps(Protocol):
         """Run a coroutine for a plain function and return its result. Raises `LifecycleError` on an event loop."""
 
     async def begin(self, name: str) -> Step | None:
-        """Go on to a step. Returns it if it was kept before; otherwise it runs now."""
+        """Go on to a step. Returns it if it was kept before; otherwise it runs now. Raises what it raised before."""
 
-    def failed(self) -> None:
-        """The step that runs has failed."""
+    def failed(self, name: str, error: BaseException, started_at: float) -> None:
+        """The step that runs has failed. The failure is kept if the function goes on to another step."""
 
     async def keep(self, name: str, value: Any, started_at: float) -> Step:
         """Keep what a step that ran has returned."""
@@ -266,7 +270,7 @@ class Context:
         id is the job's. If the function runs again and makes the same calls, these jobs are not added twice.
         """
         _refuse_in_a_plain_function("enqueue_flow")
-        return self._enqueue_flow(calls)
+        return self._awaited("ctx.enqueue_flow(…)", partial(self._enqueue_flow, calls))
 
     async def _enqueue_flow(self, calls: tuple[FlowCall, ...]) -> list[str]:
         added = await self._run.worker_values.add_calls(self._run.job, calls, self._added)
@@ -292,7 +296,7 @@ class Context:
         names and their order.
         """
         _refuse_in_a_plain_function("step")
-        return self._step(name, function, args, kwargs)
+        return self._awaited(f"ctx.step({name!r}, …)", partial(self._step, name, function, args, kwargs))
 
     async def _step(
         self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -310,8 +314,8 @@ class Context:
                 value = function(*args, **kwargs)
                 if inspect.isawaitable(value):
                     value = await value
-            except BaseException:
-                steps.failed()
+            except BaseException as error:
+                steps.failed(name, error, started_at)
                 raise
             kept = await steps.keep(name, value, started_at)
         return steps.value(plain(function), kept)
@@ -329,7 +333,8 @@ class Context:
     ) -> Coroutine[Any, Any, None]:
         """Go on after this time. Meanwhile the job is handed back: it holds no slot, no attempt and no process."""
         _refuse_in_a_plain_function("sleep")
-        return self._durable.sleep(summed(_SLEEP, seconds, minutes=minutes, hours=hours, days=days))
+        passing = summed(_SLEEP, seconds, minutes=minutes, hours=hours, days=days)
+        return self._awaited("ctx.sleep(…)", partial(self._durable.sleep, passing))
 
     def wait_for(self, name: str, timeout_seconds: Duration | None = None) -> Coroutine[Any, Any, Any]:
         """Return the value that `app.send(job_id, name, value)` sends. Meanwhile the job is handed back.
@@ -337,7 +342,16 @@ class Context:
         Raises `TimeoutError` if the value does not come in time.
         """
         _refuse_in_a_plain_function("wait_for")
-        return self._durable.wait_for(name, _patience(timeout_seconds))
+        return self._awaited(
+            f"ctx.wait_for({name!r})", partial(self._durable.wait_for, name, _patience(timeout_seconds))
+        )
+
+    def _awaited(self, what: str, work: Callable[[], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
+        """Return this as a coroutine, noted until it has ended: a function that returns before has missed something."""
+        if self._run.idle is None:
+            self._run.idle = []
+        self._run.idle.append(what)
+        return _begun(self._run.idle, what, work)
 
     @property
     def blocking(self) -> "BlockingContext":
@@ -393,8 +407,8 @@ class BlockingContext:
             started_at = self._now()
             try:
                 value = function(*args, **kwargs)
-            except BaseException:
-                steps.failed()
+            except BaseException as error:
+                steps.failed(name, error, started_at)
                 raise
             kept = self._wait(steps.keep(name, value, started_at), "await ctx.step(…)")
         return cast("T", steps.value(function, kept))
@@ -414,6 +428,13 @@ class BlockingContext:
 
     def _wait(self, work: Coroutine[Any, Any, T], instead: str) -> T:
         return self._steps.wait(work, instead)
+
+
+async def _begun(idle: list[str], what: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    try:
+        return await work()
+    finally:
+        idle.remove(what)
 
 
 def _refuse_in_a_plain_function(method: str) -> None:

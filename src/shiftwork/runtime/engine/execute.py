@@ -108,6 +108,11 @@ def _returned(run: Run, value: Any) -> End:
     end_forked_child(run)
     if run.stopped_as in {EndKind.TIMED_OUT, EndKind.CANCELLED}:
         return End(run.stopped_as)
+    if run.overruled is not None:
+        return run.overruled
+    if run.idle:
+        error = f"StepError: {run.idle[0]} was not awaited: write await {run.idle[0]}"
+        return End(EndKind.RAISED, error=error, final=True)
     try:
         return End(EndKind.RETURNED, result=run.callee.encode_result(value) if run.callee else None)
     except ResultEncodingError as error:

@@ -35,18 +35,27 @@ def what_follows(run: CurrentRun, error: BaseException) -> WhatFollows:
 
 
 def _chosen(run: CurrentRun, end: End, error: BaseException) -> End:
-    if isinstance(error, Suspended):
-        return End(EndKind.SNOOZED, again_in=max(0.0, error.until - error.at), wait=error.wait)
-    if isinstance(error, Snooze):
-        return End(EndKind.SNOOZED, again_in=float(error.seconds))
-    if isinstance(error, GiveUp | StepError):
-        return replace(end, final=True, on_request=isinstance(error, GiveUp))
-    if isinstance(error, RetryAfter):
-        return replace(end, again_in=float(error.seconds), on_request=True)
+    single = _single(error)
+    if isinstance(single, Suspended):
+        return single.end()
+    if isinstance(single, Snooze):
+        return End(EndKind.SNOOZED, again_in=float(single.seconds))
+    if isinstance(single, GiveUp | StepError):
+        return replace(end, final=True, on_request=isinstance(single, GiveUp))
+    if isinstance(single, RetryAfter):
+        return replace(end, again_in=float(single.seconds), on_request=True)
     if run.retry_rule is not None:
         return _ruled(run, end, run.retry_rule, error)
-    refused = refusal(run.config.retry, error_names_of(error))
+    names = error_names_of(error) if single is error else [*error_names_of(single), *error_names_of(error)]
+    refused = refusal(run.config.retry, names)
     return end if refused is None else _final(end, refused)
+
+
+def _single(error: BaseException) -> BaseException:
+    """Return the exception in groups of one, as a task group raises them when one of its tasks fails."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
 
 
 def _ruled(run: CurrentRun, end: End, rule: RetryRule, error: BaseException) -> End:

@@ -4,8 +4,12 @@ Every step of a job has a number and a name, and its result is kept under the jo
 starts the function anew; a step that was kept returns its result instead of running again. So the steps of a function
 must come in the same order every time: if a number has another name than before, the run ends in words.
 
+A step that raises is not kept, and the next run tries it again. But if the function catches the exception and goes on
+to another step, the failure is kept before that one begins: a later run must go the same way.
+
 A wait ends the run with `Suspended`, which is not an `Exception`, so that a function does not catch it by accident. The
-job is handed back until its time or its signal comes.
+job is handed back until its time or its signal comes. A function that catches what ends its run, and returns, has not
+completed its job (`Run.overruled`).
 """
 
 import asyncio
@@ -17,17 +21,22 @@ from typing import Any, Final, TypeVar
 from msgspec import msgpack
 
 from shiftwork.core.job_parts import Signal, Step, Wait
-from shiftwork.core.waits import MARK, SLEEP, got, in_words, waiting, wrong_name
-from shiftwork.errors import JobStateError, LifecycleError, StepError
+from shiftwork.core.retry import End, EndKind
+from shiftwork.core.waits import MARK, SLEEP, failed, got, in_words, waiting, wrong_name
+from shiftwork.errors import JobCancelledError, JobStateError, LifecycleError, StepError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.context import CurrentRun
-from shiftwork.store.protocol import Store, transactional
+from shiftwork.runtime.engine.error_text import describe
+from shiftwork.runtime.engine.step_failures import packed, raised_again
+from shiftwork.store.protocol import Store, Transaction, transactional
 
 T = TypeVar("T")
 
 FOREVER: Final = 10 * 365 * 86_400.0
 """How long a job waits for a signal if it does not say."""
 MOST_STEPS: Final = 10_000
+UNCERTAIN_SECONDS: Final = 1.0
+"""After how many seconds a function starts anew that goes on without knowing whether its step was kept."""
 
 
 class Suspended(BaseException):
@@ -42,6 +51,10 @@ class Suspended(BaseException):
 
     def __str__(self) -> str:
         return "the job waits, and goes on later"
+
+    def end(self) -> End:
+        """How the run ends."""
+        return End(EndKind.SNOOZED, again_in=max(0.0, self.until - self.at), wait=self.wait)
 
 
 class Steps:
@@ -63,10 +76,15 @@ class Steps:
         self._signals: tuple[Signal, ...] = ()
         self._done = 0
         """How many steps this run has passed."""
-        self._waits: Counter[str] = Counter()
+        self._taken: Counter[str] = Counter()
+        """How many signals with a name this run has taken."""
         self._current: str | None = None
         """The step that is running now."""
+        self._failure: tuple[str, float, bytes | str] | None = None
+        """The step that failed last, if the function has not gone on since: its name, its start, and what is kept of
+        it, or why nothing can be."""
         self._suspended: Suspended | None = None
+        self._is_stale = False
 
     def wait(self, work: Coroutine[Any, Any, T], instead: str) -> T:
         """Run a coroutine for a plain function, which runs in a thread."""
@@ -79,7 +97,7 @@ class Steps:
         raise LifecycleError(message)
 
     async def begin(self, name: str) -> Step | None:
-        """Go on to a step. Returns it if it was kept before; otherwise it runs now."""
+        """Go on to a step. Returns it if it was kept before; otherwise it runs now. Raises what it raised before."""
         _check_name("a step", name)
         if name.startswith(MARK):
             raise StepError(f"the name of a step cannot begin with a colon: {name!r}")
@@ -91,16 +109,34 @@ class Steps:
             raise
         if kept is not None:
             self._current = None
+            if kept.name != name:
+                await self._fail_again(name, kept)
         return kept
 
-    def failed(self) -> None:
-        """The step that runs has failed."""
+    async def _fail_again(self, name: str, kept: Step) -> None:
+        error = raised_again(name, kept.result, self._run.worker_values)
+        if isinstance(error, asyncio.CancelledError):  # a time limit around the step cancelled it, and will again
+            await self._loop.create_future()
+        raise error
+
+    def failed(self, name: str, error: BaseException, started_at: float) -> None:
+        """The step that runs has failed. The failure is kept if the function goes on to another step."""
         self._current = None
+        try:
+            what: bytes | str = packed(name, error, self._run.worker_values, describe(error, self._run.discreet))
+        except StepError as refused:
+            what = str(refused)
+        self._failure = name, started_at, what
 
     async def keep(self, name: str, value: Any, started_at: float) -> Step:
         """Keep what a step that ran has returned."""
         try:
-            return await self._keep(name, self._run.worker_values.encode_step(name, value), started_at)
+            result = self._run.worker_values.encode_step(name, value)
+        except StepError as error:
+            self.failed(name, error, started_at)
+            raise
+        try:
+            return await self._keep(name, result, started_at)
         finally:
             self._current = None
 
@@ -108,15 +144,33 @@ class Steps:
         """Run a step with a connection, and keep what it returns in the same transaction."""
         try:
             store = transactional(await self._store(), "ctx.in_transaction()")
+        except BaseException as error:
+            self.failed(name, error, started_at)
+            raise
+        try:
             async with store.transaction() as transaction:
-                result = self._run.worker_values.encode_step(name, await work(transaction.connection))
-                step = Step(self._done + 1, name, result, started_at, self._clock.now())
-                if not await transaction.keep_step(self._run.job.id, self._run.job.fence, step):
-                    raise JobStateError(self._stale())
-            self._has_kept(step)
-            return step
+                step = await self._kept_in(transaction, name, work, started_at)
+        except BaseException:
+            if self._failure is None:
+                self._is_uncertain()
+            raise
         finally:
             self._current = None
+        self._has_kept(step)
+        return step
+
+    async def _kept_in(
+        self, transaction: Transaction, name: str, work: Callable[[Any], Awaitable[Any]], started_at: float
+    ) -> Step:
+        try:
+            result = self._run.worker_values.encode_step(name, await work(transaction.connection))
+        except BaseException as error:
+            self.failed(name, error, started_at)
+            raise
+        step = Step(self._done + 1, name, result, started_at, self._clock.now())
+        if not await transaction.keep_step(self._run.job.id, self._run.job.fence, step):
+            raise self._stale()
+        return step
 
     def value(self, function: Callable[..., Any], step: Step) -> Any:
         """Return a step's result as its function is annotated to return it, whether it ran now or before."""
@@ -137,20 +191,20 @@ class Steps:
         """Return the value of the next signal with this name. Raises `TimeoutError` if it does not come in time."""
         _check_name("a signal", name)
         with self._turn(waiting(name)):
-            self._waits[name] += 1
             patience = FOREVER if seconds is None else seconds
             until = await self._noted(waiting(name), lambda: self._clock.now() + patience)
             kept = await self._next(got(name))
             if kept is None:
                 kept = await self._arrived(name, until)
         came, value = msgpack.decode(kept.result)
+        self._taken[name] += came
         if not came:
             message = f"signal {name!r} did not arrive in time"
             raise TimeoutError(message)
         return value
 
     async def _arrived(self, name: str, until: float) -> Step:
-        wait = Wait(name, self._waits[name])
+        wait = Wait(name, self._taken[name] + 1)
         sent = [signal for signal in self._signals if signal.name == name]
         now = self._clock.now()
         if len(sent) >= wait.nth:
@@ -169,7 +223,13 @@ class Steps:
         return noted
 
     def _enter(self, name: str) -> None:
+        if self._is_stale:
+            raise self._stale()
+        if self._run.cancelled:  # a thread cannot be stopped, and the next run may be under way
+            message = f"job {self._run.job.id} was told to stop: it begins no other step"
+            raise JobCancelledError(message)
         if self._suspended is not None:  # the function has caught it: what comes later must not run early
+            self._run.overruled = self._suspended.end()
             raise self._suspended
         if self._current is not None:
             running = in_words(self._current)
@@ -177,7 +237,7 @@ class Steps:
                 f"step {in_words(name)!r} begins while step {running!r} is running: steps run one after another. "
                 "Do what belongs together inside one step, or let a flow run it in parallel"
             )
-            raise StepError(message)
+            raise self._refusal(message)
         self._current = name
 
     @contextmanager
@@ -187,7 +247,7 @@ class Steps:
         try:
             yield
         except Suspended as suspended:
-            self._suspended = suspended
+            self._suspended, self._run.overruled = suspended, suspended.end()
             raise
         finally:
             self._current = None
@@ -197,44 +257,72 @@ class Steps:
         if self._kept is None:
             await self._load()
         assert self._kept is not None  # noqa: S101 - just loaded
+        await self._keep_failure()
         if self._done >= MOST_STEPS:
-            raise StepError(f"a job can have at most {MOST_STEPS:,} steps: split the work into several jobs")
+            raise self._refusal(f"a job can have at most {MOST_STEPS:,} steps: split the work into several jobs")
         if self._done == len(self._kept):
             return None
         step = self._kept[self._done]
-        if step.name != name:
+        if step.name not in (name, failed(name)):
             was, is_now = in_words(step.name), in_words(name)
             message = (
                 f"step {step.number} was {was!r} when it ran, and is {is_now!r} now: the steps of a function must "
                 "keep their names and their order while its jobs are in progress. Deploy the old function again, or "
                 "discard the job and enqueue it again"
             )
-            raise StepError(message)
+            raise self._refusal(message)
         self._done += 1
         return step
+
+    async def _keep_failure(self) -> None:
+        """Keep the failure that the function has caught, now that it goes on."""
+        if self._failure is None:
+            return
+        name, started_at, what = self._failure
+        if isinstance(what, str):
+            raise self._refusal(what)
+        await self._keep(failed(name), what, started_at)
+        self._failure = None
 
     async def _load(self) -> None:
         store = await self._store()
         record = (await store.get([self._run.job.id]))[0]
         if record is None or record.fence != self._run.job.fence:
-            raise JobStateError(self._stale())
+            raise self._stale()
         self._kept, self._signals = list(record.steps), record.signals
 
     async def _keep(self, name: str, result: bytes, started_at: float) -> Step:
         step = Step(self._done + 1, name, result, started_at, self._clock.now())
         store = await self._store()
-        if not await store.keep_step(self._run.job.id, self._run.job.fence, step):
-            raise JobStateError(self._stale())
+        try:
+            is_kept = await store.keep_step(self._run.job.id, self._run.job.fence, step)
+        except BaseException:
+            self._is_uncertain()
+            raise
+        if not is_kept:
+            raise self._stale()
         self._has_kept(step)
         return step
+
+    def _is_uncertain(self) -> None:
+        """The step may be kept or not. If the function goes on, it starts anew, and what is kept decides."""
+        now = self._clock.now()
+        self._suspended = Suspended(now, now + UNCERTAIN_SECONDS)
 
     def _has_kept(self, step: Step) -> None:
         assert self._kept is not None  # noqa: S101 - loaded by `_next`
         self._kept.append(step)
         self._done += 1
 
-    def _stale(self) -> str:
-        return f"this run of job {self._run.job.id} is stale: another run has taken over"
+    def _refusal(self, message: str) -> StepError:
+        """The error for a step that must not run. The job is dead, even if the function catches it."""
+        self._run.overruled = End(EndKind.RAISED, error=f"StepError: {message}", final=True)
+        return StepError(message)
+
+    def _stale(self) -> JobStateError:
+        """The error of a run that has lost its job. It begins no other step."""
+        self._is_stale = True
+        return JobStateError(f"this run of job {self._run.job.id} is stale: another run has taken over")
 
 
 def _check_name(what: str, name: object) -> None:

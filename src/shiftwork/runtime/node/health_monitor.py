@@ -5,7 +5,9 @@ from typing import Final
 
 from shiftwork.core.health import Health, Problem
 from shiftwork.errors import StoreUnavailableError
-from shiftwork.events import Emit
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.engine.reporter import Reporter
+from shiftwork.runtime.leader.leader import Leader
 
 LOOK_SECONDS: Final = 15.0
 
@@ -22,6 +24,8 @@ LEASED: Final = {"node_silent", "pool_unhosted", "pool_unserved"}
 """The same after an outage of the store, in which no lease could be renewed: all of them may have ended."""
 
 Key = tuple[str, str]
+Judge = Callable[[], Awaitable[Health]]
+"""Looks at everything, and returns what is wrong."""
 
 
 class HealthMonitor:
@@ -30,21 +34,13 @@ class HealthMonitor:
     Every node looks, so that the next leader knows what was reported already; only the leader reports.
     """
 
-    def __init__(
-        self,
-        judge: Callable[[], Awaitable[Health]],
-        emit: Emit,
-        emit_quietly: Emit,
-        *,
-        now: Callable[[], float],
-        leads: Callable[[], bool],
-    ) -> None:
+    def __init__(self, judge: Judge, reporter: Reporter, clock: Clock, leader: Leader) -> None:
         self._judge = judge
-        self._emit = emit
-        self._emit_quietly = emit_quietly
+        self._emit = reporter.emit
+        self._emit_quietly = reporter.emit_quietly
         """Emits without a line in the log, which has it already."""
-        self._now = now
-        self._leads = leads
+        self._clock = clock
+        self._leader = leader
         self._seen: set[Key] = set()
         self._reported: dict[Key, Problem] = {}
         self._away_since: float | None = None
@@ -57,12 +53,12 @@ class HealthMonitor:
             self._away(str(error))
             raise
         was_away, self._away_since = self._away_since is not None, None
-        self._report(health, leads=self._leads(), patient=PATIENT | LEASED if was_away else PATIENT)
-        return self._now() + LOOK_SECONDS
+        self._report(health, leads=self._leader.leading, patient=PATIENT | LEASED if was_away else PATIENT)
+        return self._clock.now() + LOOK_SECONDS
 
     def _away(self, error: str) -> None:
         """Report that the store is away. No node can tell who leads, so each calls its own hooks and alerts."""
-        now = self._now()
+        now = self._clock.now()
         self._away_since = now if self._away_since is None else self._away_since
         if now - self._away_since >= AWAY_SECONDS and STORE not in self._reported:
             remedy = "check that it runs and can be reached; nodes go on by themselves once it is back"

@@ -8,10 +8,11 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import repeat
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, Rollback
 
 from shiftwork.core.admission import Facts
 from shiftwork.core.beats import Beat, InstanceRecord, Orders
@@ -38,6 +39,7 @@ from shiftwork.core.model import (
     WorkerState,
 )
 from shiftwork.core.stats import PoolStats, Stats
+from shiftwork.errors import JobStateError
 from shiftwork.store.postgres import doctor, find, jobs, leader, migrations, records, restore, user_transaction
 from shiftwork.store.postgres.address import parse
 from shiftwork.store.postgres.call_queue import CALL_SECONDS
@@ -123,7 +125,7 @@ class PostgresStore:
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
         if not jobs:
             return []
-        return await self._connections.add([(job, now) for job in jobs])
+        return await self._connections.add(list(zip(jobs, repeat(now), strict=False)))
 
     def add_blocking(self, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
         return self._connections.add_blocking([(job, now) for job in jobs])
@@ -315,7 +317,11 @@ class PostgresStore:
         async with self._connections.of_this_loop().transactions.borrow() as conn:
             session = self._connections.session(conn)
             async with conn.transaction():
-                yield PostgresTransaction(session, self._address.place)
+                try:
+                    yield PostgresTransaction(session, self._address.place)
+                except Rollback as error:  # it would end here, as if everything had been written
+                    message = "psycopg.Rollback has undone everything; raise an exception of your own instead"
+                    raise JobStateError(message) from error
             self._connections.doorbell.ring(session.topics)
 
 

@@ -11,11 +11,11 @@ from shiftwork.core.model import Attempt, JobStatus, LogLine
 from shiftwork.core.own_options import unpack
 from shiftwork.core.sealing import is_sealed
 from shiftwork.core.waits import in_words
-from shiftwork.handles.codec import plain
 from shiftwork.handles.job import Job, JobProgress
+from shiftwork.handles.plain_values import plain
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation
-from shiftwork.views.flow_waits import FOR_EVER
+from shiftwork.views.flow_waits import FOR_EVER, due_at
 from shiftwork.views.instants import iso, past_iso
 from shiftwork.views.shapes.values import PRIORITY_NAMES, PriorityName, json_safe, unshowable
 from shiftwork.views.stack import JobStack
@@ -24,10 +24,12 @@ MOST_STEPS: Final = 1_000
 """How many steps and signals of a job are shown, the newest."""
 MOST_STEP_BYTES: Final = 10_000
 """How large a step's result may be that is shown."""
-_KINDS: Final[Mapping[str, Literal["step", "sleep", "wait", "signal"]]] = {
+StepKind = Literal["step", "failed", "sleep", "wait", "signal", "timeout"]
+_KINDS: Final[Mapping[str, StepKind]] = {
     ":sleep": "sleep",
     ":wait": "wait",
     ":got": "signal",
+    ":failed": "failed",
 }
 
 
@@ -94,14 +96,15 @@ class StepShape(Struct, frozen=True, kw_only=True):
 
     number: int
     name: str
-    kind: Literal["step", "sleep", "wait", "signal"]
-    """`sleep` and `wait`: the function began to wait; `signal`: a wait for a signal ended, in time or not."""
+    kind: StepKind
+    """`failed`: a step raised, and the function went on; `sleep` and `wait`: the function began to wait; `signal`: a
+    signal ended the wait; `timeout`: none came in time."""
     started_at: str
     ended_at: str
     until_at: str | None
     """Until when the function sleeps, or waits at most."""
     result: Any
-    """What a step returned; the value of a signal, null if it did not come in time."""
+    """What a step returned; the error of a step that failed; the value of a signal."""
 
 
 class SignalShape(Struct, frozen=True, kw_only=True):
@@ -195,10 +198,12 @@ def _step(step: Step) -> StepShape:
     result = _small(step.result)
     until = result if kind in {"sleep", "wait"} and isinstance(result, float) else None
     if kind == "signal" and isinstance(result, list):
-        result = result[1]
+        kind, result = ("signal" if result[0] else "timeout"), result[1]
+    if kind == "failed" and isinstance(result, list):
+        result = result[2]
     return StepShape(
         number=step.number,
-        name=in_words(step.name),
+        name=step.name.removeprefix(":got ") if kind == "timeout" else in_words(step.name),
         kind=kind,
         started_at=past_iso(step.started_at),
         ended_at=past_iso(step.ended_at),
@@ -233,7 +238,7 @@ def _job(job: Job[Any]) -> dict[str, Any]:
         "crashes": record.crashes,
         "error": record.error,
         "created_at": past_iso(record.created_at),
-        "run_at": iso(record.run_at),
+        "run_at": iso(due_at(record)),
         "started_at": iso(record.started_at),
         "ended_at": iso(record.ended_at),
         "instance": record.instance,
