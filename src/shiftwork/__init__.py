@@ -1,9 +1,8 @@
 """shiftwork: background workers and elastic worker pools, in one library and one command."""
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
-from shiftwork.app import WorkerOrchestrator
-from shiftwork.app.registration import WorkerFn
 from shiftwork.core.beats import WorkerInstance
 from shiftwork.core.model import Event, JobPriority, JobStatus, PoolConfig, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.option_types import PoolOptions, WorkerOptions
@@ -52,12 +51,7 @@ from shiftwork.errors import (
     UnknownWorkerError,
     nearest,
 )
-from shiftwork.handles.call import Call
-from shiftwork.handles.flow import Flow
-from shiftwork.handles.job import Job
-from shiftwork.handles.options import JobOptions
-from shiftwork.handles.redaction import Secret
-from shiftwork.runtime.engine.context import Context
+from shiftwork.version import __version__ as __version__
 
 __all__ = [
     "AppImportError",
@@ -125,14 +119,33 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    __version__: str
+    from shiftwork.app import WorkerOrchestrator
+    from shiftwork.app.registration import WorkerFn
+    from shiftwork.handles.call import Call
+    from shiftwork.handles.flow import Flow
+    from shiftwork.handles.job import Job
+    from shiftwork.handles.options import JobOptions
+    from shiftwork.handles.redaction import Secret
+    from shiftwork.runtime.engine.context import Context
 else:
+    _LATE: Final = {
+        "Call": "handles.call",
+        "Context": "runtime.engine.context",
+        "Flow": "handles.flow",
+        "Job": "handles.job",
+        "JobOptions": "handles.options",
+        "Secret": "handles.redaction",
+        "WorkerFn": "app.registration",
+        "WorkerOrchestrator": "app",
+    }
+    """What is imported when it is first used, and where it is: a node runs no app, and most commands make none."""
 
-    def __getattr__(name: str) -> str:
-        """Return `__version__`, which is read when it is first needed: reading it takes longer than the import."""
-        if name != "__version__":
+    def __getattr__(name: str) -> Any:
+        if name not in _LATE:
             message = f"module 'shiftwork' has no attribute {name!r}; {nearest(name, __all__)}"
             raise AttributeError(message)
-        from importlib.metadata import version  # noqa: PLC0415 - see above
+        value = globals()[name] = getattr(import_module(f"shiftwork.{_LATE[name]}"), name)
+        return value
 
-        return version("shiftwork")
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

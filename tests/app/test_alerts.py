@@ -127,8 +127,8 @@ async def test_to_slack_and_as_a_function_says_without_a_secret(receiver: Receiv
         events=["job.dead", "job.lost"],
         format=lambda event: {"summary": event.subject} if event.name == "job.dead" else None,
     )
-    app.hooks.fire(replace(happened(), message="<b> & co. is dead"))
-    app.hooks.fire(replace(happened(), name="job.lost"))
+    app.served.hooks.fire(replace(happened(), message="<b> & co. is dead"))
+    app.served.hooks.fire(replace(happened(), name="job.lost"))
     await app.close()
     assert sorted(receiver.bodies(), key=str) == [
         {"summary": "job-1"},
@@ -147,7 +147,7 @@ async def test_only_what_was_asked_for(stage: Stage, receiver: Receiver) -> None
     await app.start()
     await app.disable_worker("pack", "no boxes")
     await app.enable_worker("pack")
-    await app.hooks.drain()
+    await app.served.hooks.drain()
     assert [body["name"] for body in receiver.bodies()] == ["worker.disabled", "worker.enabled"]
 
 
@@ -158,8 +158,8 @@ async def test_given_up_on_and_the_next_is_told(
     receiver.answers = [answer] * tries
     app = WorkerOrchestrator("memory://")
     app.alert(receiver.url, events=["*"], secret=SECRET)
-    app.hooks.fire(happened(1))
-    app.hooks.fire(happened(2))
+    app.served.hooks.fire(happened(1))
+    app.served.hooks.fire(happened(2))
     await app.close()
     assert [body["subject"] for body in receiver.bodies()] == ["job-1"] * tries + ["job-2"]
     errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
@@ -174,7 +174,7 @@ async def test_nobody_there(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogC
     gone.close()
     app = WorkerOrchestrator("memory://")
     app.alert(gone.url, events=["*"], secret=SECRET)
-    app.hooks.fire(happened())
+    app.served.hooks.fire(happened())
     await app.close()
     assert "ConnectionRefusedError" in caplog.text
 
@@ -186,10 +186,10 @@ async def test_one_that_hangs_holds_nobody_up(
     receiver.hold.clear()
     app = WorkerOrchestrator("memory://")
     app.alert(receiver.url, events=["*"], secret=SECRET)
-    app.hooks.fire(happened(0))
+    app.served.hooks.fire(happened(0))
     await eventually(lambda: len(receiver.requests) == 1)
     for number in range(1, 6):
-        app.hooks.fire(happened(number))  # would never come back if it waited
+        app.served.hooks.fire(happened(number))  # would never come back if it waited
     assert "does not keep up with its alerts; not sent: job-4 is dead" in caplog.text
     receiver.hold.set()
     await app.close()
@@ -204,7 +204,7 @@ async def test_what_is_left_at_a_stop_is_given_up_on_and_said(
     app = WorkerOrchestrator("memory://")
     app.alert(receiver.url, events=["*"], secret=SECRET)
     for number in range(3):
-        app.hooks.fire(happened(number))
+        app.served.hooks.fire(happened(number))
     await app.close()
     assert "3 hooks or alerts did not finish in time" in caplog.text
 

@@ -1,12 +1,15 @@
 """The health monitor: a problem is said once when it appears, and once when it is gone."""
 
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from shiftwork import Breaker, WorkerOrchestrator
+from shiftwork.core.health import Health, Problem
 from shiftwork.errors import StoreFullError, StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.node.health_monitor import HealthMonitor
 from tests.runtime.stage import Act, Stage
 
 if TYPE_CHECKING:
@@ -81,6 +84,33 @@ async def test_a_store_that_stays_away_is_told_to_whoever_can_still_hear(
         await clock.advance(60)
     await clock.advance(30)
     assert [event.name for event in heard] == ["health.problem", "health.recovered"]
+
+
+async def test_leases_that_ended_while_the_store_was_away_are_an_event_only_if_they_are_not_renewed() -> None:
+    heard: list[str] = []
+
+    def emit(name: str, subject: str, message: str, **_: object) -> None:
+        heard.append(f"{name} {subject}")
+
+    async def judge() -> Health:
+        if not looks:
+            raise StoreUnavailableError("nothing listens there")
+        return Health("failing", looks.pop(0))
+
+    looks: list[list[Problem]] = []
+    reporter: Any = SimpleNamespace(emit=emit, emit_quietly=emit)
+    leader: Any = SimpleNamespace(leading=True)
+    monitor = HealthMonitor(judge, reporter, ManualClock(), leader)
+    renewed, gone = (Problem("node_silent", name, "has not renewed", "check it", "critical") for name in "ab")
+    with pytest.raises(StoreUnavailableError):
+        await monitor.poll()
+    looks += [[renewed, gone], [gone], [renewed]]
+    await monitor.poll()
+    assert heard == []
+    await monitor.poll()
+    assert heard == ["health.problem b"]
+    await monitor.poll()
+    assert heard[1:] == ["health.problem a", "health.recovered b"], "without an outage it is one at once"
 
 
 async def test_the_monitor_can_be_left_out(stage: Stage, clock: ManualClock) -> None:

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from shiftwork import WorkerOrchestrator
 from tests.windows import WINDOWS
 
@@ -73,3 +75,65 @@ async def test_windows_can_enqueue(tmp_path: Path) -> None:
     enqueued, refused = run(WINDOWS + CLIENT + SERVED, url_in(tmp_path))
     assert await added(url_in(tmp_path)) == {*json.loads(enqueued)["ids"]}
     assert refused.startswith("jobs run on Linux and macOS only")
+
+
+# ── what a node and its processes keep in memory for as long as they run ─────────────────────────────────────────────
+
+NODE: Final = """
+import sys
+before = {*sys.modules}
+import asyncio
+from shiftwork.cli import run
+from shiftwork.store.urls import open_store
+
+store = open_store(sys.argv[1])
+asyncio.run(store.open())
+print(*sys.modules.keys() - before)
+"""
+PROCESS: Final = """
+import os, sys
+before = {*sys.modules}
+from shiftwork.serve import spawned
+from shiftwork.store.urls import import_drivers_late
+import shiftwork
+
+import_drivers_late()
+app = shiftwork.WorkerOrchestrator(sys.argv[1])
+
+@app.task
+async def greet(name: str) -> str:
+    return name
+
+app.served.registry()
+print(*sys.modules.keys() - before)
+os.chdir("/")
+greet.enqueue_blocking(name="Ada")
+"""
+HEAVY: Final = {
+    "cronsim",
+    "ctypes",
+    "importlib.metadata",
+    "json",
+    "psutil",
+    "shutil",
+    "statistics",
+    "tempfile",
+    "zoneinfo",
+}
+
+
+def test_a_node_imports_no_more_than_it_needs(tmp_path: Path) -> None:
+    imported = {*run(NODE, url_in(tmp_path))[0].split()}
+    assert {"shiftwork.runtime.node.node", "shiftwork.store.sqlite.store"} <= imported
+    assert HEAVY & imported == set()
+    assert not {"shiftwork.app", "shiftwork.handles.worker", "shiftwork.control.submission"} & imported
+
+
+async def test_a_process_of_a_node_imports_a_store_only_when_a_job_uses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    imported = {*run(PROCESS, "sqlite:///jobs.db")[0].split()}
+    assert HEAVY & imported == set()
+    assert not [name for name in imported if name.startswith("shiftwork.store.sqlite")]
+    assert len(await added(url_in(tmp_path))) == 1, "it has changed the folder since it named the file"

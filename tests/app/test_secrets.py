@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from shiftwork import Context, Job, PayloadTypeError, Secret, SignatureError, WorkerOrchestrator
 from shiftwork.core.model import Doc, NewJob
+from shiftwork.handles.job import JobAccess
 from shiftwork.handles.redaction import MASK
 from shiftwork.runtime.clock import settle
 from shiftwork.views.shapes.jobs import job_shape, whole_job_shape
@@ -136,7 +137,9 @@ async def test_what_the_worker_no_longer_knows_is_not_shown(stage: Stage) -> Non
     app, sign_in, _ = keeper(stage)
     known = await sign_in.enqueue("bank", HUSH)
     for payload in (msgspec.msgpack.encode({"site": "bank", "passphrase": HUSH}), b"\xc1hunter2"):
-        job: Job[None] = Job(replace(known.record, payload=payload), app.control.store.open, secrets=known.secrets)
+        job: Job[None] = Job(
+            replace(known.record, payload=payload), JobAccess(app.control.store.open, secrets=known.secrets)
+        )
         assert HUSH not in str(job_shape(job).payload)
         assert b"hunter2".hex() not in str(job_shape(job).payload)
 

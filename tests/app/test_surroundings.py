@@ -259,8 +259,9 @@ async def test_a_forked_process_enters_the_lifespan_itself() -> None:
         yield len(diary)
 
     await app.start()
-    app.surroundings.forked()  # as in a child of this process, which has neither its loop nor what it has entered
-    states = [app.surroundings.state]
-    await app.surroundings.enter()
-    assert [*states, app.surroundings.state] == [None, 2]
+    surroundings = app.served.surroundings
+    surroundings.forked()  # as in a child of this process, which has neither its loop nor what it has entered
+    states = [surroundings.state]
+    await surroundings.enter()
+    assert [*states, surroundings.state] == [None, 2]
     await app.stop()

@@ -13,7 +13,7 @@ def add(*widths: int) -> str:
     """A flow of resizes and a last one that needs them, which nothing runs."""
 
     async def work(app: WorkerOrchestrator) -> str:
-        resize: Any = load_app("shop").callees()["resize"]
+        resize: Any = load_app("shop").served.registry().callees["resize"]
         first = [resize.call(path=f"{width}.png", width=width) for width in widths]
         last = resize.with_options(tags=["shoes"]).call(path="last").after(*first)
         flow = await load_app("shop").enqueue_flow(last)

@@ -75,7 +75,7 @@ def test_a_failure_in_another_process_is_in_its_log_with_the_traceback(served: T
 
 def test_on_a_terminal_it_says_what_it_runs_in_tables(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
     assert (terminal.folder / "shop.py").exists()
-    introduce(load_app("shop:app").definition(), "shop:app", as_table=True)
+    introduce(load_app("shop:app").served.definition(), "shop:app", as_table=True)
     told = capsys.readouterr().err
     assert re.search(r"^shiftwork \S+ runs shop:app on sqlite:///.*shop\.db$", told, re.MULTILINE)
     assert re.search(r"^fetch +default +every hour, counted from the end of the last run$", told, re.MULTILINE)
@@ -297,6 +297,20 @@ def test_a_closed_pipe_is_silent(shop: Terminal) -> None:
         jobs.stdout.close()
         assert jobs.wait(30) == 141
         assert jobs.stderr.read() == ""
+
+
+def test_standard_streams_that_are_closed_are_opened_before_anything_else(tmp_path: Path) -> None:
+    """Otherwise uvloop aborts the process when it closes what has got their numbers."""
+    program = (
+        "import os, sys; from shiftwork.cli import main\n"
+        "try: main(['key'])\n"
+        "except SystemExit: pass\n"
+        "print('lost', file=sys.stderr)\n"
+        "with open('number', 'w') as file: file.write(str(file.fileno()))"
+    )
+    closed = f'exec {sys.executable} -c "{program}" <&- >&- 2>&-'
+    subprocess.run(["/bin/sh", "-c", closed], cwd=tmp_path, timeout=60, check=True)
+    assert int((tmp_path / "number").read_text()) > 2
 
 
 def test_an_old_terminal_gets_question_marks(shop: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,9 @@ from httpx2 import ASGITransport, AsyncClient
 from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.requests import Request
+from starlette.responses import JSONResponse
 
-from shiftwork import ConfigurationError, Context, Job, WorkerOrchestrator
+from shiftwork import ConfigurationError, Context, Job, ShiftworkError, UnknownJobError, WorkerOrchestrator
 from shiftwork.contrib.fastapi import Visitor, attach, orchestrator
 from tests.ports import free_port
 from tests.system.conftest import eventually
@@ -76,6 +77,24 @@ async def test_jobs_are_run_while_it_lives_and_encoded_in_responses() -> None:
         unknown = await browser.get("/jobs/nonsense")
         assert (unknown.status_code, "no job has the id 'nonsense'" in unknown.json()["detail"]) == (404, True)
     assert asyncio.all_tasks() == {asyncio.current_task()}, "it is stopped"
+
+
+def plainly(_: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"ours": type(error).__name__}, 410)
+
+
+async def asynchronously(_: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"ours": type(error).__name__}, 410)
+
+
+@pytest.mark.parametrize("handler", [plainly, asynchronously])
+@pytest.mark.parametrize("kind", [ShiftworkError, UnknownJobError])
+async def test_an_application_handles_our_errors_itself(kind: type[Exception], handler: Any) -> None:
+    _, web = shop()
+    web.add_exception_handler(kind, handler)
+    async with web.router.lifespan_context(web), client(web) as browser:
+        unknown = await browser.get("/jobs/nonsense")
+    assert (unknown.status_code, unknown.json()) == (410, {"ours": "UnknownJobError"})
 
 
 async def test_roles_of_the_own_log_in_are_checked_when_it_is_known_who_asks() -> None:

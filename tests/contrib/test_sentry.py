@@ -125,7 +125,7 @@ async def test_a_job_that_dies_without_an_exception_is_reported_too(stage: Stage
     job = await hang.enqueue()
     await settle()
     await stage.clock.advance(6)
-    await app.hooks.drain()
+    await app.served.hooks.drain()
     assert (await job.refresh()).status == "dead"
     (event,) = recording.events()
     assert (event["message"], event["level"]) == (f"job {job.id} of hang is dead: timed out after 5 s", "error")

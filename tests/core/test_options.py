@@ -17,7 +17,8 @@ from shiftwork.core.admission import RateLimit
 from shiftwork.core.durations import seconds_in
 from shiftwork.core.model import JobPriority, PoolConfig, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.option_types import NamedWorkerOptions, PoolOptions, TimingOptions, WorkerOptions
-from shiftwork.core.options import OTHER_NAMES, parse_rate, pool_config, worker_config
+from shiftwork.core.option_values import parse_rate
+from shiftwork.core.options import OTHER_NAMES, pool_config, worker_config
 from shiftwork.core.policies import Breaker, Retry
 from shiftwork.core.timing import Timing
 from shiftwork.errors import ConfigurationError, ScheduleError, UnknownOptionError

@@ -77,7 +77,7 @@ def test_the_image_has_the_app_and_what_it_needs(
     monkeypatch.setenv("SHIFTWORK_STORE", "sqlite:///unused.db")
     module, name = settings_of(image)["SHIFTWORK_APP"].split(":")
     app = load_app(f"{folder / module}.py:{name}")  # as a program: other tests have modules of the same name
-    assert [worker.name for worker in app.definition().workers] == ["greet"]
+    assert [worker.name for worker in app.served.definition().workers] == ["greet"]
 
 
 def test_a_node_is_not_killed_while_it_stops(image: list[tuple[str, str]], services: Any) -> None:

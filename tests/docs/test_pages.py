@@ -85,6 +85,13 @@ def test_every_public_name_is_explained_in_a_sentence(module: ModuleType) -> Non
     assert [name for name, value in found.items() if not SENTENCE.search(inspect.getdoc(value) or "")] == []
 
 
+def test_the_pages_tell_what_each_member_of_the_orchestrator_is_for(checkout: Path) -> None:
+    pages = [path for path in (checkout / "docs").rglob("*.md") if "decisions" not in path.parts]
+    text = "".join(path.read_text() for path in pages)
+    members = [name for name in dir(shiftwork.WorkerOrchestrator) if not name.startswith("_")]
+    assert [name for name in members if not re.search(rf"\.{name}\b|`{name}\b", text)] == []
+
+
 @pytest.mark.soak
 def test_the_site_fetches_nothing(checkout: Path) -> None:
     subprocess.run(["make", "site"], cwd=checkout, check=True)

@@ -184,15 +184,20 @@ class Stage:
             engine.runs.clear()
             engine._claimer._reserve.empty()
             engine._runs.close()
-        app._node = None
-        app._state = "stopped"
+        app._life.node = None
+        app._life.state = "stopped"
         await settle()
 
 
 def node_of(app: WorkerOrchestrator) -> Node:
     """The node of an orchestrator that has been started."""
-    assert app._node is not None
-    return app._node
+    assert app._life.node is not None
+    return app._life.node
+
+
+def lag_of(app: WorkerOrchestrator) -> float | None:
+    """How late the event loop of an orchestrator was, as far as its node has measured it."""
+    return node_of(app)._environment.gauge.load().lag
 
 
 def engine_of(app: WorkerOrchestrator) -> Engine:
@@ -213,12 +218,12 @@ def reserve_of(engine: Engine) -> Reserve:
 
 def leads(app: WorkerOrchestrator) -> bool:
     """Whether the orchestrator runs, and leads."""
-    return app._node is not None and app._node.leader.leading
+    return app._life.node is not None and app._life.node.leader.leading
 
 
 def worker_of(app: WorkerOrchestrator, name: str) -> Worker[..., Any]:
     """The handle of a worker that is registered under this name."""
-    return app._registered.workers[name]
+    return app._composition.registered.workers[name]
 
 
 def deadlines_of(engine: Engine) -> int:

@@ -3,6 +3,7 @@
 import gc
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -75,3 +76,17 @@ async def test_jobs_leave_no_reference_cycles(kind: str, managers: tuple[Any, ..
     gc.set_debug(0)
     await app.stop()
     assert found.total() < JOBS / 10, found
+
+
+async def test_a_call_and_its_job_are_two_objects_for_the_cycle_collector(tmp_path: Path) -> None:
+    """Each object that it visits makes adding many jobs slower: seven for a job took a quarter of the time."""
+    async with WorkerOrchestrator(f"sqlite:///{tmp_path / 'jobs.db'}") as app:
+        act = app.task(divide_later)
+        await app.enqueue_many([act.call(n=1)])
+        gc.collect()
+        before = len(gc.get_objects())
+        calls = [act.call(n=n) for n in range(1_000)]
+        jobs = await app.enqueue_many(calls)
+        gc.collect()
+        made = len(gc.get_objects()) - before
+        assert made / len(jobs) < 2.5

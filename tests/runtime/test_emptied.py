@@ -1,5 +1,7 @@
 """A node whose store was emptied publishes its definitions before it claims, and says what happened."""
 
+import pytest
+
 from shiftwork import WorkerOrchestrator
 from shiftwork.runtime.clock import ManualClock
 from shiftwork.store.memory import MemoryStore
@@ -50,6 +52,28 @@ async def test_the_leases_are_renewed_before_anything_is_claimed(stage: Stage, c
     while act.waiting:
         await act.finish()
     assert {job.status for job in await app.find_jobs()} == {"completed"}
+
+
+async def test_the_outcomes_that_an_emptied_store_rejects_do_not_flood_the_log(
+    stage: Stage, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    act = Act()
+    app = stage.app(tick_interval=1.0, max_concurrent=30)
+    act_worker = app.register_worker("act", act, execution_mode="triggered")
+    await app.start()
+    jobs = await app.enqueue_many([act_worker.call() for _ in range(30)])
+    await clock.advance(1)
+    empty(stage.store)
+    while act.waiting:
+        await act.finish()
+    lines = [line for line in caplog.messages if "was rejected" in line]
+    assert lines[0] == (
+        f"act: the outcome 'completed' of job {jobs[0].id} was rejected: "
+        "another run has taken it over, or the store was emptied"
+    )
+    assert len(lines) == 5
+    await clock.advance(60)
+    assert "act: … and 25 more rejected outcomes in the last 60 s" in caplog.text
 
 
 async def test_what_was_registered_while_it_ran_is_published_again_too(stage: Stage, clock: ManualClock) -> None:

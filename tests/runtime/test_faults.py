@@ -184,6 +184,24 @@ async def test_a_claim_whose_answer_was_lost_before_a_stop_is_handed_back_too(st
     assert job.attempt == 0
 
 
+async def test_a_claim_whose_answer_was_lost_is_handed_back_by_an_instance_that_ends_in_an_outage(
+    stage: Stage, clock: ManualClock
+) -> None:
+    act = Act()
+    app = stage.faulty_app()
+    worker = app.register_worker("act", act, execution_mode="triggered")
+    await app.start()
+    stage.faults.fail("claim", kind="after", times=1)
+    job = await worker.enqueue()
+    await settle()
+    stage.faults.fail("find", times=1)
+    (engine,) = node_of(app).engines
+    engine.runner.close()  # another instance takes its place
+    await clock.advance(2)
+    assert act.running == 1
+    assert (await job.refresh()).crashes == 0
+
+
 async def test_jobs_of_a_claim_that_could_not_all_be_started_are_handed_back(
     stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, tolerated: list[str]
 ) -> None:

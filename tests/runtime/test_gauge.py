@@ -17,7 +17,7 @@ from tests.runtime.stage import (
     Act,
     Stage,
     eventually,
-    node_of,
+    lag_of,
     started,
 )
 
@@ -155,6 +155,6 @@ async def test_a_blocked_loop_is_seen_from_elsewhere(tmp_path: Path) -> None:
         return lag
 
     async with started(app):
-        await eventually(lambda: node_of(app).gauge.load().lag is not None)
+        await eventually(lambda: lag_of(app) is not None)
         with ThreadPoolExecutor(1) as elsewhere:
             assert elsewhere.submit(asyncio.run, until_it_is_late()).result() >= 0.3  # our loop waits for it, blocked

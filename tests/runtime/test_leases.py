@@ -13,6 +13,7 @@ import pytest
 from shiftwork import Context, Job, JobStatus, WorkerOrchestrator
 from shiftwork.core.beats import Beat, Orders
 from shiftwork.core.retry import LOSS_LIMIT
+from shiftwork.errors import StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.gauge import Stopwatch
 from shiftwork.runtime.node.pulse import LeaseHolders, Poke, Pulse
@@ -81,6 +82,20 @@ async def test_the_job_of_a_node_that_vanished_is_not_blamed(stage: Stage, clock
 
 
 # ── a process vanishes ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_job_that_went_to_an_instance_that_has_left_is_not_blamed(stage: Stage, clock: ManualClock) -> None:
+    """A server that was frozen may carry out a claim after all, when its instance has long left."""
+    app = stage.app()
+    act = app.register_worker("act", Act(), execution_mode="triggered")
+    await app.start()
+    stage.bench(app)
+    job = await act.enqueue()
+    await stage.store.claim("gone/default#1", "default", 1, clock.now(), ["act"])
+    await clock.advance(2 * LEASE)
+    job = await app.get_job(job.id)
+    assert (job.status, job.crashes) == (JobStatus.QUEUED, 0)
+    assert [attempt.kind for attempt in job.history] == ["lost"]
 
 
 async def test_the_job_of_a_process_that_vanished_runs_again_elsewhere(stage: Stage, clock: ManualClock) -> None:
@@ -488,6 +503,45 @@ async def test_a_renewal_is_one_call_of_the_store(stage: Stage, clock: ManualClo
     assert stage.faults.calls["server_time"] == times
 
 
+class SlowBeats:
+    """A store whose replies to beats take a while, and what a pulse hears of them."""
+
+    def __init__(self, clock: ManualClock, *seconds: float) -> None:
+        self._clock = clock
+        self._seconds = [*seconds]
+        self.until: list[float] = []
+
+    async def beat(self, _beats: object, _ttl: float, now: float) -> Orders:
+        self._clock.jump(self._seconds.pop(0))
+        return Orders([], [], self._clock.now())
+
+    def beats(self) -> list[Beat]:
+        return []
+
+    def renewed(self, _instances: object, until: float) -> None:
+        self.until.append(until - self._clock.monotonic())
+
+    def step_down(self) -> None:
+        """It holds no jobs."""
+
+
+def pulse_of(store: object, clock: ManualClock) -> Pulse:
+    voice = StoreVoice(clock.monotonic)
+    watch, holders = Stopwatch(clock.monotonic, voice), cast("LeaseHolders", store)
+    return Pulse(cast("Store", store), clock, ttl=LEASE, stopwatch=watch, holders=holders, poke=Poke(), voice=voice)
+
+
+async def test_a_renewal_whose_reply_took_longer_than_the_lease_is_repeated_at_once(clock: ManualClock) -> None:
+    """Otherwise the node would go on with a lease that has ended, and end its processes at once."""
+    store = SlowBeats(clock, LEASE + 5, 1.0, LEASE + 5, LEASE + 5)
+    pulse = pulse_of(store, clock)
+    await pulse.beat()
+    assert store.until == [LEASE * 0.8 - 1.0]
+    with pytest.raises(StoreUnavailableError, match="renewing the leases took 20 s"):
+        await pulse.beat()
+    assert len(store.until) == 1
+
+
 class SleptClock(ManualClock):
     """The clock of a machine that has slept: it does not know for how long until the store says so."""
 
@@ -521,10 +575,7 @@ class NotedBeats:
 async def test_a_lease_that_was_renewed_by_a_wrong_clock_is_renewed_again_at_once() -> None:
     clock = SleptClock()
     store = NotedBeats(clock)
-    voice = StoreVoice(clock.monotonic)
-    watch = Stopwatch(clock.monotonic, voice)
-    holders = cast("LeaseHolders", store)
-    pulse = Pulse(cast("Store", store), clock, ttl=15.0, stopwatch=watch, holders=holders, poke=Poke(), voice=voice)
+    pulse = pulse_of(store, clock)
     await pulse.beat()
     assert store.said == [clock.monotonic() - 100.0, clock.monotonic()]
     await pulse.beat()

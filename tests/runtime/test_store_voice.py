@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from shiftwork import StoreFullError, StoreUnavailableError
-from shiftwork.runtime.store_voice import ADDS, BEATS, OUTCOMES, StoreVoice
+from shiftwork.runtime.store_voice import ADDS, BEATS, EVENTS, OUTCOMES, StoreVoice
 
 AWAY = StoreUnavailableError("connection refused")
 FULL = StoreFullError("no space left")
@@ -109,3 +109,32 @@ def test_a_fault_that_is_not_repeated_is_over(voice: StoreVoice, time: Time) -> 
     assert fault_of(voice) is not None
     time.now += 2
     assert fault_of(voice) is None
+
+
+def test_a_write_that_is_not_tried_again_does_not_outlast_its_cause(
+    voice: StoreVoice, time: Time, caplog: pytest.LogCaptureFixture
+) -> None:
+    for who in (BEATS, EVENTS):
+        voice.failed(who, FULL)
+    time.now += 5
+    voice.worked(BEATS)
+    time.now += 5
+    voice.worked(BEATS)
+    assert fault_of(voice) is None
+    assert caplog.messages[1:] == ["store: working again after 10.0 s"]
+
+
+def test_a_store_that_goes_away_while_it_rejects_something_is_news(
+    voice: StoreVoice, time: Time, caplog: pytest.LogCaptureFixture
+) -> None:
+    voice.failed("leader", FULL)
+    for _ in range(2):
+        time.now += 3
+        voice.failed(BEATS, AWAY)
+    voice.settled("leader")
+    voice.worked(BEATS)
+    assert caplog.messages == [
+        "store: leader fails: no space left; trying again until it succeeds",
+        "store: unavailable: connection refused; running jobs go on, no job starts until it is back",
+        "store: back after 6.0 s",
+    ]

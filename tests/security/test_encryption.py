@@ -31,6 +31,7 @@ from shiftwork.store.urls import open_store
 from shiftwork.testing.acts import NOW, add, claim_one, failed, finish, get, job, report, succeeded
 from shiftwork.testing.expect import soon
 from shiftwork.transfer import rekeying
+from shiftwork.transfer.moving import move
 from shiftwork.transfer.rekeying import rekey
 from tests.runtime.stage import worker_of
 from tests.store.conftest import valkey_program, valkey_server, valkey_url
@@ -498,6 +499,25 @@ def test_the_commands_use_the_keys_of_the_environment(tmp_path: Path, monkeypatc
     shown = CliRunner().invoke(main, ["job", "1", "--store", destination])
     assert f"encrypted with key {ids(made.stdout.strip())[0]}" in shown.stdout
     assert MARK not in shown.stdout
+
+
+async def test_a_move_has_all_keys_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, destination = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
+    app = shop(source, OLD)
+    jobs = [await shout(app).enqueue(words=marked("payload"))]
+    monkeypatch.setenv(VARIABLE, NEW)
+    with pytest.raises(EncryptionKeyError, match=f"encrypted with key {ids(OLD)[0]}, and this process has only"):
+        await move(source, destination, report=quiet)
+    await app.start()  # nothing has begun
+    await app.stop()
+    jobs.append(await shout(app).enqueue(words=marked("payload")))
+    monkeypatch.delenv(VARIABLE)
+    assert (await move(source, destination, report=quiet)).copied == 2
+    assert (await move(source, destination, report=quiet)).late
+    moved = shop(destination, OLD)
+    assert [(await moved.get_job(one.id)).payload for one in jobs] == [{"words": marked("payload")}] * 2
+    for each in (app, moved):
+        await each.close()
 
 
 async def test_a_job_of_a_users_transaction_is_encrypted() -> None:

@@ -22,6 +22,7 @@ from shiftwork.cli.parameters import json_object
 from shiftwork.core.model import NewJob
 from shiftwork.core.payload_limits import DEEPEST, is_deep, is_too_deep
 from shiftwork.core.retry import End, EndKind
+from shiftwork.handles.job import JobAccess
 from shiftwork.runtime.clock import ManualClock
 from shiftwork.runtime.processes.link import Link
 from shiftwork.runtime.processes.messages import ProcessFrame, RunEnded
@@ -118,7 +119,7 @@ async def test_a_deep_result_in_the_store_is_shown_as_such(stage: Stage) -> None
     await job.result(DEADLINE)
     for levels in (480, 100_000):
         record = msgspec.structs.replace(job.record, result=b"\x91" * levels + b"\xc0")
-        shown = whole_job_shape(type(job)(record, app.control.store.open), await app.explain_job(job.id))
+        shown = whole_job_shape(type(job)(record, JobAccess(app.control.store.open)), await app.explain_job(job.id))
         assert shown.result == {"not shown": f"it is {TOO_DEEP}"}
 
 

@@ -13,6 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.errors import LifecycleError
+from shiftwork.store.postgres.store import PostgresStore
+from shiftwork.testing.acts import NOW, job
 from tests.runtime.stage import worker_of
 from tests.store.servers.postgres import names, server_url
 
@@ -65,6 +67,16 @@ async def test_asyncpg_commits_or_rolls_back(app: WorkerOrchestrator, place: dic
     with pytest.raises(LifecycleError, match="await enqueue_with"):
         await asyncio.to_thread(send(app).enqueue_with_blocking, conn, to="a")
     await conn.close()
+
+
+async def test_asyncpg_names_a_flow_by_its_last_job_also_when_an_id_is_given_twice(place: dict[str, Any]) -> None:
+    store = PostgresStore(place["url"], namespace=uuid4().hex)
+    conn = await asyncpg.connect(**{name: value for name, value in place.items() if name != "url"})
+    new = [job("a", "first", flow="f"), job("a", flow="f"), job("b", "last", flow="f")]
+    assert [one.created for one in await store.add_with(conn, new, NOW)] == [True, False, True]
+    assert [(flow.id, flow.worker) for flow in await store.flows()] == [("f", "last")]
+    await conn.close()
+    await store.close()
 
 
 @pytest.mark.parametrize("as_session", [False, True])

@@ -143,6 +143,27 @@ async def test_another_schema_and_what_the_commands_will_say(server: Server) -> 
     await other.close()
 
 
+async def test_the_settings_of_a_database_or_a_role_do_not_count(server: Server) -> None:
+    """Two that wait for each other must see what the other one has done."""
+    run(server, "CREATE DATABASE isolated")
+    run(server, "ALTER DATABASE isolated SET default_transaction_isolation = serializable")
+    run(server, "ALTER DATABASE isolated SET extra_float_digits = -9")
+    url = server.url_of("isolated")
+    one, other = stores = PostgresStore(url), PostgresStore(url)
+    await asyncio.gather(*(store.open() for store in stores))
+    await add(one, *(job(f"{n}") for n in range(20)))
+    claims = [claim(store, 1, instance=f"{n}", now=NOW + 0.123456) for n in range(10) for store in stores]
+    claimed = await asyncio.gather(*claims)
+    assert len({found.id for [found] in claimed}) == 20
+    await asyncio.gather(*(finish(other, succeeded(found)) for [found] in claimed))
+    assert {lane.state.last_started for lane in (await one.survey(None, NOW)).lanes.values()} == {NOW + 0.123456}
+    await asyncio.gather(*(store.close() for store in stores))
+    pooled = PostgresStore(f"{url}?pooling=transaction")
+    with pytest.raises(StoreUnavailableError, match="is serializable, and shiftwork needs read committed: ALTER ROLE"):
+        await pooled.open()
+    await pooled.close()
+
+
 @pytest.mark.parametrize(
     ("url", "words"),
     [

@@ -11,6 +11,7 @@ from shiftwork.errors import StoreUnavailableError
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.testing.acts import NOW, add, claim, finish, job, succeeded
 from shiftwork.testing.expect import soon
+from tests.runtime.stage import worker_of
 from tests.store.servers.pgbouncer import pgbouncer
 from tests.store.servers.postgres import names, server_url
 
@@ -74,7 +75,7 @@ async def test_an_app_runs_by_polling_alone(pooled: str) -> None:
             await run("pull", ctx)
 
     await app.start()
-    waiting = [client._registered.workers[name] for _ in range(10) for name in ("push", "pull")]
+    waiting = [worker_of(client, name) for _ in range(10) for name in ("push", "pull")]
     jobs = [await worker.enqueue() for worker in waiting]
     ended = await soon(asyncio.gather(*(each.ended(30) for each in jobs)), "the end of every job")
     assert ended == [JobStatus.COMPLETED] * 20

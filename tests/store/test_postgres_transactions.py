@@ -202,6 +202,24 @@ async def test_the_same_job_twice_is_one(app: WorkerOrchestrator, url: str) -> N
     assert (await once.enqueue(to="a")).id == first.id
 
 
+TWICE = [job("a", "first", flow="f"), job("b", "second", flow="f"), job("a", flow="f"), job("c", "last", flow="f")]
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_a_flow_is_named_by_its_last_job_also_when_an_id_is_given_twice(url: str, *, blocking: bool) -> None:
+    store = PostgresStore(url, namespace=uuid4().hex)
+    await store.open()
+    if blocking:
+        with closing(psycopg.connect(url)) as conn, conn:
+            added = store.add_with_blocking(conn, TWICE, NOW)
+    else:
+        async with await AsyncConnection.connect(url) as other:
+            added = await store.add_with(other, TWICE, NOW)
+    assert [one.created for one in added] == [True, True, False, True]
+    assert [(flow.id, flow.worker) for flow in await store.flows()] == [("f", "last")]
+    await store.close()
+
+
 async def test_what_is_no_connection_is_refused(app: WorkerOrchestrator, url: str) -> None:
     with pytest.raises(LifecycleError, match="AsyncSession"):
         await send(app).enqueue_with(object(), to="a")

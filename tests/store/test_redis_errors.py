@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from shiftwork.errors import SchemaVersionError, StoreFullError, StoreUnavailableError, UnknownStoreError
+from shiftwork.errors import SchemaVersionError, StoreError, StoreFullError, StoreUnavailableError, UnknownStoreError
 from shiftwork.store.redis.address import parse
+from shiftwork.store.redis.faults import translate
 from shiftwork.store.urls import open_store
 from shiftwork.testing.acts import NOW, add, claim, finish, job, succeeded
 from tests.ports import free_port
@@ -204,3 +205,21 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "hiredis", None)
     with pytest.raises(UnknownStoreError, match=r"pip install 'shiftwork\[redis\]'"):
         open_store("redis://host/0")
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "words"),
+    [
+        ("ERR max number of clients reached", StoreUnavailableError, "raise its maxclients"),
+        (
+            "ERR The user executing the script can't run this command or subcommand script: ba3f, on @user_script:23.",
+            StoreUnavailableError,
+            "denies rights that shiftwork needs: ACL SETUSER",
+        ),
+        ("ERR something else", StoreError, "replied: ERR something else"),
+    ],
+)
+def test_a_reply_has_its_remedy(reply: str, kind: type[StoreError], words: str) -> None:
+    error = translate(reply, "here")
+    assert type(error) is kind
+    assert words in str(error)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from shiftwork.core.model import JobFilter
 from shiftwork.errors import ShiftworkError, StoreUnavailableError
 from shiftwork.store.protocol import Store
 from shiftwork.store.redis.add_batcher import LEAST_SHARE
-from shiftwork.store.redis.pipeline import Pipeline
+from shiftwork.store.redis.pipeline import ConnectionLostError, Pipeline
 from shiftwork.store.urls import open_store
 from shiftwork.testing.acts import NOW, add, claim, finish, job, signs, statuses, succeeded
 from shiftwork.testing.expect import soon
@@ -112,6 +113,24 @@ async def test_a_lone_caller_does_not_wait_for_a_turn_of_the_loop(
     await asyncio.sleep(0)  # it runs until it waits
     assert writes
     assert (await adding)[0].created
+
+
+def test_a_command_for_a_connection_that_is_being_closed_fails_as_one_that_was_lost(valkey_server: Server) -> None:
+    """What asyncio only logs, uvloop raises at once."""
+    uvloop = pytest.importorskip("uvloop")
+    surprises: list[dict[str, Any]] = []
+
+    async def ask_too_late() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, surprise: surprises.append(surprise))
+        _, pipeline = await loop.create_connection(lambda: Pipeline(5.0), "127.0.0.1", valkey_server.port)
+        pipeline.close()
+        with pytest.raises(ConnectionLostError):
+            await pipeline.ask("PING")
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(ask_too_late())
+    assert surprises == []
 
 
 async def test_many_callers_share_round_trips(store: Store, valkey_server: Server) -> None:

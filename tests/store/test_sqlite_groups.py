@@ -464,6 +464,19 @@ async def test_several_quick_calls_are_a_group_behind_the_first(store: SqliteSto
     assert [one.id for one in claims.jobs] == [f"{n}" for n in range(10)]
 
 
+async def test_callers_that_come_back_together_stay_a_group(store: SqliteStore) -> None:
+    async def call(name: str) -> None:
+        for n in range(20):
+            await add(store, job(f"{name}{n}"))
+
+    await served_here(store)
+    statements = await traced(store)
+    await served_here(store)
+    statements.clear()
+    await asyncio.gather(*(call(name) for name in "abcdefghij"))
+    assert statements.count("COMMIT") <= calls.CALLS_AT_ONCE + 20 + 5  # the first caller, then a group for each round
+
+
 async def test_a_lone_caller_does_not_wait_for_a_turn_of_the_loop(store: SqliteStore) -> None:
     await served_here(store)
     await asyncio.sleep(0)

@@ -34,7 +34,7 @@ SOURCES: Final = (
     *("runtime/engine/reporter", "runtime/leader/leadership", "runtime/leader/recovery", "runtime/leader/schedules"),
     *("runtime/leader/stored_schedules", "runtime/node/health_monitor", "runtime/node/node"),
     *("runtime/node/start_failures", "web/access", "web/api", "web/limits", "web/problems", "web/routing"),
-    "web/what_if",
+    *("web/what_if", "core/option_values", "handles/concurrency_keys", "handles/payloads", "handles/signal_values"),
 )
 """Where the sentences are written that the dashboard translates."""
 COMPLETE: Final = ("core/health", "core/admission")

@@ -12,6 +12,7 @@ from shiftwork.cli.language import localised, t
 from shiftwork.cli.output import aside
 from shiftwork.errors import ShiftworkError, StoreError, UnknownStoreError, nearest
 from shiftwork.serve.exit import end_in_time
+from shiftwork.serve.standard_streams import open_standard_streams
 
 SECTIONS: Final = {
     "Run": ("run", "web", "enqueue", "trigger"),
@@ -72,6 +73,7 @@ class Commands(click.Group):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run as a program: the process ends with the command, even if the app has left threads behind."""
+        open_standard_streams()
         try:
             return super().__call__(*args, **kwargs)
         except SystemExit as leaving:

@@ -1,8 +1,6 @@
 """Output: aligned tables for people, one JSON document for programs, and messages on stderr."""
 
-import shutil
 import sys
-import textwrap
 import unicodedata
 from collections.abc import Sequence
 from typing import Any, Final
@@ -56,7 +54,9 @@ def show_wrapped(head: str, text: str) -> None:
     """Print a head, which may be coloured, and a text beside it. On a terminal, a long text is wrapped and indented."""
     text = printable(text)
     indent = " " * len(click.unstyle(head))
-    room = shutil.get_terminal_size().columns - len(indent) if sys.stdout.isatty() else 0
+    import textwrap
+
+    room = _columns_of_terminal() - len(indent) if sys.stdout.isatty() else 0
     lines = textwrap.wrap(text, max(room, _NARROW), break_on_hyphens=False) if room else [text]
     for line in lines or [""]:
         click.echo(f"{head}{line}".rstrip())
@@ -69,7 +69,7 @@ def show_table(titles: Sequence[str], rows: Sequence[Sequence[Cell]], *, err: bo
     On a terminal, columns are cut so that a row fits into a line; in a pipe, nothing is cut.
     """
     terminal = (sys.stderr if err else sys.stdout).isatty()
-    head, *lines = table(titles, rows, width=shutil.get_terminal_size().columns if terminal else None)
+    head, *lines = table(titles, rows, width=_columns_of_terminal() if terminal else None)
     click.echo(click.style(head, bold=True), err=err)  # without the style where there is no terminal, or NO_COLOR
     for line in lines:
         say(line, err=err)
@@ -119,6 +119,12 @@ def _fit(text: str, width: int, right: bool) -> str:  # noqa: FBT001 - zipped fr
     text = cut(text, width)
     space = " " * (width - _width(text))
     return space + text if right else text + space
+
+
+def _columns_of_terminal() -> int:
+    import shutil  # a node prints at most two tables, and keeps what it has imported
+
+    return shutil.get_terminal_size().columns
 
 
 def _text(cell: Cell) -> str:

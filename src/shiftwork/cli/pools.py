@@ -8,7 +8,7 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.language import t
 from shiftwork.cli.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.status import pool_state
-from shiftwork.cli.words import span
+from shiftwork.cli.words import bounds, span
 from shiftwork.views.overview import PoolView
 from shiftwork.views.shapes.pools import pool_shape
 
@@ -100,8 +100,3 @@ def bounds_of(pool: PoolView) -> str | None:
     """Return the bounds of a pool, with a mark if they were set by hand or by the clock: `1–8`, `2–4*`, `10–25@`."""
     held = pool.bounds
     return None if held is None else bounds(held.low, held.high) + _MARKS[held.by]
-
-
-def bounds(low: int, high: int) -> str:
-    """Return bounds as text: `5`, or `1–8`."""
-    return str(low) if low == high else f"{low}–{high}"

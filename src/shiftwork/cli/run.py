@@ -4,7 +4,6 @@ import asyncio
 import logging
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -13,8 +12,8 @@ import click
 from shiftwork.cli.language import t
 from shiftwork.cli.output import aside, show_table
 from shiftwork.cli.parameters import seconds
-from shiftwork.cli.pools import bounds
 from shiftwork.cli.serving import address_options, log_options, web_at
+from shiftwork.cli.words import bounds
 from shiftwork.control import event_loop
 from shiftwork.control.environment import NAMESPACE, STORE, namespace_of_environment, store_of_environment
 from shiftwork.core.model import PoolConfig
@@ -23,6 +22,7 @@ from shiftwork.serve.logging import set_up_logging
 from shiftwork.serve.parent_death import die_with_parent
 from shiftwork.serve.reloading import Reloader
 from shiftwork.serve.service import Definition, Service, shown
+from shiftwork.version import __version__
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -150,7 +150,7 @@ def introduce(definition: Definition, name: str, *, as_table: bool) -> None:
     sizes = {pool.name: f"{pool.kind}, {_size(pool)}" for pool in definition.pools}
     schedules = {config.name: describe(config) for config in workers.values()}
     store = shown(definition)
-    headline = t("shiftwork {version} runs {name} on {store}", version=version("shiftwork"), name=name, store=store)
+    headline = t("shiftwork {version} runs {name} on {store}", version=__version__, name=name, store=store)
     if not as_table:
         logger.info(
             headline,

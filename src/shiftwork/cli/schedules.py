@@ -10,7 +10,7 @@ from shiftwork.cli.job_options import options_of, with_job_options
 from shiftwork.cli.language import t
 from shiftwork.cli.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.parameters import arguments_of, json_object, seconds
-from shiftwork.cli.words import ago
+from shiftwork.cli.words import ago, status_line
 from shiftwork.control.control import Control
 from shiftwork.core.schedule import describe
 from shiftwork.handles.options import Options, changed
@@ -156,15 +156,7 @@ def run_one(name: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"job": job_shape(job)})
     else:
-        say(
-            t(
-                "job {id} of {worker} is {status}, in pool {pool}",
-                id=job.id,
-                worker=job.worker,
-                status=job.status,
-                pool=job.pool,
-            )
-        )
+        say(status_line(job))
 
 
 @schedule.command("preview")

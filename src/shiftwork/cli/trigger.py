@@ -12,10 +12,10 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.language import t
 from shiftwork.cli.output import aside, json_option, json_text, say, show_json
 from shiftwork.cli.parameters import Arguments, arguments_of, json_object, seconds
-from shiftwork.cli.words import one_line, took
+from shiftwork.cli.words import one_line, status_line, took
 from shiftwork.control.control import Control
 from shiftwork.core.model import JobStatus
-from shiftwork.errors import ResultTimeoutError
+from shiftwork.errors import ResultTimeoutError, StoreError
 from shiftwork.handles.job import Job
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.shapes.jobs import result_shape, whole_job_shape
@@ -57,15 +57,7 @@ def trigger(
     if as_json:
         show_json({"job": whole_job_shape(job, why)})
     elif not wait:
-        say(
-            t(
-                "job {id} of {worker} is {status}, in pool {pool}",
-                id=job.id,
-                worker=job.worker,
-                status=job.status,
-                pool=job.pool,
-            )
-        )
+        say(status_line(job))
     else:
         _show_end(job, source)
     if wait and job.status is not JobStatus.COMPLETED:
@@ -85,18 +77,25 @@ async def _run(
 async def _until_ended(control: Control, job: Job[Any], patience: float | None, again: Again) -> None:
     """Wait for the end, and print meanwhile what the job waits for."""
     ending = asyncio.ensure_future(job.ended(patience))
+    ending.add_done_callback(_retrieve)
     printed = ""
     try:
         while not (await asyncio.wait({ending}, timeout=LOOK_SECONDS))[0]:
             printed = await _print_wait(control, job.id, printed)
         await ending
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, StoreError):
         ending.cancel()
         aside(t("shiftwork: stopped waiting; the job continues: {see}", see=again(f"job {quote(job.id)}")))
         raise
     except ResultTimeoutError as error:
         message = t("{error}; see: {see}", error=error, see=again(f"explain {quote(job.id)}"))
         raise ResultTimeoutError(message) from None
+
+
+def _retrieve(ending: asyncio.Future[Any]) -> None:
+    """Take its exception, which may come when another one has ended the command."""
+    if not ending.cancelled():
+        ending.exception()
 
 
 async def _print_wait(control: Control, job_id: str, printed: str) -> str:

@@ -1,10 +1,13 @@
 """How the command line prints instants, durations and text from the store. Times are UTC, with a Z."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from shiftwork.cli.language import t
 from shiftwork.core.printable import printable
 from shiftwork.views.instants import clock_time
+
+if TYPE_CHECKING:
+    from shiftwork.handles.job import Job
 
 _MINUTE: Final = 60
 _HOUR: Final = 3_600
@@ -19,6 +22,11 @@ def span(seconds: float) -> str:
         if whole >= 2 * size:
             return f"{whole // size} {unit}"
     return f"{whole} s"
+
+
+def bounds(low: int, high: int) -> str:
+    """Return bounds as text: `5`, or `1–8`."""
+    return str(low) if low == high else f"{low}–{high}"
 
 
 def ago(at: float | None, now: float, *, never: str = "never") -> str:
@@ -46,6 +54,12 @@ def took(seconds: float) -> str:
 def one_line(text: str) -> str:
     """Return text from the store in one line."""
     return " ".join(printable(text).split())
+
+
+def status_line(job: "Job[Any]") -> str:
+    """Return the status of a job, and where it is, in one line."""
+    about = {"id": job.id, "worker": job.worker, "status": job.status, "pool": job.pool}
+    return t("job {id} of {worker} is {status}, in pool {pool}", **about)
 
 
 def size(n: float) -> str:

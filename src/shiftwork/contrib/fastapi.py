@@ -18,11 +18,13 @@ from types import FrameType
 from typing import Any, Final
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse
+from starlette.types import ExceptionHandler
 
 from shiftwork.app import WorkerOrchestrator
-from shiftwork.errors import ConfigurationError, StoreError, UnknownJobError
+from shiftwork.errors import ConfigurationError, ShiftworkError, StoreError, UnknownJobError
 from shiftwork.handles.job import Job
 from shiftwork.web.access import Identify, Visitor
 from shiftwork.web.api import Api
@@ -48,7 +50,7 @@ def attach(
     With `run`, its workers run in this process. `dashboard` is the path below which the dashboard and the HTTP API are
     mounted. `identify` returns the visitor of a request there, by your own log-in; other visitors need a token. Without
     it, requests from this machine need none. A route that asks for a job that does not exist responds with 404, unless
-    the application handles `UnknownJobError` itself.
+    the application handles `UnknownJobError` or all of `ShiftworkError` itself.
     """
     if getattr(web.state, "shiftwork", app) is not app:
         raise ConfigurationError("this application has another orchestrator already; attach one")
@@ -62,7 +64,7 @@ def attach(
             yield state
 
     web.router.lifespan_context = lifespan
-    web.exception_handlers.setdefault(UnknownJobError, _not_found)
+    web.exception_handlers.setdefault(UnknownJobError, _not_found(web))
     if "fastapi" in sys.modules:
         from fastapi.encoders import ENCODERS_BY_TYPE  # noqa: PLC0415 - Starlette does without
 
@@ -77,8 +79,18 @@ def orchestrator(connection: HTTPConnection) -> WorkerOrchestrator:
     return found
 
 
-def _not_found(_: Request, error: Exception) -> JSONResponse:
-    return JSONResponse({"detail": str(error)}, HTTPStatus.NOT_FOUND)
+def _not_found(web: Starlette) -> ExceptionHandler:
+    async def respond(request: Request, error: Exception) -> Any:
+        """Leave the error to the application if it handles a wider class of our errors; respond with 404 if not."""
+        wider = [kind for kind in UnknownJobError.__mro__[1:] if issubclass(kind, ShiftworkError)]
+        theirs: Any = next((web.exception_handlers[kind] for kind in wider if kind in web.exception_handlers), None)
+        if theirs is None:
+            return JSONResponse({"detail": str(error)}, HTTPStatus.NOT_FOUND)
+        if inspect.iscoroutinefunction(theirs):
+            return await theirs(request, error)
+        return await run_in_threadpool(theirs, request, error)
+
+    return respond
 
 
 def _mount(web: Starlette, app: WorkerOrchestrator, path: str, identify: IdentifyRequest | None) -> "MountedDashboard":

@@ -17,7 +17,7 @@ from shiftwork.control.paging import FEW, next_size
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.dead_groups import group_key
 from shiftwork.core.model import SECONDS_A_DAY, Cancel, Change, DeadJob, Discard, JobFilter, JobStatus, Requeue
-from shiftwork.core.options import parse_rate
+from shiftwork.core.option_values import parse_rate
 from shiftwork.core.plurals import counted
 from shiftwork.core.stats import PoolStats, Stats, WorkerStats
 from shiftwork.errors import ConfigurationError, StoreError

@@ -10,6 +10,7 @@ from shiftwork.core.health import Finding, Problem
 from shiftwork.core.plurals import counted
 from shiftwork.runtime.clock import Clock
 from shiftwork.transfer.late import Left
+from shiftwork.version import __version__
 from shiftwork.views.report import Report
 
 
@@ -33,10 +34,8 @@ class Doctor:
 
     async def examine(self) -> Report:
         """Return the store's settings and everything that is wrong, critical problems first."""
-        from importlib.metadata import version  # noqa: PLC0415 - slow to import, and every process imports this module
-
         found = await self.check()
-        here = f"{version('shiftwork')}, Python {platform.python_version()}, {platform.system()}"
+        here = f"{__version__}, Python {platform.python_version()}, {platform.system()}"
         findings = {"shiftwork": here, **{about: finding.text for about, finding in found.items()}}
         problems = [
             Problem(about, "store", f"{about}: {finding.text}", finding.remedy, finding.severity)

@@ -7,7 +7,7 @@ from shiftwork.control.definitions import Definitions
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.model import JobRecord
-from shiftwork.handles.job import Job, Look, RunBlocking
+from shiftwork.handles.job import Job, JobAccess, Look, RunBlocking
 from shiftwork.handles.redaction import secrets_of
 
 
@@ -41,7 +41,8 @@ class JobHandles:
             known = here.get(record.worker)
             secrets = secrets_of(known.schema if known else schemas.get(record.worker))
             decode = known.signature.decode_result if known else None
-            handles.append(Job(record, self._access.open, decode, secrets, self._look, run_blocking=self._run_blocking))
+            access = JobAccess(self._access.open, decode, secrets, self._look, self._run_blocking)
+            handles.append(Job(record, access))
         return handles
 
     async def one(self, record: JobRecord) -> Job[Any]:

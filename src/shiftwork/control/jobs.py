@@ -17,10 +17,12 @@ from shiftwork.core.model import Cancel, Change, Discard, JobRecord, NewJob, Poo
 from shiftwork.core.own_options import unpack
 from shiftwork.errors import JobStateError, UnknownJobError
 from shiftwork.handles.call import new_job
-from shiftwork.handles.codec import Packed, encode_signal, pack_plain, plain
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import Options
+from shiftwork.handles.payloads import Packed, pack_plain
+from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import secrets_of
+from shiftwork.handles.signal_values import encode_signal
 from shiftwork.telemetry.tracing import sending
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.stack import JobStack

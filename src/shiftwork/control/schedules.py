@@ -45,10 +45,10 @@ from shiftwork.errors import (
     nearest,
 )
 from shiftwork.handles.call import Call, check_call
-from shiftwork.handles.codec import plain
 from shiftwork.handles.ids import new_id
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import Options
+from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.store.schedules import (
     ScheduleChange,

@@ -1,7 +1,6 @@
 """Adding jobs: what the handles of workers need (`handles.submitter.Submitter`)."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -9,10 +8,10 @@ from msgspec.structs import replace
 from shiftwork.control.portal import Portal, refuse_on_a_loop
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
-from shiftwork.core.model import Added, Claimed, Doc, JobRecord, NewJob
+from shiftwork.core.model import Added, Claimed, Doc, JobRecord, NewJob, PoolConfig
 from shiftwork.errors import FlowError, JobStateError, StoreError
 from shiftwork.handles.call import Call, CalledWorker
-from shiftwork.handles.job import Job, Look
+from shiftwork.handles.job import Job, JobAccess, Look
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.runtime.store_voice import ADDS, StoreVoice
 from shiftwork.store.protocol import Store, add_blocking, transactional
@@ -51,7 +50,7 @@ class Submission:
             await self.publish_secrets({call.worker for call in calls})
         now = self._now()
         with sending(self._new_jobs(calls, now)) as jobs:
-            added = await self._add(store, jobs, now)
+            added = await self._heard(store.add(jobs, now))
         existing = [one.id for one in added if not one.created]
         return self._handles(calls, jobs, added, await _records(store, existing) if existing else {}, now)
 
@@ -69,7 +68,7 @@ class Submission:
                 self._failed(error)
                 raise
             if added is None:
-                added = self.run_blocking(lambda: self._add(store, jobs, now), instead)
+                added = self.run_blocking(lambda: self._heard(store.add(jobs, now)), instead)
             self._voice.worked(ADDS)
         existing = [one.id for one in added if not one.created]
         known = self.run_blocking(lambda: _records(store, existing), instead) if existing else {}
@@ -82,7 +81,7 @@ class Submission:
         store = await self._access.open_to_add()
         await self.publish_secrets({call.worker for call in calls})
         with sending(jobs) as sent:
-            added = await self._add(store, sent, now)
+            added = await self._heard(store.add(sent, now))
         return self._handles(calls, sent, added, known, now)
 
     async def extend(self, calls: Sequence[Call[Any]], parent: Claimed, jobs: Sequence[NewJob], now: float) -> bool:
@@ -91,9 +90,6 @@ class Submission:
         await self.publish_secrets({call.worker for call in calls})
         with sending(jobs) as sent:
             return await self._heard(store.extend(parent.id, parent.fence, sent, now)) is not None
-
-    async def _add(self, store: Store, jobs: Sequence[NewJob], now: float) -> list[Added]:
-        return await self._heard(store.add(jobs, now))
 
     async def _heard(self, adding: Awaitable[T]) -> T:
         """Wait for jobs to be added, and note whether the store works."""
@@ -158,12 +154,17 @@ class Submission:
         return True
 
     def _new_jobs(self, calls: Sequence[Call[Any]], now: float) -> list[NewJob]:
+        pools: dict[str, PoolConfig] = {}
+        jobs: list[NewJob] = []
         for call in calls:
             if call.inputs or call.needs:
                 message = f"{call.worker.name}: this call needs other calls: add all of them with enqueue_flow"
                 raise FlowError(message)
-        pool = self._registry.pool
-        return [call.job(pool(call.worker.config.pool), now) for call in calls]
+            name = call.worker.config.pool
+            if name not in pools:
+                pools[name] = self._registry.pool(name)
+            jobs.append(call.job(pools[name], now))
+        return jobs
 
     def _handles(
         self,
@@ -175,19 +176,23 @@ class Submission:
     ) -> list[Job[Any]]:
         handles: list[Job[Any]] = []
         worker: CalledWorker | None = None
-        secrets = None
-        run_blocking = self._portal.call
+        access: JobAccess | None = None
         for call, job, answer in zip(calls, jobs, added, strict=True):
-            if call.worker is not worker:  # mostly, all calls are of one worker
+            if access is None or call.worker is not worker:  # mostly, all calls are of one worker
                 worker = call.worker
-                secrets = secrets_of(worker.schema)
+                access = self._job_access(worker, now)
+            if answer.created:
+                handles.append(Job(job, access))
+                continue
             record = known.get(answer.id)
             if record is not None:
-                self._check_worker(record, worker)
-            decode = worker.signature.decode_result
-            kept = record or partial(_fresh, job, answer.id, now)
-            handles.append(Job(kept, self._access.open, decode, secrets, self._look, run_blocking=run_blocking))
+                self._check_worker(record, call.worker)
+            handles.append(Job(record or replace(job, id=answer.id), access))
         return handles
+
+    def _job_access(self, worker: CalledWorker, now: float) -> JobAccess:
+        decode, secrets = worker.signature.decode_result, secrets_of(worker.schema)
+        return JobAccess(self._access.open, decode, secrets, self._look, self._portal.call, added_at=now)
 
     def check_ids(self, calls: Iterable[Call[Any]], known: Mapping[str, JobRecord]) -> None:
         """Raise if a job of another worker has the id of a call."""
@@ -212,8 +217,3 @@ def id_taken(record: JobRecord) -> str:
 async def _records(store: Store, ids: Sequence[str]) -> Mapping[str, JobRecord | None]:
     """Return the records of jobs that existed before, by id."""
     return dict(zip(ids, await store.get(ids), strict=True))
-
-
-def _fresh(job: NewJob, id: str, now: float) -> JobRecord:
-    """Return the record of a job that was just added."""
-    return JobRecord.of(replace(job, id=id), now)

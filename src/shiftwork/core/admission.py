@@ -27,7 +27,7 @@ SETTLING_SECONDS: Final = 1.0
 the function may begin long after, and must not find its dependency running again by then."""
 
 
-class RateLimit(Struct, frozen=True):
+class RateLimit(Struct, frozen=True, gc=False):
     """At most `count` starts in any `seconds`, in bursts of at most a tenth of `count`."""
 
     count: int
@@ -52,7 +52,7 @@ class RateLimit(Struct, frozen=True):
         return max(rate_at, now) + self.spacing
 
 
-class Gates(Struct, frozen=True, kw_only=True):
+class Gates(Struct, frozen=True, kw_only=True, gc=False):
     """When a worker may start, as registered (doc kind "gates", one per worker)."""
 
     worker: str
@@ -73,7 +73,7 @@ class Gates(Struct, frozen=True, kw_only=True):
         return not (self.conflicts or self.after or self.before or self.max_running or self.rate or self.breaker)
 
 
-class Head(Struct, frozen=True):
+class Head(Struct, frozen=True, gc=False):
     """A job that could be next: the first of a lane, by rank and then by id."""
 
     rank: float
@@ -85,7 +85,7 @@ class Head(Struct, frozen=True):
         return (self.rank, self.id) < (other.rank, other.id)
 
 
-class Running(Struct, frozen=True):
+class Running(Struct, frozen=True, gc=False):
     """A running job, as an explanation names it."""
 
     id: str

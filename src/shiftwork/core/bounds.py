@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from math import floor
 from typing import Final, Literal
-from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.core.model import PoolConfig, PoolDoc
 from shiftwork.core.schedule import last_fired
+from shiftwork.core.zones import zone_named
 
 LOOK_BACK_SECONDS: Final = 32 * 86_400.0
 """How long ago an entry may have fired in order to hold: long enough for one that fires every month."""
@@ -78,7 +78,7 @@ def _by_clock(pool: PoolConfig, now: float) -> Bounds | None:
 @lru_cache(maxsize=1024)
 def _shown(at: float, minute: int, timezone: str) -> str:
     """Return a time on the zone's clock, with its day unless that is today. `minute` is the present one."""
-    then, today = ((_EPOCH + timedelta(seconds=one)).astimezone(ZoneInfo(timezone)) for one in (at, minute * 60))
+    then, today = ((_EPOCH + timedelta(seconds=one)).astimezone(zone_named(timezone)) for one in (at, minute * 60))
     days = (today.date() - then.date()).days
     if days == 0:
         return f"{then:%H:%M}"

@@ -20,13 +20,13 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import accumulate, pairwise
 from math import isfinite
 from typing import Final
-from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
 from shiftwork.core.history import HOUR, MINUTE, STALE_STEPS, Moment, Point, point_of
 from shiftwork.core.model import PoolConfig
 from shiftwork.core.scaling import Floor
+from shiftwork.core.zones import zone_named
 
 AHEAD_SECONDS: Final = 600.0
 """How far it looks ahead. A process starts within a second, a machine within minutes."""
@@ -72,7 +72,7 @@ def _floor(pool: PoolConfig, moments: Sequence[Moment], now: float) -> Floor | N
 
 def _zone(name: str) -> tzinfo:
     try:
-        return UTC if name == "UTC" else ZoneInfo(name)
+        return zone_named(name)
     except (KeyError, ValueError):  # registered on a machine that knows more zones than this one
         return UTC
 

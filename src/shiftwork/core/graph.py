@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.admission import Gates, RateLimit
 from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
-from shiftwork.core.options import parse_rate
+from shiftwork.core.option_values import parse_rate
 from shiftwork.errors import ConfigurationError, DependencyCycleError, UnknownWorkerError, nearest
 
 if TYPE_CHECKING:

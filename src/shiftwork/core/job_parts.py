@@ -6,7 +6,7 @@ Values only. `core.releasing` has the rules about needs, `core.landing` and `cor
 from msgspec import Struct
 
 
-class Need(Struct, frozen=True, array_like=True):
+class Need(Struct, frozen=True, array_like=True, gc=False):
     """A job that must end before another one may start."""
 
     id: str
@@ -16,7 +16,7 @@ class Need(Struct, frozen=True, array_like=True):
     """Whether only that job counts, and not the jobs that it adds while it runs."""
 
 
-class Step(Struct, frozen=True, array_like=True):
+class Step(Struct, frozen=True, array_like=True, gc=False):
     """A part of a durable function that has been run. A later run of the job gets its result back."""
 
     number: int
@@ -27,7 +27,7 @@ class Step(Struct, frozen=True, array_like=True):
     ended_at: float
 
 
-class Signal(Struct, frozen=True, array_like=True):
+class Signal(Struct, frozen=True, array_like=True, gc=False):
     """A value that was sent to a job."""
 
     name: str
@@ -35,14 +35,14 @@ class Signal(Struct, frozen=True, array_like=True):
     at: float
 
 
-class Wait(Struct, frozen=True, array_like=True):
+class Wait(Struct, frozen=True, array_like=True, gc=False):
     """What a job that was handed back waits for: the signal number `nth` with this name, counted from 1."""
 
     name: str
     nth: int
 
 
-class Input(Struct, frozen=True, array_like=True):
+class Input(Struct, frozen=True, array_like=True, gc=False):
     """Where in the payload the result of another job belongs."""
 
     job: str

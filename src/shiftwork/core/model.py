@@ -9,7 +9,8 @@ The life of a job::
                                                 ├─▶ dead ───▶ (requeued by a person) ──▶ queued
                                                 └─▶ cancelled
 
-Instants are epoch seconds, durations are seconds; both are floats.
+Instants are epoch seconds, durations are seconds; both are floats. What is made for each job has `gc=False`: such
+values are never part of a cycle, so the collector need not visit them.
 """
 
 from enum import IntEnum, StrEnum
@@ -71,7 +72,7 @@ class WorkerExecutionMode(StrEnum):
     CONTINUOUS = "continuous"
 
 
-class WorkerConfig(Struct, frozen=True, kw_only=True, metaclass=OptionStructMeta):
+class WorkerConfig(Struct, frozen=True, kw_only=True, gc=False, metaclass=OptionStructMeta):
     """A worker's policy. `shiftwork.core.options` checks it; a running function finds it in its `Context`."""
 
     name: str
@@ -113,7 +114,7 @@ class WorkerConfig(Struct, frozen=True, kw_only=True, metaclass=OptionStructMeta
         return given if isinstance(given, dict) else dict.fromkeys(given, "done")
 
 
-class PoolConfig(Struct, frozen=True, kw_only=True, metaclass=OptionStructMeta):
+class PoolConfig(Struct, frozen=True, kw_only=True, gc=False, metaclass=OptionStructMeta):
     """An elastic group of instances and its bounds. A *worker* in these numbers is a slot: it runs one job at once."""
 
     name: str
@@ -183,14 +184,14 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     __repr__ = shown_without_payload
 
 
-class Added(Struct, frozen=True):
+class Added(Struct, frozen=True, gc=False):
     """What `add` returns for one `NewJob`: the id of the job it stands for, and whether that job is new."""
 
     id: str
     created: bool
 
 
-class Claimed(Struct, frozen=True):
+class Claimed(Struct, frozen=True, gc=False):
     """What an instance needs in order to run a job it has claimed."""
 
     id: str
@@ -211,7 +212,7 @@ class Claimed(Struct, frozen=True):
     __repr__ = shown_without_payload
 
 
-class LogLine(Struct, frozen=True, array_like=True):
+class LogLine(Struct, frozen=True, array_like=True, gc=False):
     """A line that a job logged, kept with the job."""
 
     at: float
@@ -222,7 +223,7 @@ class LogLine(Struct, frozen=True, array_like=True):
     """The number of the attempt that logged it, from 1."""
 
 
-class Attempt(Struct, frozen=True, kw_only=True):
+class Attempt(Struct, frozen=True, kw_only=True, gc=False):
     """One attempt that did not succeed, kept for people."""
 
     number: int
@@ -240,7 +241,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """Whether the function asked for what followed, with `GiveUp` or `RetryAfter`."""
 
 
-class Progress(Struct, frozen=True):
+class Progress(Struct, frozen=True, gc=False):
     """How far a running job says it is, and what it has logged."""
 
     done: float | None
@@ -251,7 +252,7 @@ class Progress(Struct, frozen=True):
     log: tuple[LogLine, ...] = ()
 
 
-class ProgressNote(Struct, frozen=True):
+class ProgressNote(Struct, frozen=True, gc=False):
     """A job's progress on its way to the store, accepted only under the job's current fence."""
 
     id: str
@@ -259,7 +260,7 @@ class ProgressNote(Struct, frozen=True):
     progress: Progress
 
 
-class JobRecord(Struct, frozen=True, kw_only=True):
+class JobRecord(Struct, frozen=True, kw_only=True, gc=False):
     """A whole job, as people read it."""
 
     id: str
@@ -361,7 +362,7 @@ class Rewrite(Struct, frozen=True):
     """The same job, with another payload, result, error, progress or attempts, as many of them as before."""
 
 
-class DeadJob(Struct, frozen=True):
+class DeadJob(Struct, frozen=True, gc=False):
     """The part of a dead job that summaries over many of them need."""
 
     id: str
@@ -371,7 +372,7 @@ class DeadJob(Struct, frozen=True):
     ended_at: float | None
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     """What becomes of a claimed job. The store accepts it only while the job is processing under this fence."""
 
     id: str
@@ -477,7 +478,7 @@ class RunState(Struct, frozen=True, array_like=True):
         return cls(state.enabled, state.failures, state.last_started, state.last_success, state.last_error)
 
 
-class Doc(Struct, frozen=True):
+class Doc(Struct, frozen=True, gc=False):
     """A small record that is changed by compare-and-set. Version 0 means that it must not exist yet."""
 
     kind: str

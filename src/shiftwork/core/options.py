@@ -4,33 +4,23 @@ All problems of a worker or a pool are reported at once, each with its remedy. R
 `graph`, once all workers are registered.
 """
 
-import re
-from collections.abc import Callable, Mapping
-from math import isfinite
+from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct, structs
 
-from shiftwork.core.admission import RateLimit
+from shiftwork.core import option_values as valid
 from shiftwork.core.bounds import bounds_at
-from shiftwork.core.durations import seconds_in
-from shiftwork.core.model import JobPriority, PoolConfig, PoolDoc, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model import PoolConfig, PoolDoc, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.option_hints import option_hint
+from shiftwork.core.option_values import Check
 from shiftwork.core.policies import Breaker, Retry
 from shiftwork.core.retry_options import check_rule, contradiction, delays, error_names, retried_names
-from shiftwork.core.schedule import cron_problem, five_fields, zone_problem
 from shiftwork.core.timing import Timing
-from shiftwork.errors import ConfigurationError, ScheduleError, UnknownOptionError, nearest
+from shiftwork.errors import ConfigurationError, ScheduleError, UnknownOptionError
 
-Check = Callable[[Any], Any]
-"""Returns the value as it is kept, or raises a `ConfigurationError` that says what the value must be."""
 Config = TypeVar("Config", bound=Struct)
 
-_NAME_LIMIT: Final = 200
-_RATE: Final = re.compile(r"\s*(\d+)\s*/\s*(\d+(?:\.\d+)?)?\s*([smhd])\s*", re.ASCII)
-_RATE_UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-_MEMORY: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", re.ASCII | re.IGNORECASE)
-_MEMORY_POWERS: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 OTHER_NAMES: Final = {"every": "interval_seconds", "is_enabled": "enabled"}
 """Other names of a worker's options: a readable one, and the one that the pattern uses."""
 _CONTINUOUS_DEFAULTS: Final = {"interval_seconds": 0.0, "timeout_seconds": None, "keep_completed_seconds": 3600.0}
@@ -129,34 +119,6 @@ def check_schedule(name: Any, **given: Any) -> None:
         _made(Timing, f"schedule {name!r}", {}, problems)
 
 
-def parse_rate(text: str) -> RateLimit:
-    """Return the rate limit that "100/m", "10/s", "5/h", "1000/d" or "20/30s" stands for."""
-    found = _RATE.fullmatch(text)
-    if found:
-        count, length, unit = found.groups()
-        seconds = float(length or 1) * _RATE_UNITS[unit]
-        if int(count) > 0 and seconds > 0:
-            return RateLimit(int(count), seconds)
-    raise ConfigurationError(f'must be a count per time, such as "100/m", "10/s" or "20/30s", not {text!r}')
-
-
-def parse_memory(value: Any) -> int:
-    """Return how many bytes a number, "512MB" or "2GiB" stands for."""
-    found = _MEMORY.fullmatch(value) if isinstance(value, str) else None
-    if found:
-        number, unit, binary = found.groups()
-        size = int(float(number) * (1024 if binary else 1000) ** _MEMORY_POWERS[unit.upper()])
-    elif isinstance(value, int) and not isinstance(value, bool):
-        size = value
-    else:
-        size = 0
-    if size <= 0:
-        raise ConfigurationError(
-            f'must be a number of bytes, or a string such as "512MB" or "2GiB", not {_shown(value)}'
-        )
-    return size
-
-
 # ── gathering ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -204,22 +166,8 @@ def _made(kind: type[Config], subject: str, values: dict[str, Any], problems: li
 
 
 def _name_problems(name: Any) -> list[ConfigurationError]:
-    wrong = _wrong_name(name)
+    wrong = valid.wrong_name(name)
     return [ConfigurationError(f"the name {wrong}")] if wrong else []
-
-
-def _wrong_name(name: Any) -> str | None:
-    if not isinstance(name, str):
-        return f"must be a string, not {_shown(name)}"
-    if not name or name != name.strip():
-        return "must not be empty, or start or end with white space"
-    if len(name) > _NAME_LIMIT:
-        return f"must have at most {_NAME_LIMIT} characters, not {len(name)}"
-    if not name.isprintable():
-        return f"must not contain control characters: {name!r}"
-    if "@" in name:
-        return f"must not contain '@', which separates the name from the time in job ids: {name!r}"
-    return None
 
 
 def _schedule_problems(
@@ -251,181 +199,7 @@ def _ordered(values: Mapping[str, Any], low: str, high: str, *, strictly: bool) 
     return [ConfigurationError(f"{low} ({shown[0]}) must {relation} {high} ({shown[1]})")]
 
 
-# ── single values ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    shown = text if len(text) <= 60 else text[:59] + "…"  # noqa: PLR2004 - a line of an error message
-    return f"{shown} ({type(value).__name__})"
-
-
-def _number(
-    *,
-    above: float | None = None,
-    at_least: float | None = None,
-    at_most: float | None = None,
-    kind: type[ConfigurationError] = ConfigurationError,
-) -> Check:
-    bounds = (("above", above), ("at least", at_least), ("at most", at_most))
-    wanted = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
-    lower = above if at_least is None else at_least
-
-    def check(value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise kind(f"must be a number, {wanted}, not {_shown(value)}")
-        too_low = lower is not None and (value < lower or (value == lower and above is not None))
-        if not isfinite(value) or too_low or (at_most is not None and value > at_most):
-            raise kind(f"must be {wanted}, not {value}")
-        return float(value)
-
-    return check
-
-
-def _seconds(
-    *, above: float | None = None, at_least: float | None = None, kind: type[ConfigurationError] = ConfigurationError
-) -> Check:
-    number = _number(above=above, at_least=at_least, kind=kind)
-
-    def check(value: Any) -> float:
-        seconds = seconds_in(value)
-        if seconds is None:
-            raise kind(f'must be a time, such as 90, "1h30m" or a timedelta, not {_shown(value)}')
-        seconds_kept: float = number(seconds)
-        return seconds_kept
-
-    return check
-
-
-def _whole(at_least: int) -> Check:
-    def check(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ConfigurationError(f"must be a whole number of at least {at_least}, not {_shown(value)}")
-        if value < at_least:
-            raise ConfigurationError(f"must be at least {at_least}, not {value}")
-        return int(value)
-
-    return check
-
-
-def _processes(value: Any) -> int | str:
-    if value == "auto":
-        return "auto"
-    if isinstance(value, str):
-        raise ConfigurationError(f'must be a whole number of at least 1, or "auto", not {_shown(value)}')
-    return int(_whole(at_least=1)(value))
-
-
-def _or_none(check: Check) -> Check:
-    return lambda value: None if value is None else check(value)
-
-
-def _one_of(*known: str) -> Check:
-    def check(value: Any) -> str:
-        if value not in known:
-            hint = f"; {nearest(value, known)}" if isinstance(value, str) else ""
-            raise ConfigurationError(f"must be one of {', '.join(known)}, not {_shown(value)}{hint}")
-        return str(value)
-
-    return check
-
-
-def _switch(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ConfigurationError(f"must be True or False, not {_shown(value)}")
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ConfigurationError(f"must be a non-empty string, not {_shown(value)}")
-    return value
-
-
-def _name(value: Any) -> str:
-    wrong = _wrong_name(value)
-    if wrong:
-        raise ConfigurationError(wrong)
-    return str(value)
-
-
-def _mode(value: Any) -> WorkerExecutionMode:
-    return WorkerExecutionMode(_one_of(*(mode.value for mode in WorkerExecutionMode))(value))
-
-
-def _priority(value: Any) -> JobPriority:
-    if isinstance(value, bool) or not isinstance(value, int) or value not in set(JobPriority):
-        name = value.strip().upper() if isinstance(value, str) else ""
-        remedy = f"; write JobPriority.{name}" if name in JobPriority.__members__ else ""
-        raise ConfigurationError(f"must be a JobPriority or a whole number from 0 to 3, not {_shown(value)}{remedy}")
-    return JobPriority(value)
-
-
-def _cron(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ScheduleError(f"must be a string, not {_shown(value)}")
-    expression = five_fields(value)
-    problem = cron_problem(expression)
-    if problem:
-        raise ScheduleError(problem)
-    return expression
-
-
-def _timezone(value: Any) -> str:
-    if not isinstance(value, str):
-        key = getattr(value, "key", None)
-        remedy = f"; write {key!r}" if isinstance(key, str) else ""
-        raise ScheduleError(f"must be the name of a time zone, not {_shown(value)}{remedy}")
-    problem = zone_problem(value)
-    if problem:
-        raise ScheduleError(problem)
-    return value
-
-
-def _dependencies(value: Any) -> list[str] | dict[str, str]:
-    if not isinstance(value, Mapping):
-        return list(_names(value))
-    for name, demand in zip(_names(list(value)), value.values(), strict=True):
-        if demand not in {"done", "fresh"}:
-            raise ConfigurationError(f'must be "done" or "fresh" for {name!r}, not {_shown(demand)}')
-    return dict(value)
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str):
-        raise ConfigurationError(f"must be a list of worker names, not one string; write [{value!r}]")
-    if not isinstance(value, list | tuple):
-        raise ConfigurationError(f"must be a list of worker names, not {_shown(value)}")
-    for name in value:
-        if not isinstance(name, str) or not name:
-            meant = getattr(name, "name", None)  # a Worker
-            remedy = f"; write {meant!r}" if isinstance(meant, str) else ""
-            raise ConfigurationError(f"must contain worker names, not {_shown(name)}{remedy}")
-    return tuple(dict.fromkeys(value))
-
-
-def _aliases(value: Any) -> tuple[str, ...]:
-    names = _names(value)
-    for name in names:
-        wrong = _wrong_name(name)
-        if wrong:
-            raise ConfigurationError(f"contains a name that {wrong}")
-    return names
-
-
-def _labels(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str):
-        raise ConfigurationError(f"must be a list of labels, not one string; write [{value!r}]")
-    if not isinstance(value, list | tuple):
-        raise ConfigurationError(f"must be a list of labels, not {_shown(value)}")
-    return tuple(dict.fromkeys(map(_label, value)))
-
-
-def _label(value: Any) -> str:
-    try:
-        return _name(value)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"contains {_shown(value)}: a label {error}") from None
+# ── policies ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _retry(value: Any) -> Retry:
@@ -452,7 +226,7 @@ def _parts(value: Any, kind: type[Config], checks: Mapping[str, Check]) -> Confi
     """Return a struct of options with each of its fields checked."""
     if not isinstance(value, kind):
         fields = ", ".join(kind.__struct_fields__)
-        raise ConfigurationError(f"must be a {kind.__name__}(…) with any of {fields}, not {_shown(value)}")
+        raise ConfigurationError(f"must be a {kind.__name__}(…) with any of {fields}, not {valid.shown(value)}")
     problems: list[ConfigurationError] = []
     parts = _checked({field: getattr(value, field) for field in kind.__struct_fields__}, checks, problems)
     if problems:
@@ -460,108 +234,71 @@ def _parts(value: Any, kind: type[Config], checks: Mapping[str, Check]) -> Confi
     return kind(**parts)
 
 
-def _clock_bounds(value: Any) -> dict[str, tuple[int, int]]:
-    if not isinstance(value, Mapping):
-        example = '{"0 10 * * *": (10, 25), "0 14 * * *": (2, 25)}'
-        raise ConfigurationError(f"must be a dict of cron expressions, such as {example}, not {_shown(value)}")
-    found: dict[str, tuple[int, int]] = {}
-    for cron, pair in value.items():
-        if not isinstance(cron, str):
-            raise ScheduleError(f"must have cron expressions as keys, not {_shown(cron)}")
-        expression = _cron(cron)
-        if expression in found:
-            raise ScheduleError(f"has {expression!r} twice; remove one")
-        found[expression] = _pair(pair, f"for {cron!r}")
-    return found
-
-
-def _pair(value: Any, subject: str) -> tuple[int, int]:
-    if not isinstance(value, list | tuple) or len(value) != 2:  # noqa: PLR2004 - a pair
-        raise ConfigurationError(f"{subject} must be a pair (minimum, maximum), such as (10, 25), not {_shown(value)}")
-    numbers = []
-    for word, n, check in zip(("minimum", "maximum"), value, (_whole(at_least=0), _whole(at_least=1)), strict=True):
-        try:
-            numbers.append(check(n))
-        except ConfigurationError as error:
-            raise ConfigurationError(f"{subject}: the {word} {error}") from None
-    low, high = numbers
-    if low > high:
-        raise ConfigurationError(f"{subject}: the minimum {low} must not be above the maximum {high}")
-    return low, high
-
-
-def _rate(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ConfigurationError(f'must be a string such as "100/m", not {_shown(value)}')
-    parse_rate(value)
-    return value
-
-
 _RETRY_CHECKS: Final[Mapping[str, Check]] = {
-    "base_seconds": _seconds(at_least=0),
-    "factor": _number(at_least=1),
-    "max_seconds": _seconds(at_least=0),
-    "jitter": _number(at_least=0, at_most=1),
+    "base_seconds": valid.seconds(at_least=0),
+    "factor": valid.number(at_least=1),
+    "max_seconds": valid.seconds(at_least=0),
+    "jitter": valid.number(at_least=0, at_most=1),
     "delays": delays,
     "on": retried_names,
     "never_on": error_names,
 }
 _BREAKER_CHECKS: Final[Mapping[str, Check]] = {
-    "failures": _whole(at_least=1),
-    "window_seconds": _seconds(above=0),
-    "cool_down_seconds": _seconds(above=0),
-    "name": _or_none(_name),
+    "failures": valid.whole(at_least=1),
+    "window_seconds": valid.seconds(above=0),
+    "cool_down_seconds": valid.seconds(above=0),
+    "name": valid.or_none(valid.name),
 }
 _WORKER_CHECKS: Final[Mapping[str, Check]] = {
-    "execution_mode": _mode,
-    "interval_seconds": _seconds(at_least=0, kind=ScheduleError),
-    "cron": _or_none(_cron),
-    "timezone": _timezone,
-    "timeout_seconds": _or_none(_seconds(above=0)),
-    "max_retries": _whole(at_least=0),
+    "execution_mode": valid.mode,
+    "interval_seconds": valid.seconds(at_least=0, kind=ScheduleError),
+    "cron": valid.or_none(valid.cron),
+    "timezone": valid.timezone,
+    "timeout_seconds": valid.or_none(valid.seconds(above=0)),
+    "max_retries": valid.whole(at_least=0),
     "retry": _retry,
-    "priority": _priority,
-    "max_consecutive_failures": _or_none(_whole(at_least=1)),
-    "depends_on": _dependencies,
-    "blocks": _names,
-    "aliases": _aliases,
-    "pool": _name,
-    "breaker": _or_none(_breaker),
-    "rate_limit": _or_none(_rate),
-    "max_running": _or_none(_whole(at_least=1)),
-    "concurrency_key": _or_none(_text),
-    "overlap": _one_of("skip", "queue", "allow"),
-    "catch_up": _one_of("latest", "none", "all"),
-    "keep_completed_seconds": _seconds(at_least=0),
-    "enabled": _switch,
+    "priority": valid.priority,
+    "max_consecutive_failures": valid.or_none(valid.whole(at_least=1)),
+    "depends_on": valid.dependencies,
+    "blocks": valid.names,
+    "aliases": valid.aliases,
+    "pool": valid.name,
+    "breaker": valid.or_none(_breaker),
+    "rate_limit": valid.or_none(valid.rate),
+    "max_running": valid.or_none(valid.whole(at_least=1)),
+    "concurrency_key": valid.or_none(valid.text),
+    "overlap": valid.one_of("skip", "queue", "allow"),
+    "catch_up": valid.one_of("latest", "none", "all"),
+    "keep_completed_seconds": valid.seconds(at_least=0),
+    "enabled": valid.switch,
 }
 _TIMING_CHECKS: Final[Mapping[str, Check]] = {
-    "cron": _cron,
-    "interval_seconds": _seconds(at_least=0, kind=ScheduleError),
-    "timezone": _timezone,
+    "cron": valid.cron,
+    "interval_seconds": valid.seconds(at_least=0, kind=ScheduleError),
+    "timezone": valid.timezone,
 }
 _SCHEDULE_CHECKS: Final[Mapping[str, Check]] = {
-    "catch_up": _one_of("latest", "none", "all"),
-    "overlap": _one_of("skip", "allow"),
+    "catch_up": valid.one_of("latest", "none", "all"),
+    "overlap": valid.one_of("skip", "allow"),
 }
 _POOL_CHECKS: Final[Mapping[str, Check]] = {
-    "kind": _one_of("async", "thread", "process"),
-    "min_workers": _whole(at_least=0),
-    "max_workers": _whole(at_least=1),
-    "scale_up_threshold": _whole(at_least=1),
-    "scale_down_threshold": _whole(at_least=0),
-    "target_latency_seconds": _or_none(_seconds(above=0)),
-    "scale_down_after_seconds": _seconds(at_least=0),
-    "job_timeout": _or_none(_seconds(above=0)),
-    "heartbeat_interval": _seconds(above=0),
-    "cpu": _or_none(_number(above=0)),
-    "memory": _or_none(parse_memory),
-    "processes": _processes,
-    "max_jobs_per_instance": _or_none(_whole(at_least=1)),
-    "max_memory_per_instance": _or_none(parse_memory),
-    "priority_aging_seconds": _seconds(at_least=0),
-    "labels": _labels,
-    "bounds": _clock_bounds,
-    "timezone": _timezone,
-    "look_ahead": _switch,
+    "kind": valid.one_of("async", "thread", "process"),
+    "min_workers": valid.whole(at_least=0),
+    "max_workers": valid.whole(at_least=1),
+    "scale_up_threshold": valid.whole(at_least=1),
+    "scale_down_threshold": valid.whole(at_least=0),
+    "target_latency_seconds": valid.or_none(valid.seconds(above=0)),
+    "scale_down_after_seconds": valid.seconds(at_least=0),
+    "job_timeout": valid.or_none(valid.seconds(above=0)),
+    "heartbeat_interval": valid.seconds(above=0),
+    "cpu": valid.or_none(valid.number(above=0)),
+    "memory": valid.or_none(valid.parse_memory),
+    "processes": valid.processes,
+    "max_jobs_per_instance": valid.or_none(valid.whole(at_least=1)),
+    "max_memory_per_instance": valid.or_none(valid.parse_memory),
+    "priority_aging_seconds": valid.seconds(at_least=0),
+    "labels": valid.labels,
+    "bounds": valid.clock_bounds,
+    "timezone": valid.timezone,
+    "look_ahead": valid.switch,
 }

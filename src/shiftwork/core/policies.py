@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from shiftwork.core.durations import Duration
 
 
-class Retry(Struct, frozen=True, metaclass=OptionStructMeta):
+class Retry(Struct, frozen=True, gc=False, metaclass=OptionStructMeta):
     """Which failures are tried again, and after how long: `base · factor^n`, capped, plus or minus the jitter."""
 
     base_seconds: float = 5.0
@@ -47,7 +47,7 @@ class Retry(Struct, frozen=True, metaclass=OptionStructMeta):
             force_setattr(self, "jitter", 0.1 if self.delays is None else 0.0)
 
 
-class Breaker(Struct, frozen=True, metaclass=OptionStructMeta):
+class Breaker(Struct, frozen=True, gc=False, metaclass=OptionStructMeta):
     """When to stop calling something broken: `failures` in the window open it, a probe after the cool-down decides.
 
     `name` is the destination it guards; workers that name the same destination share a breaker. Without a name, a

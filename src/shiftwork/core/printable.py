@@ -1,6 +1,5 @@
 """Text from elsewhere, made harmless for terminals and logs: what it cannot do is move the cursor or forge a line."""
 
-import json
 from collections.abc import Callable
 from unicodedata import category
 
@@ -12,7 +11,12 @@ def printable(text: str) -> str:
 
 def printable_json(text: str) -> str:
     """Return a JSON document with such characters escaped as JSON does it."""
-    return text if text.isprintable() else _escaped(text, lambda letter: json.dumps(letter)[1:-1])
+    return text if text.isprintable() else _escaped(text, _as_json)
+
+
+def _as_json(letter: str) -> str:
+    units = letter.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def _escaped(text: str, escape: Callable[[str], str]) -> str:

@@ -68,7 +68,7 @@ class EndKind(StrEnum):
     """The result has no encoding."""
 
 
-class End(Struct, frozen=True):
+class End(Struct, frozen=True, gc=False):
     """How one run ended, and with what."""
 
     kind: EndKind

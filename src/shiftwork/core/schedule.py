@@ -13,17 +13,19 @@ kind, so `*/30 2 * * *` is lost in spring and runs four times in autumn.
 """
 
 import re
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from math import floor
-from typing import Final
-from zoneinfo import ZoneInfo, available_timezones
+from typing import TYPE_CHECKING, Final
 
-from cronsim import CronSim, CronSimError
 from msgspec import Struct, field
 
 from shiftwork.core.model import WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.zones import known_zones, zone_named
 from shiftwork.errors import nearest
+
+if TYPE_CHECKING:
+    from cronsim import CronSim
 
 CATCH_UP_LIMIT: Final = 100
 """How many missed fire times `catch_up="all"` still runs."""
@@ -235,7 +237,7 @@ def _cron_words(expression: str) -> str:
         if minute.isdecimal() and hours and _HOURS % int(hours[1]) == 0:
             at = "" if int(minute) == 0 else f", at minute {int(minute)}"
             return f"every {duration(3600 * int(hours[1]), each=True)}{at}"
-    words = CronSim(expression, _NAIVE_EPOCH).explain()
+    words = _calendar(expression, _NAIVE_EPOCH).explain()
     return f"{words[:1].lower()}{words[1:]}"
 
 
@@ -271,8 +273,10 @@ def cron_problem(expression: str) -> str | None:
             f"{expression!r} does not have five fields: minute, hour, day of month, month, day of week; "
             "for example '0 3 * * *', every day at 03:00"
         )
+    from cronsim import CronSimError  # noqa: PLC0415 - see `_calendar`
+
     try:
-        next(CronSim(expression, _NAIVE_EPOCH))
+        next(_calendar(expression, _NAIVE_EPOCH))
     except (CronSimError, ValueError) as error:
         return f"{expression!r} cannot be read: {str(error).lower()}"
     except StopIteration:
@@ -283,9 +287,9 @@ def cron_problem(expression: str) -> str | None:
 def zone_problem(name: str) -> str | None:
     """Return what is wrong with the name of a time zone, or None."""
     try:
-        _zone(name)
+        zone_named(name)
     except (KeyError, ValueError, OSError):
-        known = available_timezones()
+        known = known_zones()
         if not known:
             return f"{name!r} is unknown, because this machine has no time zone database; pip install tzdata"
         return f"{name!r} is not a time zone; {_zone_hint(name, known)}"
@@ -346,14 +350,14 @@ class _Cron:
 
     def __init__(self, expression: str, timezone: str) -> None:
         self.expression = expression
-        self.zone = _zone(timezone)
-        self.all_day = len(CronSim(expression, _NAIVE_EPOCH).hours) == _HOURS
+        self.zone = zone_named(timezone)
+        self.all_day = len(_calendar(expression, _NAIVE_EPOCH).hours) == _HOURS
 
     def after(self, at: float) -> float | None:
         """Return the first fire time after this instant."""
         found: float | None = None
         start = self._face(at) - self._set_back_near(at)
-        for face in CronSim(self.expression, start):
+        for face in _calendar(self.expression, start):
             moments = self._moments(face)
             # A face's first moment only grows from face to face, so what comes later cannot beat what is found.
             if found is not None and moments and moments[0] >= found:
@@ -366,7 +370,7 @@ class _Cron:
         """Return the last fire time that is not after this instant."""
         found: float | None = None
         start = self._face(at) + self._set_back_near(at) + _SECOND
-        for face in CronSim(self.expression, start, reverse=True):
+        for face in _calendar(self.expression, start, reverse=True):
             moments = self._moments(face)
             if found is not None and moments and moments[-1] <= found:
                 break
@@ -414,5 +418,7 @@ class _Cron:
         return high
 
 
-def _zone(name: str) -> tzinfo:
-    return UTC if name == "UTC" else ZoneInfo(name)
+def _calendar(expression: str, start: datetime, *, reverse: bool = False) -> "CronSim":
+    from cronsim import CronSim  # noqa: PLC0415 - a fifth of a megabyte, and many apps have no cron expression
+
+    return CronSim(expression, start, reverse=reverse)

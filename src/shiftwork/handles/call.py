@@ -8,10 +8,11 @@ from msgspec import Struct
 from shiftwork.core.model import NewJob, PoolConfig, WorkerConfig
 from shiftwork.core.own_options import pack
 from shiftwork.errors import PayloadTypeError
-from shiftwork.handles.codec import Packed, Signature
+from shiftwork.handles.codec import Signature
 from shiftwork.handles.ids import new_id
 from shiftwork.handles.options import Options
 from shiftwork.handles.output import Output, Path
+from shiftwork.handles.payloads import Packed
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -39,9 +40,9 @@ class Call(Struct, Generic[R_co], eq=False):
     payload: bytes
     key: str | None
     options: Options
-    inputs: list[tuple["Call[Any]", Path]] = []
+    inputs: tuple[tuple["Call[Any]", Path], ...] = ()
     """The calls whose outputs are among its arguments, each with the place of its output."""
-    needs: list[tuple["Call[Any]", bool]] = []
+    needs: tuple[tuple["Call[Any]", bool], ...] = ()
     """The calls that must end before it starts, each with whether any end will do."""
 
     def __repr__(self) -> str:
@@ -58,7 +59,7 @@ class Call(Struct, Generic[R_co], eq=False):
         if others:
             message = f"{self.worker.name}: after() takes calls, as WORKER.call(…) returns them, not {others[0]!r}"
             raise PayloadTypeError(message)
-        self.needs += [(call, whatever) for call in calls]
+        self.needs += tuple((call, whatever) for call in calls)
         return self
 
     def needed(self) -> dict["Call[Any]", bool]:
@@ -67,7 +68,7 @@ class Call(Struct, Generic[R_co], eq=False):
 
     def job(self, pool: PoolConfig, now: float) -> NewJob:
         """Return the job in the form in which the store takes it."""
-        return new_job(self.worker.config, pool, Packed(self.payload, self.key), self.options, now=now)
+        return new_job(self.worker.config, pool, self, self.options, now=now)
 
 
 def listed(calls: Iterable[Call[R]]) -> list[Call[R]]:
@@ -89,7 +90,9 @@ def check_call(method: str, *calls: object) -> None:
             raise PayloadTypeError(message)
 
 
-def new_job(config: WorkerConfig, pool: PoolConfig, packed: Packed, options: Options, *, now: float) -> NewJob:
+def new_job(
+    config: WorkerConfig, pool: PoolConfig, packed: Packed | Call[Any], options: Options, *, now: float
+) -> NewJob:
     """Return a job of this worker in the form in which the store takes it."""
     priority = config.priority if options.priority is None else options.priority
     run_at = options.run_at if options.run_at is not None else now + (options.delay_seconds or 0.0)

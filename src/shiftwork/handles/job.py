@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from shiftwork.core.durations import Duration, timeout_of
 from shiftwork.core.expiry import EXPIRED
-from shiftwork.core.model import Attempt, JobPriority, JobRecord, JobStatus, LogLine
+from shiftwork.core.model import Attempt, JobPriority, JobRecord, JobStatus, LogLine, NewJob
 from shiftwork.errors import JobCancelledError, JobFailedError, LifecycleError, ResultTimeoutError, UnknownJobError
-from shiftwork.handles.codec import plain
+from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import Secrets
 from shiftwork.store.protocol import Store
 
@@ -72,35 +72,38 @@ class JobSummary:
     ended_at: float | None
 
 
+class JobAccess(Struct, frozen=True):
+    """What the handles of a worker's jobs share."""
+
+    open_store: Callable[[], Awaitable[Store]]
+    decode: Callable[[bytes | None], Any] | None = None
+    secrets: Secrets | None = None
+    look: Look | None = None
+    run_blocking: RunBlocking | None = None
+    added_at: float = 0.0
+    """When those jobs were added that have no record yet."""
+
+
 class Job(Generic[R_co]):
     """A job as of the last time it was read. `refresh` reads it again."""
 
-    __slots__ = ("_decode", "_look", "_open_store", "_record", "_run_blocking", "secrets")
+    __slots__ = ("_access", "_record")
 
-    def __init__(
-        self,
-        record: JobRecord | Callable[[], JobRecord],
-        open_store: Callable[[], Awaitable[Store]],
-        decode: Callable[[bytes | None], Any] | None = None,
-        secrets: Secrets | None = None,
-        look: Look | None = None,
-        *,
-        run_blocking: RunBlocking | None = None,
-    ) -> None:
-        self._look = look
-        self._run_blocking = run_blocking
+    def __init__(self, record: JobRecord | NewJob, access: JobAccess) -> None:
         self._record = record
-        self.secrets = secrets
-        """Tells which of its arguments must not be shown; None if all may be."""
-        self._open_store = open_store
-        self._decode = decode
+        self._access = access
 
     @property
     def record(self) -> JobRecord:
         """Return everything the store knows about the job."""
-        if not isinstance(self._record, JobRecord):  # of many jobs that are enqueued at once, few are ever read
-            self._record = self._record()
+        if isinstance(self._record, NewJob):  # of many jobs that are enqueued at once, few are ever read
+            self._record = JobRecord.of(self._record, self._access.added_at)
         return self._record
+
+    @property
+    def secrets(self) -> Secrets | None:
+        """Tell which of its arguments must not be shown; None if all may be."""
+        return self._access.secrets
 
     @property
     def id(self) -> str:
@@ -235,14 +238,14 @@ class Job(Generic[R_co]):
     @property
     def blocking(self) -> "BlockingJob[R_co]":
         """Return the coroutines of this job as plain calls, for code that has no event loop."""
-        if self._run_blocking is None:
+        if self._access.run_blocking is None:
             message = f"job {self.id} was not made by an orchestrator; await its coroutines instead"
             raise LifecycleError(message)
-        return BlockingJob(self, self._run_blocking)
+        return BlockingJob(self, self._access.run_blocking)
 
     async def refresh(self) -> "Job[R_co]":
         """Read the job again and return it. Raises `UnknownJobError` if it no longer exists."""
-        store = await self._open_store()
+        store = await self._access.open_store()
         record = (await store.get([self.id]))[0]
         if record is None:
             message = f"job {self.id} of {self.worker} no longer exists: it was discarded, or pruned after it had ended"
@@ -263,13 +266,13 @@ class Job(Generic[R_co]):
             why = f": {self.error}" if self.error == EXPIRED else ""
             message = f"job {self.id} of {self.worker} was cancelled{why}"
             raise JobCancelledError(message)
-        result: R_co = (self._decode or _plain_result)(self.record.result)
+        result: R_co = (self._access.decode or _plain_result)(self.record.result)
         return result
 
     async def ended(self, timeout_seconds: Duration | None = None) -> JobStatus:
         """Wait until it is completed, dead or cancelled, and return which."""
         timeout = timeout_of(timeout_seconds)
-        store = await self._open_store()
+        store = await self._access.open_store()
         bell = store.listen({"ended"})
         slow = asyncio.get_running_loop().call_later(SLOW_SECONDS, self._report_unserved)
         looks = 0
@@ -294,12 +297,14 @@ class Job(Generic[R_co]):
         return self.status
 
     async def _why(self) -> str:
-        return f"it is {self.status}" if self._look is None else (await self._look(self.record)).text
+        look = self._access.look
+        return f"it is {self.status}" if look is None else (await look(self.record)).text
 
     def _report_unserved(self) -> None:
         """Log that the job waits for a process that does not run, once: its caller may wait for ever."""
-        if self._look is not None and self.status is JobStatus.QUEUED:
-            task = asyncio.ensure_future(self._look(self.record))
+        look = self._access.look
+        if look is not None and self.status is JobStatus.QUEUED:
+            task = asyncio.ensure_future(look(self.record))
             task.add_done_callback(self._log_unserved)
 
     def _log_unserved(self, looked: "asyncio.Future[Unfinished]") -> None:

@@ -55,6 +55,8 @@ class Options(Struct, frozen=True, kw_only=True):
         return self.max_retries is not None or self.timeout_seconds is not None
 
 
+NO_OPTIONS: Final = Options()
+"""The options of a job that has none of its own."""
 TRIGGERED: Final = Options(priority=JobPriority.CRITICAL, cause="triggered")
 """The options of a run that a person wants now."""
 

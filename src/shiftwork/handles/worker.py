@@ -9,12 +9,15 @@ from shiftwork.core.model import Claimed, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.retry_options import RetryRule
 from shiftwork.errors import PayloadTypeError, nearest
 from shiftwork.handles.call import Call
-from shiftwork.handles.codec import OutputArgumentError, Signature
+from shiftwork.handles.codec import Signature
+from shiftwork.handles.concurrency_keys import early_key, make_key
 from shiftwork.handles.coroutine_mark import mark_as_coroutine_function
 from shiftwork.handles.job import Job
-from shiftwork.handles.options import JobOptions, Options, changed
+from shiftwork.handles.options import NO_OPTIONS, JobOptions, Options, changed
 from shiftwork.handles.output import take_outputs
+from shiftwork.handles.plain_values import OutputArgumentError
 from shiftwork.handles.submitter import Submitter
+from shiftwork.runtime.engine.context import Context
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,12 +49,8 @@ class Worker(Generic[P, R]):
         if self.is_async:
             mark_as_coroutine_function(self)
         self.retry_rule = retry_rule
-        self.bind = signature.bind
-        self.encode_result = signature.encode_result
-        self.encode_step = signature.encode_step
-        self.decode_step = signature.decode_step
         self._submitter = submitter
-        self._options = Options()
+        self._options = NO_OPTIONS
 
     @property
     def name(self) -> str:
@@ -67,6 +66,22 @@ class Worker(Generic[P, R]):
         """Return a text that a run with this payload produced, without the payload's secrets."""
         return text if self.schema is None else self.signature.hide_secrets(text, payload)
 
+    def bind(self, payload: bytes, context: Context) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments to call the function with."""
+        return self.signature.bind(payload, context)
+
+    def encode_result(self, value: Any) -> bytes | None:
+        """Encode a result; None is not stored."""
+        return self.signature.encode_result(value)
+
+    def encode_step(self, name: str, value: Any) -> bytes:
+        """Encode the result of a step."""
+        return self.signature.encode_step(name, value)
+
+    def decode_step(self, name: str, function: Callable[..., Any], result: bytes) -> Any:
+        """Return the result of a step as its function is annotated to return it."""
+        return self.signature.decode_step(name, function, result)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, without a job and without a store. The decorators know its whole signature."""
         return self.function(*args, **kwargs)
@@ -79,19 +94,19 @@ class Worker(Generic[P, R]):
         except OutputArgumentError:
             return self._call_with_outputs(arguments)
         template = self.config.concurrency_key
-        key = self.signature.key(template, arguments) if template else None
+        key = make_key(self.signature.worker, template, arguments) if template else None
         return Call(self, payload, key, self._options)
 
     def _call_with_outputs(self, arguments: Mapping[str, Any]) -> Call[R]:
         known, inputs = take_outputs(arguments)
         template, later = self.config.concurrency_key, {str(path[0]) for _, path in inputs}
-        key = self.signature.early_key(template, known, later) if template else None
+        key = early_key(self.signature.worker, template, known, later) if template else None
         try:
             payload = self.signature.encode_known(known, later)
         except OutputArgumentError as error:
             message = f"{self.name}: {error}: it may stand in lists, tuples and dicts, but not inside other objects"
             raise PayloadTypeError(message) from None
-        return Call(self, payload, key, self._options, inputs)
+        return Call(self, payload, key, self._options, tuple(inputs))
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Add a job. Once this returns, the job survives the death of any process."""

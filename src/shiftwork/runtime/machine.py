@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 from typing import Final
 
-import psutil
 from msgspec import Struct
 
 _CGROUP: Final = Path("/sys/fs/cgroup")
+_PROC: Final = Path("/proc")
 _MINE: Final = Path("/proc/self/cgroup")
 
 
@@ -28,7 +28,7 @@ class Machine(Struct, frozen=True):
 def measure(cgroup: Path = _CGROUP, mine: Path = _MINE) -> Machine:
     """The cores and the memory of this machine, within the limits of a container or a service manager."""
     cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    memory = int(psutil.virtual_memory().total)
+    memory = _total_memory()
     groups = [line.split(":", 2) for line in _read(mine).splitlines() if line.count(":") > 1]
     paths = {name: path for _, names, path in groups for name in names.split(",")}
     quotas = [quota for folder in _chain(cgroup, paths.get("")) for quota in _quota(_read(folder / "cpu.max"))]
@@ -72,21 +72,26 @@ def starved(cgroup: Path = _CGROUP, mine: Path = _MINE, stat: Path = Path("/proc
     return counts[0] if counts else 0
 
 
-def usage(pid: int, proc: Path = Path("/proc")) -> Usage | None:
+def usage(pid: int, proc: Path = _PROC) -> Usage | None:
     """What a process uses, without its children; None if it is gone."""
     try:
         words = (proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()  # its name may hold anything
         ticks = int(words[11]) + int(words[12])
         return Usage(ticks / os.sysconf("SC_CLK_TCK"), int(words[21]) * os.sysconf("SC_PAGE_SIZE"))
     except (OSError, IndexError, ValueError):
-        return _usage_elsewhere(pid)
+        return None if (proc / "self").exists() else _usage_without_proc(pid)
 
 
-def _usage_elsewhere(pid: int) -> Usage | None:
-    """The same on a system without /proc, or for a process that is gone."""
-    try:
-        process = psutil.Process(pid)
-        times = process.cpu_times()
-        return Usage(times.user + times.system, int(process.memory_info().rss))
-    except psutil.Error:
-        return None
+def _usage_without_proc(pid: int) -> Usage | None:
+    from shiftwork.runtime.without_proc import cpu_and_memory  # noqa: PLC0415 - see there
+
+    found = cpu_and_memory(pid)
+    return found and Usage(*found)
+
+
+def _total_memory() -> int:
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    from shiftwork.runtime.without_proc import total_memory  # noqa: PLC0415 - see there
+
+    return total_memory()

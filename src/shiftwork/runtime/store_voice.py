@@ -39,6 +39,10 @@ STALE_SECONDS: Final = 60.0
 """After this long without another report a failure is over: a duty that still needed the store would have tried."""
 ADDS_STALE_SECONDS: Final = 600.0
 """The same for adding jobs, which people's programs do when they have something to do."""
+ONCE: Final = {EVENTS, PROGRESS, TEST}
+"""The callers that do not try again: no success of theirs ends a failure, only time does."""
+ONCE_STALE_SECONDS: Final = 10.0
+"""The same for them. Where the cause lasts, others fail too, or they fail again with the next event."""
 
 
 class _Fault(Struct, order=True):
@@ -104,8 +108,8 @@ class StoreVoice:
             known = self._faults.get(who)
             since = known.since if known else now
             self._faults[who] = _Fault(since, now, _first_sentence(error), isinstance(error, StoreUnavailableError))
-            if not quietly and self._logged is None and self._worth_a_line(now):
-                self._logged = "back" if self._faults[who].away else "working again"
+            if not quietly and self._is_news(self._faults[who]) and self._worth_a_line(now):
+                self._logged = _end_of(self._faults[who])
                 self._log_failure(who, self._faults[who])
 
     def worked(self, who: str) -> None:
@@ -130,6 +134,10 @@ class StoreVoice:
 
     # ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def _is_news(self, fault: _Fault) -> bool:
+        """Nothing was logged yet; or that a call is rejected, and now the store is away."""
+        return self._logged is None or (fault.away and self._logged != _end_of(fault))
+
     def _worth_a_line(self, now: float) -> bool:
         return now >= self._calm_until or now - self._began >= LASTING_SECONDS
 
@@ -151,11 +159,18 @@ class StoreVoice:
 
     def _forget_stale(self) -> None:
         now = self._monotonic()
-        self._faults = {
-            name: fault
-            for name, fault in self._faults.items()
-            if now - fault.last < (ADDS_STALE_SECONDS if name == ADDS else STALE_SECONDS)
-        }
+        self._faults = {name: fault for name, fault in self._faults.items() if now - fault.last < _stale_seconds(name)}
+
+
+def _stale_seconds(who: str) -> float:
+    if who in ONCE:
+        return ONCE_STALE_SECONDS
+    return ADDS_STALE_SECONDS if who == ADDS else STALE_SECONDS
+
+
+def _end_of(fault: _Fault) -> str:
+    """Return how the log calls the end of a fault."""
+    return "back" if fault.away else "working again"
 
 
 def _first_sentence(error: StoreError) -> str:

@@ -1,6 +1,5 @@
 """Ending with the process that started us, where the system supports it."""
 
-import ctypes
 import os
 import signal
 import sys
@@ -15,6 +14,8 @@ LEFT_ALONE: Final = 3
 def die_with_parent() -> None:
     """End with the node even if something blocks everything in this process."""
     if sys.platform == "linux":
+        import ctypes  # noqa: PLC0415 - a quarter of a megabyte, which a node does without
+
         parent = os.getppid()
         ctypes.CDLL(None).prctl(PARENT_DIED, signal.SIGKILL)
         if os.getppid() != parent:

@@ -17,7 +17,6 @@ from shiftwork.errors import ConfigurationError
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.node.condition import Condition
-from shiftwork.runtime.node.health_monitor import HealthMonitor
 from shiftwork.runtime.node.node import Node
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.hook_process import HookProcess
@@ -55,7 +54,7 @@ class Web(Struct, frozen=True, kw_only=True):
     """True if requests of our own user and of root, on this machine, need no token."""
 
 
-class KnownWorker(Struct):
+class KnownWorker(Struct, gc=False):
     """A worker whose function runs in other processes."""
 
     config: WorkerConfig
@@ -206,14 +205,7 @@ class Service:
             setup=replace(self._setup, max_payload_bytes=definition.max_payload_bytes),
         )
         if definition.health_checks:
-            monitor = HealthMonitor(
-                control.system.health,
-                node.reporter.emit,
-                node.reporter.emit_quietly,
-                now=self._clock.now,
-                leads=lambda: node.leader.leading,
-            )
-            node.watch_health(monitor.poll)
+            node.watch_health(control.system.health)
         return node
 
 

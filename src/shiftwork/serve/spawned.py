@@ -17,14 +17,14 @@ import threading
 import time
 from typing import Final
 
-from shiftwork.app import WorkerOrchestrator
 from shiftwork.control.event_loop import run
 from shiftwork.errors import LifecycleError, ShiftworkError
 from shiftwork.runtime.engine.error_text import describe
+from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.runtime.processes.begun_page import BegunPage
 from shiftwork.runtime.processes.instance import Instance
+from shiftwork.runtime.processes.lifeline import CUT_OFF, LEASE, STACK_SIGNAL
 from shiftwork.runtime.processes.messages import Ready, Setup, SetupFailed
-from shiftwork.runtime.processes.process import CUT_OFF, LEASE, STACK_SIGNAL
 from shiftwork.serve.exit import end_in_time
 from shiftwork.serve.loading import in_words, load_app
 from shiftwork.serve.logging import set_up_logging
@@ -110,40 +110,42 @@ async def _live(sock: socket.socket, page: BegunPage) -> None:
         set_up_logging(setup.log_level, setup.log_format)
     sys.path[:] = list(dict.fromkeys([*setup.path, *sys.path]))
     try:
-        app = await _begin(instance, setup)
+        surroundings = await _begin(instance, setup)
     except BaseException as error:  # noqa: BLE001 - the user's module may raise anything
         instance.send(SetupFailed(str(error) if isinstance(error, ShiftworkError) else describe(error)))
         instance.link.flush()
         os._exit(1)
     await instance.over.wait()
-    if setup.role != "hooks":
-        await app.surroundings.leave()
+    if surroundings is not None:
+        await surroundings.leave()
     await instance.finish()
     end_in_time(0)
 
 
-async def _begin(instance: Instance, setup: Setup) -> WorkerOrchestrator:
+async def _begin(instance: Instance, setup: Setup) -> Surroundings | None:
+    """Import the app and do what this process is for; return what is around the jobs if it runs any."""
     if setup.role != "hooks":
         import_drivers_late()
     app = load_app(setup.app)
+    served = app.served
     if setup.role == "hooks":
-        definition = app.definition()
-        instance.listen(app.hooks)
+        definition = served.definition()
+        instance.listen(served.hooks)
         instance.send(definition)
-        return app
+        return None
     if setup.role == "alone" and hasattr(os, "nice"):
         os.nice(NICE)
-    callees = app.callees()
-    await _enter(app)
-    instance.serve(callees, app.control.store.open, app.surroundings, alone=setup.role == "alone")
+    callees = served.registry().callees
+    await _enter(served.surroundings)
+    instance.serve(callees, app.control.store.open, served.surroundings, alone=setup.role == "alone")
     instance.send(Ready())
-    return app
+    return served.surroundings
 
 
-async def _enter(app: WorkerOrchestrator) -> None:
+async def _enter(surroundings: Surroundings) -> None:
     """Enter the app's lifespan. Where that fails, the node learns why, and tries with another process later."""
     try:
-        await app.surroundings.enter()
+        await surroundings.enter()
     except BaseException as error:
         raise LifecycleError(in_words("the app's lifespan failed", error, without_us=True)) from error
 

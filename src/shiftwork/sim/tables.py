@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 
 from shiftwork.core.durations import seconds_in
 from shiftwork.core.model import JobPriority
-from shiftwork.core.options import parse_memory
+from shiftwork.core.option_values import parse_memory
 from shiftwork.errors import ConfigurationError, nearest
 from shiftwork.sim.scenario import Burst, NodeGroup, RunTime, Target, Traffic
 

@@ -59,13 +59,12 @@ def store_of(given: Any, *, namespace: str = "default", keys: Sequence[str] = ()
     raise UnknownStoreError(f"the first argument is the store, a URL or a store, not {given!r}; {_instead(given)}")
 
 
-def opening_again(given: Any, store: Store, *, namespace: str, keys: Sequence[str]) -> Callable[[], Store] | None:
+def opening_again(given: Any, *, namespace: str, keys: Sequence[str]) -> Callable[[], Store] | None:
     """What makes the same store in a forked process; None for one in memory, or one that no URL names."""
     scheme = given.partition(":")[0].lower() if isinstance(given, str) else "memory"
     if scheme == "memory":
         return None
-    # The path of a file may be relative to a folder that the forked process has left.
-    return partial(open_store, store.url if scheme == "sqlite" else given, namespace=namespace, keys=keys)
+    return partial(open_store, _from_the_root(given), namespace=namespace, keys=keys)
 
 
 def _instead(given: Any) -> str:
@@ -80,9 +79,18 @@ def _instead(given: Any) -> str:
 
 def open_store(url: str, *, namespace: str = "default", keys: Sequence[str] = ()) -> Store:
     """The store that a URL names, encrypted if there are keys. Nothing is connected or created before its `open`."""
-    if _late.is_set() and not keys and not url.startswith(("memory:", "sqlite:")):  # a job may change the folder
-        return cast("Store", LateStore(lambda: _bare_store(url, namespace)))
+    if _late.is_set() and not keys and not url.startswith("memory:"):
+        return cast("Store", LateStore(partial(_bare_store, _from_the_root(url), namespace)))
     return encrypted(_bare_store(url, namespace), keys)
+
+
+def _from_the_root(url: str) -> str:
+    """The URL of a SQLite file with its whole path: a job, or a forked process, may leave the folder. Others stay."""
+    scheme, mark, rest = url.partition(":///")
+    path, question, query = rest.partition("?")
+    if scheme.lower() != "sqlite" or not mark or path in ("", ":memory:") or path.endswith("/"):
+        return url
+    return f"sqlite:///{Path(path).resolve()}{question}{query}"
 
 
 def import_drivers_late() -> None:

@@ -47,27 +47,32 @@ def make_context(
     steps in a transaction get.
     """
     config = WorkerConfig(name=worker) if isinstance(worker, str) else worker
+    before = RunState(
+        failures=consecutive_failures, last_started=last_run, last_success=last_success, last_error=last_error
+    )
     run = MadeRun(
-        Claimed(
-            id=job_id,
-            worker=config.name,
-            pool="default",
-            payload=NO_PAYLOAD,
-            fence=fence,
-            attempt=attempt,
-            crashes=0,
-            run_at=0.0,
-        ),
+        _claimed(config.name, job_id, fence=fence, attempt=attempt),
         config if isinstance(config, WorkerConfig) else config.config,
-        RunState(
-            failures=consecutive_failures, last_started=last_run, last_success=last_success, last_error=last_error
-        ),
+        before,
         cancelled=cancelled,
         stopping=stopping,
         retry_rule=worker.retry_rule if isinstance(worker, Worker) else None,
     )
     clock = ManualClock() if now is None else ManualClock(now)
     return MadeContext(run, state, clock, signals=signals or {}, connection=connection)
+
+
+def _claimed(worker: str, job_id: str, *, fence: int, attempt: int) -> Claimed:
+    return Claimed(
+        id=job_id,
+        worker=worker,
+        pool="default",
+        payload=NO_PAYLOAD,
+        fence=fence,
+        attempt=attempt,
+        crashes=0,
+        run_at=0.0,
+    )
 
 
 class MadeRun:

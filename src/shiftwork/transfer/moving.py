@@ -21,8 +21,8 @@ from msgspec.structs import replace
 from shiftwork.core.model import JobFilter, JobRecord, JobStatus, Outcome
 from shiftwork.core.move import Arrival, Departure
 from shiftwork.errors import MoveError
-from shiftwork.store.protocol import Store
-from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use
+from shiftwork.store.protocol import Store, key_ids
+from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use, refuse_missing_keys
 from shiftwork.store.sealed.keys import find_keys
 from shiftwork.store.urls import open_store
 from shiftwork.transfer.late import carry_late
@@ -117,10 +117,12 @@ class Move:
         """Move everything, and return what was moved. After an interruption, it continues."""
         if await self._is_same():
             raise MoveError(f"{self._source.url} cannot move to itself")
+        await self._refuse_missing_keys()
         await self._take_turn()
         try:
             departure = await self._begin()
-            await agree_on_keys(self._destination, await keys_in_use(self._destination))
+            if key_ids(self._destination):
+                await agree_on_keys(self._destination, await keys_in_use(self._destination))
             _, arrival = await arrival_in(self._destination)
             if arrival is not None and arrival.done:
                 late = await carry_late(self._source, self._destination, departure)
@@ -133,6 +135,15 @@ class Move:
             await self._source.drop(LEASE, self._holder)
 
     # ── guards ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _refuse_missing_keys(self) -> None:
+        """Raise if some keys are here, and others are missing: no node could then run what arrives.
+
+        Without any keys, encrypted values are carried as they are.
+        """
+        for store in (self._source, self._destination):
+            if key_ids(store):
+                refuse_missing_keys(store, await keys_in_use(store))
 
     async def _is_same(self) -> bool:
         """Return whether both URLs lead to one store: then a lease held in one cannot be held in the other."""

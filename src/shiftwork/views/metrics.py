@@ -5,7 +5,6 @@ a process ends, and every process returns the numbers of all of them: scrape one
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.metadata import version
 from itertools import accumulate
 from typing import Final, Literal
 
@@ -14,6 +13,7 @@ from msgspec import Struct
 from shiftwork.core.retry import EndKind
 from shiftwork.core.run_histograms import BOUNDS, LEASE_LOST, RETRIED, runs, waits
 from shiftwork.core.worker_state import is_failing
+from shiftwork.version import __version__
 from shiftwork.views.overview import NodeView, Overview, PoolView, WorkerView
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -255,7 +255,7 @@ def _state(seen: Overview, nodes: Sequence[NodeView], look_seconds: float) -> It
         "How long the store took to return the nodes for this scrape.",
         [({}, look_seconds)],
     )
-    yield Metric("shiftwork_info", "gauge", "The version.", [({"version": version("shiftwork")}, 1.0)])
+    yield Metric("shiftwork_info", "gauge", "The version.", [({"version": __version__}, 1.0)])
 
 
 def _line(name: str, labels: Labels, value: float) -> str:

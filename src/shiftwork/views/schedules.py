@@ -1,8 +1,7 @@
 """Stored schedules as people see them, and which fire times come next."""
 
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime
 from typing import Any, Final, Literal
-from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
@@ -10,6 +9,7 @@ from shiftwork.core.model import JobPriority
 from shiftwork.core.own_options import unpack
 from shiftwork.core.stored_schedules import Place, StoredSchedule, coming, timing_words, wanted_at
 from shiftwork.core.timing import Timing
+from shiftwork.core.zones import zone_named
 
 PREVIEWED: Final = 10
 """How many fire times a preview shows."""
@@ -96,6 +96,6 @@ def schedule_view(schedule: StoredSchedule, place: Place, payload: Any, *, now: 
 
 def preview_of(timing: Timing, place: Place, *, now: float, n: int = PREVIEWED) -> SchedulePreview:
     """Return what a timing means, from an instant on."""
-    zone: tzinfo = UTC if timing.timezone == "UTC" else ZoneInfo(timing.timezone)
+    zone = zone_named(timing.timezone)
     times = coming(timing, place, now, n) if n else []
     return SchedulePreview(timing_words(timing), [datetime.fromtimestamp(at, zone) for at in times])

@@ -2,13 +2,13 @@
 
 import re
 from functools import cache
-from importlib.metadata import version
 from typing import Any, Final
 
 import msgspec
 from msgspec import NODEFAULT
 from msgspec.structs import fields
 
+from shiftwork.version import __version__
 from shiftwork.web.access import COOKIE
 from shiftwork.web.field_docs import field_docs
 from shiftwork.web.problems import MEDIA_TYPE, ProblemDetails
@@ -51,7 +51,7 @@ def document() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "shiftwork",
-            "version": version("shiftwork"),
+            "version": __version__,
             "description": "Background work: see and control it. An instant is an ISO 8601 string in UTC, named `at` "
             "or with `_at` at the end; a duration is a number of seconds.",
             "license": {"name": "MIT", "identifier": "MIT"},

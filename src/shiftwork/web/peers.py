@@ -12,7 +12,6 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import Final
 
-import psutil
 from msgspec import Struct
 
 Place = tuple[str, int]
@@ -51,10 +50,15 @@ def is_our_own(client: Place, server: Place) -> bool:
 
 def held_by_our_processes(client: Place, server: Place) -> bool:
     """Return whether one of our user's processes holds the client's end: without /proc, all others are hidden."""
+    import psutil  # noqa: PLC0415 - Linux does without
+
     ours, wanted = os.geteuid(), (_key(client), _key(server))
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if process.uids().effective == ours and wanted in _connections(process):
+            if process.uids().effective != ours:
+                continue
+            connected = (each for each in process.net_connections("tcp") if each.status == psutil.CONN_ESTABLISHED)
+            if wanted in {(_key(each.laddr), _key(each.raddr)) for each in connected}:
                 return True
     return False
 
@@ -103,11 +107,6 @@ def _place(text: str) -> Key:
     host, _, port = text.partition(":")
     words = (int(host[at : at + 8], 16).to_bytes(4, sys.byteorder) for at in range(0, len(host), 8))
     return _plain(ip_address(b"".join(words))), int(port, 16)
-
-
-def _connections(process: psutil.Process) -> set[Ends]:
-    connected = (each for each in process.net_connections("tcp") if each.status == psutil.CONN_ESTABLISHED)
-    return {(_key(each.laddr), _key(each.raddr)) for each in connected}
 
 
 def _key(place: Place) -> Key:

@@ -6,6 +6,7 @@ Every pool has one slot, and every run notes itself in a file: `<pool> <how>`.
 import asyncio
 import builtins
 import os
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -178,6 +179,22 @@ def log_and_fail(ctx: Context) -> None:
     raise ValueError("it went on")
 
 
+def forking(leave: Callable[[], Any], status: int) -> Way:
+    """A child leaves the function, too, before its parent does. Not in a process that is not ours alone."""
+
+    def fork(ctx: Context) -> Any:
+        if ctx.worker.pool == "apart":
+            child = os.fork()
+            if child == 0:
+                return leave()
+            left = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            if left != status:
+                return f"the child has left with {left}"
+        raise ValueError("the parent")
+
+    return fork
+
+
 def say_half(ctx: Context) -> None:
     ctx.progress("half")  # type: ignore[arg-type]
 
@@ -214,6 +231,9 @@ WAYS: dict[str, Way] = {
     "its encoding is endless": lambda _: [value := Dumped(lambda: value)],
     **{f"a progress that raises {fatal.__name__}": telling(fatal) for fatal in FATAL},
     "a progress that is no number": say_half,
+    "a forked child returns": forking(lambda: "child", 0),
+    "a forked child exits": forking(lambda: sys.exit(3), 3),
+    "a forked child fails": forking(lambda: throw(ValueError("child")), 1),
     "a hostile log line": log_and_fail,
 }
 """What a run may do, by name. None of it succeeds."""

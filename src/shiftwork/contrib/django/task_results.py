@@ -11,8 +11,8 @@ from django.conf import settings
 from shiftwork.contrib.django.task_api import Task, TaskError, TaskResult, TaskResultStatus
 from shiftwork.core.model import Attempt, JobStatus
 from shiftwork.core.retry import EndKind
-from shiftwork.handles.codec import plain
 from shiftwork.handles.job import Job
+from shiftwork.handles.plain_values import plain
 
 _STATUS: Final = {
     JobStatus.PROCESSING: TaskResultStatus.RUNNING,

@@ -5,27 +5,21 @@ outcomes. The engine puts them together, and reports to its pool what happens.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from shiftwork.core.beats import Beat
-from shiftwork.core.model import Claimed, PoolConfig, WorkerState
+from shiftwork.core.model import PoolConfig
 from shiftwork.errors import StoreError
-from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.engine.environment import EngineEnvironment
 from shiftwork.runtime.engine.isolation import Isolation
 from shiftwork.runtime.engine.job_claimer import JobClaimer
-from shiftwork.runtime.engine.outbox import Outbox
-from shiftwork.runtime.engine.publication import Publication
-from shiftwork.runtime.engine.refusals import Refusals
-from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import Runner
 from shiftwork.runtime.engine.runs import Runs
 from shiftwork.runtime.engine.settler import Settler
 from shiftwork.runtime.engine.tenure import Tenure
-from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
-from shiftwork.runtime.gauge import Stopwatch
-from shiftwork.store.protocol import Bell, Claims, Store
+from shiftwork.store.protocol import Bell, Claims
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -49,62 +43,33 @@ class Engine:
     def __init__(
         self,
         pool: PoolConfig,
-        registry: Registry,
+        environment: EngineEnvironment,
         *,
+        name: str,
         runner: Runner,
         isolation: Isolation | None,
         listener: EngineListener,
-        states: Mapping[str, WorkerState],
-        store: Store,
-        clock: Clock,
-        outbox: Outbox,
-        publication: Publication,
         bell: Bell,
-        stopwatch: Stopwatch,
-        refusals: Refusals,
-        unasked_hand_backs: UnaskedHandBacks,
-        begun: Callable[[Claimed], None],
-        node: str,
-        name: str,
     ) -> None:
         self.pool = pool
         self.runner = runner
         self.tenure = tenure = Tenure(name)
         self._listener = listener
-        self._clock = clock
+        self._clock = environment.clock
         self._bell = bell
-        self._node = node
+        self._node = environment.node
         # All of them: a worker that has moved to another pool may have jobs left in this one.
-        self._workers = tuple(sorted(registry.workers))
-        self._started_at = clock.now()
+        self._workers = tuple(sorted(environment.registry.workers))
+        self._started_at = environment.clock.now()
         self._stopping_runs = False
-        self._settler = settler = Settler(registry, outbox, clock, tenure, unasked_hand_backs)
+        self._settler = settler = Settler(environment, tenure)
         self._runs = runs = Runs(
-            registry,
-            runner,
-            isolation,
-            states=states,
-            settler=settler,
-            clock=clock,
-            begun=begun,
-            suspected=self._suspected,
-            after_end=self._run_ended,
+            environment, runner, isolation, settler=settler, suspected=self._suspected, after_end=self._run_ended
         )
         self.runs = runs.active
         """The runs that have not ended, by the id of their job."""
         self._claimer = JobClaimer(
-            pool,
-            self._workers,
-            store=store,
-            clock=clock,
-            stopwatch=stopwatch,
-            tenure=tenure,
-            runner=runner,
-            runs=runs,
-            settler=settler,
-            outbox=outbox,
-            publication=publication,
-            refusals=refusals,
+            pool, self._workers, environment, tenure=tenure, runner=runner, runs=runs, settler=settler
         )
         runner.attach(self)
 
@@ -233,14 +198,18 @@ class Engine:
         self._runs.stop_all()
 
     async def close(self) -> None:
-        """Let go of the runner, and hand back what a claim may have brought whose answer never came."""
+        """Let go of the runner, and reconcile. If the store fails, the engine stays in doubt."""
         self.runner.close()
         self._runs.close()
+        try:
+            await self.reconcile()
+        except StoreError as error:
+            logger.debug("cannot find out whether %s still holds jobs: %s", self.instance, error)
+
+    async def reconcile(self) -> None:
+        """Hand back what a claim may have brought whose answer never came. Raises what the store raises."""
         if self._claimer.in_doubt:
-            try:
-                await self._claimer.reconcile()
-            except StoreError as error:
-                logger.debug("cannot find out whether %s still holds jobs: %s", self.instance, error)
+            await self._claimer.reconcile()
 
     def beat(self) -> Beat:
         """A sign of life. Called from the pulse's thread, so it only reads."""

@@ -15,6 +15,7 @@ from shiftwork.core.retry import End, EndKind
 from shiftwork.errors import JobCancelledError, PayloadDecodingError, ResultEncodingError
 from shiftwork.runtime.engine.context import Context, ContextServices
 from shiftwork.runtime.engine.error_text import INDESCRIBABLE, describe, one_line, trace_of
+from shiftwork.runtime.engine.forked_child import end_forked_child
 from shiftwork.runtime.engine.log_context import log_as
 from shiftwork.runtime.engine.retry_choice import chosen
 from shiftwork.runtime.engine.run import Run
@@ -104,6 +105,7 @@ def _unbound(run: Run, error: BaseException) -> End:
 
 
 def _returned(run: Run, value: Any) -> End:
+    end_forked_child(run)
     if run.stopped_as in {EndKind.TIMED_OUT, EndKind.CANCELLED}:
         return End(run.stopped_as)
     if run.overruled is not None:
@@ -120,6 +122,7 @@ def _returned(run: Run, value: Any) -> End:
 
 
 def _failed(run: Run, error: BaseException) -> End:
+    end_forked_child(run, error)
     if run.stopped_as is not None and issubclass(type(error), JobCancelledError):
         return End(run.stopped_as)  # `Context.heartbeat` raised it, because the run was to stop
     end = _with_traceback(run, run.stopped_as or EndKind.RAISED, error)

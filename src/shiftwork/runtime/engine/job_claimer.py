@@ -14,21 +14,17 @@ from shiftwork.core.model import Claimed, JobFilter, JobRecord, JobStatus, PoolC
 from shiftwork.core.own_options import is_damaged
 from shiftwork.core.retry import End, EndKind
 from shiftwork.core.sealing import is_sealed, key_of
-from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.engine.environment import EngineEnvironment
 from shiftwork.runtime.engine.inputs import with_inputs
-from shiftwork.runtime.engine.outbox import Outbox
 from shiftwork.runtime.engine.pace import Pace
-from shiftwork.runtime.engine.publication import Publication
-from shiftwork.runtime.engine.refusals import Refusals
 from shiftwork.runtime.engine.reserve import Reserve
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import Runner
 from shiftwork.runtime.engine.runs import Runs
 from shiftwork.runtime.engine.settler import Settler
 from shiftwork.runtime.engine.tenure import Tenure
-from shiftwork.runtime.gauge import Stopwatch
 from shiftwork.runtime.store_voice import CLAIMS
-from shiftwork.store.protocol import Claims, Store
+from shiftwork.store.protocol import Claims
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -46,17 +42,12 @@ class JobClaimer:
         self,
         pool: PoolConfig,
         workers: Iterable[str],
+        environment: EngineEnvironment,
         *,
-        store: Store,
-        clock: Clock,
-        stopwatch: Stopwatch,
         tenure: Tenure,
         runner: Runner,
         runs: Runs,
         settler: Settler,
-        outbox: Outbox,
-        publication: Publication,
-        refusals: Refusals,
     ) -> None:
         self.slots = 0
         """How many jobs may run at a time."""
@@ -66,18 +57,18 @@ class JobClaimer:
         """The workers whose jobs it claims."""
         self._blind_until: float | None = None
         self._pool = pool
-        self._store = store
-        self._clock = clock
-        self._stopwatch = stopwatch
+        self._store = environment.store
+        self._clock = environment.clock
+        self._stopwatch = environment.gauge.stopwatch
         self._tenure = tenure
         self._runner = runner
         self._runs = runs
         self._settler = settler
-        self._outbox = outbox
-        self._publication = publication
-        self._refusals = refusals
-        self._pace = Pace(clock)
-        self._reserve = Reserve(clock, overdue=self.hand_back)
+        self._outbox = environment.outbox
+        self._publication = environment.publication
+        self._refusals = environment.refusals
+        self._pace = Pace(environment.clock)
+        self._reserve = Reserve(environment.clock, overdue=self.hand_back)
 
     @property
     def free(self) -> int:

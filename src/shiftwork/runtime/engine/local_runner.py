@@ -9,20 +9,14 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.model import Claimed, Progress
 from shiftwork.core.retry import End, EndKind
-from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.context import ContextServices
 from shiftwork.runtime.engine.execute import cancelled, escaped, run_async, run_rest, run_sync
 from shiftwork.runtime.engine.registry import Callee
-from shiftwork.runtime.engine.retry_choice import what_follows
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import RunnerListener
 from shiftwork.runtime.engine.stacks import Stacks
-from shiftwork.runtime.engine.steps import step_maker
-from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.runtime.engine.threads import Threads
-from shiftwork.runtime.engine.transactions import Transactions
 from shiftwork.runtime.gauge import Load
 from shiftwork.telemetry.tracing import processing
 
@@ -45,11 +39,8 @@ class LocalRunner:
     def __init__(
         self,
         callees: Mapping[str, Callee],
-        clock: Clock,
+        services: ContextServices,
         *,
-        report: Callable[[Claimed, Progress], None],
-        transactions: Transactions,
-        surroundings: Surroundings,
         load: Callable[[], Load] = Load,
         gives_up: bool = True,
     ) -> None:
@@ -59,15 +50,7 @@ class LocalRunner:
         self.served = 0
         self.pid = os.getpid()
         self._callees = callees
-        self._clock = clock
-        self._services = ContextServices(
-            clock,
-            report,
-            transactions.begin,
-            surroundings,
-            steps_of=step_maker(transactions.store, clock),
-            what_follows=what_follows,
-        )
+        self._services = services
         self._load = load
         self._gives_up = gives_up
         """Whether it ever gives up on a run. False where the node kills the whole process instead."""
@@ -104,6 +87,7 @@ class LocalRunner:
 
     def _prepared(self, run: Run) -> Run:
         run.callee = self._callees[run.job.worker]
+        run.pid = self.pid
         run.stopping = self._stopping
         run.span = processing(run.job)
         return run
@@ -118,7 +102,7 @@ class LocalRunner:
         if run.task is None and run.stopped_as is not EndKind.CANCELLED:
             self._give_up(run)
         else:
-            run.patience = self._clock.call_in(STUBBORN_SECONDS, partial(self._give_up, run))
+            run.patience = self._services.clock.call_in(STUBBORN_SECONDS, partial(self._give_up, run))
 
     @property
     def places(self) -> int:

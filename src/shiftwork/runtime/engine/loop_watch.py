@@ -8,10 +8,10 @@ stack of the loop's thread if none comes within a second. It never touches the l
 import asyncio
 import logging
 import sys
-import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -35,7 +35,6 @@ IN_FULL: Final = 5
 
 _OURS: Final = str(Path(__file__).parents[2])
 _PATHS: Final = ("stdlib", "platstdlib", "purelib", "platlib")
-_LIBRARIES: Final = ("<frozen", *(sysconfig.get_path(name) for name in _PATHS))
 
 
 class _Namings(Struct):
@@ -132,7 +131,15 @@ def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 def _is_foreign(frame: FrameType) -> bool:
     """Whether a frame is of the standard library, of an installed package, or ours: not of the app."""
-    return frame.f_code.co_filename.startswith((*_LIBRARIES, _OURS))
+    return frame.f_code.co_filename.startswith(_foreign())
+
+
+@cache
+def _foreign() -> tuple[str, ...]:
+    """Return where such files are."""
+    import sysconfig  # noqa: PLC0415 - it reads everything that Python was built with
+
+    return ("<frozen", *(sysconfig.get_path(name) for name in _PATHS), _OURS)
 
 
 def _place(frame: FrameType) -> str:

@@ -26,7 +26,7 @@ RETRY_SECONDS: Final = 0.5
 PROGRESS_SECONDS: Final = 0.2
 
 
-class Settled(Struct, frozen=True):
+class Settled(Struct, frozen=True, gc=False):
     """An outcome, and when its run began."""
 
     outcome: Outcome

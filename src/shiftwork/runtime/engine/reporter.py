@@ -182,13 +182,7 @@ class Reporter:
 
     def _rejected(self, outcome: Outcome) -> None:
         self.rejected += 1
-        logger.warning(
-            "job %s of %s: the outcome %r came too late and was rejected; another run has taken over",
-            outcome.id,
-            outcome.worker,
-            str(outcome.status),
-            extra={"job_id": outcome.id, "worker": outcome.worker},
-        )
+        self._run_log.rejected(outcome)
 
     # ── in the background ────────────────────────────────────────────────────────────────────────────────────────
 

@@ -34,8 +34,8 @@ class Run:
     """A job in the hands of this process, from claim to end."""
 
     __slots__ = (
-        *("callee", "cancelled", "config", "ended", "idle", "job", "job_log", "log", "outcome"),
-        *("overruled", "owner", "patience", "span", "started_at", "state", "stopped_as", "stopping", "task", "thread"),
+        *("callee", "cancelled", "config", "ended", "idle", "job", "job_log", "log", "outcome", "overruled"),
+        *("owner", "patience", "pid", "span", "started_at", "state", "stopped_as", "stopping", "task", "thread"),
     )
 
     def __init__(
@@ -64,6 +64,8 @@ class Run:
         """Runs while a function that was told to stop may still do so by itself."""
         # Only where the function runs in this very process:
         self.callee: Callee | None = None
+        self.pid = 0
+        """This process, from which a child that the function forks can be told apart."""
         self.cancelled = False
         """Whether the function was told to stop."""
         self.stopping = False

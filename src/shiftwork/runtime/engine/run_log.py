@@ -30,13 +30,14 @@ from shiftwork.runtime.engine.registry import WorkerDefinition
 logger: Final = logging.getLogger("shiftwork.runs")
 """A logger of its own, so that its level can be set apart."""
 
-Kind = Literal["failed", "dead", "lost", "recovered", "started", "completed", "cancelled", "handed back"]
+Kind = Literal["failed", "dead", "lost", "rejected", "recovered", "started", "completed", "cancelled", "handed back"]
 
 WINDOW_SECONDS: Final = 60.0
 IN_FULL: Final[Mapping[Kind, int]] = {
     "failed": 5,
     "dead": 5,
     "lost": 5,
+    "rejected": 5,
     "recovered": 5,
     "started": 20,
     "completed": 20,
@@ -47,6 +48,7 @@ IN_FULL: Final[Mapping[Kind, int]] = {
 LEVELS: Final[Mapping[Kind, int]] = {
     "failed": logging.WARNING,
     "lost": logging.WARNING,
+    "rejected": logging.WARNING,
     "dead": logging.ERROR,
     "recovered": logging.INFO,
 }
@@ -57,6 +59,7 @@ SUMS: Final[Mapping[Kind, str]] = {
     "failed": "more failed attempts",
     "dead": "more dead jobs",
     "lost": "more lost jobs",
+    "rejected": "more rejected outcomes",
     "recovered": "more recoveries",
     "started": "more runs started",
     "completed": "more runs completed",
@@ -117,6 +120,12 @@ class RunLog:
     def lost(self, job_id: str, worker: str, message: str) -> None:
         """A job was lost with the instance that ran it, and runs again."""
         self._write(LEVELS["lost"], "lost", f"{worker}: {message}", job=job_id, worker=worker)
+
+    def rejected(self, outcome: Outcome) -> None:
+        """A run has ended, but the store has rejected its outcome: also of very many at once, if it was emptied."""
+        why = "another run has taken it over, or the store was emptied"
+        text = f"{outcome.worker}: the outcome '{outcome.status}' of job {outcome.id} was rejected: {why}"
+        self._write(LEVELS["rejected"], "rejected", text, job=outcome.id, worker=outcome.worker)
 
     def close(self) -> None:
         """Write what is still to be summed up."""

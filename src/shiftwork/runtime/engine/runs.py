@@ -1,14 +1,13 @@
 """The runs of one instance, from their start to their end: where each takes place, and when its time is over."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from shiftwork.core.model import Claimed, RunState, WorkerState
+from shiftwork.core.model import Claimed, RunState
 from shiftwork.core.retry import End, EndKind
-from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.deadlines import Deadlines
+from shiftwork.runtime.engine.environment import EngineEnvironment
 from shiftwork.runtime.engine.isolation import Isolation
-from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import Runner
 from shiftwork.runtime.engine.settler import Settler
@@ -19,31 +18,28 @@ class Runs:
 
     def __init__(
         self,
-        registry: Registry,
+        environment: EngineEnvironment,
         runner: Runner,
         isolation: Isolation | None,
         *,
-        states: Mapping[str, WorkerState],
         settler: Settler,
-        clock: Clock,
-        begun: Callable[[Claimed], None],
         suspected: Callable[[Sequence[Run]], None],
         after_end: Callable[[Run], None],
     ) -> None:
         self.active: dict[str, Run] = {}
         """Runs that have not ended, by the id of their job."""
-        self._registry = registry
+        self._registry = environment.registry
         self._runner = runner
         self._isolation = isolation
         self._isolated: set[str] = set()
-        self._states = states
+        self._states = environment.states
         self._settler = settler
-        self._clock = clock
-        self._begun = begun
+        self._clock = environment.clock
+        self._begun = environment.reporter.run_begun
         self._suspected = suspected
         """Called with isolated runs that died together."""
         self._after_end = after_end
-        self._deadlines = Deadlines(clock, partial(self.stop, kind=EndKind.TIMED_OUT))
+        self._deadlines = Deadlines(environment.clock, partial(self.stop, kind=EndKind.TIMED_OUT))
 
     def start(self, job: Claimed) -> None:
         """Run a job. One that has crashed before runs alone, where that can be had."""

@@ -10,12 +10,10 @@ from shiftwork.core.expiry import is_expired
 from shiftwork.core.model import Claimed, JobStatus, Outcome
 from shiftwork.core.own_options import unpack
 from shiftwork.core.retry import End, EndKind, settle
-from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.engine.outbox import Outbox, Settled
-from shiftwork.runtime.engine.registry import Registry
+from shiftwork.runtime.engine.environment import EngineEnvironment
+from shiftwork.runtime.engine.outbox import Settled
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.tenure import Tenure
-from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -23,16 +21,14 @@ logger: Final = logging.getLogger("shiftwork")
 class Settler:
     """Settles the runs of one instance."""
 
-    def __init__(
-        self, registry: Registry, outbox: Outbox, clock: Clock, tenure: Tenure, unasked_hand_backs: UnaskedHandBacks
-    ) -> None:
+    def __init__(self, environment: EngineEnvironment, tenure: Tenure) -> None:
         self.completed = 0
         self.failed = 0
-        self._registry = registry
-        self._outbox = outbox
-        self._clock = clock
+        self._registry = environment.registry
+        self._outbox = environment.outbox
+        self._clock = environment.clock
         self._tenure = tenure
-        self._unasked_hand_backs = unasked_hand_backs
+        self._unasked_hand_backs = environment.unasked_hand_backs
 
     def settle(self, run: Run, end: End) -> None:
         """Put the outcome of a run into the outbox."""

@@ -7,15 +7,11 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from shiftwork.core.beats import InstanceRecord
-from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import together
-from shiftwork.runtime.engine.outbox import Outbox
-from shiftwork.runtime.engine.registry import Registry
-from shiftwork.runtime.engine.reporter import Reporter
+from shiftwork.runtime.engine.environment import EngineEnvironment
 from shiftwork.runtime.leader.leadership import Leadership, LeaderState
 from shiftwork.runtime.leader.recovery import Recovery
 from shiftwork.runtime.leader.schedules import Schedules
-from shiftwork.store.protocol import Store
 
 BATCH: Final = 1_000
 PRUNE_SECONDS: Final = 30.0
@@ -24,27 +20,16 @@ PRUNE_SECONDS: Final = 30.0
 class Leader:
     """Leads if it can, and then does what a leader does."""
 
-    def __init__(
-        self,
-        registry: Registry,
-        *,
-        store: Store,
-        clock: Clock,
-        outbox: Outbox,
-        reporter: Reporter,
-        node: str,
-        ttl: float,
-    ) -> None:
-        self._store = store
-        self._reporter = reporter
-        self._clock = clock
+    def __init__(self, environment: EngineEnvironment, *, ttl: float) -> None:
+        here = environment
+        self._store = here.store
+        self._reporter = here.reporter
+        self._clock = here.clock
         self._ttl = ttl
         self._prune_at = 0.0
-        self._leadership = Leadership(store, reporter, node=node, ttl=ttl)
-        self._schedules = Schedules(registry, store, reporter)
-        self._recovery = Recovery(
-            registry, store=store, clock=clock, outbox=outbox, reporter=reporter, node=node, ttl=ttl
-        )
+        self._leadership = Leadership(here.store, here.reporter, node=here.node, ttl=ttl)
+        self._schedules = Schedules(here.registry, here.store, here.reporter)
+        self._recovery = Recovery(environment, ttl=ttl)
 
     @property
     def leading(self) -> bool:

@@ -34,13 +34,10 @@ from shiftwork.core.beats import Beat, InstanceRecord
 from shiftwork.core.model import JobFilter, JobRecord, JobStatus, Lost, Outcome
 from shiftwork.core.retry import End, EndKind, settle
 from shiftwork.core.run_histograms import LEASE_LOST
-from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import together
-from shiftwork.runtime.engine.outbox import Outbox, Settled
-from shiftwork.runtime.engine.registry import Registry
-from shiftwork.runtime.engine.reporter import Reporter
+from shiftwork.runtime.engine.environment import EngineEnvironment
+from shiftwork.runtime.engine.outbox import Settled
 from shiftwork.runtime.leader.planner import record_lost
-from shiftwork.store.protocol import Store
 
 BATCH: Final = 1_000
 
@@ -48,28 +45,19 @@ BATCH: Final = 1_000
 class Recovery:
     """Takes over the jobs of instances that are gone."""
 
-    def __init__(
-        self,
-        registry: Registry,
-        *,
-        store: Store,
-        clock: Clock,
-        outbox: Outbox,
-        reporter: Reporter,
-        node: str,
-        ttl: float,
-    ) -> None:
-        self.holder = f"{node}/leader"
+    def __init__(self, environment: EngineEnvironment, *, ttl: float) -> None:
+        here = environment
+        self.holder = f"{here.node}/leader"
         """The instance that holds lost jobs until they are settled."""
-        self._registry = registry
-        self._store = store
-        self._clock = clock
-        self._outbox = outbox
-        self._reporter = reporter
-        self._node = node
+        self._registry = here.registry
+        self._store = here.store
+        self._clock = here.clock
+        self._outbox = here.outbox
+        self._reporter = here.reporter
+        self._node = here.node
         self._ttl = ttl
         self._renamed = 0
-        self._polled_at = clock.now()
+        self._polled_at = here.clock.now()
         self._recovers_at = 0.0
         self._in_doubt = False
         self._look_at = 0.0
@@ -185,8 +173,9 @@ class Recovery:
 
     def _end(self, record: JobRecord, who: str) -> End:
         beat = self._beats.get(record.instance or "")
-        # A process that ran its jobs itself may have died of this one; a node that only watches over them did not.
-        kind = EndKind.LOST if beat is not None and beat.pool and beat.apart else EndKind.CRASHED
+        # A process that ran its jobs itself may have died of this one; a node that only watches over them did not. An
+        # instance that the store has forgotten has left in good order: the reply to its last claim never arrived.
+        kind = EndKind.LOST if beat is None or (beat.pool and beat.apart) else EndKind.CRASHED
         log = record.progress.log if record.progress else ()
         return End(kind, error=f"{who} vanished while running it", log=log)
 

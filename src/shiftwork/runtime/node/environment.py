@@ -1,47 +1,97 @@
-"""What all parts of a node share."""
+"""What all parts of a node share, and how it is put together."""
 
-from collections.abc import Callable
-
-from msgspec import Struct
+import os
+import secrets
+import socket
+from collections.abc import Awaitable, Callable
 
 from shiftwork.core.beats import ProcessMark
-from shiftwork.core.model import Claimed, WorkerState
-from shiftwork.events import Emit
+from shiftwork.core.model import WorkerState
+from shiftwork.events import JobListeners
 from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.duty import Duty
+from shiftwork.runtime.engine.breakers import Breakers
+from shiftwork.runtime.engine.environment import EngineEnvironment
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
 from shiftwork.runtime.engine.publication import Publication
 from shiftwork.runtime.engine.refusals import Refusals
 from shiftwork.runtime.engine.registry import Registry
+from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
 from shiftwork.runtime.gauge import OwnGauge
+from shiftwork.runtime.local_processes import own_mark
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.messages import Setup
 from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.protocol import Store
 
 
-class NodeEnvironment(Struct, frozen=True, kw_only=True):
+class NodeEnvironment(EngineEnvironment, frozen=True, kw_only=True):
     """What all parts of a node share."""
 
-    node: str
-    """The name of the node."""
     mark: ProcessMark | None
     """The mark of this process, by which others on this machine can prove its death."""
-    registry: Registry
-    states: dict[str, WorkerState]
-    """What this node last knew of its workers' states."""
-    store: Store
-    clock: Clock
     settings: Settings
-    gauge: OwnGauge
     notebook: Notebook
-    outbox: Outbox
-    publication: Publication
-    emit: Emit
-    refusals: Refusals
-    unasked_hand_backs: UnaskedHandBacks
     voice: StoreVoice
-    begun: Callable[[Claimed], None]
-    """Called when a run begins."""
     setup: Setup | None
     """How its processes are set up; None if it starts none."""
+
+    def duty(
+        self, name: str, poll: Callable[[], Awaitable[float | None]], *topics: str, every: float | None = None
+    ) -> Duty:
+        """A loop that polls when it starts, when one of these topics rings, and after `every` seconds at the latest.
+
+        Without `every` that is the tick interval.
+        """
+        longest = self.settings.tick_interval if every is None else every
+        bell = self.store.listen(topics)
+        return Duty(name, poll, clock=self.clock, bell=bell, longest_sleep=longest, voice=self.voice)
+
+
+def environment_of(
+    registry: Registry,
+    *,
+    store: Store,
+    clock: Clock,
+    hooks: JobListeners,
+    states: dict[str, WorkerState],
+    settings: Settings,
+    voice: StoreVoice,
+    setup: Setup | None,
+    beat: Callable[[], Awaitable[object]],
+) -> NodeEnvironment:
+    """Put together what the parts of a new node share. `beat` renews its leases at once."""
+    gauge = OwnGauge(clock.monotonic, voice)
+    reporter = Reporter(
+        registry, store=store, clock=clock, hooks=hooks, states=states, voice=voice, every_run=settings.every_run
+    )
+    notebook = Notebook(store, clock, voice)
+    refusals = Refusals(registry, store, clock)
+    outbox = Outbox(
+        store,
+        clock,
+        stopwatch=gauge.stopwatch,
+        voice=voice,
+        review=refusals.review,
+        before=(notebook.before_end, Breakers(registry, store, reporter.emit).judge),
+        written=reporter.written,
+    )
+    return NodeEnvironment(
+        node=f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}",
+        mark=own_mark(),
+        registry=registry,
+        states=states,
+        store=store,
+        clock=clock,
+        settings=settings,
+        gauge=gauge,
+        notebook=notebook,
+        outbox=outbox,
+        publication=Publication(registry, store=store, clock=clock, emit=reporter.emit, beat=beat),
+        refusals=refusals,
+        reporter=reporter,
+        unasked_hand_backs=UnaskedHandBacks(),
+        voice=voice,
+        setup=setup,
+    )

@@ -1,11 +1,13 @@
 """The health monitor: looks at everything every few seconds, and reports new problems and those that are gone."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from shiftwork.core.health import Health, Problem
 from shiftwork.errors import StoreUnavailableError
-from shiftwork.events import Emit
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.engine.reporter import Reporter
+from shiftwork.runtime.leader.leader import Leader
 
 LOOK_SECONDS: Final = 15.0
 
@@ -14,11 +16,16 @@ AWAY_SECONDS: Final = 10.0
 STORE: Final = ("store_unavailable", "store")
 OWN: Final = {"no_leader", "thread_stuck", "store_failing", STORE[0]}
 """What a node reports though it does not lead: there is no leader, or only the node itself can see it."""
-PATIENT: Final = {"no_leader", "schedule_missed", "worker_failing"}
+PATIENT: Final = {"instance_silent", "no_leader", "schedule_missed", "worker_failing"}
 """What is reported only if two looks in a row find it: the lead changes hands, a leader catches up after an outage, a
-worker whose first attempt failed may get through with the second. Health shows it at once all the same."""
+worker whose first attempt failed may get through with the second, a late beat brings back an instance that has ended.
+Health shows it at once all the same."""
+LEASED: Final = {"node_silent", "pool_unhosted", "pool_unserved"}
+"""The same after an outage of the store, in which no lease could be renewed: all of them may have ended."""
 
 Key = tuple[str, str]
+Judge = Callable[[], Awaitable[Health]]
+"""Looks at everything, and returns what is wrong."""
 
 
 class HealthMonitor:
@@ -27,21 +34,13 @@ class HealthMonitor:
     Every node looks, so that the next leader knows what was reported already; only the leader reports.
     """
 
-    def __init__(
-        self,
-        judge: Callable[[], Awaitable[Health]],
-        emit: Emit,
-        emit_quietly: Emit,
-        *,
-        now: Callable[[], float],
-        leads: Callable[[], bool],
-    ) -> None:
+    def __init__(self, judge: Judge, reporter: Reporter, clock: Clock, leader: Leader) -> None:
         self._judge = judge
-        self._emit = emit
-        self._emit_quietly = emit_quietly
+        self._emit = reporter.emit
+        self._emit_quietly = reporter.emit_quietly
         """Emits without a line in the log, which has it already."""
-        self._now = now
-        self._leads = leads
+        self._clock = clock
+        self._leader = leader
         self._seen: set[Key] = set()
         self._reported: dict[Key, Problem] = {}
         self._away_since: float | None = None
@@ -53,23 +52,23 @@ class HealthMonitor:
         except StoreUnavailableError as error:
             self._away(str(error))
             raise
-        self._away_since = None
-        self._report(health, leads=self._leads())
-        return self._now() + LOOK_SECONDS
+        was_away, self._away_since = self._away_since is not None, None
+        self._report(health, leads=self._leader.leading, patient=PATIENT | LEASED if was_away else PATIENT)
+        return self._clock.now() + LOOK_SECONDS
 
     def _away(self, error: str) -> None:
         """Report that the store is away. No node can tell who leads, so each calls its own hooks and alerts."""
-        now = self._now()
+        now = self._clock.now()
         self._away_since = now if self._away_since is None else self._away_since
         if now - self._away_since >= AWAY_SECONDS and STORE not in self._reported:
             remedy = "check that it runs and can be reached; nodes go on by themselves once it is back"
             problem = self._reported[STORE] = Problem(*STORE, f"the store is away: {error}", remedy, "critical")
             self._emit_quietly("health.problem", problem.subject, f"{problem.message}. Remedy: {problem.remedy}")
 
-    def _report(self, health: Health, *, leads: bool) -> None:
+    def _report(self, health: Health, *, leads: bool, patient: Collection[str]) -> None:
         found = {(problem.code, problem.subject): problem for problem in health.problems}
         for key, problem in found.items():
-            if key in self._reported or (problem.code in PATIENT and key not in self._seen):
+            if key in self._reported or (problem.code in patient and key not in self._seen):
                 continue
             if leads or problem.code in OWN:
                 self._emit("health.problem", problem.subject, f"{problem.message}. Remedy: {problem.remedy}")

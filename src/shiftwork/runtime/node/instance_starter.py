@@ -38,23 +38,13 @@ class InstanceStarter:
             runner, shares = self._runners.process("shared"), True
         engine = Engine(
             pool,
-            here.registry,
+            here,
+            # Numbered: an instance that ends may still have jobs, and a lease, when the next one begins.
+            name=f"{here.node}/{pool.name}#{next(self._numbers)}",
             runner=runner,
             isolation=self._isolation if shares else None,  # a run that is alone already needs no other place
             listener=listener,
-            states=here.states,
-            store=here.store,
-            clock=here.clock,
-            outbox=here.outbox,
-            publication=here.publication,
             bell=bell,
-            stopwatch=here.gauge.stopwatch,
-            refusals=here.refusals,
-            unasked_hand_backs=here.unasked_hand_backs,
-            begun=here.begun,
-            node=here.node,
-            # Numbered: an instance that ends may still have jobs, and a lease, when the next one begins.
-            name=f"{here.node}/{pool.name}#{next(self._numbers)}",
         )
         # It claims nothing without a lease. A beat before its pool knows it would leave it out.
         self._loop.call_soon(self._started)

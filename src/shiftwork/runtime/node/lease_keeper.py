@@ -82,11 +82,7 @@ class LeaseKeeper:
             await duty.stop()
 
     def _witness_duty(self) -> Duty:
-        here = self._environment
-        bell, tick = here.store.listen({"state"}), here.settings.tick_interval
-        return Duty(
-            "stack requests", self._witness.poll, clock=here.clock, bell=bell, longest_sleep=tick, voice=here.voice
-        )
+        return self._environment.duty("stack requests", self._witness.poll, "state")
 
     # ── what beats report: in the pulse's thread, reads only ─────────────────────────────────────────────────────
 

@@ -205,6 +205,9 @@ class NodeInstances:
         try:
             await engine.close()
             await here.outbox.settle()
+            if engine.in_doubt:  # the store was away, and may be back
+                await engine.reconcile()
+                await here.outbox.settle()
             await here.store.leave([engine.instance], here.clock.now())
         except StoreError as error:  # then it runs out by itself
             here.voice.failed("giving up leases", error)

@@ -1,18 +1,17 @@
 """The plan, as far as a node has a part in it: when it is made, and how many slots of each pool are on this node."""
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from shiftwork.core.model import Plan, PoolConfig
 from shiftwork.core.plan import LOOK_SECONDS, REST_SECONDS, SOON_SECONDS, Planned
-from shiftwork.runtime.clock import Clock, Timer
-from shiftwork.runtime.duty import Duty
-from shiftwork.runtime.engine.registry import Registry
-from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.leader.outlook import Outlook
 from shiftwork.runtime.leader.planner import Planner, PlanView
-from shiftwork.runtime.store_voice import StoreVoice
-from shiftwork.store.protocol import Store
+from shiftwork.runtime.node.environment import NodeEnvironment
+
+if TYPE_CHECKING:
+    from shiftwork.runtime.clock import Timer
 
 
 class Planning:
@@ -21,27 +20,21 @@ class Planning:
     def __init__(
         self,
         pools: Mapping[str, PoolConfig],
-        registry: Registry,
-        *,
-        store: Store,
-        clock: Clock,
+        environment: NodeEnvironment,
         leader: Leader,
         outlook: Outlook,
-        reporter: Reporter,
-        voice: StoreVoice,
-        longest_sleep: float,
     ) -> None:
-        self._clock = clock
+        here = environment
+        self._clock = here.clock
         self._leader = leader
-        self._reporter = reporter
-        self._planner = Planner(pools, registry.workers, store, clock, outlook)
+        self._reporter = here.reporter
+        self._planner = Planner(pools, here.registry.workers, here.store, here.clock, outlook)
         self._planned_at = 0.0
         self._urgent = False
         """Whether a pool has no free slot left."""
         self._resting = False
         self._stirring: Timer | None = None
-        bell = store.listen({"state"})
-        self.duty = Duty("planner", self._poll, clock=clock, bell=bell, longest_sleep=longest_sleep, voice=voice)
+        self.duty = here.duty("planner", self._poll, "state")
         self.alarm: Callable[[], None] = lambda: None
         """Called when there are jobs of a worker that no live node has, or no longer are."""
         self._unknown: frozenset[str] = frozenset()

@@ -61,7 +61,8 @@ class PoolInstances:
         """Called when a run or a process has ended."""
         self._ended = ended
         """Called with an instance that has ended and holds nothing."""
-        self._failures = StartFailures(pool.name, clock=environment.clock, emit=environment.emit, retry=self.reconcile)
+        emit = environment.reporter.emit
+        self._failures = StartFailures(pool.name, clock=environment.clock, emit=emit, retry=self.reconcile)
         self._closed = False
 
     @property

@@ -128,29 +128,32 @@ class Pulse:
 
     async def beat(self) -> float:
         """Renew the leases now, and obey; returns when to do it again. Raises what the store raises."""
-        beats = self._holders.beats()
-        began = self._clock.monotonic()
-        orders, wrong = await self._ask(beats)
-        if wrong:  # the leases were renewed by a clock that was wrong, and may have ended by the right one
-            began = self._clock.monotonic()
-            orders, _ = await self._ask(beats)
+        beats, began, orders, wrong = await self._ask()
+        if wrong or self._until(began) <= self._clock.monotonic():
+            # The leases were renewed by a clock that was wrong, or the reply took longer than they last.
+            beats, began, orders, _ = await self._ask()
+        until = self._until(began)
+        if until <= self._clock.monotonic():
+            raise StoreUnavailableError(f"renewing the leases took {self._clock.monotonic() - began:.0f} s")
         now = self._clock.now()
         self._renewed_at = began
         self._stepped_down = self._failing = False
-        until = began + self._ttl * SILENT_SHARE
         self._holders.renewed([beat.instance for beat in beats if beat.instance not in orders.lost], until)
         if orders.cancel or orders.lost:
             self._holders.obey(orders)
         return now + (REBIRTH_SECONDS if orders.lost else self._ttl / BEATS_A_LEASE)
 
-    async def _ask(self, beats: Sequence[Beat]) -> tuple[Orders, bool]:
-        """Beat, in one round trip, and follow the store's clock; returns also whether ours was wrong."""
-        asked = self._clock.monotonic()
+    async def _ask(self) -> tuple[Sequence[Beat], float, Orders, bool]:
+        """Beat, in one round trip, and follow the store's clock.
+
+        Returns the beats, when that began, the reply, and whether our clock was wrong.
+        """
+        beats, asked = self._holders.beats(), self._clock.monotonic()
         ahead = self._clock.now() - asked
         orders = await self._stopwatch.time(BEATS, self._store.beat(beats, self._ttl, self._clock.now()))
         self._clock.follow(orders.server_time, asked, self._clock.monotonic())
         wrong = abs(self._clock.now() - self._clock.monotonic() - ahead) > self._ttl * WRONG_SHARE
-        return orders, wrong
+        return beats, asked, orders, wrong
 
     def _failed(self, error: Exception) -> float:
         left = self._left()
@@ -171,7 +174,11 @@ class Pulse:
 
     def _left(self) -> float:
         """Seconds until running jobs must be stopped, unless the lease is renewed."""
-        return self._renewed_at + self._ttl * SILENT_SHARE - self._clock.monotonic()
+        return self._until(self._renewed_at) - self._clock.monotonic()
+
+    def _until(self, renewed_at: float) -> float:
+        """How long running jobs may go on after a renewal that began then."""
+        return renewed_at + self._ttl * SILENT_SHARE
 
     def _give_up(self) -> None:
         if not self._stepped_down:

@@ -4,9 +4,9 @@ import time
 
 from msgspec.structs import replace
 
+from shiftwork.runtime.engine.context_services import context_services
 from shiftwork.runtime.engine.local_runner import LocalRunner
 from shiftwork.runtime.engine.runner import Runner
-from shiftwork.runtime.engine.transactions import Transactions
 from shiftwork.runtime.node.environment import NodeEnvironment
 from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.process_guard import ProcessGuard
@@ -21,19 +21,14 @@ class Runners:
         self._environment = environment
         self._kills = KillRecord()
         self.guard = ProcessGuard()
-        self._transactions = Transactions(self._store, environment.clock)
 
     def local(self) -> Runner:
         """A runner in this process."""
         here = self._environment
-        return LocalRunner(
-            here.registry.callees,
-            here.clock,
-            report=here.notebook.report,
-            transactions=self._transactions,
-            surroundings=here.registry.surroundings,
-            load=here.gauge.load,
+        services = context_services(
+            self._store, here.clock, report=here.notebook.report, surroundings=here.registry.surroundings
         )
+        return LocalRunner(here.registry.callees, services, load=here.gauge.load)
 
     def process(self, role: ProcessRole) -> Runner:
         """A process that runs many jobs at a time, or one. Raises `OSError` if it cannot be started."""

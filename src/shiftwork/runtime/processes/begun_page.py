@@ -6,8 +6,9 @@ dead. While the node holds the process still, it can withdraw what has not begun
 
 import mmap
 import os
-import tempfile
 from typing import Final
+
+from shiftwork.runtime.processes.unnamed_file import unnamed_file
 
 _SIZE: Final = 3 * 8
 _BEGUN, _FIRST, _LAST = range(3)
@@ -15,11 +16,7 @@ _BEGUN, _FIRST, _LAST = range(3)
 
 def page_file() -> int:
     """Return the descriptor of a new file for a page."""
-    if hasattr(os, "memfd_create"):
-        fd = os.memfd_create("shiftwork")
-    else:
-        with tempfile.TemporaryFile() as file:
-            fd = os.dup(file.fileno())
+    fd = unnamed_file()
     os.truncate(fd, _SIZE)
     return fd
 

@@ -10,12 +10,12 @@ from typing import Any, Final
 from shiftwork.core.retry import End, EndKind
 from shiftwork.events import Hooks
 from shiftwork.runtime.clock import SystemClock
+from shiftwork.runtime.engine.context_services import context_services
 from shiftwork.runtime.engine.local_runner import LocalRunner
 from shiftwork.runtime.engine.loop_watch import LoopWatch
 from shiftwork.runtime.engine.registry import Callee
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.surroundings import Surroundings
-from shiftwork.runtime.engine.transactions import Transactions
 from shiftwork.runtime.processes.begun_page import BegunPage
 from shiftwork.runtime.processes.link import LONGEST_DEFINITION, Link, log_refusal, longest_frame
 from shiftwork.runtime.processes.messages import (
@@ -90,21 +90,13 @@ class Instance:
     ) -> None:
         """Run jobs from now on."""
         self._callees = callees
-        report, transactions = self._progress.report, Transactions(store, self.clock)
+        services = context_services(store, self.clock, report=self._progress.report, surroundings=surroundings)
         if alone:
             self._runner = self._serial = SerialRunner(
-                callees,
-                self.clock,
-                report=report,
-                transactions=transactions,
-                surroundings=surroundings,
-                begin=self._begin,
-                not_started=self._not_started,
+                callees, services, begin=self._begin, not_started=self._not_started
             )
         else:
-            self._runner = LocalRunner(
-                callees, self.clock, report=report, transactions=transactions, surroundings=surroundings
-            )
+            self._runner = LocalRunner(callees, services)
             LoopWatch(self._runs.values).start()  # a run that is alone holds up only itself
 
     def listen(self, hooks: Hooks) -> None:

@@ -30,7 +30,7 @@ class Setup(Struct, frozen=True, kw_only=True, tag=True, array_like=True):
     """How many bytes payloads and results may have, which decides how long messages may be."""
 
 
-class Start(Struct, frozen=True, tag=True, array_like=True):
+class Start(Struct, frozen=True, tag=True, array_like=True, gc=False):
     """Run this job."""
 
     job: Claimed
@@ -112,7 +112,7 @@ class SetupFailed(Struct, frozen=True, tag=True, array_like=True):
     error: str
 
 
-class RunEnded(Struct, frozen=True, tag=True, array_like=True):
+class RunEnded(Struct, frozen=True, tag=True, array_like=True, gc=False):
     """A run has ended."""
 
     id: str
@@ -124,7 +124,7 @@ class RunEnded(Struct, frozen=True, tag=True, array_like=True):
     """Whether the run was given up on while its function goes on."""
 
 
-class Progressed(Struct, frozen=True, tag=True, array_like=True):
+class Progressed(Struct, frozen=True, tag=True, array_like=True, gc=False):
     """A run has made progress."""
 
     id: str

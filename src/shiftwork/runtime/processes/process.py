@@ -4,15 +4,14 @@ import asyncio
 import logging
 import os
 import signal
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final
 
-import psutil
-
+from shiftwork.runtime.local_processes import is_stopped
+from shiftwork.runtime.processes.lifeline import CUT_OFF, LEASE, STACK_SIGNAL
 from shiftwork.runtime.processes.link import Link, log_refusal
 from shiftwork.runtime.processes.messages import NodeFrame, ProcessFrame
 from shiftwork.runtime.processes.process_guard import ProcessGuard
@@ -20,17 +19,11 @@ from shiftwork.runtime.processes.spawn import SpawnedProcess
 
 logger: Final = logging.getLogger("shiftwork")
 
-LEASE: Final = struct.Struct("=d")
-"""What the node writes to the lifeline: until when the lease holds, by the machine's monotonic clock."""
 SPEECHLESS_SECONDS: Final = 5.0
 """How long a process may live on after its connection has ended."""
-STACK_SIGNAL: Final = signal.SIGUSR2
-"""Makes a process write down what each of its threads is doing, whatever that is."""
 STACK_SECONDS: Final = 0.3
 FREEZE_SECONDS: Final = 0.0005
 FREEZE_TRIES: Final = 40
-CUT_OFF: Final = 117
-"""The exit status of a process that has lost its lifeline, because a job closed what was not its own."""
 
 
 class Process:
@@ -138,9 +131,8 @@ class Process:
 
     def _stands_still(self) -> bool:
         for _ in range(FREEZE_TRIES):
-            with suppress(psutil.Error):
-                if psutil.Process(self.pid).status() == psutil.STATUS_STOPPED:
-                    return True
+            if is_stopped(self.pid):
+                return True
             time.sleep(FREEZE_SECONDS)
         return False
 

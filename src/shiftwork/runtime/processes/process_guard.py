@@ -2,15 +2,19 @@
 
 import logging
 import os
+import signal
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 logger: Final = logging.getLogger("shiftwork")
 
 PROGRAM: Final = Path(__file__).with_name("guard.py")
+NOT_FOR_IT: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals that end a node; its guard outlives it by a moment."""
 
 
 class ProcessGuard:
@@ -58,17 +62,28 @@ class ProcessGuard:
 
     def _start(self) -> None:
         try:
-            self._popen = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(PROGRAM), str(os.getpid())],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            with _blocked():
+                self._popen = subprocess.Popen(
+                    [sys.executable, "-I", "-S", str(PROGRAM), str(os.getpid())],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
             os.set_blocking(self._popen.stdin.fileno(), False)  # type: ignore[union-attr]  # it is a pipe
             orders = [f"+{group}\n" for group in sorted(self._groups)]
             _write(self._popen, "".join(orders) + ("" if self._until is None else f"={self._until!r}\n"))
         except OSError as error:
             logger.warning("cannot start the guard of this node: %s; its processes end by themselves", error)
+
+
+@contextmanager
+def _blocked() -> Iterator[None]:
+    """A process that is started inside never gets the signals that end a node; this thread gets them afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, NOT_FOR_IT)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _write(popen: "subprocess.Popen[bytes]", orders: str) -> None:

@@ -4,7 +4,6 @@ The process reports how a run ended. When it dies, or does not stop a run in tim
 how its runs ended.
 """
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -41,19 +40,16 @@ from shiftwork.runtime.processes.post_mortem import Death, end_of, suspects
 from shiftwork.runtime.processes.process import Process
 from shiftwork.runtime.processes.process_guard import ProcessGuard
 from shiftwork.runtime.processes.stack_questions import StackQuestions
+from shiftwork.runtime.processes.termination import STUBBORN_SECONDS, Termination
 
 logger: Final = logging.getLogger("shiftwork")
 
 ProcessRole = Literal["shared", "alone"]
 """Whether a process runs many jobs at a time, or one."""
-STUBBORN_SECONDS: Final = 5.0
-"""How long a process may take to do what it was asked to."""
 CANCEL_SECONDS: Final = 1.0
 """How long a run that is alone may take to end by itself once its time is over, before its process is terminated."""
 SILENT_SECONDS: Final = 1.0
 """A process that has not answered for this long is given no more runs."""
-START_SECONDS: Final = 120.0
-"""How long importing the app may take."""
 MOST_NAMED: Final = 3
 """How many of the workers are named that ran in a process that died."""
 PLACES: Final = 16
@@ -100,10 +96,6 @@ class RemoteRunner:
         self._answer = Lateness(clock.monotonic)
         self._until: float | None = None
         """When the process ends itself unless its lease is renewed."""
-        self._closing = False
-        self._why_killed: str | None = None
-        self._stack = ""
-        self._killing: asyncio.Task[None] | None = None
         self._starved = machine.starved()
         self._process = Process(
             receive=self._received,
@@ -115,14 +107,14 @@ class RemoteRunner:
         self.pid = self._process.pid
         self._questions = StackQuestions(self._process)
         self._gauge = Gauge(self.pid, clock.monotonic)
-        self._patience: Timer | None = clock.call_in(START_SECONDS, self._never_ready)
+        self._termination = Termination(self._process, clock, gently=self._alone)
         self._process.send(setup)
 
     # ── state ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def open(self) -> bool:
-        if not self.ready or self.dead or self._closing or self._why_killed is not None:
+        if not self.ready or self.dead or self._termination.under_way:
             return False
         return self.silence <= SILENT_SECONDS
 
@@ -329,18 +321,9 @@ class RemoteRunner:
 
     def _is_ready(self) -> None:
         self.ready = True
-        if not self._closing and self._why_killed is None:
-            self._cancel_patience()
+        self._termination.ready()
         if self._listener is not None:
             self._listener.runner_ready(self)
-
-    def _never_ready(self) -> None:
-        self.kill(f"the process was not ready after {START_SECONDS:g} s")
-
-    def _cancel_patience(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
 
     def renewed(self, until: float) -> None:
         """Pass the renewal on. One that comes too late is not: the process has ended itself, or is about to."""
@@ -363,7 +346,7 @@ class RemoteRunner:
     def _exceeds(self, used: int, limit: int) -> None:
         """A process that uses more memory than it may and is not ended here is replaced when it is idle."""
         why = f"its process used {used:,} bytes of memory; max_memory_per_instance is {limit:,}"
-        if self._alone and self._runs and self._why_killed is None:
+        if self._alone and self._runs and self._termination.why is None:
             first = next(iter(self._runs.values()))
             first.stopped_as = first.stopped_as or EndKind.RAISED
             self.kill(why)
@@ -378,46 +361,26 @@ class RemoteRunner:
 
     def close(self) -> None:
         """Let the process go. It is given a while."""
-        if not self.dead and not self._closing:
-            self._closing = True
+        if not self.dead and not self._termination.asked:
             self._process.send(Exit())
-            self._kill_after(STUBBORN_SECONDS)
-
-    def _kill_after(self, seconds: float) -> None:
-        self._cancel_patience()
-        self._patience = self._clock.call_in(seconds, self._process.kill)
+            self._termination.give_a_while()
 
     def kill(self, why: str, *, at_once: bool = False) -> None:
         """Kill the process now, after a look at what its threads are doing unless it must be at once."""
-        if at_once:
-            self._why_killed = self._why_killed or why
-            self._process.kill()
-        elif not self.dead and self._why_killed is None:
-            self._why_killed = why
-            self._killing = asyncio.get_running_loop().create_task(self._kill())
-
-    async def _kill(self) -> None:
-        try:
-            self._stack = await self._process.stack()
-        finally:
-            if self._alone and not self.dead:
-                self._process.terminate()
-                self._kill_after(STUBBORN_SECONDS)
-            else:
-                self._process.kill()
+        self._termination.kill(why, at_once=at_once)
 
     def _ended(self, status: int) -> None:
         self.dead = True
-        self._cancel_patience()
+        self._termination.done()
         death = Death(
             status=status,
-            why=self._why_killed,
+            why=self._termination.why,
             killed=self._process.killed,
             alone=self._alone,
             lapsed=self.lapsed,
             starved=machine.starved() > self._starved,
             severed=self._process.severed,
-            stack=self._stack or self._process.last_words() or None,
+            stack=self._termination.stack or self._process.last_words() or None,
         )
         self.killed_from_outside = death.from_outside
         unbegun = self._unbegun()
@@ -433,11 +396,11 @@ class RemoteRunner:
             self._listener.runner_gone(self, suspected)
 
     def _log_death(self, death: Death) -> None:
-        if self._why_killed is not None:
-            logger.warning("killed process %d: %s", self.pid, self._why_killed)
+        if death.why is not None:
+            logger.warning("killed process %d: %s", self.pid, death.why)
         elif death.lapsed:  # the node logs why it could not renew the leases
             logger.debug("process %d ended itself: its lease was not renewed", self.pid)
-        elif self.ready and not self._closing:
+        elif self.ready and not self._termination.asked:
             workers = ", ".join(sorted({run.job.worker for run in self._runs.values()})[:MOST_NAMED])
             ran = f"while it ran {counted(len(self._runs), 'job')} ({workers})" if workers else "while it was idle"
             logger.warning("process %d %s %s; a new one takes its place", self.pid, death.words, ran)

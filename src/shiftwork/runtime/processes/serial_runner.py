@@ -6,14 +6,11 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextvars import copy_context
 from typing import Any
 
-from shiftwork.core.model import Claimed, Progress
 from shiftwork.core.retry import End
-from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.engine.context import ContextServices
 from shiftwork.runtime.engine.local_runner import LocalRunner
 from shiftwork.runtime.engine.registry import Callee
 from shiftwork.runtime.engine.run import Run
-from shiftwork.runtime.engine.surroundings import Surroundings
-from shiftwork.runtime.engine.transactions import Transactions
 from shiftwork.runtime.processes.messages import Start
 
 
@@ -26,17 +23,12 @@ class SerialRunner(LocalRunner):
     def __init__(
         self,
         callees: Mapping[str, Callee],
-        clock: Clock,
+        services: ContextServices,
         *,
-        report: Callable[[Claimed, Progress], None],
-        transactions: Transactions,
-        surroundings: Surroundings,
         begin: Callable[[Start], Run | None],
         not_started: Callable[[Run, RuntimeError], None],
     ) -> None:
-        super().__init__(
-            callees, clock, report=report, transactions=transactions, surroundings=surroundings, gives_up=False
-        )
+        super().__init__(callees, services, gives_up=False)
         self._begin = begin
         """Makes a run of what has arrived; None if there is nothing to run."""
         self._not_started = not_started

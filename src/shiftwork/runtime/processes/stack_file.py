@@ -2,9 +2,10 @@
 
 import asyncio
 import os
-import tempfile
 from collections.abc import Callable
 from typing import Final
+
+from shiftwork.runtime.processes.unnamed_file import unnamed_file
 
 LONGEST_STACK: Final = 20_000
 LOOK_SECONDS: Final = 0.02
@@ -14,7 +15,7 @@ class StackFile:
     """A file without a name. The process inherits its descriptor, and appends a stack for every signal."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
+        self._file = os.fdopen(unnamed_file(), "rb")
         self._read = 0
 
     def fileno(self) -> int:

@@ -31,6 +31,13 @@ DRIVER_DEFAULTS: Final = {
 }
 """Options of libpq unless the URL sets them. They make it notice a server that has vanished."""
 LOCK_TIMEOUT: Final = "10s"
+SETTINGS: Final = {
+    "lock_timeout": LOCK_TIMEOUT,
+    "jit": "off",
+    "default_transaction_isolation": r"read\ committed",  # a statement must see what was committed while it waited
+    "extra_float_digits": "1",  # times are exact
+}
+"""Settings of a session, whatever the role, the database or the server says."""
 _SCHEMA: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 
@@ -107,7 +114,7 @@ def _driver_options(base: str, theirs: list[tuple[str, str]], pooling: str) -> d
     options = {**DRIVER_DEFAULTS, **given}
     if pooling == "session" and "options" not in given:
         # A proxy that pools by transaction refuses session settings; behind one, only functions have settings.
-        options["options"] = f"-c lock_timeout={LOCK_TIMEOUT} -c jit=off"
+        options["options"] = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
     return options
 
 

@@ -20,9 +20,10 @@ def collapsed(values: Sequence[T]) -> Sequence[T]:
 
 def texts(values: Sequence[str | None]) -> str | None:
     """Return a text[] literal; None if every element is None."""
-    if None not in values:
+    missing = values.count(None)
+    if not missing:
         return _quoted(values)  # type: ignore[arg-type]
-    if all(value is None for value in values):
+    if missing == len(values):
         return None
     return "{" + ",".join("NULL" if value is None else _element(value) for value in values) + "}"
 
@@ -51,14 +52,15 @@ def numbers(values: Sequence[float | None]) -> str:
 
 def optional_numbers(values: Sequence[float | None]) -> str | None:
     """Return an array literal of numbers; None if every element is None."""
-    return None if all(value is None for value in values) else numbers(values)
+    return None if values.count(None) == len(values) else numbers(values)
 
 
 def blobs(values: Sequence[bytes | None]) -> str | None:
     """Return a bytea[] literal; None if every element is None."""
-    if None not in values:
+    missing = values.count(None)
+    if not missing:
         return '{"\\\\x' + '","\\\\x'.join([value.hex() for value in values if value is not None]) + '"}'
-    if all(value is None for value in values):
+    if missing == len(values):
         return None
     return "{" + ",".join("NULL" if value is None else f'"\\\\x{value.hex()}"' for value in values) + "}"
 

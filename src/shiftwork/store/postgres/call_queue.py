@@ -2,7 +2,8 @@
 
 A call is queued and awaited. If its caller is cancelled, a call that has not begun is withdrawn; one that has begun is
 completed. While one call is under way, calls that can be made together are gathered, and go in one round trip: jobs to
-add, steps to keep, and single statements that lock no jobs.
+add, steps to keep, and single statements that lock no jobs. Where many wait, half go at a time: the server works
+while the others get their answers and call again.
 
 This module owns what happens when the connection breaks: the call under way fails, and the next one connects again. A
 call that the server has undone because of a deadlock is made again. Where the server does not answer in time, or cannot
@@ -39,6 +40,8 @@ ITEM_SECONDS: Final = 0.002
 """How much longer it may take for every item of its batch."""
 ATTEMPTS: Final = 10
 MAX_BATCH: Final = 1_000
+LEAST_SHARED: Final = 32
+"""With at least this many calls that wait, half of them go at a time."""
 GATHERING_TURNS: Final = 3
 """Turns of the event loop in which those who call at the same time get to their calls, however deep they are nested."""
 CANCEL_TIMEOUT: Final = 1.0
@@ -48,16 +51,47 @@ CANCEL_TIMEOUT: Final = 1.0
 class PendingCall(Generic[T]):
     """Work to be done on the connection, and the future that its caller awaits."""
 
-    __slots__ = ("after", "done", "patience", "work")
+    __slots__ = ("_end", "after", "answer", "over", "patience", "work")
 
     def __init__(
-        self, work: Work[T], done: "asyncio.Future[T]", patience: float, after: Sequence["asyncio.Future[Any]"] = ()
+        self, work: Work[T], answer: "asyncio.Future[T]", patience: float, after: Sequence["asyncio.Future[Any]"] = ()
     ) -> None:
         self.work = work
-        self.done = done
+        self.answer = answer
+        """Cancelled with its caller, even if the call is under way."""
         self.patience = patience
         self.after = after
-        """Calls of other queues that come first."""
+        """The ends of calls of other queues that come first."""
+        self.over = False
+        """Whether it is done, or never will be."""
+        self._end: asyncio.Future[None] | None = None
+
+    def end(self) -> "asyncio.Future[None]":
+        """Return a future that is done once the call is over."""
+        if self._end is None:
+            self._end = self.answer.get_loop().create_future()
+            if self.over:
+                self._end.set_result(None)
+        return self._end
+
+    def succeed(self, answer: T) -> None:
+        """The call is done."""
+        if not self.answer.done():
+            self.answer.set_result(answer)
+        self.is_over()
+
+    def fail(self, error: Exception) -> None:
+        """The call has failed."""
+        if not self.answer.done():
+            self.answer.set_exception(error)
+            self.answer.exception()  # asyncio must not log it if the caller was cancelled
+        self.is_over()
+
+    def is_over(self) -> None:
+        """Let those go on that wait for its end."""
+        self.over = True
+        if self._end is not None and not self._end.done():
+            self._end.set_result(None)
 
 
 class BatchableCall(PendingCall[Any]):
@@ -65,10 +99,14 @@ class BatchableCall(PendingCall[Any]):
 
     __slots__ = ("batch_work", "items")
 
-    def __init__(self, items: list[Any], batch_work: BatchWork, done: "asyncio.Future[Any]") -> None:
-        super().__init__(lambda conn: batch_work(conn, items), done, CALL_SECONDS + ITEM_SECONDS * len(items))
+    def __init__(self, items: list[Any], batch_work: BatchWork, answer: "asyncio.Future[Any]") -> None:
+        super().__init__(partial(_on_items, batch_work, items), answer, CALL_SECONDS + ITEM_SECONDS * len(items))
         self.items = items
         self.batch_work = batch_work
+
+
+def _on_items(batch_work: BatchWork, items: list[Any], conn: AsyncConnection[Any]) -> Awaitable[list[Any]]:
+    return batch_work(conn, items)
 
 
 class LoneStatement(Struct, frozen=True):
@@ -103,8 +141,8 @@ class CallQueue:
         """Whether that statement is prepared on this connection."""
         self._fell_silent = False
         """Whether the direct call under way has not been answered in time."""
-        self._last: asyncio.Future[Any] | None = None
-        self._last_before_claims: asyncio.Future[Any] | None = None
+        self._last: PendingCall[Any] | None = None
+        self._last_before_claims: PendingCall[Any] | None = None
         self._closed = False
 
     # ── calling ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -121,20 +159,20 @@ class CallQueue:
 
         It may take `patience` seconds from then. Claims do not wait for it if it is `passable`.
         """
-        done: asyncio.Future[T] = self.loop.create_future()
-        return await self._enqueue(PendingCall(work, done, patience, after), passable=passable)
+        answer: asyncio.Future[T] = self.loop.create_future()
+        return await self._enqueue(PendingCall(work, answer, patience, after), passable=passable)
 
     async def call_in_batch(self, items: list[Any], batch_work: BatchWork, *, passable: bool = False) -> list[Any]:
         """Do this work on the items, together with the items of other callers, and return the answers to one's own."""
-        done: asyncio.Future[list[Any]] = self.loop.create_future()
-        answers: list[Any] = await self._enqueue(BatchableCall(items, batch_work, done), passable=passable)
+        call = BatchableCall(items, batch_work, self.loop.create_future())
+        answers: list[Any] = await self._enqueue(call, passable=passable)
         return answers
 
     async def call_alone(self, items: list[Any], batch_work: BatchWork, lone: LoneStatement) -> list[Any]:
         """Do the same as `call_in_batch`, directly if nothing else is under way."""
         call = BatchableCall(items, batch_work, self.loop.create_future())
         if self.task is None and self._is_prepared and not self._closed and self._begin_directly(call, lone):
-            self._last = self._last_before_claims = call.done
+            self._last = self._last_before_claims = call
             return await self._completed(call)
         if self._lone < DIRECT_AFTER:
             self._lone += 1
@@ -151,20 +189,20 @@ class CallQueue:
         return self.task is not None
 
     def pending(self) -> "list[asyncio.Future[Any]]":
-        """Return the latest call, unless it is done."""
-        return _undone(self._last)
+        """Return the end of the latest call, unless it is over."""
+        return _end_of(self._last)
 
     def pending_for_claims(self) -> "list[asyncio.Future[Any]]":
-        """Return the latest call that a claim must not overtake, unless it is done."""
-        return _undone(self._last_before_claims)
+        """Return the end of the latest call that a claim must not overtake, unless it is over."""
+        return _end_of(self._last_before_claims)
 
     async def _enqueue(self, call: PendingCall[T], *, passable: bool = False) -> T:
         if self._closed:
             raise StoreUnavailableError(f"{self._address.place}: the store was closed before this call was made")
         self._calls.append(call)
-        self._last = call.done
+        self._last = call
         if not passable:
-            self._last_before_claims = call.done
+            self._last_before_claims = call
         if self.task is None:
             self._start()
         return await self._completed(call)
@@ -174,7 +212,7 @@ class CallQueue:
 
     async def _completed(self, call: PendingCall[T]) -> T:
         try:
-            return await asyncio.shield(call.done)
+            return await call.answer
         except asyncio.CancelledError:
             await self._withdraw(call)
             raise
@@ -183,9 +221,9 @@ class CallQueue:
         """Remove a call whose caller was cancelled; if it has begun, wait until it has happened."""
         if call in self._calls:
             self._calls.remove(call)
-            call.done.cancel()
-        elif not call.done.done():
-            await asyncio.wait([call.done], timeout=CANCEL_TIMEOUT)
+            call.is_over()
+        elif not call.over:
+            await asyncio.wait([call.end()], timeout=CANCEL_TIMEOUT)
 
     # ── making the calls ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -207,8 +245,10 @@ class CallQueue:
         first = calls[0]
         if not isinstance(first, BatchableCall):
             return calls
-        size = len(first.items)
-        while self._calls and size < MAX_BATCH:
+        size, most = len(first.items), MAX_BATCH
+        if len(self._calls) >= LEAST_SHARED:
+            most = min(most, size + len(self._calls) // 2)
+        while self._calls and size < most:
             following = self._calls[0]
             if not isinstance(following, BatchableCall) or following.batch_work != first.batch_work:
                 break
@@ -227,7 +267,7 @@ class CallQueue:
             answers = await self._try(lambda conn: batch[0].batch_work(conn, items), patience)
         except StoreUnavailableError as error:
             for call in batch:
-                _fail(call, error)
+                call.fail(error)
         except asyncio.CancelledError:
             self._calls.extendleft(batch)
             raise
@@ -237,7 +277,7 @@ class CallQueue:
         else:
             for call in batch:
                 own, answers = answers[: len(call.items)], answers[len(call.items) :]
-                _succeed(call, own)
+                call.succeed(own)
 
     async def _make_one(self, call: PendingCall[Any]) -> None:
         try:
@@ -245,14 +285,14 @@ class CallQueue:
                 await asyncio.wait(call.after)
             answer = await self._try(call.work, call.patience)
         except StoreError as error:
-            _fail(call, error)
+            call.fail(error)
         except asyncio.CancelledError:
             self._calls.appendleft(call)
             raise
         except Exception as error:  # noqa: BLE001 - every error belongs to the caller
-            _fail(call, error)
+            call.fail(error)
         else:
-            _succeed(call, answer)
+            call.succeed(answer)
 
     async def _try(self, work: Work[T], patience: float) -> T:
         for attempt in range(ATTEMPTS):
@@ -297,7 +337,7 @@ class CallQueue:
         except psycopg.Error:
             timer.cancel()
             return False
-        self.task = call.done
+        self.task = call.end()
         return True
 
     def _fall_silent(self, conn: AsyncConnection[Any]) -> None:
@@ -311,15 +351,15 @@ class CallQueue:
         timer.cancel()
         self.task = None
         if not isinstance(outcome, psycopg.Error):
-            _succeed(call, lone.read(outcome))
+            call.succeed(lone.read(outcome))
         elif self._fell_silent:
             self._fell_silent = False
             error = silence(self._address.place, call.patience)
             self._give_up(error)
-            _fail(call, error)
+            call.fail(error)
         elif lost(outcome):
             self._disconnect()
-            _fail(call, translate(outcome, self._address.place))
+            call.fail(translate(outcome, self._address.place))
         else:  # the server has undone it: the ordinary way makes it again, or knows what the error means
             self._is_prepared = False
             self._calls.appendleft(call)
@@ -350,7 +390,7 @@ class CallQueue:
         self._disconnect()
         self._silent()
         while self._calls:
-            _fail(self._calls.popleft(), error)
+            self._calls.popleft().fail(error)
 
     async def close(self) -> None:
         """Finish all calls and close the connection; on its own event loop. A silent server is not waited for."""
@@ -373,16 +413,5 @@ class CallQueue:
         self._disconnect()
 
 
-def _undone(last: "asyncio.Future[Any] | None") -> "list[asyncio.Future[Any]]":
-    return [] if last is None or last.done() else [last]
-
-
-def _succeed(call: PendingCall[Any], answer: Any) -> None:
-    if not call.done.done():
-        call.done.set_result(answer)
-
-
-def _fail(call: PendingCall[Any], error: Exception) -> None:
-    if not call.done.done():
-        call.done.set_exception(error)
-        call.done.exception()  # asyncio must not log it if the caller was cancelled
+def _end_of(last: "PendingCall[Any] | None") -> "list[asyncio.Future[Any]]":
+    return [] if last is None or last.over else [last.end()]

@@ -147,7 +147,8 @@ class Connections:
 
     async def add(self, timed: list[jobs.Timed]) -> list[Added]:
         """Add jobs after the calls of this event loop, together with those of other callers."""
-        calls, lone = self.of_this_loop().calls, self._lone(timed)
+        calls = self.of_this_loop().calls
+        lone = None if calls.busy else self._lone(timed)
         if lone is None:
             return await calls.call_in_batch(timed, self._add)
         return await calls.call_alone(timed, self._add, lone)

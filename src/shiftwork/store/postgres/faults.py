@@ -63,9 +63,9 @@ def translate(error: Exception, place: str) -> StoreError:
     said = shown((error.diag.message_primary if isinstance(error, psycopg.Error) else None) or error)
     if "ProactorEventLoop" in said:
         return StoreUnavailableError(f"{place} cannot be used {_WRONG_LOOP}")
-    for kinds, make in _KINDS:
+    for kinds, make, message in _KINDS:
         if isinstance(error, kinds):
-            return make(place, said)
+            return make(message.format(place=place, said=said))
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return StoreUnavailableError(f"{place} cannot be reached: {said}{_advice(said)}")
     if isinstance(error, UnicodeEncodeError | psycopg.DataError):
@@ -77,56 +77,60 @@ def _advice(said: str) -> str:
     return next((f" ({advice})" for words, advice in _CONNECTION_ADVICE if re.search(words, said)), "")
 
 
-def _full(place: str, said: str) -> StoreError:
-    return StoreFullError(f"{place}: no space left ({said}). Free some space; no acknowledged job is lost.")
-
-
-def _busy(place: str, said: str) -> StoreError:
-    return StoreBusyError(
-        f"{place}: another session has held a lock for too long ({said}). Look for an open transaction in "
-        "pg_stat_activity."
-    )
-
-
-def _read_only(place: str, said: str) -> StoreError:
-    return StoreUnavailableError(
-        f"{place} is read-only: {said}. It is a hot standby, or default_transaction_read_only is on. Name the primary "
-        "in the URL; several hosts with target_session_attrs=read-write find it."
-    )
-
-
-def _no_rights(place: str, said: str) -> StoreError:
-    return StoreUnavailableError(
-        f"{place}: {said}. The user of the URL needs CREATE on the database, so that shiftwork can create its schema. "
-        "Or let an administrator run `shiftwork db sql --grant-to USER` (with --pending if there is a schema)."
-    )
-
-
-def _foreign(place: str, said: str) -> StoreError:
-    return StoreUnavailableError(
-        f"{place}: the tables are not those of shiftwork ({said}). If the schema belongs to something else, choose "
-        "another one with ?schema=NAME; if a part of it was dropped, restore a backup."
-    )
-
-
-def _no_function(place: str, said: str) -> StoreError:
-    return StoreUnavailableError(
-        f"{place}: the functions of this version of shiftwork are not installed ({said}). Run `shiftwork db upgrade` "
-        "with this version."
-    )
-
-
-def _corrupt(place: str, said: str) -> StoreError:
-    return CorruptStoreError(f"{place}: the server cannot read its own files ({said}). Restore a backup.")
-
-
-_KINDS: Final = (
-    ((pg.DiskFull, pg.OutOfMemory, pg.ProgramLimitExceeded), _full),
-    ((pg.LockNotAvailable, pg.QueryCanceled), _busy),
-    ((pg.ReadOnlySqlTransaction,), _read_only),
-    ((pg.InsufficientPrivilege,), _no_rights),
-    ((pg.UndefinedFunction,), _no_function),
-    ((pg.UndefinedTable, pg.UndefinedColumn, pg.InvalidSchemaName), _foreign),
-    ((pg.DuplicateTable, pg.DuplicateObject, pg.DuplicateFunction), _foreign),
-    ((pg.DataCorrupted, pg.IndexCorrupted), _corrupt),
+_KINDS: Final[tuple[tuple[tuple[type[Exception], ...], type[StoreError], str], ...]] = (
+    (
+        (pg.DiskFull, pg.OutOfMemory, pg.ProgramLimitExceeded),
+        StoreFullError,
+        "{place}: no space left ({said}). Free some space; no acknowledged job is lost.",
+    ),
+    (
+        (pg.LockNotAvailable, pg.QueryCanceled),
+        StoreBusyError,
+        (
+            "{place}: another session has held a lock for too long ({said}). Look for an open transaction in "
+            "pg_stat_activity."
+        ),
+    ),
+    (
+        (pg.ReadOnlySqlTransaction,),
+        StoreUnavailableError,
+        (
+            "{place} is read-only: {said}. It is a hot standby, or default_transaction_read_only is on. Name the "
+            "primary in the URL; several hosts with target_session_attrs=read-write find it."
+        ),
+    ),
+    (
+        (pg.InsufficientPrivilege,),
+        StoreUnavailableError,
+        (
+            "{place}: {said}. The user of the URL needs CREATE on the database, so that shiftwork can create its "
+            "schema. Or let an administrator run `shiftwork db sql --grant-to USER` (with --pending if there is a "
+            "schema)."
+        ),
+    ),
+    (
+        (pg.UndefinedFunction,),
+        StoreUnavailableError,
+        (
+            "{place}: the functions of this version of shiftwork are not installed ({said}). Run `shiftwork db "
+            "upgrade` with this version."
+        ),
+    ),
+    (
+        (
+            *(pg.UndefinedTable, pg.UndefinedColumn, pg.InvalidSchemaName),
+            *(pg.DuplicateTable, pg.DuplicateObject, pg.DuplicateFunction),
+        ),
+        StoreUnavailableError,
+        (
+            "{place}: the tables are not those of shiftwork ({said}). If the schema belongs to something else, choose "
+            "another one with ?schema=NAME; if a part of it was dropped, restore a backup."
+        ),
+    ),
+    (
+        (pg.DataCorrupted, pg.IndexCorrupted),
+        CorruptStoreError,
+        "{place}: the server cannot read its own files ({said}). Restore a backup.",
+    ),
 )
+"""The errors of the server that have a remedy of their own."""

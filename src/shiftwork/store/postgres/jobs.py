@@ -1,6 +1,6 @@
 """Adding, finishing, reading and changing jobs, each by one function of the database."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from msgspec import msgpack
@@ -41,9 +41,8 @@ async def add(session: PostgresSession, jobs: Sequence[Timed]) -> list[Added]:
     async with session.conn.transaction():
         begun = await _begun(session, jobs)
         added = [one for part in parts for one in await _add(session, part, apart=True)]
-        created = [timed for timed, one in zip(jobs, added, strict=True) if one.created]
-        await _tie(session, created)
-        await _aim(session, [timed for timed in created if timed[0].flow not in begun])
+        await _tie(session, [timed for timed, one in zip(jobs, added, strict=True) if one.created])
+        await _aim(session, beginning(jobs, added, begun))
         return added
 
 
@@ -84,11 +83,21 @@ async def _begun(session: PostgresSession, jobs: Sequence[Timed]) -> set[str | N
     return {None, *await session.value("begun_flows", (session.namespace, arrays.texts([*flows])))}
 
 
+def beginning(jobs: Sequence[Timed], added: Sequence[Added], begun: Collection[str | None]) -> list[Timed]:
+    """Return those of these jobs that are new, in flows other than those that have begun already."""
+    return [timed for timed, one in zip(jobs, added, strict=True) if one.created and timed[0].flow not in begun]
+
+
+def aim_columns(beginning: Sequence[Timed]) -> tuple[str | None, str | None, str]:
+    """Return the arguments of `aim`, which says what flows are for that began with these jobs."""
+    ids, flows = arrays.texts([job.id for job, _ in beginning]), arrays.texts([job.flow for job, _ in beginning])
+    return ids, flows, arrays.numbers([now for _, now in beginning])
+
+
 async def _aim(session: PostgresSession, beginning: Sequence[Timed]) -> None:
     """Say what flows are for that began with several parts: each part knows its own jobs alone."""
     if beginning:
-        ids, flows = arrays.texts([job.id for job, _ in beginning]), arrays.texts([job.flow for job, _ in beginning])
-        await session.run("aim", (session.namespace, ids, flows, arrays.numbers([now for _, now in beginning])))
+        await session.run("aim", (session.namespace, *aim_columns(beginning)))
 
 
 async def _tie(session: PostgresSession, created: Sequence[Timed]) -> None:

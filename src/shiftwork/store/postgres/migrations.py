@@ -117,7 +117,8 @@ async def known_namespace(conn: Connection, schema: str, namespace: str) -> int 
         found = await (await conn.execute(in_schema(_LOOK, schema).encode(), args)).fetchone()
     except (pg.UndefinedTable, pg.InvalidSchemaName):  # the schema has to be created
         return None
-    numbers, phases, versions, n, number = found
+    numbers, phases, versions, n, number, isolation = found
+    _require_isolation(isolation, conn)
     done: Done = frozenset(zip(numbers or (), phases or (), strict=True))
     _require_known(done, conn)
     known: int | None = number
@@ -130,6 +131,7 @@ async def upgrade(conn: Connection, schema: str = DEFAULT_SCHEMA, *, after: bool
     if not _missing(schema, await installed_in(conn, schema), after=after):
         return []
     async with conn.transaction():
+        await conn.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")  # to see what another process has done
         await conn.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         installed = await installed_in(conn, schema)  # another process may have been faster
         if not installed.done:
@@ -234,6 +236,17 @@ def _require_server(conn: Connection) -> None:
         )
 
 
+def _require_isolation(isolation: str, conn: Connection) -> None:
+    """Raise if statements would not see what was committed while they waited. Our own connections ask for it."""
+    if isolation != "read committed":
+        user, database = quoted(conn.info.user), quoted(conn.info.dbname)
+        raise StoreUnavailableError(
+            f"the transaction isolation of {user} is {isolation}, and shiftwork needs read committed: "
+            f"ALTER ROLE {user} IN DATABASE {database} SET default_transaction_isolation = 'read committed'. "
+            "Behind a pooler, reconnect it to the server afterwards."
+        )
+
+
 def _require_known(done: Done, conn: Connection) -> None:
     """Refuse a schema in which a newer version has done what comes after; what comes before is compatible with us."""
     foreign = max((number for number, phase in done if phase == "after"), default=0)
@@ -264,7 +277,8 @@ CREATE TABLE IF NOT EXISTS shiftwork.migrations (
     PRIMARY KEY (number, phase)
 );"""
 _LOOK: Final = """
-SELECT m.numbers, m.phases, f.versions, p.n, (SELECT no FROM shiftwork.namespaces WHERE name = %s)
+SELECT m.numbers, m.phases, f.versions, p.n, (SELECT no FROM shiftwork.namespaces WHERE name = %s),
+    current_setting('transaction_isolation')
 FROM (SELECT array_agg(number) AS numbers, array_agg(phase) AS phases FROM shiftwork.migrations) AS m
 CROSS JOIN (SELECT array_agg(version ORDER BY made_at, version) AS versions FROM shiftwork.functions) AS f
 CROSS JOIN (

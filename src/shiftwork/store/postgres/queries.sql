@@ -34,10 +34,10 @@ SELECT twins, topics FROM shiftwork.add_any(
 SELECT shiftwork.tie(%s::int, %s::float8, %s::text[], %s::text[], %s::text[], %s::text[]);
 
 -- name: begun_flows
-SELECT ARRAY(SELECT id FROM shiftwork.flows WHERE namespace = %s::int AND id = ANY (%s::text[]));
+SELECT ARRAY(SELECT id FROM shiftwork.flows WHERE namespace = %s::int AND id = ANY (%s::text::text[]));
 
 -- name: aim
-SELECT shiftwork.aim(%s::int, %s::text[], %s::text[], %s::float8[]);
+SELECT shiftwork.aim(%s::int, %s::text::text[], %s::text::text[], %s::text::float8[]);
 
 -- name: add_one
 SELECT twins, topics FROM shiftwork.add_one(

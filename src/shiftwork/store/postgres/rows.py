@@ -65,11 +65,9 @@ LONE_PAYLOAD: Final = 4
 
 def new_columns(jobs: Sequence[NewJob], times: Sequence[float]) -> tuple[Any, ...]:
     """Return new jobs as arguments of the function `add`."""
-    for job in jobs:
-        _refuse_nul(job)
     keys = arrays.texts([job.key for job in jobs])
     workers = [job.worker for job in jobs]
-    return (
+    columns = (
         arrays.texts([job.id for job in jobs]),
         arrays.texts(arrays.collapsed(workers) if keys is None else workers),
         arrays.texts(arrays.collapsed([job.pool for job in jobs])),
@@ -84,6 +82,8 @@ def new_columns(jobs: Sequence[NewJob], times: Sequence[float]) -> tuple[Any, ..
         arrays.texts([job.trace for job in jobs]),
         arrays.numbers(arrays.collapsed(times)),
     )
+    _refuse_nul(columns, jobs)
+    return columns
 
 
 def part_columns(jobs: Sequence[NewJob]) -> tuple[Any, ...]:
@@ -91,7 +91,7 @@ def part_columns(jobs: Sequence[NewJob]) -> tuple[Any, ...]:
     ids = {job.id for job in jobs}
     needs = [(job.id, need) for job in jobs for need in needs_of(job)]
     needed = {need.id for _, need in needs}
-    return (
+    columns = (
         arrays.optional_numbers([job.expires_at for job in jobs]),
         arrays.blobs([job.options for job in jobs]),
         arrays.texts([arrays.texts(job.tags) if job.tags else None for job in jobs]),
@@ -105,12 +105,13 @@ def part_columns(jobs: Sequence[NewJob]) -> tuple[Any, ...]:
         arrays.booleans([need.alone for _, need in needs]),
         arrays.booleans([need.id not in ids for _, need in needs]),
     )
+    _refuse_nul(columns, jobs)
+    return columns
 
 
 def new_row(job: NewJob, now: float) -> tuple[Any, ...]:
     """Return one new job without keys as arguments of the function `add_one`."""
-    _refuse_nul(job)
-    return (
+    row = (
         job.id,
         job.worker,
         job.pool,
@@ -123,6 +124,8 @@ def new_row(job: NewJob, now: float) -> tuple[Any, ...]:
         job.trace,
         now,
     )
+    _refuse_nul(row, [job])
+    return row
 
 
 def is_lone(job: NewJob) -> bool:
@@ -149,11 +152,16 @@ def lone_row(namespace: int, job: NewJob, now: float) -> tuple[bytes | None, ...
     )
 
 
-def _refuse_nul(job: NewJob) -> None:
-    if "\x00" in f"{job.id}{job.worker}{job.pool}{job.unique_key}{job.key}{job.cause}{job.trace}":
-        raise _nul_error(job)
-    if not is_plain(job) and "\x00" in f"{job.flow}{job.parent}{''.join(job.tags)}{job.needs}":
-        raise _nul_error(job)
+def _refuse_nul(arguments: Sequence[Any], jobs: Sequence[NewJob]) -> None:
+    """Raise if one of the texts among these arguments, which are made of the jobs, has a NUL character."""
+    for argument in arguments:
+        if isinstance(argument, str) and "\x00" in argument:
+            raise _nul_error(next(job for job in jobs if _has_nul(job)))
+
+
+def _has_nul(job: NewJob) -> bool:
+    one_each = job.id, job.worker, job.pool, job.unique_key, job.key, job.cause, job.trace, job.flow, job.parent
+    return any("\x00" in text for text in (*one_each, *job.tags, *(need.id for need in job.needs)) if text)
 
 
 def _nul_error(job: NewJob | JobRecord) -> StoreError:

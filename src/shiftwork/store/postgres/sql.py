@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 DEFAULT_SCHEMA: Final = "shiftwork"
@@ -11,14 +11,13 @@ _SCHEMA: Final = re.compile(r"\bshiftwork\.(?=\w|')")
 
 def read(name: str) -> str:
     """Return the text of a file beside this one."""
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def read_folder(name: str) -> Iterator[tuple[str, str]]:
     """Yield name and text of the SQL files in a folder beside this file, sorted by name."""
-    for path in sorted(files(__package__).joinpath(name).iterdir(), key=lambda path: path.name):
-        if path.name.endswith(".sql"):
-            yield path.name, path.read_text(encoding="utf-8")
+    for path in sorted(Path(__file__).with_name(name).glob("*.sql")):
+        yield path.name, path.read_text(encoding="utf-8")
 
 
 def quoted(name: str) -> str:

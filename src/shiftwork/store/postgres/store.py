@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import repeat
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import psycopg
@@ -124,7 +125,7 @@ class PostgresStore:
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
         if not jobs:
             return []
-        return await self._connections.add([(job, now) for job in jobs])
+        return await self._connections.add(list(zip(jobs, repeat(now), strict=False)))
 
     def add_blocking(self, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
         return self._connections.add_blocking([(job, now) for job in jobs])

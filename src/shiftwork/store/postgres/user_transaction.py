@@ -11,13 +11,13 @@ Claimers are woken by a NOTIFY inside the transaction, which PostgreSQL delivers
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 
 from shiftwork.core.model import Added, NewJob
 from shiftwork.errors import LifecycleError
-from shiftwork.store.postgres import jobs, rows
+from shiftwork.store.postgres import arrays, jobs, rows
 
 ASYNC: Final = "psycopg's AsyncConnection, asyncpg's Connection, SQLAlchemy's AsyncConnection or AsyncSession"
 BLOCKING: Final = "psycopg's Connection, SQLAlchemy's Connection or Session, Django's connection"
@@ -25,40 +25,61 @@ Place = tuple[int, str]
 """The number of the namespace, and the channel of its notifications."""
 Sql = Mapping[str, str]
 """The statements by name."""
+Statement = tuple[str, tuple[Any, ...]]
+"""The text of a statement, and its arguments."""
 
 
 async def add(connection: Any, sql: Sql, new: Sequence[NewJob], *, now: float, place: Place) -> list[Added]:
     """Add these jobs on an asynchronous connection."""
     run = await _async_runner(connection)
-    added: list[Added] = []
-    for part, statement, args in _parts(new, now, place):
-        twins, _ = await run(sql[statement], args)
-        added += jobs.added(part, twins)
-    return added
+    adding = _adding(sql, [(job, now) for job in new], place)
+    statement = next(adding)
+    while True:
+        row = await run(*statement)
+        try:
+            statement = adding.send(row)
+        except StopIteration as end:
+            return _result(end)
 
 
 def add_blocking(connection: Any, sql: Sql, new: Sequence[NewJob], *, now: float, place: Place) -> list[Added]:
     """Add these jobs on a blocking connection."""
     run = _blocking_runner(connection)
-    added: list[Added] = []
-    for part, statement, args in _parts(new, now, place):
-        twins, _ = run(sql[statement], args)
-        added += jobs.added(part, twins)
+    adding = _adding(sql, [(job, now) for job in new], place)
+    statement = next(adding)
+    while True:
+        row = run(*statement)
+        try:
+            statement = adding.send(row)
+        except StopIteration as end:
+            return _result(end)
+
+
+def _result(end: StopIteration) -> list[Added]:
+    added: list[Added] = end.value
     return added
 
 
-def _parts(new: Sequence[NewJob], now: float, place: Place) -> list[tuple[list[NewJob], str, tuple[Any, ...]]]:
-    """Return parts in which no id occurs twice, each with its statement and arguments."""
+def _adding(sql: Sql, new: Sequence[jobs.Timed], place: Place) -> Generator[Statement, Any, list[Added]]:
+    """Yield the statements that add these jobs, each for its row, in parts in which no id occurs twice."""
     namespace, channel = place
-    parts = [[job for job, _ in part] for part in jobs.split_by_id([(job, now) for job in new])]
-    statements: list[tuple[list[NewJob], str, tuple[Any, ...]]] = []
+    parts = jobs.split_by_id(new)
+    flows = {job.flow for job, _ in new if job.flow is not None} if len(parts) > 1 else None
+    begun = (yield sql["begun_flows"], (namespace, arrays.texts([*flows])))[0] if flows else ()
+    added: list[Added] = []
     for part in parts:
-        args = (channel, namespace, *rows.new_columns(part, [now] * len(part)))
-        if all(rows.is_plain(job) for job in part):
-            statements.append((part, "add_in_transaction", args))
+        of_part = [job for job, _ in part]
+        args = (channel, namespace, *rows.new_columns(of_part, [now for _, now in part]))
+        if all(rows.is_plain(job) for job in of_part):
+            twins, _ = yield sql["add_in_transaction"], args
         else:
-            statements.append((part, "add_any_in_transaction", (*args, *rows.part_columns(part))))
-    return statements
+            twins, _ = yield sql["add_any_in_transaction"], (*args, *rows.part_columns(of_part))
+        added += jobs.added(of_part, twins)
+    if flows:
+        beginning = jobs.beginning(new, added, {None, *begun})
+        if beginning:
+            yield sql["aim"], (namespace, *jobs.aim_columns(beginning))
+    return added
 
 
 # ── asynchronous ─────────────────────────────────────────────────────────────────────────────────────────────────────

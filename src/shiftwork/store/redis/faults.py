@@ -32,6 +32,10 @@ MESSAGES: Final[dict[str, tuple[MakeError, str]]] = {
     "MASTERDOWN": (StoreUnavailableError, "is a replica that has lost its primary"),
     "CLUSTERDOWN": (StoreUnavailableError, "is part of a cluster that is down. Check CLUSTER INFO on its nodes"),
     "NOREPLICAS": (StoreUnavailableError, "has fewer replicas than min-replicas-to-write asks for"),
+    "MAXCLIENTS": (
+        StoreUnavailableError,
+        "has no connection left: raise its maxclients, or find out which programs have so many (CLIENT LIST)",
+    ),
     "BUSY": (StoreBusyError, "is busy with another script. SCRIPT KILL ends it"),
     "ASK": (StoreBusyError, "is moving the slot of this namespace to another node. Try again when that is done"),
     "TRYAGAIN": (StoreBusyError, "is moving the slot of this namespace to another node. Try again when that is done"),
@@ -43,6 +47,10 @@ def translate(reply: str, place: str) -> StoreError:
     word, _, text = reply.partition(" ")
     if word == "ERR" and "invalid password" in text:
         word = "WRONGPASS"
+    if word == "ERR" and "user executing the script can't run" in text:
+        word = "NOPERM"
+    if word == "ERR" and "max number of clients" in text:
+        word = "MAXCLIENTS"
     if word == "ERR" and "without any password configured" in text:
         return StoreUnavailableError(f"the server at {place} has no password, but the URL has one. Remove it.")
     if word == "ERR" and "DB index is out of range" in text:
@@ -69,7 +77,7 @@ def closed_at_login(error: BaseException, place: str) -> StoreUnavailableError:
     """Return the error for a connection that ended during login."""
     return StoreUnavailableError(
         f"no reply to the login from the server at {place}: {error}. If it expects TLS, write rediss://. Check that it "
-        "is Redis or Valkey at all."
+        "is Redis or Valkey at all, and whether it has reached its maxclients."
     )
 
 

@@ -5,7 +5,7 @@ and the scripts read and write the same bytes.
 """
 
 import struct
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from math import isnan
 from operator import attrgetter
 from typing import Any, Final
@@ -108,11 +108,6 @@ def added_together(
             at[extra] = first + len(at)
         given.append(tuple(map(at.get, extras)))
     return _encode((len(rows), [_brief(column) for column in given], *by)), [*payloads, *at]
-
-
-async def added(new: Sequence[NewJob], reply: Awaitable[list[Any]]) -> list[Added]:
-    """Wait for the reply of `add.lua`, and return what happened to each job."""
-    return answered(new, await reply)
 
 
 def answered(new: Sequence[NewJob], answers: list[Any]) -> list[Added]:

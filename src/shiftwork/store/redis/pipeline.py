@@ -60,7 +60,8 @@ class Pipeline(asyncio.Protocol):
     def flush(self) -> None:
         """Write pending commands."""
         unsent, self._unsent = self._unsent, []
-        if unsent and self._transport is not None:
+        # A transport that is closing raises or logs what is written to it; its callers hear of it in `connection_lost`.
+        if unsent and self._transport is not None and not self._transport.is_closing():
             self._transport.write(b"".join(unsent) if len(unsent) > 1 else unsent[0])
 
     def subscribe(self, command: tuple[Argument, ...], on_push: Callable[[Any], None]) -> None:

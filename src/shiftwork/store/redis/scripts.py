@@ -8,7 +8,7 @@ arguments of its own.
 
 from functools import cache
 from hashlib import sha1
-from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -97,4 +97,4 @@ def _main(name: str) -> str:
 
 @cache
 def _part(name: str) -> str:
-    return files(__package__).joinpath(f"{name}.lua").read_text(encoding="utf-8")
+    return Path(__file__).with_name(f"{name}.lua").read_text(encoding="utf-8")

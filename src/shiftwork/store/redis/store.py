@@ -134,30 +134,33 @@ class RedisStore:
 
     # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
-        if len(jobs) == 1:
-            return await self._add_one(jobs, now)
-        parts = list(in_parts(jobs))
-        if len(parts) == 1:
-            return await self._add(jobs, now)
-        if any(job.flow is not None or job.needs for job in jobs):
-            check_size(jobs)
-        sent = [self._add(part, now) for part in parts]  # all are sent before the first reply is awaited
-        return [added for part in await asyncio.gather(*sent) for added in part]
-
-    async def _add_one(self, new: Sequence[NewJob], now: float) -> list[Added]:
+    async def add(self, new: Sequence[NewJob], now: float) -> list[Added]:
         connection = self._client.connection()
         batcher = self._batcher(connection)
-        arguments = jobs.one_plain(new[0], now) if batcher.idle else None
-        if arguments is not None:
-            sent = self._client.send("add_one", self._origin, *arguments, at_once=True, connection=connection)
-            topics = (f"pool:{new[0].pool}",)
-            self._bells.ring_here(topics)  # a claim of this event loop follows on the same connection
-            if await batcher.add_alone(sent):
-                sent_twice = sent.reply.exception() is not None
-                (self._bells.ring if sent_twice else self._bells.ring_elsewhere)(topics)
+        if len(new) == 1:
+            arguments = jobs.one_plain(new[0], now) if batcher.idle else None
+            if arguments is not None and await self._add_alone(new[0].pool, arguments, connection, batcher):
                 return [Added(new[0].id, created=True)]
-        return await self._add(new, now)
+            return jobs.answered(new, await batcher.add(*jobs.new_jobs(new, now)))
+        parts = list(in_parts(new))
+        if len(parts) > 1 and any(job.flow is not None or job.needs for job in new):
+            check_size(new)
+        sent = [batcher.add(*jobs.new_jobs(part, now)) for part in parts]  # all, before the first reply is awaited
+        replies = await asyncio.gather(*sent)
+        return [one for part, reply in zip(parts, replies, strict=True) for one in jobs.answered(part, reply)]
+
+    async def _add_alone(
+        self, pool: str, arguments: Sequence[bytes], connection: RedisConnection, batcher: AddBatcher
+    ) -> bool:
+        """Add a job by a script of its own. False if its id is taken: then nothing has happened."""
+        sent = self._client.send("add_one", self._origin, *arguments, at_once=True, connection=connection)
+        topics = (f"pool:{pool}",)
+        self._bells.ring_here(topics)  # a claim of this event loop follows on the same connection
+        if not await batcher.add_alone(sent):
+            return False
+        sent_twice = sent.reply.exception() is not None
+        (self._bells.ring if sent_twice else self._bells.ring_elsewhere)(topics)
+        return True
 
     def add_blocking(self, new: Sequence[NewJob], now: float) -> list[Added] | None:
         arguments = jobs.one_plain(new[0], now) if len(new) == 1 and self._is_open else None
@@ -165,9 +168,6 @@ class RedisStore:
             return None
         self._bells.ring((f"pool:{new[0].pool}",))
         return [Added(new[0].id, created=True)]
-
-    def _add(self, new: Sequence[NewJob], now: float) -> Awaitable[list[Added]]:
-        return jobs.added(new, self._batcher(self._client.connection()).add(*jobs.new_jobs(new, now)))
 
     def _batcher(self, connection: RedisConnection) -> AddBatcher:
         batcher = self._batchers.get(connection)

@@ -22,6 +22,15 @@ async def keys_in_use(store: Store) -> set[str]:
 
 async def agree_on_keys(store: Store, in_use: Collection[str]) -> None:
     """Publish the key that this process encrypts with. Raises `EncryptionKeyError` if it lacks one that is in use."""
+    refuse_missing_keys(store, in_use)
+    ours = key_ids(store)
+    if ours and ours[0] not in in_use:
+        await _refuse_blind_nodes(store, ours[0])
+        await change(store, ENCRYPTION, ours[0], lambda _: KeyInUse(CIPHER))
+
+
+def refuse_missing_keys(store: Store, in_use: Collection[str]) -> None:
+    """Raise `EncryptionKeyError` if this process lacks a key that is in use."""
     ours = key_ids(store)
     missing = sorted({*in_use} - {*ours})
     if missing:
@@ -31,9 +40,6 @@ async def agree_on_keys(store: Store, in_use: Collection[str]) -> None:
             f"same keys as the other processes: {VARIABLE}, {FILE_VARIABLE}, or WorkerOrchestrator(encryption_keys=…)"
         )
         raise EncryptionKeyError(message)
-    if ours and ours[0] not in in_use:
-        await _refuse_blind_nodes(store, ours[0])
-        await change(store, ENCRYPTION, ours[0], lambda _: KeyInUse(CIPHER))
 
 
 async def _refuse_blind_nodes(store: Store, key: str) -> None:

@@ -29,6 +29,9 @@ CALLS_SPARED: Final = 100
 """How many quick calls go to the thread after a slow one."""
 CALLS_AT_ONCE: Final = 16
 """How many quick calls a task may have served in a row before the event loop gets its turn."""
+CROWD: Final = 3
+"""If so many calls have gathered in a turn of the loop, the next ones gather too: a transaction for each would cost
+several times as much."""
 CALLS_PER_LOOK: Final = 8
 """After how many calls that were served at once to look whether upkeep is due."""
 
@@ -73,12 +76,12 @@ class LoopTurn:
 
     __slots__ = ("at_once", "calls", "task", "tried")
 
-    def __init__(self, task: "asyncio.Task[Any] | None") -> None:
+    def __init__(self, task: "asyncio.Task[Any] | None", at_once: int) -> None:
         self.calls: list[QueuedCall] = []
         """Those that gather until the end of the turn."""
         self.task = task
         """The task that made the first one. Its calls are served at once until another task has one."""
-        self.at_once = CALLS_AT_ONCE
+        self.at_once = at_once
         """How many may still be served at once."""
         self.tried = False
         """Whether one could not be served at once: then it is not tried again."""
@@ -143,6 +146,8 @@ class CallThread:
         self._turns: dict[AbstractEventLoop, LoopTurn] = {}
         self._queue: SimpleQueue[list[QueuedCall] | None] = SimpleQueue()
         self._lock = threading.Lock()
+        self._gathered = 0
+        """How many calls the last turn of an event loop has handed over."""
         self._unserved = 0
         """How many groups were handed to the thread and are not served yet. An empty one asks for upkeep."""
         self._serving = threading.Lock()
@@ -193,7 +198,8 @@ class CallThread:
         if turn is None:
             if self.ended:
                 raise self._refusal()
-            turn = self._turns[loop] = LoopTurn(asyncio.current_task(loop))
+            at_once = 0 if self._gathered >= CROWD else CALLS_AT_ONCE
+            turn = self._turns[loop] = LoopTurn(asyncio.current_task(loop), at_once)
             loop.call_soon(self._hand_over, loop)
         return turn
 
@@ -201,6 +207,7 @@ class CallThread:
         """Have the loop's calls served, now that it has nothing else to run."""
         turn = self._turns.pop(loop)
         group = turn.calls
+        self._gathered = len(group)
         if not group:
             return
         if len(group) == 1 and group[0].quick and not turn.tried and self._serve_here(group[0]):

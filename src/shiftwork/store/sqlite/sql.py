@@ -2,7 +2,7 @@
 
 import re
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 _ROW: Final = re.compile(r"\{(\(.+?\))\}", re.DOTALL)
@@ -22,7 +22,7 @@ def _bare(body: str) -> str:
 
 def read(name: str) -> str:
     """The text of a file beside this one."""
-    return files("shiftwork.store.sqlite").joinpath(name).read_text(encoding="utf-8")
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 SQL: Final = statements(read("queries.sql"))

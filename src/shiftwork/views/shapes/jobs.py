@@ -11,8 +11,8 @@ from shiftwork.core.model import Attempt, JobStatus, LogLine
 from shiftwork.core.own_options import unpack
 from shiftwork.core.sealing import is_sealed
 from shiftwork.core.waits import in_words
-from shiftwork.handles.codec import plain
 from shiftwork.handles.job import Job, JobProgress
+from shiftwork.handles.plain_values import plain
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.flow_waits import FOR_EVER, due_at

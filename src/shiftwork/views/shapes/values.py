@@ -8,7 +8,7 @@ from msgspec import to_builtins
 
 from shiftwork.core.model import JobPriority
 from shiftwork.core.payload_limits import is_deep
-from shiftwork.handles.codec import TOO_DEEP
+from shiftwork.handles.plain_values import TOO_DEEP
 
 PriorityName = Literal["low", "normal", "high", "critical"]
 """A priority, as it is written in JSON."""

@@ -1,12 +1,12 @@
 """The overview, the charts, the events, and who sends the request."""
 
-from importlib.metadata import version
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
 from shiftwork.core.model import Event
 from shiftwork.core.token import Role
+from shiftwork.version import __version__
 from shiftwork.views.instants import past_iso
 from shiftwork.views.shapes.pools import pool_shape
 from shiftwork.views.shapes.system import EventShape, SummaryShape, event_shape, problem_shape
@@ -136,7 +136,7 @@ def _matches(event: Event, query: EventsQuery) -> bool:
 @get("/me")
 async def me(site: Site, visitor: Visitor) -> Me:  # noqa: ARG001 - every route takes the site
     """Return who sends the request, what they may do, and the X-CSRF-Token for changes by cookie."""
-    return Me(name=visitor.name, role=visitor.role, csrf=visitor.csrf or None, version=version("shiftwork"))
+    return Me(name=visitor.name, role=visitor.role, csrf=visitor.csrf or None, version=__version__)
 
 
 @get("/openapi.json")

@@ -1,11 +1,11 @@
 """Logging in and out, for browsers, and the stream of changes."""
 
 from collections.abc import AsyncIterator
-from importlib.metadata import version
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
+from shiftwork.version import __version__
 from shiftwork.web.access import Visitor, csrf_of
 from shiftwork.web.routes.overview import Me, Number
 from shiftwork.web.routing import Body, CookieAnswer, get, post
@@ -34,7 +34,7 @@ async def log_in(site: Site, body: Login) -> CookieAnswer[Me]:
     site.limiter.take(visitor.name)
     session = await site.control.tokens.log_in(visitor.token_id or "")
     site.tokens_changed()
-    me = Me(name=visitor.name, role=visitor.role, csrf=csrf_of(session), version=version("shiftwork"))
+    me = Me(name=visitor.name, role=visitor.role, csrf=csrf_of(session), version=__version__)
     return CookieAnswer(me, session)
 
 

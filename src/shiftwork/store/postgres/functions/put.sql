@@ -14,7 +14,6 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
-    topics := '{}';
     IF weighs THEN
         PERFORM pg_advisory_xact_lock(shiftwork.lock_number(ns, 'gates', ''));
     END IF;
@@ -28,12 +27,7 @@ BEGIN
         RETURNING d.kind, d.name
     )
     SELECT array_agg(w.kind), array_agg(w.name) INTO written_kinds, written_names FROM deleted AS w;
-    IF written_names IS NOT NULL THEN
-        topics := ARRAY['state', 'leader'];
-    END IF;
-    IF written_names IS NOT NULL AND weighs THEN
-        topics := topics || shiftwork.wake_all(ns);
-    END IF;
+    topics := shiftwork.wake_for_docs(ns, written_names, weighs);
 END $$;
 
 -- Write each doc as its next version if the stored version is the one in `versions`. Returns the docs that were written.
@@ -48,7 +42,6 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
-    topics := '{}';
     IF weighs THEN
         PERFORM pg_advisory_xact_lock(shiftwork.lock_number(ns, 'gates', ''));
     END IF;
@@ -72,10 +65,5 @@ BEGIN
     )
     SELECT array_agg(w.kind), array_agg(w.name) INTO written_kinds, written_names
     FROM (SELECT * FROM added UNION ALL SELECT * FROM changed) AS w;
-    IF written_names IS NOT NULL THEN
-        topics := ARRAY['state', 'leader'];
-    END IF;
-    IF written_names IS NOT NULL AND weighs THEN
-        topics := topics || shiftwork.wake_all(ns);
-    END IF;
+    topics := shiftwork.wake_for_docs(ns, written_names, weighs);
 END $$;

@@ -31,6 +31,18 @@ BEGIN
     );
 END $$;
 
+-- Docs with these names were written or deleted, none of them if it is null. Returns whom to wake; claims too if they
+-- read one of them (`weighs`).
+CREATE OR REPLACE FUNCTION shiftwork.wake_for_docs(ns integer, names text[], weighs boolean) RETURNS text[]
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN CASE
+        WHEN names IS NULL THEN '{}'
+        WHEN weighs THEN ARRAY['state', 'leader'] || shiftwork.wake_all(ns)
+        ELSE ARRAY['state', 'leader']
+    END;
+END $$;
+
 -- Whether one of these jobs is now the next one due: then the leader must wake up earlier than planned.
 CREATE OR REPLACE FUNCTION shiftwork.due_first(ns integer, ids text[]) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$

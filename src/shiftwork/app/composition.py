@@ -1,0 +1,72 @@
+"""What an orchestrator has on one store and one clock. A test puts another composition in its place for a while."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from shiftwork.app.triggering import Triggering
+from shiftwork.control.control import Control
+from shiftwork.control.registry import LocalRegistry
+from shiftwork.events import Hooks, JobListeners
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.engine.registry import Registry
+from shiftwork.runtime.node.settings import Settings
+from shiftwork.store.protocol import Store
+
+if TYPE_CHECKING:
+    from shiftwork.runtime.node.node import Node
+    from shiftwork.runtime.processes.messages import Setup
+
+
+class Composition:
+    """The commands and questions of an orchestrator, and the nodes that it starts."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        registered: LocalRegistry,
+        settings: Settings,
+        *,
+        hooks: Hooks,
+        complete: Callable[[], Registry],
+        strays: Callable[[], Mapping[str, int]],
+        again: Callable[[], Store] | None = None,
+    ) -> None:
+        self.clock = clock
+        self.registered = registered
+        self.settings = settings
+        self._hooks = hooks
+        self.control = Control(
+            store,
+            clock,
+            registered,
+            hooks=hooks,
+            strays=strays,
+            lease_seconds=settings.lease_seconds,
+            again=again,  # see `StoreAccess`
+        )
+        self.triggering = Triggering(self.control, registered, complete=complete, new_visitor=self.new_visitor)
+
+    def new_node(
+        self, registry: Registry, setup: "Setup | None" = None, *, hooks: JobListeners | None = None
+    ) -> "Node":
+        """Return a node that serves all this, and is not started."""
+        return self._new_node(registry, self.settings, setup, hooks or self._hooks)
+
+    def new_visitor(self, registry: Registry) -> "Node":
+        """Return a node for one errand, which never leads."""
+        return self._new_node(registry, self.settings.visitor(), None, self._hooks)
+
+    def _new_node(self, registry: Registry, settings: Settings, setup: "Setup | None", hooks: JobListeners) -> "Node":
+        from shiftwork.runtime.node.node import Node
+
+        return Node(
+            registry,
+            store=self.control.store.store,
+            clock=self.clock,
+            hooks=hooks,
+            states=self.registered.states,
+            settings=settings,
+            voice=self.control.voice,
+            setup=setup,
+        )

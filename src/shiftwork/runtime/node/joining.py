@@ -1,0 +1,73 @@
+"""How a node joins the nodes that share its store, in three round trips: read, beat and look around, write."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+
+from msgspec.structs import replace
+
+from shiftwork.core.beats import InstanceRecord
+from shiftwork.core.model import Plan, PoolConfig
+from shiftwork.runtime.duty import together
+from shiftwork.runtime.leader.planner import PlanView
+from shiftwork.runtime.node.cluster_duties import ClusterDuties
+from shiftwork.runtime.node.environment import NodeEnvironment
+from shiftwork.runtime.node.left_pools import left_pools
+from shiftwork.runtime.node.namespace_guard import NamespaceGuard
+
+
+class Joining:
+    """Publishes the definitions, takes a place in the plan, and leads if no other node does."""
+
+    def __init__(
+        self, environment: NodeEnvironment, cluster: ClusterDuties, *, beat: Callable[[], Awaitable[object]]
+    ) -> None:
+        self._environment = here = environment
+        self._cluster = cluster
+        self._beat = beat
+        """Renews the leases now."""
+        self._guard = NamespaceGuard(
+            here.store,
+            here.clock,
+            node=here.node,
+            workers=here.registry.workers.keys(),
+            namespace=here.settings.namespace,
+        )
+
+    async def join(self, pools: Collection[str], serve: Callable[[PoolConfig], object]) -> Plan:
+        """Join with these pools, and return the plan. `serve` gets the pools in which jobs were left besides.
+
+        Raises `NamespaceInUseError`.
+        """
+        here, cluster, guard = self._environment, self._cluster, self._guard
+        # A store may have to connect before it can claim, which takes as long as all the rest.
+        ready_to_claim = asyncio.ensure_future(here.store.claim(here.node, "", 0, here.clock.now(), ()))
+        try:
+            _, stored = await together(guard.enter(), here.publication.read())
+            seen, living = await self._look_around()
+        except BaseException:
+            await asyncio.wait([ready_to_claim])
+            await cluster.leave(())
+            await guard.leave()
+            raise
+        here.reporter.learn(stored.lanes)
+        workers = here.registry.workers.keys()
+        for pool in await left_pools(here.store, registered=pools, workers=workers, stats=seen.stats):
+            serve(pool)
+        planned, *_ = await together(
+            # Whichever node leads: it may not know us yet, and it may be dead.
+            cluster.planning.plan(replace(seen, instances=living)),
+            here.publication.begin(stored),
+            cluster.succeed(seen.instances),
+            guard.leave(),
+            ready_to_claim,
+        )
+        plan: Plan = planned.plan
+        return plan
+
+    async def _look_around(self) -> tuple[PlanView, list[InstanceRecord]]:
+        """Beat for the first time, and return what is there by then, and the instances that are not proven dead."""
+        seen: PlanView
+        _, seen = await together(self._beat(), self._cluster.planning.look())
+        living = self._cluster.neighbours.living_among(seen.instances)
+        self._guard.check(living)
+        return seen, living

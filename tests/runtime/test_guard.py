@@ -1,0 +1,44 @@
+"""The guard of a node, which ends what the node leaves behind."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import psutil
+
+from shiftwork.runtime.processes.process_guard import PROGRAM, ProcessGuard
+
+
+def test_a_guard_outlives_the_signals_that_end_its_node() -> None:
+    sleeper = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    try:
+        guard = ProcessGuard()
+        guard.watch(sleeper.pid)
+        (process,) = [one for one in psutil.Process().children() if str(PROGRAM) in one.cmdline()]
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            process.send_signal(number)
+        guard.close()
+        assert sleeper.wait(30) == -signal.SIGKILL
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+
+
+def test_the_signals_still_reach_the_node() -> None:
+    guard = ProcessGuard()
+    guard.watch(os.getpid() + 4_000_000)  # no group has this number
+    try:
+        assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    finally:
+        guard.forget(os.getpid() + 4_000_000)
+        guard.close()
+
+
+def test_a_guard_imports_next_to_nothing() -> None:
+    """`signal` alone would take a fifth of its memory."""
+    command = [sys.executable, "-I", "-S", "-X", "importtime", str(PROGRAM), str(os.getpid())]
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=60)
+    imported = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
+    assert {"os", "select"} <= imported
+    assert not {"enum", "re", "signal", "typing"} & imported
