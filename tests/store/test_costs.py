@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 from benchmarks.wire import counted
+from shiftwork.store.postgres import queries
 from shiftwork.store.protocol import Store
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.urls import open_store
@@ -136,6 +137,27 @@ async def test_rows_of_a_job_on_postgres(on_postgres: tuple[str, str]) -> None:
     jobs = JOBS * ROUNDS
     assert rows.pop("jobs") == 3 * jobs
     assert sum(rows.values()) <= 12 * ROUNDS + 20, rows
+
+
+async def test_a_claim_among_many_workers_reads_few_rows_on_postgres(on_postgres: tuple[str, str]) -> None:
+    """As many of each queue as it wants altogether would be 100 times as many."""
+    url, schema = on_postgres
+    store = open_store(place(url, schema))
+    await store.open()
+    workers = [f"w{number}" for number in range(100)]
+    await store.add([job(f"{number:05}", workers[number % 100]) for number in range(10_000)], NOW)
+    statement = queries.statements(schema)["claim"].encode()
+    with contextlib.closing(psycopg.connect(url)) as db:
+        found = db.execute(f'SELECT no FROM "{schema}".namespaces'.encode()).fetchone()
+        number = found[0] if found else 0
+        taken = db.execute(statement, (number, "i", "p", 100, NOW, workers, None, None)).fetchall()
+        read = db.execute(
+            "SELECT idx_tup_fetch FROM pg_stat_xact_user_tables WHERE schemaname = %s AND relname = 'jobs'", (schema,)
+        ).fetchone()
+    await store.close()
+    assert len(taken) == 100
+    assert read is not None
+    assert read[0] < 15 * 100
 
 
 async def test_round_trips_of_a_batch_on_postgres(on_postgres: tuple[str, str]) -> None:

@@ -45,6 +45,19 @@ async def check_rank_holds_across_workers_and_calls(lab: Lab) -> None:
     equal(sum(taken, []), [f"{n}" for n in in_order], "the order")  # noqa: RUF017 - four short lists
 
 
+async def check_rank_holds_across_many_workers_with_unequal_queues(lab: Lab) -> None:
+    """One queue is deep and comes first, one is deep and comes last, the short ones are in between."""
+    deep, workers = {0: 0, 1: 90}, [f"w{number}" for number in range(12)]
+    jobs = [
+        job(f"{number:03}-{worker}", workers[worker], run_at=NOW - 100 + deep.get(worker, number * 7 % 89))
+        for worker in range(12)
+        for number in range(40 if worker in deep else 9)
+    ]
+    await add(lab.store, *jobs)
+    taken = [one.id for n in (1, 5, 30, 7, 60, 2, 100) for one in await claim(lab.store, n, workers=workers)]
+    equal(taken, [one.id for one in sorted(jobs, key=lambda one: (one.run_at, one.id))], "the order")
+
+
 async def check_priority_is_a_head_start(lab: Lab) -> None:
     """Old work of low priority overtakes new work of high priority."""
     high, aging = JobPriority.HIGH, 3600.0

@@ -113,16 +113,10 @@ BEGIN
         END IF;
         RETURN;
     END IF;
-    -- Merge the heads of all lanes. Jobs that other claims have locked are skipped; then look further down each lane.
+    -- Merge the heads of all lanes. Jobs that other claims have locked are skipped; then look further down the lanes.
     LOOP
         SELECT array_agg(t.place), array_agg(t.worker) INTO places, now_started FROM (
-            SELECT j.ctid AS place, j.worker FROM (
-                SELECT b.rank, b.id, b.place FROM unnest(lanes) AS w CROSS JOIN LATERAL (
-                    SELECT r.rank, r.id, r.ctid AS place FROM shiftwork.jobs r
-                    WHERE r.namespace = ns AND r.pool = from_pool AND r.worker = w AND r.status = 3 AND NOT r.parked
-                    ORDER BY r.rank, r.id LIMIT reach
-                ) AS b ORDER BY b.rank, b.id
-            ) AS best
+            SELECT j.ctid AS place, j.worker FROM shiftwork.first_of_lanes(ns, from_pool, lanes, reach) AS best
             JOIN shiftwork.jobs j ON j.ctid = best.place
             WHERE j.status + 0 = 3 AND NOT j.parked
             ORDER BY best.rank, best.id LIMIT n - cardinality(started) FOR UPDATE OF j SKIP LOCKED
@@ -132,15 +126,45 @@ BEGIN
             started := started || now_started;
         END IF;
         EXIT WHEN cardinality(started) >= n;
-        SELECT max(ahead.n) INTO seen FROM unnest(lanes) AS w CROSS JOIN LATERAL (
-            SELECT count(*) AS n FROM (
-                SELECT 1 FROM shiftwork.jobs r
-                WHERE r.namespace = ns AND r.pool = from_pool AND r.worker = w AND r.status = 3 AND NOT r.parked
-                ORDER BY r.rank, r.id LIMIT reach
-            ) AS few
-        ) AS ahead;
+        SELECT count(*) INTO seen FROM shiftwork.first_of_lanes(ns, from_pool, lanes, reach);
         EXIT WHEN seen < reach;
         reach := reach * 4;
     END LOOP;
     PERFORM shiftwork.count_starts(ns, from_pool, at, started);
+END $$;
+
+-- The first jobs by rank of several lanes, in no order: at least `many`, or all that there are. Of each lane a few are read, and
+-- more only where these come before the last job that is wanted: a lane that is deep and far behind costs nothing.
+CREATE OR REPLACE FUNCTION shiftwork.first_of_lanes(ns integer, from_pool text, lanes text[], many integer)
+RETURNS TABLE (rank double precision, id text, place tid)
+LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+#variable_conflict use_column
+DECLARE
+    few integer := 1 + 2 * many / cardinality(lanes);
+BEGIN
+    RETURN QUERY
+    WITH near AS MATERIALIZED (
+        SELECT w AS lane, b.nth, b.rank, b.id, b.place FROM unnest(lanes) AS w CROSS JOIN LATERAL (
+            SELECT row_number() OVER (ORDER BY r.rank, r.id) AS nth, r.rank, r.id, r.ctid AS place FROM shiftwork.jobs r
+            WHERE r.namespace = ns AND r.pool = from_pool AND r.worker = w AND r.status = 3 AND NOT r.parked
+            ORDER BY r.rank, r.id LIMIT few
+        ) AS b
+    ),
+    last AS MATERIALIZED (
+        SELECT n.rank, n.id FROM near n ORDER BY n.rank, n.id OFFSET many - 1 LIMIT 1
+    )
+    SELECT n.rank, n.id, n.place FROM near n
+    UNION ALL
+    SELECT f.rank, f.id, f.place
+    FROM near n LEFT JOIN last l ON true CROSS JOIN LATERAL (
+        SELECT r.rank, r.id, r.ctid AS place FROM shiftwork.jobs r
+        WHERE r.namespace = ns AND r.pool = from_pool AND r.worker = n.lane AND r.status = 3 AND NOT r.parked
+            AND (r.rank, r.id) > (n.rank, n.id)
+            AND (r.rank, r.id) <= (coalesce(l.rank, 'infinity'), coalesce(l.id, ''))
+        ORDER BY r.rank, r.id LIMIT many
+    ) AS f
+    WHERE n.nth = few AND (n.rank, n.id) < (coalesce(l.rank, 'infinity'), coalesce(l.id, ''));
 END $$;
