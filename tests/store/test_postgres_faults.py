@@ -228,6 +228,35 @@ async def test_one_bad_job_does_not_harm_those_it_went_with(store: PostgresStore
     assert await statuses(store, "0", "3", "bad") == ["queued", "queued", None]
 
 
+async def test_a_caller_whose_item_breaks_a_batch_in_an_unknown_way_fails_alone(store: PostgresStore) -> None:
+    async def echo(_: object, items: list[str]) -> list[str]:
+        if "bad" in items:
+            raise ValueError("bad")
+        return items
+
+    calls = store._connections.of_this_loop().calls
+    async with asyncio.timeout(30):
+        together = [calls.call_in_batch([item], echo) for item in ("1", "bad", "2")]
+        answers = await asyncio.gather(*together, return_exceptions=True)
+    assert [isinstance(answer, ValueError) or answer for answer in answers] == [["1"], True, ["2"]]
+
+
+async def test_if_the_server_goes_while_a_batch_is_made_one_by_one_those_that_wait_fail_at_once(
+    store: PostgresStore,
+) -> None:
+    made = []
+
+    async def vanish(_: object, items: list[str]) -> list[str]:
+        made.append(items)
+        raise StoreError("bad") if len(items) > 1 else StoreUnavailableError("gone")
+
+    calls = store._connections.of_this_loop().calls
+    together = [calls.call_in_batch([item], vanish) for item in "123"]
+    answers = await asyncio.gather(*together, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [StoreUnavailableError] * 3
+    assert made == [["1", "2", "3"], ["1"]], "each would have waited for the server as long again"
+
+
 @pytest.mark.parametrize("pooling", ["session", "transaction"])
 async def test_one_bad_statement_does_not_repeat_those_it_went_with(url: str, pooling: str) -> None:
     store = PostgresStore(f"{url}?pooling={pooling}", namespace=uuid4().hex)
