@@ -192,7 +192,10 @@ def exported(package: str) -> dict[str, str]:
         node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
     )
     origins = {
-        alias.name: str(node.module) for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
+        alias.name: str(node.module)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
     }
     return {name: origins[name] for name in ast.literal_eval(names)}
 

@@ -1,9 +1,8 @@
 """shiftwork: background workers and elastic worker pools, in one library and one command."""
 
-from typing import TYPE_CHECKING, Never
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
-from shiftwork.app import WorkerOrchestrator
-from shiftwork.app.registration import WorkerFn
 from shiftwork.core.beats import WorkerInstance
 from shiftwork.core.model import Event, JobPriority, JobStatus, PoolConfig, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.option_types import PoolOptions, WorkerOptions
@@ -52,12 +51,6 @@ from shiftwork.errors import (
     UnknownWorkerError,
     nearest,
 )
-from shiftwork.handles.call import Call
-from shiftwork.handles.flow import Flow
-from shiftwork.handles.job import Job
-from shiftwork.handles.options import JobOptions
-from shiftwork.handles.redaction import Secret
-from shiftwork.runtime.engine.context import Context
 from shiftwork.version import __version__ as __version__
 
 __all__ = [
@@ -125,9 +118,34 @@ __all__ = [
     "WorkerOrchestrator",
 ]
 
-if not TYPE_CHECKING:  # a type checker would accept any name
+if TYPE_CHECKING:
+    from shiftwork.app import WorkerOrchestrator
+    from shiftwork.app.registration import WorkerFn
+    from shiftwork.handles.call import Call
+    from shiftwork.handles.flow import Flow
+    from shiftwork.handles.job import Job
+    from shiftwork.handles.options import JobOptions
+    from shiftwork.handles.redaction import Secret
+    from shiftwork.runtime.engine.context import Context
+else:
+    _LATE: Final = {
+        "Call": "handles.call",
+        "Context": "runtime.engine.context",
+        "Flow": "handles.flow",
+        "Job": "handles.job",
+        "JobOptions": "handles.options",
+        "Secret": "handles.redaction",
+        "WorkerFn": "app.registration",
+        "WorkerOrchestrator": "app",
+    }
+    """What is imported when it is first used, and where it is: a node runs no app, and most commands make none."""
 
-    def __getattr__(name: str) -> Never:
-        """Name the nearest name that exists."""
-        message = f"module 'shiftwork' has no attribute {name!r}; {nearest(name, __all__)}"
-        raise AttributeError(message)
+    def __getattr__(name: str) -> Any:
+        if name not in _LATE:
+            message = f"module 'shiftwork' has no attribute {name!r}; {nearest(name, __all__)}"
+            raise AttributeError(message)
+        value = globals()[name] = getattr(import_module(f"shiftwork.{_LATE[name]}"), name)
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

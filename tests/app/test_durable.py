@@ -641,6 +641,37 @@ async def test_a_function_that_catches_everything_still_runs_nothing_early(
         assert ran == ["caught", "later"]
 
 
+@pytest.mark.parametrize("call", ["step", "sleep", "wait_for", "enqueue_flow"])
+async def test_what_a_function_forgets_to_await_is_named(app: WorkerOrchestrator, call: str) -> None:
+    forgotten: list[Any] = []
+    arguments: dict[str, tuple[Any, ...]] = {"step": ("charge", int), "sleep": (60,), "wait_for": ("approval",)}
+
+    @app.task
+    async def work(ctx: Context) -> None:
+        await ctx.step("first", int)
+        forgotten.append(getattr(ctx, call)(*arguments.get(call, (work.call(),))))
+
+    async with app.testing() as test:
+        await work.enqueue()
+        error = dead_of(await test.run_pending())
+        assert re.match(rf"StepError: ctx\.{call}\(.*\) was not awaited: write await ctx\.{call}", error)
+    forgotten[0].close()
+
+
+async def test_a_step_that_is_still_running_when_the_function_returns_is_named(app: WorkerOrchestrator) -> None:
+    tasks: list[asyncio.Task[Any]] = []
+
+    @app.task
+    async def work(ctx: Context) -> None:
+        tasks.append(asyncio.create_task(ctx.step("slow", asyncio.Event().wait)))
+        await asyncio.sleep(0)
+
+    async with app.testing() as test:
+        await work.enqueue()
+        assert "ctx.step('slow', …) was not awaited" in dead_of(await test.run_pending())
+    tasks[0].cancel()
+
+
 async def test_a_function_may_sleep_within_a_task_group(app: WorkerOrchestrator, ran: list[str]) -> None:
     @app.task(max_retries=0)
     async def work(ctx: Context) -> None:

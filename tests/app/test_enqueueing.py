@@ -72,6 +72,14 @@ async def test_run_at_is_an_instant_in_whatever_zone(
     assert job.record.run_at == pytest.approx(clock.now() + 60)
 
 
+async def test_the_time_that_is_given_last_holds(stage: Stage, clock: ManualClock) -> None:
+    app = stage.app()
+    work, now = task_of(app), clock.now()
+    delayed = work.with_options(run_at=now + 60).with_options(delay_seconds=5)
+    assert (await delayed.enqueue(1)).run_at == now + 5
+    assert (await delayed.with_options(run_at=now + 60).enqueue(1)).run_at == now + 60
+
+
 async def test_a_time_that_has_passed_is_now(stage: Stage, clock: ManualClock) -> None:
     app = stage.app()
     job = await task_of(app).with_options(run_at=clock.now() - 60).enqueue(1)

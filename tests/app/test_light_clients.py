@@ -80,16 +80,19 @@ async def test_windows_can_enqueue(tmp_path: Path) -> None:
 # ── what a node and its processes keep in memory for as long as they run ─────────────────────────────────────────────
 
 NODE: Final = """
-import asyncio, sys
+import sys
+before = {*sys.modules}
+import asyncio
 from shiftwork.cli import run
 from shiftwork.store.urls import open_store
 
 store = open_store(sys.argv[1])
 asyncio.run(store.open())
-print(*sys.modules)
+print(*sys.modules.keys() - before)
 """
 PROCESS: Final = """
 import os, sys
+before = {*sys.modules}
 from shiftwork.serve import spawned
 from shiftwork.store.urls import import_drivers_late
 import shiftwork
@@ -102,7 +105,7 @@ async def greet(name: str) -> str:
     return name
 
 app.served.registry()
-print(*sys.modules)
+print(*sys.modules.keys() - before)
 os.chdir("/")
 greet.enqueue_blocking(name="Ada")
 """
@@ -123,6 +126,7 @@ def test_a_node_imports_no_more_than_it_needs(tmp_path: Path) -> None:
     imported = {*run(NODE, url_in(tmp_path))[0].split()}
     assert {"shiftwork.runtime.node.node", "shiftwork.store.sqlite.store"} <= imported
     assert HEAVY & imported == set()
+    assert not {"shiftwork.app", "shiftwork.handles.worker", "shiftwork.control.submission"} & imported
 
 
 async def test_a_process_of_a_node_imports_a_store_only_when_a_job_uses_it(

@@ -1,14 +1,18 @@
 """enqueue and trigger: what people type becomes a payload, and a run."""
 
+import asyncio
+import gc
 import json
 import re
 import signal
 
 import pytest
 
-from shiftwork import JobStatus
+from shiftwork import Job, JobStatus, StoreUnavailableError
+from shiftwork.cli import trigger
 from shiftwork.cli.parameters import arguments_of
 from shiftwork.control.actor import current_actor
+from shiftwork.control.jobs import Jobs
 from tests.cli.terminal import Terminal, until
 
 
@@ -174,3 +178,24 @@ def test_an_interrupted_trigger_leaves_its_job_alone(shop: Terminal) -> None:
     assert f"the job continues: shiftwork job {job['id']}" in trigger.lines[-1]
     shop.ok("cancel", job["id"])
     until(job["id"], JobStatus.CANCELLED)
+
+
+def test_a_trigger_whose_store_goes_away_names_its_job(
+    shop: Terminal, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def away(*_: object) -> None:
+        raise StoreUnavailableError("nothing listens there")
+
+    async def away_later(*_: object) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await away()
+
+    monkeypatch.setattr(trigger, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(Jobs, "get_explained", away)
+    monkeypatch.setattr(Job, "ended", away_later)
+    said = shop.refused("trigger", "fetch", code=3)
+    assert re.search(r"the job continues: shiftwork job \S+.*\nshiftwork: nothing listens there", said)
+    gc.collect()
+    assert "never retrieved" not in caplog.text

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from msgspec import msgpack, to_builtins
 
-from shiftwork import JobStatus, WorkerOrchestrator
+from shiftwork import JobStatus, StoreUnavailableError, WorkerOrchestrator
+from shiftwork.cli import events as cli_events
+from shiftwork.control.system import System
 from shiftwork.core.flow_graph import FlowJob, draw
-from shiftwork.core.model import FlowRecord, LogLine
+from shiftwork.core.model import Event, FlowRecord, LogLine
 from shiftwork.handles.call import new_job
 from shiftwork.handles.options import Options
 from shiftwork.handles.payloads import Packed
@@ -437,3 +439,30 @@ def test_a_job_is_read_once(shop: Terminal, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(SqliteStore, "get", counted)
     assert shop.ok("job", "fetch@first").startswith("job fetch@first\n")
     assert asked == [["fetch@first"]]
+
+
+def test_following_events_goes_on_after_an_outage_and_in_a_store_that_was_emptied(
+    shop: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def event(seq: int) -> Event:
+        return Event(at=0.0, name="n", subject="s", message=f"event {seq}", seq=seq)
+
+    kept, asked = [event(7), event(8)], 0
+
+    async def events(_: System, after: int = 0, limit: int = 100) -> list[Event]:
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            kept[:] = [event(1)]
+        if asked in {2, 3}:
+            raise StoreUnavailableError("nothing listens there.")
+        if asked > 7:
+            raise KeyboardInterrupt
+        return [one for one in kept if one.seq > after][-limit:]
+
+    monkeypatch.setattr(System, "events", events)
+    monkeypatch.setattr(cli_events, "FOLLOW_SECONDS", 0.0)
+    monkeypatch.setattr(cli_events, "AWAY_SECONDS", 0.0)
+    followed = shop.run("events", "--follow")
+    assert [line.split()[-1] for line in followed.stdout.splitlines()] == ["7", "8", "1"]
+    assert followed.stderr.count("nothing listens there. Waiting until it is back.") == 1

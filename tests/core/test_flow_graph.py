@@ -65,6 +65,29 @@ def test_what_runs_after_its_own_parent_stands_behind_it() -> None:
     assert [one.id for one in graph.critical] == ["a", "tidy", "tidied", "end"]
 
 
+def test_what_waits_for_the_parent_of_its_parent_stands_behind_that_one_alone() -> None:
+    graph = draw(
+        [
+            job("end", "end", "a", at=(9, 10)),
+            job("a", "top", at=(0, 4)),
+            job("b", "child", parent="a", at=(1, 2)),
+            job("late", "late", "a", parent="b", at=(4, 9)),
+        ]
+    )
+    assert [(box.worker, box.needs) for box in graph.boxes] == [
+        ("top", []),
+        ("child", [0]),
+        ("late", [0, 1]),
+        ("end", [0]),
+    ]
+    assert [one.id for one in graph.critical] == ["a", "b", "late", "end"]
+
+
+def test_ids_that_were_used_again_the_other_way_round_are_drawn() -> None:
+    graph = draw([job("a", "first", "b"), job("b", "second", "a")])
+    assert {box.worker for box in graph.boxes} == {"first", "second"}
+
+
 def test_the_critical_path_goes_through_what_ended_last() -> None:
     jobs = [
         job("quick", "quick", at=(0, 1)),

@@ -23,6 +23,7 @@ from shiftwork.sim.tables import NodeTable, TargetTable, WorkerTable
 from shiftwork.views import flow_waits
 
 CODE = re.compile(r"`([^`]+)`")
+EXPORTED = {name: getattr(shiftwork, name) for name in shiftwork.__all__}
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def documented_defaults(cells: list[list[str]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, default, *_ in cells:
         code = CODE.fullmatch(default)
-        found[name.strip("`")] = eval(code[1], dict(vars(shiftwork))) if code else None
+        found[name.strip("`")] = eval(code[1], EXPORTED) if code else None
     return found
 
 

@@ -14,7 +14,7 @@ import pytest
 from msgspec import msgpack
 
 from shiftwork.core.job_parts import OwnOptions
-from shiftwork.core.model import Claimed, WorkerConfig
+from shiftwork.core.model import Claimed, Event, WorkerConfig
 from shiftwork.core.own_options import pack
 from shiftwork.core.retry import End, EndKind
 from shiftwork.runtime import machine
@@ -22,6 +22,7 @@ from shiftwork.runtime.clock import ManualClock, SystemClock
 from shiftwork.runtime.engine.run import Run, RunOwner
 from shiftwork.runtime.engine.runner import Runner, RunnerListener
 from shiftwork.runtime.engine.surroundings import Surroundings
+from shiftwork.runtime.processes import hook_process as hook_process_module
 from shiftwork.runtime.processes.begun_page import BegunPage, page_file
 from shiftwork.runtime.processes.hook_process import HookProcess
 from shiftwork.runtime.processes.instance import Instance
@@ -102,6 +103,40 @@ async def test_processes_of_a_node_with_very_many_open_files(tmp_path: Path, mon
         for fd in many:
             os.close(fd)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_events_wait_for_the_process_that_replaces_a_dead_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "heard.py").write_text(
+        "import os\n"
+        "from pathlib import Path\n"
+        "from shiftwork import WorkerOrchestrator\n"
+        "app = WorkerOrchestrator('memory://')\n"
+        "@app.on('job.dead')\n"
+        "def hear(event):\n"
+        "    if event.subject == 'poison': os._exit(7)\n"
+        "    with Path(__file__).with_suffix('.txt').open('a') as file: file.write(f'{event.subject}\\n')\n"
+    )
+    heard = tmp_path / "heard.txt"
+    monkeypatch.setattr(hook_process_module, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(hook_process_module, "MOST_KEPT", 3)
+    process = HookProcess(Setup(app="heard:app", role="hooks", path=[str(tmp_path)]), SystemClock())
+    await process.describe()
+    process.fire(dead("poison"))
+    await eventually(lambda: not process.alive)
+    for number in range(50):
+        process.fire(dead(f"{number}"))
+    await eventually(lambda: heard.exists() and heard.read_text() == "0\n1\n2\n")
+    await process.drain()
+    assert [line for line in caplog.messages if "hooks" in line] == [
+        "the process that calls the hooks exited with status 7; starting it again in 0.05 s",
+        "the hooks of heard:app do not keep up; they are not called for 1 event, the latest: 3 is dead",
+    ]
+
+
+def dead(subject: str) -> Event:
+    return Event(at=0.0, name="job.dead", subject=subject, message=f"{subject} is dead")
 
 
 # ── talking ──────────────────────────────────────────────────────────────────────────────────────────────────────────

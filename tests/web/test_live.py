@@ -7,7 +7,9 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from shiftwork.core.model import Event
 from shiftwork.web import live as live_module
 from tests.web.conftest import Web
 
@@ -125,6 +127,24 @@ async def test_who_comes_from_another_store_hears_what_happens_in_this_one(web: 
         await listener.next("change")
         await web.app.resume_pool("images")
         assert (await listener.next("event"))["name"] == "pool.resumed"
+
+
+async def test_a_stream_goes_on_in_a_store_that_was_emptied(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
+        await web.app.pause_pool("images")
+        await web.app.resume_pool("images")
+    kept = await web.app.events()
+
+    async def events(after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
+        return [one for one in kept if one.seq > after][-limit:]
+
+    monkeypatch.setattr(web.app.control.store.store, "events", events)
+    async with aclosing(web.site.live.stream(None)) as stream:
+        listener = Listener(stream)
+        await listener.next("change")
+        await listener.next("change")  # by now it knows what was there before
+        kept[:] = [replace(kept[0], seq=1, message="anew")]
+        assert (await listener.next("event"))["message"] == "anew"
 
 
 async def test_closing_ends_every_stream(web: Web) -> None:

@@ -1,7 +1,6 @@
 """`app.asgi()` inside other applications, and below a path."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -141,8 +140,8 @@ async def test_the_cookie_is_kept_to_the_path_it_was_set_below(app: WorkerOrches
     await inside.close()
 
 
-async def test_it_works_beside_django(app: WorkerOrchestrator) -> None:
-    os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+async def test_it_works_beside_django(app: WorkerOrchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
     from django.conf import settings
     from django.core.asgi import get_asgi_application
     from django.http import HttpResponse

@@ -11,10 +11,13 @@ from shiftwork.cli.output import aside, json_option, say, show_json, show_json_l
 from shiftwork.cli.words import one_line
 from shiftwork.control.control import Control
 from shiftwork.core.model import EVENTS_KEPT, Event
+from shiftwork.errors import StoreUnavailableError
 from shiftwork.views.instants import clock_time
 from shiftwork.views.shapes.system import event_shape
 
 FOLLOW_SECONDS: Final = 0.5
+AWAY_SECONDS: Final = 1.0
+"""How soon to try again while the store is away."""
 ALL: Final = 2 * EVENTS_KEPT
 """As many events as a store keeps, of both kinds."""
 
@@ -40,12 +43,30 @@ def events(source: Source, *, limit: int, after: int, follow: bool, as_json: boo
 
 
 async def _follow(control: Control, after: int, limit: int, *, as_json: bool) -> None:
+    """Print events for ever. A store that goes away is waited for."""
+    reached, away, printed = False, False, 0
     while True:
-        for event in await control.system.events(after, limit):
+        try:
+            found = await _newer(control, printed) if printed else await control.system.events(after, limit)
+        except StoreUnavailableError as error:
+            if not reached:
+                raise
+            if not away:
+                aside(t("shiftwork: {error} Waiting until it is back.", error=error))
+            away = True
+            await asyncio.sleep(AWAY_SECONDS)
+            continue
+        reached, away = True, False
+        for event in found:
             _show(event, as_json=as_json)
-            after = event.seq
-        limit = ALL
+            printed = event.seq
         await asyncio.sleep(FOLLOW_SECONDS)
+
+
+async def _newer(control: Control, printed: int) -> list[Event]:
+    """Return the events after the last one that was printed; all, if the store was emptied and has lost that one."""
+    found = await control.system.events(printed - 1, ALL)
+    return [event for event in found if event.seq != printed] if found else await control.system.events(0, ALL)
 
 
 def _show(event: Event, *, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from shiftwork.cli.parameters import Arguments, arguments_of, json_object, secon
 from shiftwork.cli.words import one_line, status_line, took
 from shiftwork.control.control import Control
 from shiftwork.core.model import JobStatus
-from shiftwork.errors import ResultTimeoutError
+from shiftwork.errors import ResultTimeoutError, StoreError
 from shiftwork.handles.job import Job
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.shapes.jobs import result_shape, whole_job_shape
@@ -77,18 +77,25 @@ async def _run(
 async def _until_ended(control: Control, job: Job[Any], patience: float | None, again: Again) -> None:
     """Wait for the end, and print meanwhile what the job waits for."""
     ending = asyncio.ensure_future(job.ended(patience))
+    ending.add_done_callback(_retrieve)
     printed = ""
     try:
         while not (await asyncio.wait({ending}, timeout=LOOK_SECONDS))[0]:
             printed = await _print_wait(control, job.id, printed)
         await ending
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, StoreError):
         ending.cancel()
         aside(t("shiftwork: stopped waiting; the job continues: {see}", see=again(f"job {quote(job.id)}")))
         raise
     except ResultTimeoutError as error:
         message = t("{error}; see: {see}", error=error, see=again(f"explain {quote(job.id)}"))
         raise ResultTimeoutError(message) from None
+
+
+def _retrieve(ending: asyncio.Future[Any]) -> None:
+    """Take its exception, which may come when another one has ended the command."""
+    if not ending.cancelled():
+        ending.exception()
 
 
 async def _print_wait(control: Control, job_id: str, printed: str) -> str:

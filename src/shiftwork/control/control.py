@@ -28,7 +28,6 @@ from shiftwork.control.forking import begin_anew_when_forked
 from shiftwork.control.portal import Portal
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
-from shiftwork.control.submission import Submission
 from shiftwork.events import Hooks, Listeners
 from shiftwork.runtime.clock import Clock, SystemClock
 from shiftwork.runtime.store_voice import StoreVoice
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from shiftwork.control.nodes import Nodes
     from shiftwork.control.pools import Pools
     from shiftwork.control.schedules import ScheduleBook
+    from shiftwork.control.submission import Submission
     from shiftwork.control.system import StoreFault, Strays, System
     from shiftwork.control.tokens import Tokens
     from shiftwork.control.workers import Workers
@@ -85,9 +85,13 @@ class Control:
         self.store = StoreAccess(store, self._clock, again)
         begin_anew_when_forked(self.voice)
         self.audit = Audit(self.store, self.now, self._hooks)
-        self.submission = Submission(
-            self.store, self.now, self._registry, self.portal, voice=self.voice, look=self._unfinished
-        )
+
+    @cached_property
+    def submission(self) -> "Submission":
+        """Return what the handles of workers use to add jobs."""
+        from shiftwork.control.submission import Submission
+
+        return Submission(self.store, self.now, self._registry, self.portal, voice=self.voice, look=self._unfinished)
 
     @cached_property
     def jobs(self) -> "Jobs":

@@ -9,11 +9,12 @@ for. A job that has not ended counts as ending after all that have, and so does 
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from math import inf
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from shiftwork.core.model import FlowMember, JobStatus
 from shiftwork.core.own_options import unpack
@@ -89,8 +90,13 @@ Place = tuple[Literal[0, 1], str]
 def draw(jobs: Sequence[FlowJob]) -> FlowGraph:
     """Return the flow that these jobs are."""
     known = {job.id: job for job in jobs}
-    depths, last = _measured(known)
-    critical = _critical(known, depths, last)
+    ordered = _without_elders(known)
+    try:
+        depths, last = _measured(ordered)
+    except CycleError:  # ids that were used again, for other calls: what they needed gives no order
+        ordered = {job.id: replace(job, needs=()) for job in jobs}
+        depths, last = _measured(ordered)
+    critical = _critical(ordered, depths, last)
     return FlowGraph(boxes=_boxes(known, depths, {job.id for job in critical}), critical=critical)
 
 
@@ -104,6 +110,31 @@ def state_of(counts: Mapping[str, int]) -> Literal["running", "broken", "complet
     if counts.get("dead"):
         return "broken"
     return "cancelled" if ended_badly else "completed"
+
+
+def _without_elders(jobs: Mapping[str, FlowJob]) -> dict[str, FlowJob]:
+    """Return the jobs without their needs of jobs that have added them, directly or not: they stand behind them anyway.
+
+    Such a need is of that job alone. What that one has added would include the job that waits.
+    """
+    children: defaultdict[str | None, list[str]] = defaultdict(list)
+    for job in jobs.values():
+        children[job.parent if job.parent in jobs else None].append(job.id)
+    first, last = dict[str, int](), dict[str, int]()
+    stack = [(id, False) for id in children[None]]
+    while stack:
+        id, entered = stack.pop()
+        if entered:
+            last[id] = len(first)
+            continue
+        first[id] = len(first)
+        stack += [(id, True), *((child, False) for child in children[id])]
+    return {
+        id: replace(job, needs=tuple(one for one in job.needs if not first.get(one, inf) < first[id] < last[one]))
+        if job.parent is not None and job.needs and id in first
+        else job
+        for id, job in jobs.items()
+    }
 
 
 def _measured(jobs: Mapping[str, FlowJob]) -> tuple[dict[str, int], dict[str, str]]:
@@ -137,8 +168,8 @@ def _order(jobs: Mapping[str, FlowJob]) -> dict[Place, list[Place]]:
 
 
 def _needed(job: FlowJob, jobs: Mapping[str, FlowJob]) -> list[str]:
-    """The jobs that it waits for, and for all that they have added. Its own parent is not among them."""
-    return [need for need in job.needs if need in jobs and need != job.parent]
+    """The jobs that it waits for, and for all that they have added."""
+    return [need for need in job.needs if need in jobs]
 
 
 def _lateness(job: FlowJob, depths: Mapping[str, int]) -> tuple[float, int, float, str]:

@@ -76,6 +76,8 @@ def changed(options: Options, worker: str, given: JobOptions) -> Options:
         except ConfigurationError as error:
             message = f"{worker}: {option} {error}"
             raise PayloadTypeError(message) from None
+    if "delay_seconds" in values or "run_at" in values:  # the one that is given last holds
+        values = {"delay_seconds": None, "run_at": None} | values
     return replace(options, **values)
 
 

@@ -81,6 +81,7 @@ class MadeRun:
     ended = False
     outcome: Outcome | None = None
     overruled: End | None = None
+    idle: list[str] | None = None
     job_log: JobLog | None = None
     task: Any = None
 

@@ -207,13 +207,22 @@ class Live:
                     for one in self._streams:
                         one.seen = self._last if one.seen is None else one.seen
                 else:
-                    events = await store.events(self._last, MOST_MISSED)
+                    events = await self._newer(store, self._last)
                 if events:
                     self._last = events[-1].seq
                     self.changed("events")
                     for stream in tuple(self._streams):
                         stream.send(events)
             await asyncio.sleep(EVENTS_SECONDS)
+
+    async def _newer(self, store: Store, last: int) -> list[Event]:
+        """Return the events after the last one; all, if the store was emptied and has lost that one."""
+        found = await store.events(max(0, last - 1), MOST_MISSED)
+        if last and not found:
+            for one in self._streams:
+                one.seen = 0
+            return await store.events(0, MOST_MISSED)
+        return [event for event in found if event.seq != last]
 
     async def _send(self) -> None:
         """Send what changed, at most every `PAUSE_SECONDS`."""

@@ -5,6 +5,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, Protocol, TypeVar, cast, overload
 
 from msgspec import Struct
@@ -53,6 +54,7 @@ class CurrentRun(Protocol):
     ended: bool
     outcome: Outcome | None
     overruled: "End | None"
+    idle: list[str] | None
     job_log: JobLog | None
     task: "asyncio.Task[Any] | None"
 
@@ -268,7 +270,7 @@ class Context:
         id is the job's. If the function runs again and makes the same calls, these jobs are not added twice.
         """
         _refuse_in_a_plain_function("enqueue_flow")
-        return self._enqueue_flow(calls)
+        return self._awaited("ctx.enqueue_flow(…)", partial(self._enqueue_flow, calls))
 
     async def _enqueue_flow(self, calls: tuple[FlowCall, ...]) -> list[str]:
         added = await self._run.worker_values.add_calls(self._run.job, calls, self._added)
@@ -294,7 +296,7 @@ class Context:
         names and their order.
         """
         _refuse_in_a_plain_function("step")
-        return self._step(name, function, args, kwargs)
+        return self._awaited(f"ctx.step({name!r}, …)", partial(self._step, name, function, args, kwargs))
 
     async def _step(
         self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -331,7 +333,8 @@ class Context:
     ) -> Coroutine[Any, Any, None]:
         """Go on after this time. Meanwhile the job is handed back: it holds no slot, no attempt and no process."""
         _refuse_in_a_plain_function("sleep")
-        return self._durable.sleep(summed(_SLEEP, seconds, minutes=minutes, hours=hours, days=days))
+        passing = summed(_SLEEP, seconds, minutes=minutes, hours=hours, days=days)
+        return self._awaited("ctx.sleep(…)", partial(self._durable.sleep, passing))
 
     def wait_for(self, name: str, timeout_seconds: Duration | None = None) -> Coroutine[Any, Any, Any]:
         """Return the value that `app.send(job_id, name, value)` sends. Meanwhile the job is handed back.
@@ -339,7 +342,16 @@ class Context:
         Raises `TimeoutError` if the value does not come in time.
         """
         _refuse_in_a_plain_function("wait_for")
-        return self._durable.wait_for(name, _patience(timeout_seconds))
+        return self._awaited(
+            f"ctx.wait_for({name!r})", partial(self._durable.wait_for, name, _patience(timeout_seconds))
+        )
+
+    def _awaited(self, what: str, work: Callable[[], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
+        """Return this as a coroutine, noted until it has ended: a function that returns before has missed something."""
+        if self._run.idle is None:
+            self._run.idle = []
+        self._run.idle.append(what)
+        return _begun(self._run.idle, what, work)
 
     @property
     def blocking(self) -> "BlockingContext":
@@ -416,6 +428,13 @@ class BlockingContext:
 
     def _wait(self, work: Coroutine[Any, Any, T], instead: str) -> T:
         return self._steps.wait(work, instead)
+
+
+async def _begun(idle: list[str], what: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    try:
+        return await work()
+    finally:
+        idle.remove(what)
 
 
 def _refuse_in_a_plain_function(method: str) -> None:

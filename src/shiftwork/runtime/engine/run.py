@@ -34,8 +34,8 @@ class Run:
     """A job in the hands of this process, from claim to end."""
 
     __slots__ = (
-        *("callee", "cancelled", "config", "ended", "job", "job_log", "log", "outcome", "overruled", "owner"),
-        *("patience", "pid", "span", "started_at", "state", "stopped_as", "stopping", "task", "thread"),
+        *("callee", "cancelled", "config", "ended", "idle", "job", "job_log", "log", "outcome", "overruled"),
+        *("owner", "patience", "pid", "span", "started_at", "state", "stopped_as", "stopping", "task", "thread"),
     )
 
     def __init__(
@@ -72,6 +72,8 @@ class Run:
         """Whether the function was told that its process is about to stop."""
         self.overruled: End | None = None
         """How the run ends even if the function returns, because a step or a wait of it has ended it."""
+        self.idle: list[str] | None = None
+        """What the function has called of its context, and not awaited to the end."""
         self.job_log: JobLog | None = None
         self.span: RunSpan | None = None
         self.task: asyncio.Task[End] | None = None

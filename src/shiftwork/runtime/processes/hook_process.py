@@ -3,12 +3,14 @@
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from shiftwork.core.model import Event
+from shiftwork.core.plurals import counted
 from shiftwork.errors import AppImportError
 from shiftwork.events import LONGEST_HOOK_SECONDS
 from shiftwork.runtime.clock import Clock
@@ -29,8 +31,14 @@ AGAIN_SECONDS: Final = 5.0
 """How long to wait before a hook process that has died is replaced."""
 DRAIN_SECONDS: Final = LONGEST_HOOK_SECONDS + 1.0
 """How long the process may take to exit when the node stops: it waits for hooks under way, and reports what is left."""
+LONGEST_AGAIN_SECONDS: Final = 60.0
+"""The same for one that dies again and again before it can call hooks: each wait is twice as long as the last."""
 LONGEST_BACKLOG: Final = 1_000_000
 """How many bytes of events may wait for hooks that do not keep up."""
+MOST_KEPT: Final = 1_000
+"""How many events may wait for the next process."""
+QUIET_SECONDS: Final = 60.0
+"""How often to log that hooks are not called."""
 
 
 class HookProcess:
@@ -44,6 +52,16 @@ class HookProcess:
         self._gone = asyncio.Event()
         self._described: asyncio.Future[Definition] | None = None
         self._closed = False
+        self._ready = False
+        """Whether the process has imported the app, and calls hooks."""
+        self._failures = 0
+        """How many processes in a row ended before they were ready."""
+        self._error: str | None = None
+        """Why the process cannot import the app, if it has reported that."""
+        self._kept: deque[Event] = deque()
+        """The events that wait until a process is ready."""
+        self._skipped = 0
+        self._told_at = -QUIET_SECONDS
         self.names: frozenset[str] = frozenset()
         """The events for which the app has hooks."""
 
@@ -67,15 +85,32 @@ class HookProcess:
         return definition
 
     def fire(self, event: Event) -> None:
-        """Have the hooks called. Events that a blocking hook holds up are kept, up to a limit."""
-        if self._process is None:
+        """Have the hooks called. Events that a blocking hook holds up are kept, up to a limit, and so are those that
+        come while a process that has died is replaced.
+        """
+        if self._closed:
             return
-        if self._process.backlog > LONGEST_BACKLOG:
-            logger.warning(
-                "the hooks of %s do not keep up; they are not called for this event: %s", self._setup.app, event.message
-            )
-        else:
+        if self._process is None or not self._ready:
+            if len(self._kept) < MOST_KEPT:
+                self._kept.append(event)
+                return
+        elif self._process.backlog <= LONGEST_BACKLOG:
             self._process.send(CallHooks(event))
+            return
+        self._skip(event)
+
+    def _skip(self, event: Event) -> None:
+        """Log that hooks are not called: at once, then once in a while for many."""
+        self._skipped += 1
+        now = self._clock.monotonic()
+        if now - self._told_at >= QUIET_SECONDS:
+            events, self._skipped, self._told_at = counted(self._skipped, "event"), 0, now
+            logger.warning(
+                "the hooks of %s do not keep up; they are not called for %s, the latest: %s",
+                self._setup.app,
+                events,
+                event.message,
+            )
 
     async def drain(self) -> None:
         """Let the process call the last hooks, and exit."""
@@ -90,29 +125,40 @@ class HookProcess:
 
     def _start(self) -> None:
         self._gone.clear()
+        self._ready, self._error = False, None
         self._process = Process(receive=self._received, ended=self._ended, longest=LONGEST_DEFINITION)
         self._process.send(replace(self._setup, role="hooks", now=self._clock.now(), at=time.monotonic()))
 
     def _received(self, frames: Sequence[ProcessFrame]) -> None:
         for message in (message for frame in frames for message in frame.messages):
-            if self._described is None or self._described.done():
-                return
             if isinstance(message, Definition):
-                self._described.set_result(message)
+                self._is_ready(message)
             elif isinstance(message, SetupFailed):
-                self._closed = True  # it may end before `describe` continues, and must not be started again
-                self._described.set_exception(AppImportError(message.error))
+                self._error = message.error
+                if self._described is not None and not self._described.done():
+                    self._closed = True  # it may end before `describe` continues, and must not be started again
+                    self._described.set_exception(AppImportError(message.error))
+
+    def _is_ready(self, definition: Definition) -> None:
+        self._ready, self._failures = True, 0
+        if self._described is not None and not self._described.done():
+            self._described.set_result(definition)
+        while self._kept and self._process is not None:
+            self._process.send(CallHooks(self._kept.popleft()))
 
     def _ended(self, status: int) -> None:
         stack = self._process.last_words() if self._process is not None else ""
-        self._process = None
+        self._failures += not self._ready
+        self._process, self._ready = None, False
         self._gone.set()
         if self._described is not None and not self._described.done():
             message = f"importing {self._setup.app} ended the process: it {exit_in_words(status)}\n{stack}".rstrip()
             self._described.set_exception(AppImportError(message))
         elif not self._closed:
-            logger.error("the process that calls the hooks %s; starting it again", exit_in_words(status))
-            self._loop.call_later(AGAIN_SECONDS, self._start_again)
+            seconds = min(LONGEST_AGAIN_SECONDS, AGAIN_SECONDS * 2.0**self._failures)
+            why = exit_in_words(status) if self._error is None else f"cannot import the app: {self._error}"
+            logger.error("the process that calls the hooks %s; starting it again in %g s", why, seconds)
+            self._loop.call_later(seconds, self._start_again)
 
     def _start_again(self) -> None:
         if self._closed:
