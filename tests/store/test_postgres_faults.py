@@ -217,7 +217,11 @@ async def test_a_nul_in_an_error_is_kept_in_words_and_in_an_id_refused(store: Po
     assert record.error == "a\\x00b"
     with pytest.raises(StoreError, match="NUL"):
         await store.add([job("a\x00b")], NOW)
-    await add(store, job("2"))
+    for n in range(2, 6):  # the last of them go the short way, which would add a job with the id "a"
+        await add(store, job(f"{n}"))
+    for adding in (store.add([job("a\x00b")], NOW), asyncio.to_thread(store.add_blocking, [job("a\x00b")], NOW)):
+        with pytest.raises(StoreError, match="NUL"):
+            await adding
 
 
 async def test_one_bad_job_does_not_harm_those_it_went_with(store: PostgresStore) -> None:

@@ -59,7 +59,8 @@ async def test_a_claim_goes_on_when_the_call_before_it_is_over_however_it_ends(s
         if end == "failed":
             raise StoreError(end)
 
-    last = under_way = asyncio.create_task(store._connections.of_this_loop().calls.call(work))
+    under_way = asyncio.create_task(store._connections.of_this_loop().calls.call(work))
+    last: asyncio.Task[Any] = under_way
     await asyncio.sleep(0)
     if end == "withdrawn":
         last = asyncio.create_task(store.add([job("2")], NOW))
@@ -71,8 +72,9 @@ async def test_a_claim_goes_on_when_the_call_before_it_is_over_however_it_ends(s
         last.cancel()
         for _ in range(5):
             await asyncio.sleep(0)
-        assert last.done() == (end == "withdrawn"), "a cancelled caller waits until its call has happened"
+    as_it_should = last.done() == (end == "withdrawn")
     server.set()
+    assert as_it_should, "a cancelled caller waits until its call has happened"
     assert [one.id for one in await soon(claiming, "the claim")] == ["1"]
     await asyncio.gather(last, under_way, return_exceptions=True)
 

@@ -29,6 +29,15 @@ async def check_a_handle_opens_again_after_it_was_closed(lab: Lab) -> None:
     equal(await statuses(store, "1"), ["queued"], "a job from before")
 
 
+async def check_callers_at_the_same_time_get_their_own_answers(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("there"))
+    calls = [[job(str(n))] if n % 3 else [job("there"), job(f"{n} a"), job(f"{n} b")] for n in range(40)]
+    answers = await asyncio.gather(*(store.add(jobs, NOW) for jobs in calls))
+    for jobs, added in zip(calls, answers, strict=True):
+        equal([(one.id, one.created) for one in added], [(one.id, one.id != "there") for one in jobs], "added")
+
+
 async def check_what_is_reported_as_added_while_the_store_closes_exists(lab: Lab) -> None:
     store = await lab.another()
     added: list[str] = []
