@@ -1,7 +1,7 @@
 """Schedules that are data: put, changed and deleted while everything runs; each fire time is one job."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
@@ -20,7 +20,7 @@ from shiftwork import (
     UnknownScheduleError,
     WorkerOrchestrator,
 )
-from shiftwork.core.model import JobFilter
+from shiftwork.core.model import Doc, JobFilter
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import Act, Stage, leads
@@ -249,12 +249,25 @@ async def test_a_damaged_index_loses_no_schedule(stage: Stage, clock: ManualCloc
     assert len(await app.get_schedules()) == 3
 
 
-async def test_many_puts_at_once_all_hold(stage: Stage, clock: ManualClock) -> None:
+async def test_many_puts_at_once_all_hold_and_do_not_overtake_each_other(
+    stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app, done = stage.app(max_concurrent=100), list[str]()
     sync = syncing(app, done)
     await app.start()
-    puts = (app.put_schedule(f"s-{n}", sync.call(customer=f"{n}"), interval_seconds=60) for n in range(50))
-    await asyncio.gather(*puts)
+    put, overtaken = stage.store.put, list[bool]()
+
+    async def put_elsewhere(docs: Sequence[Doc]) -> list[bool]:
+        await asyncio.sleep(0)  # as a server does, it lets others go on
+        written = await put(docs)
+        overtaken.append(not all(written))
+        return written
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stage.store, "put", put_elsewhere)
+        puts = (app.put_schedule(f"s-{n}", sync.call(customer=f"{n}"), interval_seconds=60) for n in range(50))
+        await asyncio.gather(*puts)
+    assert not any(overtaken)
     await clock.advance(61)
     assert sorted(map(int, done)) == [*range(50)]
 

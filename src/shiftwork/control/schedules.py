@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from shlex import quote
 from typing import Any, Final, Unpack
+from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
@@ -86,6 +87,8 @@ class ScheduleBook:
         self._jobs = jobs
         self._submission = submission
         self._audit = audit
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+        """Changes of one event loop wait for each other. All of them write the index, and would overtake each other."""
 
     # ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -227,8 +230,7 @@ class ScheduleBook:
                 **options,
             )
 
-        store = await self._access.open()
-        before, _ = await change_schedule(store, name, put)
+        before = await self._changed(name, put)
         view = await self.get(name)
         done = "added" if before is None else "changed"
         message = f"schedule {name} is {done}: worker {view.worker}, {view.words}"
@@ -242,11 +244,15 @@ class ScheduleBook:
         return await self.get(name)
 
     async def _change(self, name: str, new: Callable[[StoredSchedule], StoredSchedule | None]) -> None:
-        store = await self._access.open()
-        change: ScheduleChange = lambda before: None if before is None else new(before)  # noqa: E731
-        before, _ = await change_schedule(store, name, change)
-        if before is None:
+        if await self._changed(name, lambda before: None if before is None else new(before)) is None:
             await self._unknown(name)
+
+    async def _changed(self, name: str, new: ScheduleChange) -> StoredSchedule | None:
+        """Replace a schedule by what `new` makes of it, and return it as it was."""
+        store = await self._access.open()
+        async with self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+            before, _ = await change_schedule(store, name, new)
+        return before
 
     async def _found(self, worker: str | None) -> dict[str, StoredSchedule]:
         store = await self._access.open()

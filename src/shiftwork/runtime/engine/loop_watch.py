@@ -1,4 +1,4 @@
-"""Names what blocks the event loop, while it does: which job, in which file, at which line.
+"""Names what blocks the event loop, while it does: which job or hook, in which file, at which line.
 
 A coroutine that computes, or waits without `await`, holds up every other job of its process, and nothing but the
 timeout would end it. While jobs run, a thread of its own asks the loop for a turn twice a second, and looks at the
@@ -46,9 +46,19 @@ class _Namings(Struct):
 class LoopWatch:
     """Watches the event loop on which it is made."""
 
-    def __init__(self, runs: Callable[[], Iterable[Run]]) -> None:
+    def __init__(
+        self,
+        runs: Callable[[], Iterable[Run]],
+        *,
+        others: str = "no job, but other code",
+        waiting: str = "every other job here waits",
+    ) -> None:
         self._runs = runs
         """Returns the runs of this loop; called in the thread of the watch."""
+        self._others = others
+        """What to call code that is not of a run."""
+        self._waiting = waiting
+        """What is held up, in words."""
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._over = threading.Event()
@@ -84,7 +94,7 @@ class LoopWatch:
         named = self._is_worth_a_line(name)
         if named:
             seconds = in_words(time.monotonic() - asked_at)
-            text = f"{name}: has blocked the event loop for {seconds} {self._where()}, and every other job here waits"
+            text = f"{name}: has blocked the event loop for {seconds} {self._where()}, and {self._waiting}"
             self._write(logging.WARNING, text, run)
         self._turned.wait()
         if named and not self._over.is_set():
@@ -96,7 +106,7 @@ class LoopWatch:
         for run in tuple(self._runs()):
             if run.task is not None and getattr(run.task.get_coro(), "cr_running", False):
                 return run, run.job.worker
-        return None, "no job, but other code"
+        return None, self._others
 
     def _where(self) -> str:
         frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 - there is no other way

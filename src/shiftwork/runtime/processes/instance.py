@@ -102,6 +102,7 @@ class Instance:
     def listen(self, hooks: Hooks) -> None:
         """Call these hooks from now on."""
         self._hooks = hooks
+        LoopWatch(tuple, others="a hook", waiting="all other hooks and alerts wait").start()
 
     # ── messages from the node ───────────────────────────────────────────────────────────────────────────────────
 
