@@ -225,6 +225,22 @@ async def test_many_are_answered_in_order_whether_they_are_new_or_not(stage: Sta
     assert len(await app.enqueue_many(work.call(n) for n in range(3))) == 3
 
 
+async def test_many_of_several_workers_have_each_the_pool_and_the_result_of_its_own(stage: Stage) -> None:
+    app = stage.app()
+    app.register_pool("slow", priority_aging_seconds=7.0)
+    work = task_of(app)
+
+    @app.task(pool="slow", priority=JobPriority.HIGH)
+    async def when(n: int) -> datetime:
+        return datetime.fromtimestamp(n, UTC)
+
+    await app.start()
+    jobs = await app.enqueue_many([work.call(1), when.call(2), work.call(3)])
+    assert [job.record.head_start for job in jobs] == [3600.0, JobPriority.HIGH * 7.0, 3600.0]
+    await stage.clock.advance(1.0)
+    assert [await job.result() for job in jobs] == [1, datetime.fromtimestamp(2, UTC), 3]
+
+
 async def test_many_are_added_in_one_step(stage: Stage) -> None:
     app = stage.faulty_app()
     work = task_of(app)

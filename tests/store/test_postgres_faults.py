@@ -217,7 +217,11 @@ async def test_a_nul_in_an_error_is_kept_in_words_and_in_an_id_refused(store: Po
     assert record.error == "a\\x00b"
     with pytest.raises(StoreError, match="NUL"):
         await store.add([job("a\x00b")], NOW)
-    await add(store, job("2"))
+    for n in range(2, 6):  # the last of them go the short way, which would add a job with the id "a"
+        await add(store, job(f"{n}"))
+    for adding in (store.add([job("a\x00b")], NOW), asyncio.to_thread(store.add_blocking, [job("a\x00b")], NOW)):
+        with pytest.raises(StoreError, match="NUL"):
+            await adding
 
 
 async def test_one_bad_job_does_not_harm_those_it_went_with(store: PostgresStore) -> None:
@@ -226,6 +230,35 @@ async def test_one_bad_job_does_not_harm_those_it_went_with(store: PostgresStore
     answers = await asyncio.gather(*calls, store.add([bad], NOW), store.add([job("3")], NOW), return_exceptions=True)
     assert [isinstance(answer, StoreError) for answer in answers] == [False, False, False, True, False]
     assert await statuses(store, "0", "3", "bad") == ["queued", "queued", None]
+
+
+async def test_a_caller_whose_item_breaks_a_batch_in_an_unknown_way_fails_alone(store: PostgresStore) -> None:
+    async def echo(_: object, items: list[str]) -> list[str]:
+        if "bad" in items:
+            raise ValueError("bad")
+        return items
+
+    calls = store._connections.of_this_loop().calls
+    async with asyncio.timeout(30):
+        together = [calls.call_in_batch([item], echo) for item in ("1", "bad", "2")]
+        answers = await asyncio.gather(*together, return_exceptions=True)
+    assert [isinstance(answer, ValueError) or answer for answer in answers] == [["1"], True, ["2"]]
+
+
+async def test_if_the_server_goes_while_a_batch_is_made_one_by_one_those_that_wait_fail_at_once(
+    store: PostgresStore,
+) -> None:
+    made = []
+
+    async def vanish(_: object, items: list[str]) -> list[str]:
+        made.append(items)
+        raise StoreError("bad") if len(items) > 1 else StoreUnavailableError("gone")
+
+    calls = store._connections.of_this_loop().calls
+    together = [calls.call_in_batch([item], vanish) for item in "123"]
+    answers = await asyncio.gather(*together, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [StoreUnavailableError] * 3
+    assert made == [["1", "2", "3"], ["1"]], "each would have waited for the server as long again"
 
 
 @pytest.mark.parametrize("pooling", ["session", "transaction"])

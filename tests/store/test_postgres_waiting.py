@@ -1,4 +1,4 @@
-"""What a claim does not wait for: outcomes that are being written, and the counters of others."""
+"""What a claim waits for, and what not: outcomes that are being written, and the counters of others."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -9,6 +9,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from shiftwork.errors import StoreError
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.testing.acts import NOW, add, claim, claim_one, finish, job, succeeded
 from shiftwork.testing.expect import soon
@@ -46,6 +47,36 @@ async def test_a_claim_does_not_wait_for_an_outcome_that_is_being_written(
     assert not writing.done()
     other.rollback()
     await soon(writing, "the outcome")
+
+
+@pytest.mark.parametrize("end", ["completed", "failed", "withdrawn", "cancelled under way"])
+async def test_a_claim_goes_on_when_the_call_before_it_is_over_however_it_ends(store: PostgresStore, end: str) -> None:
+    await add(store, job("1"))
+    server = asyncio.Event()
+
+    async def work(_: object) -> None:
+        await server.wait()
+        if end == "failed":
+            raise StoreError(end)
+
+    under_way = asyncio.create_task(store._connections.of_this_loop().calls.call(work))
+    last: asyncio.Task[Any] = under_way
+    await asyncio.sleep(0)
+    if end == "withdrawn":
+        last = asyncio.create_task(store.add([job("2")], NOW))
+        await asyncio.sleep(0)
+    claiming = asyncio.create_task(claim(store))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    if end in ("withdrawn", "cancelled under way"):
+        last.cancel()
+        for _ in range(5):
+            await asyncio.sleep(0)
+    as_it_should = last.done() == (end == "withdrawn")
+    server.set()
+    assert as_it_should, "a cancelled caller waits until its call has happened"
+    assert [one.id for one in await soon(claiming, "the claim")] == ["1"]
+    await asyncio.gather(last, under_way, return_exceptions=True)
 
 
 async def test_a_claim_counts_where_no_outcome_and_no_added_job_does(

@@ -477,7 +477,9 @@ async def test_callers_that_come_back_together_stay_a_group(store: SqliteStore) 
     assert statements.count("COMMIT") <= calls.CALLS_AT_ONCE + 20 + 5  # the first caller, then a group for each round
 
 
-async def test_a_lone_caller_does_not_wait_for_a_turn_of_the_loop(store: SqliteStore) -> None:
+@pytest.mark.parametrize("crowd", [0, 10])
+async def test_a_lone_caller_does_not_wait_for_a_turn_of_the_loop(store: SqliteStore, crowd: int) -> None:
+    await asyncio.gather(*(add(store, job(f"{n} before")) for n in range(crowd)))
     await served_here(store)
     await asyncio.sleep(0)
     adding = store.add([job("1")], NOW)

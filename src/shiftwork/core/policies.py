@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from shiftwork.core.durations import Duration
 
 
-class Retry(Struct, frozen=True, gc=False, metaclass=OptionStructMeta):
-    """Which failures are tried again, and after how long: `base · factor^n`, capped, plus or minus the jitter."""
+class Retry(Struct, frozen=True, metaclass=OptionStructMeta):
+    """Which failures are tried again, and after how long: `base · factor^n`, capped, plus or minus the jitter.
+
+    Unlike other options, the cycle collector visits it: as people write it, it has classes, which may refer to it.
+    """
 
     base_seconds: float = 5.0
     factor: float = 2.0

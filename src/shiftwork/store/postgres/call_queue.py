@@ -97,12 +97,18 @@ class PendingCall(Generic[T]):
 class BatchableCall(PendingCall[Any]):
     """A call on a list of items, which can be made together with other calls of the same work."""
 
-    __slots__ = ("batch_work", "items")
+    __slots__ = ("alone", "batch_work", "items")
 
     def __init__(self, items: list[Any], batch_work: BatchWork, answer: "asyncio.Future[Any]") -> None:
         super().__init__(partial(_on_items, batch_work, items), answer, CALL_SECONDS + ITEM_SECONDS * len(items))
         self.items = items
         self.batch_work = batch_work
+        self.alone = False
+        """Whether it was made together with others, and one of them has failed: now each is made by itself."""
+
+    def goes_with(self, first: "BatchableCall") -> bool:
+        """Whether it can be made together with this one."""
+        return self.batch_work == first.batch_work and not (self.alone or first.alone)
 
 
 def _on_items(batch_work: BatchWork, items: list[Any], conn: AsyncConnection[Any]) -> Awaitable[list[Any]]:
@@ -250,7 +256,7 @@ class CallQueue:
             most = min(most, size + len(self._calls) // 2)
         while self._calls and size < most:
             following = self._calls[0]
-            if not isinstance(following, BatchableCall) or following.batch_work != first.batch_work:
+            if not isinstance(following, BatchableCall) or not following.goes_with(first):
                 break
             size += len(following.items)
             calls.append(self._calls.popleft())
@@ -271,9 +277,10 @@ class CallQueue:
         except asyncio.CancelledError:
             self._calls.extendleft(batch)
             raise
-        except StoreError:  # one of the items is bad; the other callers must not suffer from it
+        except Exception:  # noqa: BLE001 - one of the items is bad; the other callers must not suffer from it
             for call in batch:
-                await self._make_one(call)
+                call.alone = True
+            self._calls.extendleft(reversed(batch))
         else:
             for call in batch:
                 own, answers = answers[: len(call.items)], answers[len(call.items) :]

@@ -91,6 +91,8 @@ class Connections:
         self._line = BlockingSession(address, self._add_one, patience=CALL_SECONDS)
         self._pipelines = psycopg.AsyncPipeline.is_supported() and not address.transaction_pooling
         self._number = 0
+        """The number of the namespace, once a connection has looked it up. Closing keeps it for the calls that wait."""
+        self._is_open = False
         self._lock = threading.Lock()
         self._by_loop: dict[asyncio.AbstractEventLoop, LoopConnections] = {}
 
@@ -236,7 +238,7 @@ class Connections:
         if known is None:
             await migrations.upgrade(conn, self._address.schema, after=False)
             known = await self.enter(conn)
-        self._number = known
+        self._number, self._is_open = known, True
         self.doorbell.start(channel(self._address.schema, known))
 
     async def enter(self, conn: AsyncConnection[Any]) -> int:
@@ -256,7 +258,7 @@ class Connections:
     @property
     def open(self) -> bool:
         """Whether the schema is known to exist, and the doorbell has begun to connect."""
-        return self._number > 0 and self.doorbell.started
+        return self._is_open and self.doorbell.started
 
     @property
     def number(self) -> int:
@@ -272,7 +274,7 @@ class Connections:
         """Finish all calls, on every event loop, and release everything."""
         with self._lock:
             everything, self._by_loop = self._by_loop, {}
-            self._number = 0
+            self._is_open = False
         for loop, connections in everything.items():
             await _close(loop, connections)
         await asyncio.to_thread(self._line.close)

@@ -1,8 +1,10 @@
 """Opening, closing, the clock, and what holds for every call."""
 
 import asyncio
+from contextlib import suppress
 
 from shiftwork.core.model import Cancel, Doc, Event, JobFilter, JobStatus
+from shiftwork.errors import ShiftworkError
 from shiftwork.testing.acts import NOW, add, beat, claim, claim_one, finish, gate, get, job, state, statuses, succeeded
 from shiftwork.testing.expect import equal, holds
 from shiftwork.testing.lab import Lab
@@ -25,6 +27,31 @@ async def check_a_handle_opens_again_after_it_was_closed(lab: Lab) -> None:
     await store.close()
     await store.open()
     equal(await statuses(store, "1"), ["queued"], "a job from before")
+
+
+async def check_callers_at_the_same_time_get_their_own_answers(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("there"))
+    calls = [[job(str(n))] if n % 3 else [job("there"), job(f"{n} a"), job(f"{n} b")] for n in range(40)]
+    answers = await asyncio.gather(*(store.add(jobs, NOW) for jobs in calls))
+    for jobs, added in zip(calls, answers, strict=True):
+        equal([(one.id, one.created) for one in added], [(one.id, one.id != "there") for one in jobs], "added")
+
+
+async def check_what_is_reported_as_added_while_the_store_closes_exists(lab: Lab) -> None:
+    store = await lab.another()
+    added: list[str] = []
+
+    async def add_one(id: str) -> None:
+        with suppress(ShiftworkError):  # a call that the store has closed before may fail
+            await add(store, job(id))
+            added.append(id)
+
+    adding = [asyncio.create_task(add_one(str(n))) for n in range(40)]
+    await asyncio.sleep(0)  # now they are in progress
+    await store.close()
+    await asyncio.gather(*adding)
+    holds(None not in await lab.store.get(added), "every job exists that was reported as added")
 
 
 async def check_url_names_the_store(lab: Lab) -> None:
