@@ -9,7 +9,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from shiftwork.errors import StoreError
+from shiftwork.errors import LifecycleError, StoreError
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.testing.acts import NOW, add, claim, claim_one, finish, job, succeeded
 from shiftwork.testing.expect import soon
@@ -102,3 +102,13 @@ async def test_a_claim_counts_where_no_outcome_and_no_added_job_does(
     other.rollback()
     numbers = (await store.stats(NOW)).pools["p"]
     assert (numbers.added, numbers.queued, numbers.processing, numbers.completed) == (2, 0, 1, 1)
+
+
+async def test_a_store_that_is_closed_opens_no_connection_for_a_late_call(store: PostgresStore) -> None:
+    await add(store, job("1"))
+    await store.close()
+    for call in (add(store, job("2")), claim(store), store.get(["1"]), store.stats(NOW)):
+        with pytest.raises(LifecycleError, match="the store is closed"):
+            await call
+    await store.open()
+    assert [one.id for one in await claim(store)] == ["1"]

@@ -26,6 +26,7 @@ from psycopg import AsyncConnection
 from psycopg.pq.abc import PGresult
 
 from shiftwork.core.model import Added, Finished, Outcome
+from shiftwork.errors import LifecycleError
 from shiftwork.store.postgres import jobs, migrations, rows
 from shiftwork.store.postgres.address import PostgresAddress
 from shiftwork.store.postgres.blocking_session import BlockingSession
@@ -93,6 +94,7 @@ class Connections:
         self._number = 0
         """The number of the namespace, once a connection has looked it up. Closing keeps it for the calls that wait."""
         self._is_open = False
+        self._is_closed = False
         self._lock = threading.Lock()
         self._by_loop: dict[asyncio.AbstractEventLoop, LoopConnections] = {}
 
@@ -211,6 +213,8 @@ class Connections:
         loop = asyncio.get_running_loop()
         here = self._by_loop.get(loop)
         if here is None:
+            if self._is_closed:
+                raise LifecycleError(f"{self._address.place}: the store is closed")
             self._forget_ended_loops()
             to = (self._address, self.prepare)
             silent = self.doorbell.reconnect
@@ -228,7 +232,8 @@ class Connections:
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def connect(self) -> None:
-        """Open the connections that every process needs, at the same time."""
+        """Open the connections that every process needs, at the same time, also after a close."""
+        self._is_closed = False
         here = self.of_this_loop()
         await asyncio.gather(here.calls.call(_nothing), here.duties.call(_nothing))
 
@@ -274,7 +279,7 @@ class Connections:
         """Finish all calls, on every event loop, and release everything."""
         with self._lock:
             everything, self._by_loop = self._by_loop, {}
-            self._is_open = False
+            self._is_open, self._is_closed = False, True
         for loop, connections in everything.items():
             await _close(loop, connections)
         await asyncio.to_thread(self._line.close)
