@@ -27,8 +27,7 @@ JOBS_TABLES: Final = {OURS: "shiftwork.jobs", "bare": "job", "pgqueuer": "pgqueu
 
 async def depth(what: str, name: str, url: str, sizes: Sizes) -> Figures:
     """Measure the rates of a subject alone, then beside a crowd."""
-    many = what in MANY_WORKERS
-    workers = sizes.many_workers if many else 1
+    workers = {"registered": sizes.many_workers, "lanes": sizes.several_workers}.get(what, 1)
     plain = await _rates(name, url, sizes)
     subject = make(name, url, workers=workers)
     await subject.open()
@@ -137,4 +136,3 @@ CROWDS: Final[dict[str, Crowd]] = {
     "registered": _nothing,
     "lanes": _nothing,
 }
-MANY_WORKERS: Final = ("registered", "lanes")
