@@ -24,11 +24,12 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"memory://{tmp_path.name}" if request.param == "memory" else f"sqlite:///{tmp_path}/shiftwork.db"
 
 
-def store_threads() -> list[str]:
-    return [one.name for one in threading.enumerate() if one.name in {"shiftwork-reader", "shiftwork-writer"}]
+def store_threads() -> set[threading.Thread]:
+    return {one for one in threading.enumerate() if one.name in {"shiftwork-reader", "shiftwork-writer"}}
 
 
 async def test_a_with_block_opens_the_store_runs_nothing_and_closes_it(tmp_path: Path) -> None:
+    of_other_tests = store_threads()
     app = WorkerOrchestrator(f"sqlite:///{tmp_path}/shiftwork.db")
 
     @app.task
@@ -38,16 +39,16 @@ async def test_a_with_block_opens_the_store_runs_nothing_and_closes_it(tmp_path:
     with suppress(ZeroDivisionError):
         async with app as entered:
             assert entered is app
-            assert store_threads()
+            assert store_threads() - of_other_tests
             job = await double.enqueue(n=4)
             raise ZeroDivisionError
-    await eventually(lambda: not store_threads())  # closed, however the block ended; threads end a little later
+    await eventually(lambda: store_threads() <= of_other_tests)  # however the block ended; threads end a little later
     async with app:
         assert (await app.get_job(job.id)).status == "queued"
         await app.start()
         assert await job.result(DEADLINE) == 8
     assert app.get_status()["state"] == "stopped"
-    await eventually(lambda: not store_threads())
+    await eventually(lambda: store_threads() <= of_other_tests)
     with pytest.raises(StoreError, match="nowhere"):
         async with WorkerOrchestrator("sqlite:////nowhere/at/all.db"):
             raise AssertionError("a store that cannot be opened is found at once")

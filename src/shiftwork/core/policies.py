@@ -13,11 +13,9 @@ if TYPE_CHECKING:
     from shiftwork.core.durations import Duration
 
 
+# Unlike other options, the cycle collector visits it: as people write it, it has classes, which may refer to it.
 class Retry(Struct, frozen=True, metaclass=OptionStructMeta):
-    """Which failures are tried again, and after how long: `base · factor^n`, capped, plus or minus the jitter.
-
-    Unlike other options, the cycle collector visits it: as people write it, it has classes, which may refer to it.
-    """
+    """Which failures are tried again, and after how long: `base · factor^n`, capped, plus or minus the jitter."""
 
     base_seconds: float = 5.0
     factor: float = 2.0

@@ -22,7 +22,7 @@ TENANTS = 10_000
 CLAIMS = 40
 TRIES = 3
 WORKERS = ("probe", "crowd")
-RATIO, NOISE = 5.0, 0.001
+RATIO, NOISE = 5.0, 0.0005
 """How much longer a claim may take: this factor, plus these seconds."""
 
 
