@@ -126,13 +126,15 @@ clean: ## remove everything that make or the tools have made
 	@rm -rf .venv .venv-* build dist ui/node_modules ui/client/dist ui/client/LICENSE src/shiftwork/web/dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
+# The compiled files name every package, so --no-deps: pip would look for a newer release of a package that another one
+# requires with an extra, and reject it because it has no hash here.
 $(STAMP): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "shiftwork needs Python 3.11 or newer, and '$(PYTHON)' is not. Name one: make PYTHON=python3.12 …" >&2; exit 1; }
 	@echo "» setting up $(VENV) (once, about a minute)"
 	@test -e $(VENV)/lib/python$(VERSION)/site-packages/pip || $(PYTHON) -m venv --clear $(VENV)
 	@echo "» installing requirements/dev.txt"
-	@$(BIN)/python -m pip install -qq --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install -qq --no-deps --require-hashes -r requirements/dev.txt
 	@echo "» installing shiftwork, editable"
 	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation -e .
 	@touch $@
@@ -140,17 +142,17 @@ $(STAMP): requirements/dev.txt pyproject.toml
 $(PEERS_STAMP): requirements/peers.txt
 	@echo "» installing requirements/peers.txt into $(PEERS)"
 	@test -x $(PEERS)/bin/pip || $(PYTHON) -m venv --clear $(PEERS)
-	@$(PEERS)/bin/python -m pip install -qq --require-hashes -r requirements/peers.txt
+	@$(PEERS)/bin/python -m pip install -qq --no-deps --require-hashes -r requirements/peers.txt
 	@touch $@
 
 $(SITE_STAMP): requirements/site.txt
 	@echo "» installing requirements/site.txt into $(SITE)"
 	@test -x $(SITE)/bin/pip || $(PYTHON) -m venv --clear $(SITE)
-	@$(SITE)/bin/python -m pip install -qq --require-hashes -r requirements/site.txt
+	@$(SITE)/bin/python -m pip install -qq --no-deps --require-hashes -r requirements/site.txt
 	@touch $@
 
 $(RELEASE_STAMP): requirements/release.txt
 	@echo "» installing requirements/release.txt into $(RELEASE)"
 	@test -x $(RELEASE)/bin/pip || $(PYTHON) -m venv --clear $(RELEASE)
-	@$(RELEASE)/bin/python -m pip install -qq --require-hashes -r requirements/release.txt
+	@$(RELEASE)/bin/python -m pip install -qq --no-deps --require-hashes -r requirements/release.txt
 	@touch $@
