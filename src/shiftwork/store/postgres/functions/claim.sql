@@ -91,8 +91,7 @@ BEGIN
         RETURN;
     END IF;
     IF lanes IS NULL OR EXISTS (
-        SELECT 1 FROM shiftwork.docs d
-        WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = ANY (lanes) AND d.ties IS NOT NULL
+        SELECT 1 FROM shiftwork.gates_of(ns, lanes) AS d WHERE d.ties IS NOT NULL
     ) THEN
         RETURN QUERY SELECT
             NULL::double precision, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::integer,

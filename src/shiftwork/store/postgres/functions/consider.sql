@@ -33,8 +33,8 @@ BEGIN
         RETURN;
     END IF;
     FOR number IN
-        SELECT DISTINCT shiftwork.lock_number(ns, 'component', d.ties[1]) FROM shiftwork.docs d
-        WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = ANY (lanes) AND d.ties IS NOT NULL ORDER BY 1
+        SELECT DISTINCT shiftwork.lock_number(ns, 'component', d.ties[1]) FROM shiftwork.gates_of(ns, lanes) AS d
+        WHERE d.ties IS NOT NULL ORDER BY 1
     LOOP
         PERFORM pg_advisory_xact_lock(number);
     END LOOP;
@@ -64,12 +64,10 @@ BEGIN
     SELECT ns, m.name, m.rate_at FROM unnest(limited, rates) AS m (name, rate_at) ORDER BY m.name
     ON CONFLICT (namespace, name) DO UPDATE SET rate_at = excluded.rate_at;
     RETURN shiftwork.wake_tied(ns, ARRAY(
-        SELECT d.name FROM shiftwork.docs d
-        WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = ANY (names) AND (
-            d.wakes OR EXISTS (
-                SELECT 1 FROM shiftwork.docs b
-                WHERE b.namespace = ns AND b.kind = 'breaker' AND b.name = d.guard AND b.wakes
-            )
+        SELECT d.name FROM shiftwork.gates_of(ns, names) AS d
+        WHERE d.wakes OR EXISTS (
+            SELECT 1 FROM shiftwork.docs b
+            WHERE b.namespace = ns AND b.kind = 'breaker' AND b.name = d.guard AND b.wakes
         )
     ));
 END $$;

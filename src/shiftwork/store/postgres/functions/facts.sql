@@ -3,8 +3,21 @@
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_running, jobs_ready, lanes_pkey, workers_pkey, docs_pkey, instances_pkey.
 
+-- Returns the gates of these workers, as far as they have any; a worker may be named more than once. One index step for
+-- each: a plan for `name = ANY (…)` may read the gates of all workers, if they were few when it was made.
+CREATE OR REPLACE FUNCTION shiftwork.gates_of(ns integer, workers text[])
+RETURNS TABLE (name text, ties text[], wakes boolean, guard text)
+LANGUAGE sql STABLE AS $$
+    SELECT g.name, g.ties, g.wakes, g.guard
+    FROM (SELECT DISTINCT u COLLATE "C" AS worker FROM unnest(workers) AS u) AS w
+    CROSS JOIN LATERAL (
+        SELECT d.name, d.ties, d.wakes, d.guard FROM shiftwork.docs d
+        WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = w.worker LIMIT 1
+    ) AS g
+$$;
+
 -- Returns everything that admission reads about these workers and the workers tied to them, in one snapshot; about
--- all workers if `names` is NULL.
+-- all workers if `names` is NULL. Of those that were named, it leaves out the ones of which nothing is known yet.
 CREATE OR REPLACE FUNCTION shiftwork.facts(ns integer, at double precision, names text[]) RETURNS json
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -12,8 +25,7 @@ BEGIN
         WITH wanted AS (
             SELECT w AS name FROM unnest(names) AS w
             UNION
-            SELECT t.name FROM shiftwork.docs d CROSS JOIN LATERAL unnest(d.ties) AS t (name)
-            WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = ANY (names) AND d.ties IS NOT NULL
+            SELECT t.name FROM shiftwork.gates_of(ns, names) AS d CROSS JOIN LATERAL unnest(d.ties) AS t (name)
             UNION
             SELECT l.worker FROM shiftwork.lanes l WHERE names IS NULL AND l.namespace = ns AND l.worker <> ''
             UNION
@@ -65,6 +77,7 @@ BEGIN
                         array_agg(DISTINCT l.pool) AS pools
                     FROM shiftwork.lanes l WHERE l.namespace = ns AND l.worker = w.name
                 ) AS l ON true
+                WHERE names IS NULL OR s.name IS NOT NULL OR l.pools IS NOT NULL
             ), '[]'),
             'docs', coalesce((
                 SELECT json_agg(json_build_array(d.kind, d.name, replace(encode(d.body, 'base64'), chr(10), '')))

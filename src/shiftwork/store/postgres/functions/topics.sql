@@ -11,8 +11,8 @@ BEGIN
     RETURN (
         SELECT coalesce(array_agg(DISTINCT 'pool:' || l.pool), '{}')
         FROM (
-            SELECT DISTINCT t.name FROM shiftwork.docs d CROSS JOIN LATERAL unnest(d.ties) AS t (name)
-            WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = ANY (workers) AND d.ties IS NOT NULL
+            SELECT DISTINCT t.name FROM shiftwork.gates_of(ns, workers) AS d
+            CROSS JOIN LATERAL unnest(d.ties) AS t (name)
         ) AS near
         CROSS JOIN LATERAL (
             SELECT l.pool FROM shiftwork.lanes l WHERE l.namespace = ns AND l.worker = near.name
