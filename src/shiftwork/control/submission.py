@@ -175,12 +175,11 @@ class Submission:
         now: float,
     ) -> list[Job[Any]]:
         handles: list[Job[Any]] = []
-        worker: CalledWorker | None = None
-        access: JobAccess | None = None
+        accesses: dict[CalledWorker, JobAccess] = {}
         for call, job, answer in zip(calls, jobs, added, strict=True):
-            if access is None or call.worker is not worker:  # mostly, all calls are of one worker
-                worker = call.worker
-                access = self._job_access(worker, now)
+            access = accesses.get(call.worker)
+            if access is None:
+                access = accesses[call.worker] = self._job_access(call.worker, now)
             if answer.created:
                 handles.append(Job(job, access))
                 continue

@@ -144,7 +144,9 @@ do
 
   local function flush_line(at) -- the queue itself, and what lists queues
     local before, was = head_in(at.key, at.worker)
-    flush_places(at.key, at.line)
+    if next(at.line) then
+      flush_places(at.key, at.line)
+    end
     in_slices('ZADD', at.key, at.into)
     in_slices('ZREM', at.key, at.out)
     move_head(at.pool, at.worker, before, was, head_in(at.key, at.worker))
@@ -156,15 +158,23 @@ do
       add_up('p' .. status .. pool, n)
       add_up('w' .. status .. worker, n)
     end
-    add_up('a' .. pool, at.added)
-    add_up('c' .. pool, at.completed)
-    add_up('f' .. pool, at.failed)
-    add_up('r' .. pool, at.ran)
-    add_up('q' .. pool, at.waited)
-    add_up('C' .. worker, at.completed)
-    add_up('F' .. worker, at.failed)
-    add_up('D' .. worker, at.died)
-    add_up('R' .. worker, at.ran)
+    if at.added ~= 0 then
+      add_up('a' .. pool, at.added)
+    end
+    if at.completed ~= 0 then
+      add_up('c' .. pool, at.completed)
+      add_up('C' .. worker, at.completed)
+    end
+    if at.failed ~= 0 then
+      add_up('f' .. pool, at.failed)
+      add_up('F' .. worker, at.failed)
+      add_up('D' .. worker, at.died)
+    end
+    if at.ran ~= 0 or at.waited ~= 0 then
+      add_up('r' .. pool, at.ran)
+      add_up('q' .. pool, at.waited)
+      add_up('R' .. worker, at.ran)
+    end
   end
 
   function flush()
