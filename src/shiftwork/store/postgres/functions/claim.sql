@@ -142,7 +142,7 @@ SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
 DECLARE
-    few integer := 1 + 2 * many / cardinality(lanes);
+    few integer := 1 + 5 * many / (4 * cardinality(lanes));
 BEGIN
     RETURN QUERY
     WITH near AS MATERIALIZED (
