@@ -1,6 +1,7 @@
 """Runs that wait in a process that runs one at a time: only the one that has begun is to blame, and none is held up."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from shiftwork.runtime.processes.remote_runner import RemoteRunner
 APP = """
 import ctypes, os
 from contextvars import ContextVar
+from pathlib import Path
 from shiftwork import WorkerOrchestrator
 
 app = WorkerOrchestrator("memory://")
@@ -42,8 +44,8 @@ def abort(number: int) -> None:
 
 @app.task(pool="p")
 def hold(number: int) -> None:
-    "Keep the interpreter's lock."
-    ctypes.PyDLL(None).sleep(number)
+    "Keep the interpreter's lock until the test opens the other end."
+    ctypes.PyDLL(None).open(bytes(Path(__file__).with_name("held")), os.O_RDONLY)
 """
 
 
@@ -55,6 +57,8 @@ class Turns:
         self.ends: dict[int, End] = {}
         self.blamed: list[int] = []
         self._changed = asyncio.Event()
+        self._held = folder / "held"
+        os.mkfifo(self._held)
         setup = Setup(app="turns:app", role="alone", path=[str(folder)])
         self.runner = RemoteRunner(setup, SystemClock(), report=lambda _job, _progress: None, kills=KillRecord())
         self.runner.attach(self)
@@ -68,6 +72,10 @@ class Turns:
         if self.runner.start(run):
             self.run_begun(run)
         return run
+
+    async def release(self) -> None:
+        """Let `hold` end, once it has begun."""
+        os.close(await asyncio.to_thread(os.open, self._held, os.O_WRONLY))
 
     async def until(self, true: Callable[[], Any]) -> None:
         async with asyncio.timeout(60):
@@ -127,6 +135,7 @@ async def test_what_waits_for_a_long_run_is_handed_back_although_the_process_doe
     turns.start("note", 5)
     turns.runner.drain()
     assert turns.ends[5].kind is EndKind.DRAINED
+    await turns.release()
     await turns.until(lambda: 2 in turns.ends)
     assert turns.begun == [1, 2]
     turns.start("note", 6)  # what was withdrawn does not stand in its way
@@ -142,6 +151,7 @@ async def test_a_run_that_waits_can_be_stopped_and_the_others_keep_their_turns(t
     turns.runner.stop(stopped)
     assert turns.ends[2].kind is EndKind.CANCELLED
     assert turns.runner.waiting == 1
+    await turns.release()
     await turns.until(lambda: len(turns.ends) == 3)
     assert turns.ends[1].kind is EndKind.RETURNED
     assert turns.ends[3].kind in {EndKind.RETURNED, EndKind.DRAINED}, "it may have waited for too long"
