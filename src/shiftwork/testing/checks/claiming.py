@@ -58,6 +58,18 @@ async def check_rank_holds_across_many_workers_with_unequal_queues(lab: Lab) -> 
     equal(taken, [one.id for one in sorted(jobs, key=lambda one: (one.run_at, one.id))], "the order")
 
 
+async def check_ids_of_equal_rank_are_ordered_by_their_bytes_across_workers(lab: Lab) -> None:
+    """They may differ early or late, be of any length, and begin with each other."""
+    alike = "0123456789abcdef" * 2
+    short = ["0", "01", "z", "é", "01234", "012345", "012345 ", "012345é", "0123456789az"]
+    ids = [*short, alike, f"{alike}0", *(f"{alike[:n]}{last}" for n in range(3, 32) for last in "!~")]
+    mixed = sorted(ids, key=lambda id: id[::-1])
+    await add(lab.store, *(job(id, f"w{n % 7}") for n, id in enumerate(mixed)))
+    workers = [f"w{n}" for n in range(7)]
+    taken = [await claim_ids(lab.store, 12, workers=workers) for _ in range(len(ids) // 12 + 1)]
+    equal(sum(taken, []), sorted(ids, key=str.encode), "the order")  # noqa: RUF017 - a few short lists
+
+
 async def check_priority_is_a_head_start(lab: Lab) -> None:
     """Old work of low priority overtakes new work of high priority."""
     high, aging = JobPriority.HIGH, 3600.0
