@@ -9,12 +9,14 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from msgspec import msgpack
 
-from shiftwork.core.model import JobFilter, JobStatus, Outcome
+from shiftwork.core.admission import Gates
+from shiftwork.core.model import Doc, JobFilter, JobStatus, Outcome
 from shiftwork.store.postgres import queries, sql
 from shiftwork.store.postgres.rows import new_columns, outcome_columns
 from shiftwork.store.postgres.store import PostgresStore
-from shiftwork.testing.acts import NOW, claim, finish, job, succeeded
+from shiftwork.testing.acts import NOW, add, claim, finish, job, succeeded
 from tests.store.servers.postgres import names, server_url
 
 SERVES: Final = re.compile(r"^-- name: (\w+)\n(?:--(?! serves).*\n)*-- serves: (.+)$", re.MULTILINE)
@@ -105,6 +107,27 @@ async def test_claims_read_no_more_than_they_take_whatever_is_believed(
     conn.execute(f'DROP SCHEMA "{schema}" CASCADE')
 
 
+async def test_claims_and_outcomes_do_not_read_the_gates_of_other_workers(
+    db: tuple["psycopg.Connection[Any]", str],
+) -> None:
+    """The plans are made while there are few."""
+    conn, url = db
+    schema = f"gates_{uuid4().hex}"
+    store = await fill(place(url, schema), 0)
+    conn.execute(f'VACUUM ANALYZE "{schema}".docs')
+    gates = [Gates(worker=f"other {n}", pool="p") for n in range(2_000)]
+    await store.put([Doc("gates", one.worker, msgpack.encode(one)) for one in gates])
+    await add(store, *(job(f"{n:03}", "wv"[n % 2]) for n in range(100)))
+    await store.close()
+    before = reads(conn, schema, "docs")
+    await store.open()
+    for _ in range(10):
+        await finish(store, *(succeeded(one) for one in await claim(store, 10)))
+    await store.close()
+    assert reads(conn, schema, "docs") - before < 100
+    conn.execute(f'DROP SCHEMA "{schema}" CASCADE')
+
+
 async def test_looking_for_those_that_run_reads_no_others(db: tuple["psycopg.Connection[Any]", str]) -> None:
     conn, url = db
     schema = f"running_{uuid4().hex}"
@@ -153,15 +176,15 @@ def records(conn: "psycopg.Connection[Any]", schema: str, name: str, args: tuple
     return int(found[1])
 
 
-def reads(conn: "psycopg.Connection[Any]", schema: str) -> int:
-    """Return how many rows of jobs were read, by index or not. Sessions report it when they end: wait for that."""
+def reads(conn: "psycopg.Connection[Any]", schema: str, table: str = "jobs") -> int:
+    """Return how many rows of a table were read, by index or not. Sessions report it when they end: wait for that."""
     deadline = time.monotonic() + 30.0
     while conn.execute("SELECT 1 FROM pg_stat_activity WHERE application_name = %s", (schema,)).fetchone():
         assert time.monotonic() < deadline, "a session of the closed store has not ended"
         time.sleep(0.01)
     conn.execute("SELECT pg_stat_clear_snapshot()")
     row = conn.execute(
-        "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_all_tables WHERE schemaname = %s AND relname = 'jobs'",
-        (schema,),
+        "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_all_tables WHERE schemaname = %s AND relname = %s",
+        (schema, table),
     ).fetchone()
     return int(row[0] or 0) if row else 0
