@@ -23,6 +23,7 @@ AS $$
 DECLARE
     calm boolean := 1 = ALL (verdicts) AND 1 <> ALL (statuses);  -- all succeeded
     workers text[];
+    names text[];  -- the same, each once
     keys text[];
     keyed text[];
     scheduled text[];
@@ -137,8 +138,11 @@ BEGIN
         PERFORM shiftwork.lock_keys(ns, keyed, keys);
         topics := topics || ARRAY(SELECT 'pool:' || p FROM unnest(shiftwork.repark(ns, keyed, keys)) AS p);
     END IF;
+    names := ARRAY(SELECT DISTINCT w COLLATE "C" FROM unnest(workers) AS w);
     IF NOT calm OR EXISTS (
-        SELECT 1 FROM shiftwork.workers s WHERE s.namespace = ns AND s.name = ANY (workers) AND s.failures <> 0
+        SELECT 1 FROM unnest(names) AS w CROSS JOIN LATERAL (  -- LIMIT: one index step for each, as in `gates_of`
+            SELECT 1 FROM shiftwork.workers s WHERE s.namespace = ns AND s.name = w AND s.failures <> 0 LIMIT 1
+        ) AS failing
     ) THEN
         disabled := shiftwork.apply_verdicts(
             ns, accepted, workers, shiftwork.spread(statuses, cardinality(ids)), ends,
@@ -151,7 +155,7 @@ BEGIN
     IF scheduled IS NOT NULL AND shiftwork.due_first(ns, scheduled) THEN
         topics := topics || 'leader'::text;
     END IF;
-    topics := topics || shiftwork.wake_tied(ns, workers);
+    topics := topics || shiftwork.wake_tied(ns, names);
     IF needed IS NOT NULL THEN
         topics := topics || shiftwork.release(ns, at, needed);
     END IF;
