@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint fix ui client provide bench peers originals morning recovery soak docs site wheel messages house lock clean
+.PHONY: help demo test check lint fix ui client provide bench peers originals morning recovery promises soak docs site wheel messages house lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -89,6 +89,9 @@ morning: $(STAMP) ## live the company's morning, with fixed and with elastic poo
 
 recovery: $(STAMP) ## kill nodes under load on each store: how soon their jobs run again
 	@$(BIN)/python -m benchmarks.recovery $(ARGS)
+
+promises: $(STAMP) ## leave out one promise after the other on PostgreSQL: what each costs, minutes
+	@$(BIN)/python -m benchmarks.promises $(ARGS)
 
 soak: provide ## run the long tests, about an hour; ARGS="-k storm"
 	@echo "» soak tests, about an hour; each is named when it begins, and the slowest at the end"

@@ -19,10 +19,12 @@ from benchmarks.dashboard.report import table as dashboard_table
 from benchmarks.page import Found, write
 from benchmarks.places import PLACES, MissingServerError
 from benchmarks.plan import RATES, STORES, Sizes, Than
+from benchmarks.promises.omissions import ALL, left_out
 from benchmarks.report import comparisons, costs_table, depth_table, flows_table, steps_table, table
 from benchmarks.subjects import subject
 from benchmarks.subjects.bare import BATCH, Bare
 from benchmarks.wire import counted
+from shiftwork.store.postgres import functions
 
 QUICKLY = ("-m", "benchmarks", "sqlite", "--quick")
 
@@ -263,3 +265,11 @@ async def test_the_bare_server_is_a_correct_queue(url: str) -> None:
     with pytest.raises(AssertionError, match=f"0 of {BATCH} fences held"):
         await queue.exchange([(job_id, fence - 1, payload) for job_id, fence, payload in second])
     await queue.close()
+
+
+def test_what_a_benchmark_leaves_out_of_the_functions_is_there() -> None:
+    whole = functions.current()
+    with left_out(ALL):
+        assert functions.current().names == whole.names
+        assert functions.current().version != whole.version
+    assert functions.current() == whole
