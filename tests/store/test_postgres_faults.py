@@ -31,6 +31,9 @@ from shiftwork.testing.acts import NOW, add, claim, claim_one, finish, job, stat
 from shiftwork.testing.expect import soon
 from tests.store.servers.postgres import Server, names, own_server, server_url
 
+LINGUISTIC: Final = "ENCODING 'UTF8' LOCALE 'C' LOCALE_PROVIDER icu ICU_LOCALE 'en-US'"
+"""In the order of words, "a" comes before "B". Not every server can: then the test is about the rest."""
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
@@ -144,8 +147,10 @@ async def test_another_schema_and_what_the_commands_will_say(server: Server) -> 
 
 
 async def test_the_settings_of_a_database_or_a_role_do_not_count(server: Server) -> None:
-    """Two that wait for each other must see what the other one has done."""
-    run(server, "CREATE DATABASE isolated")
+    """Two that wait for each other must see what the other one has done, and ids are ordered by their bytes."""
+    with closing(psycopg.connect(server.url)) as conn:
+        linguistic = conn.execute("SELECT FROM pg_collation WHERE collname = 'en-US-x-icu'").fetchone() is not None
+    run(server, f"CREATE DATABASE isolated TEMPLATE template0 {LINGUISTIC if linguistic else ''}")
     run(server, "ALTER DATABASE isolated SET default_transaction_isolation = serializable")
     run(server, "ALTER DATABASE isolated SET extra_float_digits = -9")
     url = server.url_of("isolated")
@@ -157,6 +162,8 @@ async def test_the_settings_of_a_database_or_a_role_do_not_count(server: Server)
     assert len({found.id for [found] in claimed}) == 20
     await asyncio.gather(*(finish(other, succeeded(found)) for [found] in claimed))
     assert {lane.state.last_started for lane in (await one.survey(None, NOW)).lanes.values()} == {NOW + 0.123456}
+    await add(one, job("a", "w"), job("B", "v"), job("c", "v"), job("D", "w"))
+    assert [found.id for found in await claim(one, 2, workers=["w", "v"])] == ["B", "D"]
     await asyncio.gather(*(store.close() for store in stores))
     pooled = PostgresStore(f"{url}?pooling=transaction")
     with pytest.raises(StoreUnavailableError, match="is serializable, and shiftwork needs read committed: ALTER ROLE"):

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from shiftwork.errors import LifecycleError, StoreError
+from shiftwork.store.postgres.call_queue import LEAST_SHARED
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.testing.acts import NOW, add, claim, claim_one, finish, job, succeeded
 from shiftwork.testing.expect import soon
@@ -112,3 +113,50 @@ async def test_a_store_that_is_closed_opens_no_connection_for_a_late_call(store:
             await call
     await store.open()
     assert [one.id for one in await claim(store)] == ["1"]
+
+
+async def test_a_transaction_that_connects_while_the_store_closes_does_not_open_it(store: PostgresStore) -> None:
+    async def begin() -> None:
+        async with store.transaction():
+            pass
+
+    await add(store, job("1"))
+    beginning = asyncio.create_task(begin())
+    await asyncio.sleep(0)
+    await store.close()
+    await asyncio.gather(beginning, return_exceptions=True)
+    assert not store._connections.doorbell.started
+    await store.open()
+    assert [one.id for one in await claim(store)] == ["1"]
+
+
+async def test_a_claim_waits_for_what_was_called_before_a_call_that_is_withdrawn(store: PostgresStore) -> None:
+    server = asyncio.Event()
+
+    async def work(_: object) -> None:
+        await server.wait()
+
+    before = asyncio.create_task(store._connections.of_this_loop().calls.call(work))
+    withdrawn = asyncio.create_task(store.add([job("1")], NOW))
+    await asyncio.sleep(0)
+    withdrawn.cancel()
+    await asyncio.wait([withdrawn])
+    pending = store._connections.of_this_loop().calls.pending_for_claims()
+    server.set()
+    await soon(before, "the first call")
+    assert pending
+    assert not store._connections.of_this_loop().calls.pending_for_claims()
+
+
+async def test_of_many_calls_that_wait_half_go_together_however_many_items_they_have(store: PostgresStore) -> None:
+    calls, sizes = store._connections.of_this_loop().calls, list[int]()
+
+    async def echo(_: object, items: list[Any]) -> list[Any]:
+        sizes.append(len(items))
+        return items
+
+    callers = 2 * LEAST_SHARED
+    assert await asyncio.gather(*(calls.call_in_batch([n] * 5, echo) for n in range(callers))) == [
+        [n] * 5 for n in range(callers)
+    ]
+    assert sizes[0] == 5 * LEAST_SHARED

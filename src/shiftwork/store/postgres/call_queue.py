@@ -14,6 +14,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Final, Generic, TypeVar
 
 import psycopg
@@ -51,7 +52,7 @@ CANCEL_TIMEOUT: Final = 1.0
 class PendingCall(Generic[T]):
     """Work to be done on the connection, and the future that its caller awaits."""
 
-    __slots__ = ("_end", "after", "answer", "over", "patience", "work")
+    __slots__ = ("_end", "after", "answer", "over", "passable", "patience", "work")
 
     def __init__(
         self, work: Work[T], answer: "asyncio.Future[T]", patience: float, after: Sequence["asyncio.Future[Any]"] = ()
@@ -64,6 +65,8 @@ class PendingCall(Generic[T]):
         """The ends of calls of other queues that come first."""
         self.over = False
         """Whether it is done, or never will be."""
+        self.passable = False
+        """Whether claims do not wait for it."""
         self._end: asyncio.Future[None] | None = None
 
     def end(self) -> "asyncio.Future[None]":
@@ -147,8 +150,7 @@ class CallQueue:
         """Whether that statement is prepared on this connection."""
         self._fell_silent = False
         """Whether the direct call under way has not been answered in time."""
-        self._last: PendingCall[Any] | None = None
-        self._last_before_claims: PendingCall[Any] | None = None
+        self._under_way: Sequence[PendingCall[Any]] = ()
         self._closed = False
 
     # ── calling ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -178,7 +180,6 @@ class CallQueue:
         """Do the same as `call_in_batch`, directly if nothing else is under way."""
         call = BatchableCall(items, batch_work, self.loop.create_future())
         if self.task is None and self._is_prepared and not self._closed and self._begin_directly(call, lone):
-            self._last = self._last_before_claims = call
             return await self._completed(call)
         if self._lone < DIRECT_AFTER:
             self._lone += 1
@@ -195,20 +196,24 @@ class CallQueue:
         return self.task is not None
 
     def pending(self) -> "list[asyncio.Future[Any]]":
-        """Return the end of the latest call, unless it is over."""
-        return _end_of(self._last)
+        """Return the end of the latest call that is not over."""
+        return self._end_of_latest(passable=True)
 
     def pending_for_claims(self) -> "list[asyncio.Future[Any]]":
-        """Return the end of the latest call that a claim must not overtake, unless it is over."""
-        return _end_of(self._last_before_claims)
+        """Return the end of the latest call that is not over and that a claim must not overtake."""
+        return self._end_of_latest(passable=False)
+
+    def _end_of_latest(self, *, passable: bool) -> "list[asyncio.Future[Any]]":
+        for call in chain(reversed(self._calls), reversed(self._under_way)):
+            if not call.over and (passable or not call.passable):
+                return [call.end()]
+        return []
 
     async def _enqueue(self, call: PendingCall[T], *, passable: bool = False) -> T:
         if self._closed:
             raise StoreUnavailableError(f"{self._address.place}: the store was closed before this call was made")
+        call.passable = passable
         self._calls.append(call)
-        self._last = call
-        if not passable:
-            self._last_before_claims = call
         if self.task is None:
             self._start()
         return await self._completed(call)
@@ -238,12 +243,13 @@ class CallQueue:
             for _ in range(GATHERING_TURNS if self._gathers else 0):
                 await asyncio.sleep(0)
             while self._calls:
-                await self._make(self._next())
+                self._under_way = self._next()
+                await self._make(self._under_way)
         except asyncio.CancelledError:
             self._give_up(StoreUnavailableError(f"{self._address.place}: the event loop of this call has ended"))
             raise
         finally:
-            self.task = None
+            self.task, self._under_way = None, ()
 
     def _next(self) -> list[PendingCall[Any]]:
         """Take the next call off the queue, and those that can be made together with it."""
@@ -251,10 +257,10 @@ class CallQueue:
         first = calls[0]
         if not isinstance(first, BatchableCall):
             return calls
-        size, most = len(first.items), MAX_BATCH
-        if len(self._calls) >= LEAST_SHARED:
-            most = min(most, size + len(self._calls) // 2)
-        while self._calls and size < most:
+        size, most = len(first.items), len(self._calls)
+        if most >= LEAST_SHARED:
+            most //= 2
+        while self._calls and size < MAX_BATCH and len(calls) <= most:
             following = self._calls[0]
             if not isinstance(following, BatchableCall) or not following.goes_with(first):
                 break
@@ -262,7 +268,7 @@ class CallQueue:
             calls.append(self._calls.popleft())
         return calls
 
-    async def _make(self, calls: list[PendingCall[Any]]) -> None:
+    async def _make(self, calls: Sequence[PendingCall[Any]]) -> None:
         if len(calls) == 1:
             await self._make_one(calls[0])
             return
@@ -344,7 +350,7 @@ class CallQueue:
         except psycopg.Error:
             timer.cancel()
             return False
-        self.task = call.end()
+        self.task, self._under_way = call.end(), (call,)
         return True
 
     def _fall_silent(self, conn: AsyncConnection[Any]) -> None:
@@ -356,7 +362,7 @@ class CallQueue:
         self, call: BatchableCall, lone: LoneStatement, timer: asyncio.TimerHandle, outcome: PGresult | psycopg.Error
     ) -> None:
         timer.cancel()
-        self.task = None
+        self.task, self._under_way = None, ()
         if not isinstance(outcome, psycopg.Error):
             call.succeed(lone.read(outcome))
         elif self._fell_silent:
@@ -418,7 +424,3 @@ class CallQueue:
     def abandon(self) -> None:
         """Close the connection after its event loop has ended; from any thread."""
         self._disconnect()
-
-
-def _end_of(last: "PendingCall[Any] | None") -> "list[asyncio.Future[Any]]":
-    return [] if last is None or last.over else [last.end()]

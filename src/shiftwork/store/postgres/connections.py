@@ -243,8 +243,11 @@ class Connections:
         if known is None:
             await migrations.upgrade(conn, self._address.schema, after=False)
             known = await self.enter(conn)
-        self._number, self._is_open = known, True
-        self.doorbell.start(channel(self._address.schema, known))
+        self._number = known
+        with self._lock:
+            if not self._is_closed:  # a transaction that begins while the store closes connects after that
+                self._is_open = True
+                self.doorbell.start(channel(self._address.schema, known))
 
     async def enter(self, conn: AsyncConnection[Any]) -> int:
         """Return the number of the namespace, which gets one if it has none."""

@@ -118,7 +118,8 @@ BEGIN
             SELECT j.ctid AS place, j.worker FROM shiftwork.first_of_lanes(ns, from_pool, lanes, reach) AS best
             JOIN shiftwork.jobs j ON j.ctid = best.place
             WHERE j.status + 0 = 3 AND NOT j.parked
-            ORDER BY best.rank, best.id LIMIT n - cardinality(started) FOR UPDATE OF j SKIP LOCKED
+            ORDER BY best.rank, best.id COLLATE "C"  -- what a function returns has the collation of the database
+            LIMIT n - cardinality(started) FOR UPDATE OF j SKIP LOCKED
         ) AS t;
         IF places IS NOT NULL THEN
             RETURN QUERY SELECT s.* FROM shiftwork.start_at(who, at, places) AS s;

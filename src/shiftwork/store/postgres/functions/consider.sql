@@ -61,7 +61,7 @@ SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
     INSERT INTO shiftwork.workers AS s (namespace, name, rate_at)
-    SELECT ns, m.name, m.rate_at FROM unnest(limited, rates) AS m (name, rate_at) ORDER BY m.name
+    SELECT ns, m.name, m.rate_at FROM unnest(limited, rates) AS m (name, rate_at) ORDER BY m.name COLLATE "C"
     ON CONFLICT (namespace, name) DO UPDATE SET rate_at = excluded.rate_at;
     RETURN shiftwork.wake_tied(ns, ARRAY(
         SELECT d.name FROM shiftwork.gates_of(ns, names) AS d

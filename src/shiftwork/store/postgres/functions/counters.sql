@@ -27,7 +27,7 @@ BEGIN
         count(*) FILTER (WHERE m.old IS NULL)
     FROM unnest(workers, pools, olds, news) AS m (worker, pool, old, new)
     GROUP BY m.worker, m.pool
-    ORDER BY m.worker, m.pool
+    ORDER BY m.worker COLLATE "C", m.pool COLLATE "C"
     ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
         scheduled = l.scheduled + excluded.scheduled,
         retrying = l.retrying + excluded.retrying,
