@@ -102,13 +102,13 @@ class _Search:
             for worker in self._workers():
                 self._take("find_by_worker", worker=worker)
         else:
-            for status in dict.fromkeys(NUMBERS[status] for status in self._wanted.status):
+            for status in {NUMBERS[status] for status in self._wanted.status}:
                 self._search(status)
         return self._found
 
     def _take_all(self, statement: str, **args: Any) -> None:
         """Search an index that has jobs of every status."""
-        statuses = [None] if self._wanted.status is None else [NUMBERS[status] for status in self._wanted.status]
+        statuses = {None} if self._wanted.status is None else {NUMBERS[status] for status in self._wanted.status}
         for status in statuses:
             self._take(statement, status=status, **args)
 

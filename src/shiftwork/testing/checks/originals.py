@@ -228,6 +228,10 @@ async def check_every_status_is_found_by_its_name(lab: Lab) -> None:
     for id, status in ids.items():
         found = await lab.store.find(JobFilter(status=(status,)))
         equal([(record.id, record.status) for record in found], [(id, status)], f"jobs found as {status}")
+    await add(lab.store, job("1", tags=("red",)), job("2", tags=("red",)))
+    twice = (JobStatus.QUEUED, JobStatus.QUEUED)
+    found = await lab.store.find(JobFilter(tag="red", status=twice, limit=2))
+    equal([record.id for record in found], ["2", "1"], "jobs found by a status that is given twice")
 
 
 # ── parking ──────────────────────────────────────────────────────────────────────────────────────────────────────────
