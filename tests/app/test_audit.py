@@ -61,6 +61,23 @@ async def test_a_signal_and_changes_of_a_flow_leave_events_that_hooks_can_name(s
     assert (sent.subject, sent.data) == (flow.jobs[0].id, {"by": "ada", "signal": "approval"})
 
 
+async def test_a_signal_counts_as_sent_even_if_its_event_cannot_be_recorded(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[str] = []
+    app = stage.faulty_app()
+    app.on("job.signalled", lambda event: heard.append(event.message))
+    job = await app.register_worker("work", lambda: None, execution_mode="triggered").enqueue()
+    stage.faults.fail("record")
+    await app.send(job.id, "approval")
+    sent = f"signal 'approval' was sent to job {job.id}"
+    assert heard == [sent]
+    assert caplog.messages == [
+        f"{sent}, but the event job.signalled could not be recorded: the store is away, says the test"
+    ]
+    assert [signal.name for signal in (await app.get_job(job.id)).record.signals] == ["approval"]
+
+
 async def test_a_program_that_triggers_a_worker_leaves_one_event(stage: Stage) -> None:
     app = stage.app()
     app.register_worker("work", lambda: None, execution_mode="triggered")

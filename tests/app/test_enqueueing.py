@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from shiftwork import (
     ConfigurationError,
+    Job,
     JobPriority,
     JobStateError,
     JobStatus,
@@ -25,6 +26,7 @@ from shiftwork import (
 )
 from shiftwork.control.job_filter import JobSearch
 from shiftwork.core.model import JobFilter, JobRecord, NewJob
+from shiftwork.handles.call import Call
 from shiftwork.handles.options import JobOptions, Options
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle
@@ -247,6 +249,56 @@ async def test_many_are_added_in_one_step(stage: Stage) -> None:
     await app.enqueue_many([work.call(n) for n in range(1000)])
     assert stage.faults.calls["add"] == 1
     assert (await app.get_pool_dashboard())["default"]["queue_depth"] == 1000
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_none_of_many_is_added_if_one_cannot_have_its_id(stage: Stage, blocking: bool) -> None:  # noqa: FBT001
+    app = stage.faulty_app()
+    work = task_of(app)
+    other = app.register_worker("other", lambda: None, execution_mode="triggered")
+    submission = app.control.submission
+
+    async def add(*calls: Call[Any]) -> list[Job[Any]]:
+        if blocking:
+            return await asyncio.to_thread(submission.submit_blocking, calls, "await app.enqueue_many(…)")
+        return await app.enqueue_many(calls)
+
+    await work.with_options(job_id="17").enqueue(1)
+    await other.enqueue()
+    before = [job.id for job in await app.find_jobs()]
+    with pytest.raises(JobStateError, match="the id '17' is taken by a job of work"):
+        await add(other.call(), other.with_options(job_id="17").call(), work.call(2))
+    assert [job.id for job in await app.find_jobs()] == before
+    with pytest.raises(JobStateError, match="two calls, of work and of other, have the job_id '18': nothing was added"):
+        await add(work.with_options(job_id="18").call(2), other.with_options(job_id="18").call())
+    assert [job.id for job in await app.find_jobs()] == before
+
+    named = [work.with_options(job_id=id).call(3) for id in ("17", "19", "19")]
+    assert [(job.id, job.payload["n"]) for job in await add(*named)] == [("17", 1), ("19", 3), ("19", 3)]
+
+
+async def test_only_many_with_ids_of_their_own_are_looked_up_before_they_are_added(stage: Stage) -> None:
+    app = stage.faulty_app()
+    work = task_of(app)
+    await work.enqueue(1)
+    await work.with_options(job_id="17").enqueue(1)
+    await app.enqueue_many([work.call(2), work.call(3)])
+    assert stage.faults.calls["get"] == 0
+    await app.enqueue_many([work.call(4), work.with_options(job_id="17").call(5)])
+    assert stage.faults.calls["get"] == 1
+
+
+async def test_a_job_of_another_worker_that_takes_an_id_meanwhile_is_found_after_adding(stage: Stage) -> None:
+    app = stage.faulty_app()
+    other = app.register_worker("other", lambda: None, execution_mode="triggered")
+    rival = task_of(stage.app())
+    looked = stage.faults.hold("get")
+    adding = asyncio.create_task(app.enqueue_many([other.call(), other.with_options(job_id="17").call()]))
+    await settle()
+    await rival.with_options(job_id="17").enqueue(1)
+    looked.set()
+    with pytest.raises(JobStateError, match="the id '17' is taken by a job of work"):
+        await adding
 
 
 async def test_a_job_for_a_pool_nobody_registered_is_refused(stage: Stage) -> None:

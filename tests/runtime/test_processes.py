@@ -28,7 +28,16 @@ from shiftwork.runtime.processes.hook_process import HookProcess
 from shiftwork.runtime.processes.instance import Instance
 from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.link import Link
-from shiftwork.runtime.processes.messages import NodeFrame, ProcessFrame, Ready, RunEnded, Setup, Start
+from shiftwork.runtime.processes.messages import (
+    Definition,
+    Exit,
+    NodeFrame,
+    ProcessFrame,
+    Ready,
+    RunEnded,
+    Setup,
+    Start,
+)
 from shiftwork.runtime.processes.process import Process
 from shiftwork.runtime.processes.quarantine import LONG_SECONDS, LONGEST_WAIT_SECONDS, Quarantine
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
@@ -133,6 +142,61 @@ async def test_events_wait_for_the_process_that_replaces_a_dead_one(
         "the process that calls the hooks exited with status 7; starting it again in 0.05 s",
         "the hooks of heard:app do not keep up; they are not called for 1 event, the latest: 3 is dead",
     ]
+
+
+async def test_a_hook_process_is_started_again_however_often_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    wanted = 1_100  # 2.0 ** 1024 is more than a float can hold
+    starts: list[Process] = []
+    enough = asyncio.Event()
+
+    class DyingProcess:
+        """Imports the app the first time, and then never again, until it was started often enough."""
+
+        def __init__(
+            self, *, receive: Callable[[Sequence[ProcessFrame]], None], ended: Callable[[int], None], longest: int
+        ) -> None:
+            self._ended = ended
+            starts.append(cast("Process", self))
+            if len(starts) == 1:
+                loop.call_soon(receive, [ProcessFrame([DEFINITION])])
+            if len(starts) < wanted:
+                loop.call_soon(ended, 1)
+            else:
+                enough.set()
+
+        def send(self, message: object) -> None:
+            if isinstance(message, Exit):
+                loop.call_soon(self._ended, 0)
+
+        def last_words(self) -> str:
+            return ""
+
+        def kill(self) -> None: ...
+
+    monkeypatch.setattr(hook_process_module, "Process", DyingProcess)
+    monkeypatch.setattr(hook_process_module, "AGAIN_SECONDS", 0.0)
+    process = HookProcess(Setup(app="dying:app", role="hooks", path=[]), SystemClock())
+    await process.describe()
+    async with asyncio.timeout(30):
+        await enough.wait()
+    await process.drain()
+    assert len(starts) == wanted
+
+
+DEFINITION = Definition(
+    store="memory://",
+    namespace="default",
+    tick_interval=1.0,
+    lease_seconds=15.0,
+    health_checks=True,
+    workers=[],
+    pools=[],
+    gates={},
+    max_payload_bytes=1_000,
+    schemas={},
+    hooks=("*",),
+)
 
 
 def dead(subject: str) -> Event:

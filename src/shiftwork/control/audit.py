@@ -4,13 +4,17 @@ It is written in `control` and nowhere else, so a change leaves the same event w
 command line or the web.
 """
 
+import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from shiftwork.control.actor import current_actor
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.model import Event, JobRecord
+from shiftwork.errors import StoreError
 from shiftwork.events import Listeners
+
+logger: Final = logging.getLogger("shiftwork")
 
 
 class Audit:
@@ -23,8 +27,16 @@ class Audit:
 
     async def record(self, name: str, subject: str, message: str, **data: Any) -> None:
         """Keep an event that says what was changed, and by whom."""
-        event = Event(at=self._now(), name=name, subject=subject, message=message, data={"by": current_actor(), **data})
-        await self.publish([event])
+        await self.publish([self._event(name, subject, message, data)])
+
+    async def record_or_log(self, name: str, subject: str, message: str, **data: Any) -> None:
+        """Keep an event of a change that a caller must not repeat: if the store fails, log that, and raise nothing."""
+        event = self._event(name, subject, message, data)
+        try:
+            await self.publish([event])
+        except StoreError as error:
+            logger.warning("%s, but the event %s could not be recorded: %s", message, name, error)
+            self._hooks.fire(event)
 
     async def record_change(self, job: JobRecord, what: str, **data: Any) -> None:
         """Keep that one job was changed."""
@@ -37,3 +49,7 @@ class Audit:
         await store.record(events)
         for event in events:
             self._hooks.fire(event)
+
+    def _event(self, name: str, subject: str, message: str, data: dict[str, Any]) -> Event:
+        by = {"by": current_actor()}
+        return Event(at=self._now(), name=name, subject=subject, message=message, data=by | data)

@@ -152,7 +152,9 @@ class Jobs:
         elif not status.live:
             message = f"job {job_id} is {status}: it accepts no more signals"
             raise JobStateError(message)
-        await self._audit.record("job.signalled", job_id, f"signal {name!r} was sent to job {job_id}", signal=name)
+        # The signal is kept: a caller that got an error would send it again, and a later wait would take the second.
+        message = f"signal {name!r} was sent to job {job_id}"
+        await self._audit.record_or_log("job.signalled", job_id, message, signal=name)
 
     async def discard(self, job_id: str) -> None:
         """Delete a job that has ended."""

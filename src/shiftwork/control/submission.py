@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from shiftwork.control.known_calls import known_jobs
 from shiftwork.control.portal import Portal, refuse_on_a_loop
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
@@ -48,17 +49,20 @@ class Submission:
         store = self._access.open_for_adding or await self._access.open_to_add()
         if not self._all_published(calls):
             await self.publish_secrets({call.worker for call in calls})
+        known: Mapping[str, JobRecord | None] = await self._known(store, calls) if _may_clash(calls) else {}
         now = self._now()
         with sending(self._new_jobs(calls, now)) as jobs:
             added = await self._heard(store.add(jobs, now))
-        existing = [one.id for one in added if not one.created]
-        return self._handles(calls, jobs, added, await _records(store, existing) if existing else {}, now)
+        existing = [one.id for one in added if not one.created and one.id not in known]
+        if existing:
+            known = {**known, **await _records(store, existing)}
+        return self._handles(calls, jobs, added, known, now)
 
     def submit_blocking(self, calls: Sequence[Call[Any]], instead: str) -> list[Job[Any]]:
         """Add jobs from synchronous code: on this very thread if the store can, otherwise on an event loop."""
         refuse_on_a_loop(instead)
         store = self._access.open_for_adding
-        if store is None or not self._all_published(calls):
+        if store is None or not self._all_published(calls) or _may_clash(calls):
             return self.run_blocking(lambda: self.submit(calls), instead)
         now = self._now()
         with sending(self._new_jobs(calls, now)) as jobs:
@@ -90,6 +94,17 @@ class Submission:
         await self.publish_secrets({call.worker for call in calls})
         with sending(jobs) as sent:
             return await self._heard(store.extend(parent.id, parent.fence, sent, now)) is not None
+
+    async def _known(self, store: Store, calls: Sequence[Call[Any]]) -> dict[str, JobRecord]:
+        """Return the jobs that exist under the ids of these calls. Raises if a call cannot have its id."""
+        _check_twins(calls)
+        try:
+            known = await known_jobs(store, calls)
+        except StoreError as error:
+            self._failed(error)
+            raise
+        self.check_ids(calls, known)
+        return known
 
     async def _heard(self, adding: Awaitable[T]) -> T:
         """Wait for jobs to be added, and note whether the store works."""
@@ -211,6 +226,30 @@ class Submission:
 def id_taken(record: JobRecord) -> str:
     """Say that a job of another worker has an id."""
     return f"the id {record.id!r} is taken by a job of {record.worker}: nothing was added for it; choose another one"
+
+
+def _may_clash(calls: Sequence[Call[Any]]) -> bool:
+    """Return whether the ids of these calls must be looked up before any of them is added.
+
+    A single call needs no look-up: if its id turns out to be taken, nothing else was added with it.
+    """
+    return len(calls) > 1 and any(call.options.job_id is not None for call in calls)
+
+
+def _check_twins(calls: Iterable[Call[Any]]) -> None:
+    """Raise if calls of different workers have the same id."""
+    first: dict[str, CalledWorker] = {}
+    for call in calls:
+        id = call.options.job_id
+        if id is None:
+            continue
+        twin = first.setdefault(id, call.worker)
+        if twin.name != call.worker.name and twin.signature is not call.worker.signature:
+            message = (
+                f"two calls, of {twin.name} and of {call.worker.name}, have the job_id {id!r}: nothing was added; "
+                "give each its own"
+            )
+            raise JobStateError(message)
 
 
 async def _records(store: Store, ids: Sequence[str]) -> Mapping[str, JobRecord | None]:

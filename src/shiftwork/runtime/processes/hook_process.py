@@ -155,7 +155,7 @@ class HookProcess:
             message = f"importing {self._setup.app} ended the process: it {exit_in_words(status)}\n{stack}".rstrip()
             self._described.set_exception(AppImportError(message))
         elif not self._closed:
-            seconds = min(LONGEST_AGAIN_SECONDS, AGAIN_SECONDS * 2.0**self._failures)
+            seconds = min(LONGEST_AGAIN_SECONDS, AGAIN_SECONDS * 2.0 ** min(self._failures, 10))
             why = exit_in_words(status) if self._error is None else f"cannot import the app: {self._error}"
             logger.error("the process that calls the hooks %s; starting it again in %g s", why, seconds)
             self._loop.call_later(seconds, self._start_again)
