@@ -1,15 +1,23 @@
 """Durable functions: steps that run once, and waits that hold nothing."""
 
 import asyncio
+import importlib
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from email.message import Message
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+from urllib.error import HTTPError
 
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
 from shiftwork import (
     ConfigurationError,
@@ -59,6 +67,17 @@ class DeclinedError(Exception):
         super().__init__(f"declined: {code}")
         self.code = code
         self.card = card
+
+
+class BatchError(ExceptionGroup[Exception]):
+    """A group whose class takes other arguments than a group does."""
+
+    size: int
+
+    def __new__(cls, errors: list[Exception], size: int) -> Self:
+        error = super().__new__(cls, f"{size} in a batch", errors)
+        error.size = size
+        return error
 
 
 def dead_of(test_runs: list[Any]) -> str:
@@ -177,27 +196,124 @@ async def test_a_failure_that_the_function_has_caught_is_raised_again_in_later_r
         ]
 
 
+def read_missing_file() -> None:
+    Path("/missing/file").stat()
+
+
+def run_failing_command() -> None:
+    raise subprocess.CalledProcessError(1, [Path("/bin/false")])
+
+
+def decode_broken_text() -> None:
+    b"\xff".decode()
+
+
+def import_missing_module() -> None:
+    importlib.import_module("no_such_module")
+
+
+def fetch_missing_page() -> None:
+    raise HTTPError("http://localhost/missing", 404, "Not Found", Message(), None)
+
+
+async def fail_in_a_task_group() -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(asyncio.to_thread(decode_broken_text))
+
+
+def fail_with_a_group_of_its_own() -> None:
+    raise BatchError([BatchError([KeyError("a")], 1), DeclinedError(code=7, card="visa")], 2)
+
+
+@pytest.mark.parametrize(
+    ("fail", "look"),
+    [
+        (read_missing_file, lambda error: (str(error), error.errno, str(error.filename))),
+        (run_failing_command, lambda error: (str(error), error.returncode, str(error.cmd[0]))),
+        (decode_broken_text, lambda error: (str(error), error.start, error.object)),
+        (import_missing_module, lambda error: (str(error), error.name)),
+        (fetch_missing_page, lambda error: (str(error), error.code)),
+        (partial(sys.exit, 3), lambda error: (str(error), error.code)),
+        (fail_in_a_task_group, lambda error: (str(error), str(error.exceptions[0]), type(error.exceptions[0]))),
+        (
+            fail_with_a_group_of_its_own,
+            lambda error: (str(error), error.size, repr(error.subgroup(KeyError)), error.exceptions[1].code),
+        ),
+    ],
+)
+async def test_a_caught_failure_is_the_same_in_later_runs(
+    app: WorkerOrchestrator, fail: Callable[[], Any], look: Callable[[Any], object]
+) -> None:
+    seen = []
+
+    @app.task(retry=AGAIN)
+    async def work(ctx: Context) -> None:
+        try:
+            await ctx.step("fail", fail)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises
+            seen.append(look(error))
+        await ctx.step("next", int)
+        if ctx.attempt == 1:
+            raise ConnectionError
+
+    async with app.testing() as test:
+        await work.enqueue()
+        await test.run_pending()
+        first, second = seen
+        assert first == second
+
+
+async def test_a_caught_failure_names_the_attribute_that_was_not_kept(app: WorkerOrchestrator) -> None:
+    def charge() -> None:
+        raise DeclinedError(code=7, card=object())
+
+    @app.task(retry=AGAIN)
+    async def work(ctx: Context) -> None:
+        try:
+            await ctx.step("charge", charge)
+        except DeclinedError as error:
+            await ctx.step("note", str, type(error.card).__name__)
+        raise ConnectionError
+
+    async with app.testing() as test:
+        await work.enqueue()
+        second = (await test.run_pending())[1]
+        assert "step 'charge' failed in an earlier run, and 'card' of its DeclinedError was not kept" in str(
+            second.error
+        )
+
+
+@pytest.mark.parametrize("in_group", [False, True])
 async def test_a_failure_that_no_later_run_could_raise_is_refused_when_the_function_goes_on(
-    app: WorkerOrchestrator, ran: list[str]
+    app: WorkerOrchestrator, ran: list[str], *, in_group: bool
 ) -> None:
     class HiddenError(Exception):
         pass
 
+    with pytest.raises(ValidationError) as invalid:
+        TypeAdapter(int).validate_python("text")
+    errors = {"hidden": HiddenError(), "invalid": invalid.value}
+
     def fail(error: Exception) -> None:
-        raise error
+        raise ExceptionGroup("one", [error]) if in_group else error
 
     @app.task
-    async def work(ctx: Context, *, group: bool) -> None:
+    async def work(ctx: Context, name: str) -> None:
         try:
-            await ctx.step("first", fail, ExceptionGroup("two", [OSError(), OSError()]) if group else HiddenError())
-        except (HiddenError, ExceptionGroup):
+            await ctx.step("first", fail, errors[name])
+        except (HiddenError, ValidationError, ExceptionGroup):
             await ctx.step("second", ran.append, "second")
 
     async with app.testing() as test:
-        for group, name in ((False, "HiddenError"), (True, r"builtins\.ExceptionGroup")):
-            await work.enqueue(group=group)
-            dead = dead_of(await test.run_pending())
-            assert re.search(f"{name} cannot be raised again in a later run: define it at the top", dead)
+        await work.enqueue(name="hidden")
+        dead = dead_of(await test.run_pending())
+        assert "HiddenError cannot be raised again in a later run: define it at the top level of a module" in dead
+        await work.enqueue(name="invalid")
+        dead = dead_of(await test.run_pending())
+        assert re.search(
+            r"(Error|Group) cannot be made again in a later run \(.*ValidationError.*\): decide inside", dead
+        )
+        assert "top level" not in dead
         assert ran == []
 
 
@@ -222,6 +338,63 @@ async def test_a_time_limit_around_a_step_ends_it_in_later_runs_too(app: WorkerO
         await test.run_pending()
         assert await job.result(DEADLINE) == "done"
         assert ran == ["slow", "instead"]
+
+
+async def test_a_step_that_cancelled_itself_is_cancelled_in_later_runs_too(
+    app: WorkerOrchestrator, ran: list[str]
+) -> None:
+    async def give_up() -> None:
+        ran.append("give up")
+        other = asyncio.create_task(asyncio.Event().wait())
+        other.cancel()
+        await other
+
+    @app.task(retry=AGAIN)
+    async def work(ctx: Context) -> str:
+        try:
+            await ctx.step("give up", give_up)
+        except asyncio.CancelledError:
+            await ctx.step("instead", ran.append, "instead")
+        if ctx.attempt == 1:
+            raise ConnectionError
+        return "done"
+
+    async with app.testing() as test:
+        job = await work.enqueue()
+        async with asyncio.timeout(DEADLINE):
+            await test.run_pending()
+        assert await job.result(DEADLINE) == "done"
+        assert ran == ["give up", "instead"]
+
+
+async def test_a_function_that_goes_on_although_its_steps_could_not_be_read_starts_anew(
+    app: WorkerOrchestrator, ran: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @app.task(max_retries=0)
+    async def work(ctx: Context) -> int:
+        for name in ("a", "b"):
+            try:
+                await ctx.step(name, ran.append, name)
+            except StoreUnavailableError:
+                ran.append("caught")
+        await ctx.sleep(60)
+        return len(ran)
+
+    async with app.testing() as test:
+        store = await app.control.store.open()
+        get, away = store.get, [True]
+
+        async def fail_once(ids: list[str]) -> Any:
+            if away:
+                away.clear()
+                raise StoreUnavailableError("away")
+            return await get(ids)
+
+        job = await work.enqueue()
+        monkeypatch.setattr(store, "get", fail_once)
+        await test.advance(minutes=2)
+        assert await job.result(DEADLINE) == 3
+        assert ran == ["caught", "a", "b"]
 
 
 async def test_a_function_that_goes_on_although_its_step_may_not_be_kept_starts_anew(
@@ -359,6 +532,36 @@ async def test_a_thread_that_was_told_to_stop_begins_no_other_step(ran: list[str
     await app.stop()
 
 
+@pytest.mark.parametrize("inside", [False, True])
+async def test_a_stop_that_leaves_out_a_step_hands_the_job_back_though_the_function_returns(
+    app: WorkerOrchestrator, ran: list[str], *, inside: bool
+) -> None:
+    begun = asyncio.Event()
+
+    async def hang() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    @app.task(max_retries=0)
+    async def work(ctx: Context) -> None:
+        try:
+            await (ctx.step("slow", hang) if inside else hang())
+        except asyncio.CancelledError:
+            ran.append("stopped")
+        if not inside:
+            with suppress(Exception):
+                await ctx.step("late", ran.append, "late")
+
+    await app.start()
+    job = await work.enqueue()
+    async with asyncio.timeout(DEADLINE):
+        await begun.wait()
+    await app.stop(0)
+    record = (await app.get_job(job.id)).record
+    assert (record.status, record.attempt, ran) == (JobStatus.QUEUED, 0, ["stopped"])
+    await app.close()
+
+
 async def test_a_timeout_does_not_become_a_part_of_the_steps(ran: list[str]) -> None:
     clock = ManualClock()
     app = WorkerOrchestrator("memory://", clock=clock)
@@ -383,14 +586,19 @@ async def test_a_timeout_does_not_become_a_part_of_the_steps(ran: list[str]) -> 
     await app.stop()
 
 
+async def lose_the_job(app: WorkerOrchestrator, job_id: str) -> None:
+    """Let another instance take a job away from its run."""
+    store, now = app.control.store.store, app.control.now()
+    await store.beat([Beat(instance="thief", node="n", pool="default", slots=1)], 15, now)
+    await store.leave([(await app.get_job(job_id)).instance or ""], now)
+    await store.reap("thief", 10, now)
+
+
 async def test_a_stale_run_keeps_no_step(app: WorkerOrchestrator) -> None:
     @app.task(max_retries=0)
     async def work(ctx: Context) -> None:
-        store, now = app.control.store.store, app.control.now()
         await ctx.step("before", lambda: None)
-        await store.beat([Beat(instance="thief", node="n", pool="default", slots=1)], 15, now)
-        await store.leave([(await app.get_job(ctx.job_id)).instance or ""], now)
-        await store.reap("thief", 10, now)
+        await lose_the_job(app, ctx.job_id)
         await ctx.step("after", lambda: None)
 
     async with app.testing() as test:
@@ -399,6 +607,21 @@ async def test_a_stale_run_keeps_no_step(app: WorkerOrchestrator) -> None:
         assert isinstance(run.exception, JobStateError)
         assert "is stale: another run has taken over" in str(run.exception)
         assert [step.name for step in (await job.refresh()).record.steps] == ["before"]
+
+
+async def test_a_stale_run_does_not_complete_its_job_though_the_function_returns(
+    app: WorkerOrchestrator, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.task(max_retries=0)
+    async def work(ctx: Context) -> None:
+        await lose_the_job(app, ctx.job_id)
+        with suppress(JobStateError):
+            await ctx.step("after", lambda: None)
+
+    async with app.testing() as test:
+        job = await work.enqueue()
+        await test.run_pending()
+        assert f"the outcome 'queued' of job {job.id} was rejected" in caplog.text
 
 
 # ── waits ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -670,6 +893,44 @@ async def test_a_step_that_is_still_running_when_the_function_returns_is_named(a
         await work.enqueue()
         assert "ctx.step('slow', …) was not awaited" in dead_of(await test.run_pending())
     tasks[0].cancel()
+
+
+async def close_a_sleep(ctx: Context) -> None:
+    ctx.sleep(60).close()
+
+
+async def allow_no_time(ctx: Context) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(ctx.step("a", int), 0)  # noqa: TID251 - as users write it
+
+
+async def leave_a_group(ctx: Context) -> None:
+    with suppress(ExceptionGroup):
+        async with asyncio.TaskGroup() as group:
+            group.create_task(ctx.step("a", int))
+            raise ConnectionError
+
+
+async def cancel_while_it_runs(ctx: Context) -> None:
+    task = asyncio.create_task(ctx.step("a", asyncio.Event().wait))
+    await asyncio.wait({task}, timeout=0)
+    task.cancel()
+
+
+async def cancel_before_it_begins(ctx: Context) -> None:
+    asyncio.create_task(ctx.step("a", int)).cancel()
+
+
+@pytest.mark.parametrize(
+    "act", [close_a_sleep, allow_no_time, leave_a_group, cancel_while_it_runs, cancel_before_it_begins]
+)
+async def test_a_step_that_the_function_cancels_is_not_forgotten(
+    app: WorkerOrchestrator, act: Callable[[Context], Any]
+) -> None:
+    work = app.task(act)
+    async with app.testing() as test:
+        await work.enqueue()
+        assert [run.status for run in await test.run_pending(raise_errors=True)] == [JobStatus.COMPLETED]
 
 
 async def test_a_function_may_sleep_within_a_task_group(app: WorkerOrchestrator, ran: list[str]) -> None:

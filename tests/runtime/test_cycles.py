@@ -1,5 +1,6 @@
 """Jobs leave nothing to the cycle collector: it would cost a third of a busy worker's time."""
 
+import asyncio
 import gc
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -26,7 +27,18 @@ def divide_in_two_steps(n: int) -> Any:
     return divide_later(n)
 
 
-FUNCTIONS = {"async": divide_later, "thread": divide, "rest": divide_in_two_steps}
+async def divide_in_a_step(ctx: Context, n: int) -> int:
+    ctx.sleep(1).close()
+    asyncio.create_task(ctx.sleep(1)).cancel()
+    return await ctx.step("divide", divide, n)
+
+
+FUNCTIONS: dict[str, Any] = {
+    "async": divide_later,
+    "thread": divide,
+    "rest": divide_in_two_steps,
+    "durable": divide_in_a_step,
+}
 
 
 def plain_manager(_ctx: Context) -> Iterator[None]:
@@ -49,13 +61,13 @@ def kept_garbage() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("kept_garbage")
-@pytest.mark.parametrize("kind", ["async", "thread", "rest"])
+@pytest.mark.parametrize("kind", ["async", "thread", "rest", "durable"])
 @pytest.mark.parametrize("managers", [(), (plain_manager, async_manager)], ids=["alone", "surrounded"])
 async def test_jobs_leave_no_reference_cycles(kind: str, managers: tuple[Any, ...]) -> None:
     app = WorkerOrchestrator("memory://")
     for manager in managers:
         app.around_job(manager)
-    app.register_pool("p", kind="async" if kind == "async" else "thread", min_workers=10, max_workers=10)
+    app.register_pool("p", kind="thread" if kind in {"thread", "rest"} else "async", min_workers=10, max_workers=10)
 
     act: Any = app.task(pool="p", max_retries=0)(FUNCTIONS[kind])
 

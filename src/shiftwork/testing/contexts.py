@@ -81,7 +81,7 @@ class MadeRun:
     ended = False
     outcome: Outcome | None = None
     overruled: End | None = None
-    idle: list[str] | None = None
+    idle: list[Any] | None = None
     job_log: JobLog | None = None
     task: Any = None
 

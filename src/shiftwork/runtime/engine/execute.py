@@ -110,8 +110,9 @@ def _returned(run: Run, value: Any) -> End:
         return End(run.stopped_as)
     if run.overruled is not None:
         return run.overruled
-    if run.idle:
-        error = f"StepError: {run.idle[0]} was not awaited: write await {run.idle[0]}"
+    forgotten = next((call.what for call in run.idle or () if call.is_forgotten), None)
+    if forgotten is not None:
+        error = f"StepError: {forgotten} was not awaited: write await {forgotten}"
         return End(EndKind.RAISED, error=error, final=True)
     try:
         return End(EndKind.RETURNED, result=run.callee.encode_result(value) if run.callee else None)

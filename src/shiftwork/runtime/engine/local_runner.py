@@ -200,6 +200,7 @@ class LocalRunner:
 
     def _ended(self, run: Run, end: End) -> None:
         self._running.discard(run)
+        run.idle = None  # a call that was never awaited refers to the run
         if run.ended:
             self.strays.discard(run)
             return

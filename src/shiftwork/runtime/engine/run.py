@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from shiftwork.core.retry_options import RetryRule
     from shiftwork.runtime.clock import Timer
-    from shiftwork.runtime.engine.context import WorkerValues
+    from shiftwork.runtime.engine.context import ContextCall, WorkerValues
     from shiftwork.runtime.engine.joblog import JobLog
     from shiftwork.runtime.engine.registry import Callee
     from shiftwork.telemetry.tracing import RunSpan
@@ -72,8 +72,8 @@ class Run:
         """Whether the function was told that its process is about to stop."""
         self.overruled: End | None = None
         """How the run ends even if the function returns, because a step or a wait of it has ended it."""
-        self.idle: list[str] | None = None
-        """What the function has called of its context, and not awaited to the end."""
+        self.idle: list[ContextCall] | None = None
+        """What the function has called of its context and should await. Those that have ended may be among them."""
         self.job_log: JobLog | None = None
         self.span: RunSpan | None = None
         self.task: asyncio.Task[End] | None = None

@@ -9,7 +9,7 @@ to another step, the failure is kept before that one begins: a later run must go
 
 A wait ends the run with `Suspended`, which is not an `Exception`, so that a function does not catch it by accident. The
 job is handed back until its time or its signal comes. A function that catches what ends its run, and returns, has not
-completed its job (`Run.overruled`).
+completed its job (`Run.overruled`); nor has one whose step was left out because its run was told to stop, or is stale.
 """
 
 import asyncio
@@ -55,6 +55,10 @@ class Suspended(BaseException):
     def end(self) -> End:
         """How the run ends."""
         return End(EndKind.SNOOZED, again_in=max(0.0, self.until - self.at), wait=self.wait)
+
+
+class Interrupted(asyncio.CancelledError):
+    """Kept for a step that was cancelled from outside, by a time limit around it: that will cancel it again."""
 
 
 class Steps:
@@ -115,15 +119,20 @@ class Steps:
 
     async def _fail_again(self, name: str, kept: Step) -> None:
         error = raised_again(name, kept.result, self._run.worker_values)
-        if isinstance(error, asyncio.CancelledError):  # a time limit around the step cancelled it, and will again
+        if isinstance(error, Interrupted):
             await self._loop.create_future()
         raise error
 
     def failed(self, name: str, error: BaseException, started_at: float) -> None:
         """The step that runs has failed. The failure is kept if the function goes on to another step."""
         self._current = None
+        if self._run.cancelled:  # perhaps it failed for that reason
+            self._hand_back()
+        text = describe(error, self._run.discreet)
+        if isinstance(error, asyncio.CancelledError) and _is_cancelled_from_outside():
+            error = Interrupted(*error.args)
         try:
-            what: bytes | str = packed(name, error, self._run.worker_values, describe(error, self._run.discreet))
+            what: bytes | str = packed(name, error, self._run.worker_values, text)
         except StepError as refused:
             what = str(refused)
         self._failure = name, started_at, what
@@ -226,6 +235,7 @@ class Steps:
         if self._is_stale:
             raise self._stale()
         if self._run.cancelled:  # a thread cannot be stopped, and the next run may be under way
+            self._hand_back()
             message = f"job {self._run.job.id} was told to stop: it begins no other step"
             raise JobCancelledError(message)
         if self._suspended is not None:  # the function has caught it: what comes later must not run early
@@ -285,16 +295,20 @@ class Steps:
         self._failure = None
 
     async def _load(self) -> None:
-        store = await self._store()
-        record = (await store.get([self._run.job.id]))[0]
+        try:
+            store = await self._store()
+            record = (await store.get([self._run.job.id]))[0]
+        except BaseException:
+            self._is_uncertain()
+            raise
         if record is None or record.fence != self._run.job.fence:
             raise self._stale()
         self._kept, self._signals = list(record.steps), record.signals
 
     async def _keep(self, name: str, result: bytes, started_at: float) -> Step:
         step = Step(self._done + 1, name, result, started_at, self._clock.now())
-        store = await self._store()
         try:
+            store = await self._store()
             is_kept = await store.keep_step(self._run.job.id, self._run.job.fence, step)
         except BaseException:
             self._is_uncertain()
@@ -305,7 +319,7 @@ class Steps:
         return step
 
     def _is_uncertain(self) -> None:
-        """The step may be kept or not. If the function goes on, it starts anew, and what is kept decides."""
+        """Whether the step is kept is not known. If the function goes on, it starts anew, and what is kept decides."""
         now = self._clock.now()
         self._suspended = Suspended(now, now + UNCERTAIN_SECONDS)
 
@@ -319,16 +333,30 @@ class Steps:
         self._run.overruled = End(EndKind.RAISED, error=f"StepError: {message}", final=True)
         return StepError(message)
 
+    def _hand_back(self) -> None:
+        """Hand the job back even if the function returns. A timeout or a cancellation takes precedence."""
+        self._run.overruled = End(EndKind.DRAINED)
+
     def _stale(self) -> JobStateError:
-        """The error of a run that has lost its job. It begins no other step."""
+        """The error of a run that has lost its job. It begins no other step, and does not complete the job."""
         self._is_stale = True
-        return JobStateError(f"this run of job {self._run.job.id} is stale: another run has taken over")
+        message = f"this run of job {self._run.job.id} is stale: another run has taken over"
+        self._run.overruled = End(EndKind.LOST, error=message)
+        return JobStateError(message)
 
 
 def _check_name(what: str, name: object) -> None:
     wrong = wrong_name(what, name)
     if wrong is not None:
         raise StepError(wrong)
+
+
+def _is_cancelled_from_outside() -> bool:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # a thread, which nothing cancels
+        return False
+    return task is not None and task.cancelling() > 0
 
 
 def _pair(value: bytes) -> bytes:
