@@ -13,6 +13,7 @@ from shiftwork.handles.job import JobProgress
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock
 from shiftwork.runtime.engine.context import Context, ContextServices, CurrentRun
+from shiftwork.runtime.engine.context_call import ContextCall
 from shiftwork.runtime.engine.joblog import JobLog
 from shiftwork.runtime.engine.retry_choice import what_follows
 from shiftwork.runtime.engine.surroundings import Surroundings
@@ -81,7 +82,7 @@ class MadeRun:
     ended = False
     outcome: Outcome | None = None
     overruled: End | None = None
-    idle: list[Any] | None = None
+    idle: list[ContextCall] | None = None
     job_log: JobLog | None = None
     task: Any = None
 

@@ -15,6 +15,7 @@ from shiftwork.core.durations import Duration, seconds_of, summed
 from shiftwork.core.job_parts import Step
 from shiftwork.core.model import Claimed, LogLine, Outcome, Progress, RunState, WorkerConfig
 from shiftwork.errors import JobCancelledError, LifecycleError, StepError, nearest
+from shiftwork.runtime.engine.context_call import ContextCall, begun
 from shiftwork.runtime.engine.error_text import one_line
 from shiftwork.runtime.engine.joblog import JobLog, JobLogger
 from shiftwork.runtime.engine.step_in_transaction import StepInTransaction, plain
@@ -54,7 +55,7 @@ class CurrentRun(Protocol):
     ended: bool
     outcome: Outcome | None
     overruled: "End | None"
-    idle: list[Any] | None
+    idle: list[ContextCall] | None
     job_log: JobLog | None
     task: "asyncio.Task[Any] | None"
 
@@ -349,7 +350,7 @@ class Context:
     def _awaited(self, what: str, work: Callable[[], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
         """Return this as a coroutine, noted until it has ended: a function that returns before has missed something."""
         begun_by: list[asyncio.Task[Any] | None] = []
-        coroutine = _begun(begun_by, work)
+        coroutine = begun(begun_by, work)
         open_calls = [call for call in self._run.idle or () if not call.has_ended]
         self._run.idle = [*open_calls, ContextCall(what, coroutine, begun_by)]
         return coroutine
@@ -429,51 +430,6 @@ class BlockingContext:
 
     def _wait(self, work: Coroutine[Any, Any, T], instead: str) -> T:
         return self._steps.wait(work, instead)
-
-
-class ContextCall:
-    """A call of `ctx.step` or its like, which the function should await.
-
-    It refers to the coroutine, and the coroutine not to it; but to the run, which has to let go of it at its end.
-    """
-
-    __slots__ = ("_begun_by", "_coroutine", "what")
-
-    def __init__(
-        self, what: str, coroutine: Coroutine[Any, Any, Any], begun_by: "list[asyncio.Task[Any] | None]"
-    ) -> None:
-        self.what = what
-        """The call as it is written."""
-        self._coroutine = coroutine
-        self._begun_by = begun_by
-        """The task in which the coroutine has begun; empty until then."""
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether it has returned or raised, or was closed: a task that is cancelled in time closes it unbegun."""
-        return inspect.getcoroutinestate(self._coroutine) == inspect.CORO_CLOSED
-
-    @property
-    def is_forgotten(self) -> bool:
-        """Whether the function, which has returned, missed it: it has not ended, and nothing has cancelled it."""
-        if self.has_ended:
-            return False
-        task = self._begun_by[0] if self._begun_by else _task_of(self._coroutine)
-        return task is None or not task.cancelling()
-
-
-async def _begun(begun_by: "list[asyncio.Task[Any] | None]", work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    begun_by.append(asyncio.current_task())
-    return await work()
-
-
-def _task_of(coroutine: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any] | None":
-    """Return the task that is to run a coroutine, and has not begun it."""
-    try:
-        tasks = asyncio.all_tasks()
-    except RuntimeError:  # a plain function had an event loop of its own
-        return None
-    return next((task for task in tasks if task.get_coro() is coroutine), None)
 
 
 def _refuse_in_a_plain_function(method: str) -> None:

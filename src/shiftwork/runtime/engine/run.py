@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
     from shiftwork.core.retry_options import RetryRule
     from shiftwork.runtime.clock import Timer
-    from shiftwork.runtime.engine.context import ContextCall, WorkerValues
+    from shiftwork.runtime.engine.context import WorkerValues
+    from shiftwork.runtime.engine.context_call import ContextCall
     from shiftwork.runtime.engine.joblog import JobLog
     from shiftwork.runtime.engine.registry import Callee
     from shiftwork.telemetry.tracing import RunSpan
