@@ -190,14 +190,13 @@ class RemoteRunner:
             self._process.catch_up()
             if not frozen:
                 return []
-            self._process.page.withdraw(self._started)
-        unbegun = self._unbegun()
+            # What the process notes once it goes on is no longer the truth: it also notes what it then drops.
+            unbegun = self._unbegun(self._process.page.withdraw(self._started))
         for run in unbegun:
             self._forget(run)
         return unbegun
 
-    def _unbegun(self) -> list[Run]:
-        begun = self._process.page.begun
+    def _unbegun(self, begun: int) -> list[Run]:
         return [run for run in self._runs.values() if self._numbers[run.job.id] > begun]
 
     async def stack(self, run: Run) -> str:
@@ -383,7 +382,7 @@ class RemoteRunner:
             stack=self._termination.stack or self._process.last_words() or None,
         )
         self.killed_from_outside = death.from_outside
-        unbegun = self._unbegun()
+        unbegun = self._unbegun(self._process.page.begun)
         for run in unbegun:
             self._forget(run)
         self._log_death(death)
