@@ -2,9 +2,7 @@
 
 import asyncio
 import os
-import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -157,31 +155,3 @@ async def test_a_run_that_waits_can_be_stopped_and_the_others_keep_their_turns(t
     await turns.until(lambda: len(turns.ends) == 3)
     assert turns.ends[1].kind is EndKind.RETURNED
     assert turns.ends[3].kind in {EndKind.RETURNED, EndKind.DRAINED}, "it may have waited for too long"
-
-
-async def test_a_run_that_was_taken_back_is_not_lost_if_its_process_goes_on_at_once(
-    turns: Turns, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await turns.until(lambda: turns.runner.ready)
-    turns.start("hold", 1)
-    for number in (2, 3):
-        turns.start("note", number)
-    process = turns.runner._process  # noqa: SLF001
-    frozen = process.frozen
-    async with asyncio.timeout(60):
-        while process.page.begun < 1:  # noqa: ASYNC110 - the page rings no bell
-            await asyncio.sleep(0)
-
-    @contextmanager
-    def frozen_and_gone_on() -> Iterator[bool]:
-        with frozen() as stands_still:
-            yield stands_still
-        os.close(os.open(turns.held, os.O_WRONLY))  # the first run ends, and the process drops the others
-        deadline = time.monotonic() + 30
-        while process.page.begun < 3 and time.monotonic() < deadline:
-            os.sched_yield()
-
-    monkeypatch.setattr(process, "frozen", frozen_and_gone_on)
-    taken_back = [int(run.job.id) for run in turns.runner.take_back()]
-    await turns.until(lambda: len(turns.ends) + len(taken_back) == 3)
-    assert {*turns.ends, *taken_back} == {1, 2, 3}, "each has ended, or was taken back"

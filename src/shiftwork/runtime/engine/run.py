@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 _NEVER_RUN: Final = RunState()
 
 
+class BeginPage(Protocol):
+    """Memory that another process can read."""
+
+    def begin(self, place: int, at: float) -> None:
+        """Note that the run in this place begins."""
+
+
 class RunOwner(Protocol):
     """Hears how a run goes, on the event loop."""
 
@@ -35,8 +42,9 @@ class Run:
     """A job in the hands of this process, from claim to end."""
 
     __slots__ = (
-        *("callee", "cancelled", "config", "ended", "idle", "job", "job_log", "log", "outcome", "overruled"),
-        *("owner", "patience", "pid", "span", "started_at", "state", "stopped_as", "stopping", "task", "thread"),
+        *("began_at", "callee", "cancelled", "config", "ended", "idle", "job", "job_log", "log", "outcome"),
+        *("overruled", "owner", "page", "patience", "pid", "place", "span", "started_at", "state", "stopped_as"),
+        *("stopping", "task", "thread"),
     )
 
     def __init__(
@@ -64,6 +72,11 @@ class Run:
         self.patience: Timer | None = None
         """Runs while a function that was told to stop may still do so by itself."""
         # Only where the function runs in this very process:
+        self.began_at: float | None = None
+        """When it began, by the monotonic clock; a run that was started may have to wait for the loop or a thread."""
+        self.page: BeginPage | None = None
+        """Where its beginning is noted for the node, and the place there."""
+        self.place = 0
         self.callee: Callee | None = None
         self.pid = 0
         """This process, from which a child that the function forks can be told apart."""
@@ -79,6 +92,12 @@ class Run:
         self.span: RunSpan | None = None
         self.task: asyncio.Task[End] | None = None
         self.thread: int | None = None
+
+    def begin(self, at: float) -> None:
+        """Note that the run begins, before anything of it is done that can fail or take long."""
+        self.began_at = at
+        if self.page is not None:
+            self.page.begin(self.place, at)
 
     @property
     def worker_values(self) -> "WorkerValues":
