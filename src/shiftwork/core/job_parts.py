@@ -14,6 +14,8 @@ class Need(Struct, frozen=True, array_like=True, gc=False):
     """Whether any end will do. Otherwise the job must complete."""
     alone: bool = False
     """Whether only that job counts, and not the jobs that it adds while it runs."""
+    broken: bool = False
+    """Whether that job cannot complete unless a person retries one: see `core.releasing`. Stores keep it up to date."""
 
 
 class Step(Struct, frozen=True, array_like=True, gc=False):

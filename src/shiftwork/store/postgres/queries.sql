@@ -173,7 +173,7 @@ SELECT shiftwork.restore(
     %s::float8[], %s::text[], %s::int[], %s::int[], %s::bigint[], %s::text[], %s::float8[], %s::float8[], %s::text[],
     %s::text[], %s::int[], %s::bytea[], %s::text[], %s::bytea[], %s::text[], %s::float8[], %s::float8[], %s::bytea[],
     %s::text[], %s::text[], %s::text[], %s::int[], %s::int[], %s::int[], %s::bytea[], %s::int[], %s::text[], %s::bytea[],
-    %s::text[], %s::text[], %s::bool[], %s::bool[], %s::text[], %s::int[], %s::bytea[]
+    %s::text[], %s::text[], %s::bool[], %s::bool[], %s::bool[], %s::text[], %s::int[], %s::bytea[]
 );
 
 -- name: take_state
@@ -200,7 +200,7 @@ SELECT shiftwork.facts(%s::int, %s::float8, %s::text[])::text;
 SELECT
     {columns}, j.attempts, j.signals,
     CASE WHEN j.unmet IS NOT NULL THEN (
-        SELECT json_agg(json_build_array(n.needed, n.whatever, n.alone) ORDER BY n.needed)::text FROM shiftwork.needs n
+        SELECT json_agg(json_build_array(n.needed, n.whatever, n.alone, n.broken) ORDER BY n.needed)::text FROM shiftwork.needs n
         WHERE n.namespace = j.namespace AND n.id = j.id
     ) END,
     CASE WHEN j.durable IS NOT NULL THEN (
