@@ -135,6 +135,7 @@ class FlowCommands:
             call.options.own,
             inputs=tuple(Input(ids[one], path) for one, path in call.inputs),
             needs=tuple(ids[one] for one in needed),
+            whatever=any(needed.values()),
             parent=parent,
         )
         return replace(

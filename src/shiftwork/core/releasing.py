@@ -55,7 +55,7 @@ def meets(status: JobStatus | None, need: Need, *, lost: bool) -> bool:
 
 def needs_of(job: NewJob) -> list[Need]:
     """The needs of a new job, one for each needed job: the last one given counts."""
-    needs = {need.id: need for need in job.needs}
+    needs = {need.id: replace(need, broken=False) if need.broken else need for need in job.needs}
     if job.parent is not None and job.parent in needs:
         needs[job.parent] = replace(needs[job.parent], alone=True)
     return list(needs.values())
