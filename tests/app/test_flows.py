@@ -675,6 +675,7 @@ async def test_a_flow_that_waits_for_a_dead_job_of_another_one_is_broken(app: Wo
         flow = await app.enqueue_flow(note.call().after(fail.with_options(job_id=outside.id).call()))
         with pytest.raises(FlowError, match=f"job {outside.id} of fail is dead.* `shiftwork retry {outside.id}`"):
             await flow.result(DEADLINE)
+        assert (await flow.status()).state == "broken"
     finally:
         await app.stop()
 
@@ -730,6 +731,10 @@ async def test_a_waiting_job_says_what_it_waits_for(app: WorkerOrchestrator) -> 
             f"1 job: 1 of merge cannot run, job {flow.jobs[3].id} of render is dead, and 1 other ended badly: "
             "retry them or cancel the flow"
         )
+        assert (await flow.status()).stranded == 2
+        [problem] = [one for one in (await app.get_health())["problems"] if one["code"] == "jobs_stranded"]
+        assert problem["message"] == f"2 jobs of flow {flow.id} cannot run: job {flow.jobs[3].id} of render is dead"
+        assert f"shiftwork retry {flow.jobs[3].id}" in problem["remedy"]
         with pytest.raises(ResultTimeoutError, match=f"1 of merge cannot run, job {flow.jobs[3].id} of render is dead"):
             await letter.result(0)
 

@@ -14,7 +14,7 @@ from shiftwork.core.releasing import LOST
 
 MOST_FAILURES: Final = 100
 """How many failures a run is handed at most: those that ended first."""
-MOST_LOOKED_AT: Final = 10_000
+MOST_LOOKED_AT: Final = 50_000
 """How many jobs are looked at, at most, for the jobs of one claim."""
 LONGEST_ERROR: Final = 1_000
 OF_INTEREST: Final = (*LOST, JobStatus.WAITING)

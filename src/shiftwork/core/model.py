@@ -431,6 +431,8 @@ class FlowMember(Struct, frozen=True):
     ended_at: float | None
     options: bytes | None
     """Which jobs it needs is in there (`core.own_options`)."""
+    stranded: bool = False
+    """Whether it waits for a job that cannot complete unless a person retries one (`core.releasing`)."""
 
 
 class Finished(Struct, frozen=True):

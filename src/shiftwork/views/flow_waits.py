@@ -13,11 +13,8 @@ from shiftwork.core.waits import SLEEP
 FOR_EVER: Final = 5 * 365 * SECONDS_A_DAY
 """A job that is due later than this waits without an end."""
 BAD: Final = (JobStatus.DEAD, JobStatus.CANCELLED)
-WHOLE: Final = "needs"
-"""The code of a wait for jobs that may still complete."""
-STRANDED: Final = "stranded"
-"""The code of a wait for a job that is dead or cancelled, or that cannot run because of one."""
-NEEDS: Final = (WHOLE, STRANDED)
+NEEDS: Final = ("needs", "stranded")
+"""The codes of waits for other jobs: for some that may still complete, or also for one that cannot."""
 _DOING: Final = {JobStatus.PROCESSING: "running", JobStatus.FAILED: "to be retried"}
 
 
@@ -55,7 +52,7 @@ def need_wait(record: JobRecord, needed: Sequence[JobRecord], lost: Sequence[Job
     parts = [*_under_way(others), *_stranded(stranded), *_ended_badly(lost)]
     words = f"{len(unmet):,} of {counted(of, 'job')}" if of > 1 else "1 job"
     why = f"{words}: {', '.join(parts)}" if parts else words
-    return Obstacle(STRANDED, lost[0].id, why) if lost else Obstacle(WHOLE, record.flow or "", why)
+    return Obstacle("stranded", lost[0].id, why) if lost else Obstacle("needs", record.flow or "", why)
 
 
 def _under_way(needed: Sequence[JobRecord]) -> list[str]:

@@ -271,7 +271,7 @@ class MemoryStore:
         self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000
     ) -> list[FlowMember]:
         with self._change() as table:
-            return members(table.by_id, flow, behind, limit)
+            return members(table, flow, behind, limit)
 
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -285,8 +285,13 @@ SELECT {columns} FROM (
 ) AS j ORDER BY t.created_at DESC, t.id DESC LIMIT %(limit)s;
 
 -- name: members
--- serves: jobs_of_flow
-SELECT j.id, j.worker, j.status, j.created_at, j.started_at, j.ended_at, j.options FROM shiftwork.jobs j
+-- serves: jobs_of_flow, needs_broken
+SELECT
+    j.id, j.worker, j.status, j.created_at, j.started_at, j.ended_at, j.options,
+    j.status = 2 AND EXISTS (
+        SELECT 1 FROM shiftwork.needs n WHERE n.namespace = j.namespace AND n.id = j.id AND n.broken
+    )
+FROM shiftwork.jobs j
 WHERE j.namespace = %(namespace)s::int AND j.flow = %(flow)s::text
     AND (j.created_at, j.id) < (%(created_at)s::float8, %(id)s::text)
 ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;

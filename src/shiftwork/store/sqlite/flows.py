@@ -259,8 +259,8 @@ def members(session: SqliteSession, flow: str, behind: tuple[float, str] | None,
     number = session.value("find_flow", (session.namespace, flow))
     found = session.run("members_of_flow", (number, *(behind or (inf, "")), max(0, limit)))
     return [
-        FlowMember(id, session.workers.name(worker), _status(status), *more)
-        for id, worker, status, *more in found.fetchall()
+        FlowMember(id, session.workers.name(worker), _status(status), created, started, ended, options, bool(stranded))
+        for id, worker, status, created, started, ended, options, stranded in found.fetchall()
     ]
 
 

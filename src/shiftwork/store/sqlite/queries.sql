@@ -201,8 +201,11 @@ WHERE namespace = ?1 AND (created_at, name) < (?2, ?3) ORDER BY created_at DESC,
 SELECT flow, count(*) FROM jobs INDEXED BY jobs_running WHERE status = 4 AND flow IS NOT NULL GROUP BY flow;
 
 -- name: members_of_flow
--- serves: jobs_of_flow
-SELECT id, worker, status, created_at, started_at, ended_at, options FROM jobs INDEXED BY jobs_of_flow
+-- serves: jobs_of_flow, needs_broken
+SELECT
+    id, worker, status, created_at, started_at, ended_at, options,
+    status = 2 AND EXISTS (SELECT 1 FROM needs WHERE needs.job = jobs.seq AND needs.kind >= 4)
+FROM jobs INDEXED BY jobs_of_flow
 WHERE flow = ?1 AND flow IS NOT NULL AND (created_at, id) < (?2, ?3) ORDER BY created_at DESC, id DESC LIMIT ?4;
 
 -- name: lanes_of_pool

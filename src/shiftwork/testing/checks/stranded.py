@@ -55,6 +55,7 @@ async def check_any_end_is_seen_through_jobs_that_cannot_run(lab: Lab) -> None:
     equal(await statuses(store, *"123", "clean-up"), ["waiting"] * 3 + ["queued"], "when it is dead")
     store = await lab.restart()
     equal([await broken_of(store, id) for id in "123"], [["bad"], ["1"], ["2"]], "what each waits for in vain")
+    equal(sorted(one.id for one in await store.members("f") if one.stranded), [*"123"], "the stranded jobs of the flow")
     released = await get(store, "clean-up")
     equal((released.unmet, released.run_at), ((), NOW + 5), "the released job")
     numbers = (await store.stats(NOW)).pools["p"]
