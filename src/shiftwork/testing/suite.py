@@ -26,6 +26,7 @@ from shiftwork.testing.checks import (
     rewriting,
     ringing,
     schedules,
+    stranded,
     surveys,
 )
 from shiftwork.testing.lab import Lab, StoreFactory
@@ -50,6 +51,7 @@ TOPICS: Final = (
     ringing,
     expiring,
     flows,
+    stranded,
     durable,
     schedules,
     racing,
