@@ -23,6 +23,7 @@ from msgspec import msgpack
 from shiftwork.core.hidden_values import hidden, is_hidden, revealed
 from shiftwork.core.job_parts import Signal, Step, Wait
 from shiftwork.core.retry import End, EndKind
+from shiftwork.core.sealing import why_unreadable
 from shiftwork.core.waits import MARK, SLEEP, failed, got, in_words, waiting, wrong_name
 from shiftwork.errors import JobCancelledError, JobStateError, LifecycleError, StepError
 from shiftwork.runtime.clock import Clock
@@ -198,7 +199,7 @@ class Steps:
         with self._turn(SLEEP):
             kept = await self._next(SLEEP)
             now = self._clock.now()
-            until = now + seconds if kept is None else msgpack.decode(kept.result, type=float)
+            until = now + seconds if kept is None else _read(kept, float)
             if kept is None:
                 await self._keep(SLEEP, msgpack.encode(until), now)
             if until > now:  # as it was before the sleep was kept: the clock may have been set meanwhile
@@ -217,7 +218,7 @@ class Steps:
             kept = await self._next(got(name))
             if kept is None:
                 kept = await self._arrived(name, until, seal)
-        came, value = msgpack.decode(revealed(kept.result))
+        came, value = _read(kept, tuple[bool, Any])
         self._taken[name] += came
         if not came:
             message = f"signal {name!r} did not arrive in time"
@@ -240,8 +241,7 @@ class Steps:
         kept = await self._next(name)
         if kept is None:
             kept = await self._keep(name, seal(msgpack.encode(make())), self._clock.now())
-        noted: float = msgpack.decode(revealed(kept.result), type=float)
-        return noted
+        return _read(kept, float)
 
     def _enter(self, name: str) -> None:
         if self._is_stale:
@@ -376,6 +376,15 @@ def _is_cancelled_from_outside() -> bool:
     except RuntimeError:  # a thread, which nothing cancels
         return False
     return task is not None and task.cancelling() > 0
+
+
+def _read(step: Step, kind: type[T]) -> T:
+    """What a sleep or a wait has noted. Raises `StepError` if it is encrypted and cannot be decrypted."""
+    why = why_unreadable(step.result)
+    if why is not None:
+        message = f"{in_words(step.name)!r}, step {step.number}, cannot be read: {why}"
+        raise StepError(message)
+    return msgpack.decode(revealed(step.result), type=kind)
 
 
 def _as_it_is(value: bytes) -> bytes:
