@@ -215,8 +215,10 @@ async def test_a_token_has_a_name_of_its_own_and_only_what_is_there_is_revoked(w
     await tokens.create("ci", "read")
     with pytest.raises(DuplicateNameError, match="shiftwork token revoke ci"):
         await tokens.create("ci", "operate")
-    with pytest.raises(ConfigurationError, match="not 'loopback'"):
+    with pytest.raises(ConfigurationError, match="not loopback"):
         await tokens.create("loopback", "operate")
+    with pytest.raises(ConfigurationError, match="the audit log names local people USER@HOST"):
+        await tokens.create("root@vm", "operate")
     with pytest.raises(ConfigurationError, match="did you mean 'ci'"):
         await tokens.revoke("cii")
     await tokens.revoke("ci")
