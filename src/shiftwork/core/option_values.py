@@ -152,7 +152,8 @@ def parse_memory(value: Any) -> int:
     found = _MEMORY.fullmatch(value) if isinstance(value, str) else None
     if found:
         number, unit, binary = found.groups()
-        size = int(float(number) * (1024 if binary else 1000) ** _MEMORY_POWERS[unit.upper()])
+        bytes_ = float(number) * (1024 if binary else 1000) ** _MEMORY_POWERS[unit.upper()]
+        size = int(bytes_) if isfinite(bytes_) else 0
     elif isinstance(value, int) and not isinstance(value, bool):
         size = value
     else:

@@ -81,7 +81,8 @@ def hide_in(value: Any, secret_texts: Collection[str]) -> Any:
     while todo:
         home, place, part = todo.pop()
         if isinstance(part, dict):
-            home[place] = made = {}
+            made: dict[str, Any] = {}
+            home[place] = made
             todo.extend((made, hide(str(name), secret_texts), inner) for name, inner in part.items())
         elif isinstance(part, list):
             home[place] = [None] * len(part)

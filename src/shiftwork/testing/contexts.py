@@ -82,6 +82,7 @@ class MadeRun:
     ended = False
     outcome: Outcome | None = None
     overruled: End | None = None
+    hidden: list[bytes] | None = None
     idle: list[ContextCall] | None = None
     job_log: JobLog | None = None
     task: Any = None
