@@ -491,6 +491,19 @@ async def test_rekey_leaves_alone_what_has_changed_in_the_meantime_and_comes_bac
     assert (await get(only_new, "1")).payload == b"\x81\xa1a\x01"
 
 
+async def test_rekey_rewrites_a_job_of_which_only_a_step_or_a_signal_is_under_the_old_key() -> None:
+    inner = MemoryStore()
+    old, new = SealedStore(inner, key_ring([OLD])), SealedStore(inner, key_ring([NEW, OLD]))
+    await add(new, job("1", payload=msgpack.encode({"n": 1})), job("2", payload=msgpack.encode({"n": 2})))
+    claimed = await claim_one(new, "1")
+    assert await old.keep_step("1", claimed.fence, Step(1, "a", msgpack.encode("kept"), NOW, NOW))
+    await old.send("2", Signal("go", msgpack.encode("sent"), NOW), NOW)
+    assert (await rekey(new, now=NOW, report=quiet)).rewritten == 2
+    alone = SealedStore(inner, key_ring([NEW]))
+    assert (await get(alone, "1")).steps[0].result == msgpack.encode("kept")
+    assert (await get(alone, "2")).signals[0].value == msgpack.encode("sent")
+
+
 async def test_a_key_is_not_retired_while_a_node_encrypts_with_it() -> None:
     inner = MemoryStore()
     node, other = shop(inner, (OLD, NEW)), shop(inner, (NEW, OLD))
