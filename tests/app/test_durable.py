@@ -514,7 +514,7 @@ async def test_a_thread_that_was_told_to_stop_begins_no_other_step(ran: list[str
     app = WorkerOrchestrator("memory://", tick_interval=0.05)
     timed_out, ended = threading.Event(), threading.Event()
 
-    @app.task(timeout_seconds=0.05, max_retries=0)
+    @app.task(timeout_seconds=0.1, max_retries=0)
     def work(ctx: Context) -> None:
         timed_out.wait(DEADLINE)
         try:

@@ -141,7 +141,7 @@ class Witness(MadeValues):
     def encode_result(self, _value: Any) -> bytes | None:
         return None
 
-    def discreet(self, _payload: bytes, text: str) -> str:
+    def discreet(self, _payload: bytes, text: str, _values: object = ()) -> str:
         return text
 
 

@@ -250,7 +250,7 @@ class Callee(MadeValues):
     def encode_result(self, _value: Any) -> bytes | None:
         return None
 
-    def discreet(self, _payload: bytes, text: str) -> str:
+    def discreet(self, _payload: bytes, text: str, _values: Sequence[bytes] = ()) -> str:
         return text
 
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from base64 import urlsafe_b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -20,8 +20,9 @@ from msgspec.structs import replace
 from shiftwork import Context, EncryptionKeyError, JobStatus, PayloadDecodingError, WorkerOrchestrator
 from shiftwork.cli.entry import main
 from shiftwork.core.docs import ENCRYPTION
+from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import Cancel, Claimed, Discard, Event, JobFilter, LogLine, Progress, ProgressNote, Requeue
-from shiftwork.core.sealing import CIPHER, KeyInUse, as_text, is_sealed, key_of, sealed_in
+from shiftwork.core.sealing import CIPHER, KeyInUse, as_text, is_sealed, key_of, sealed_in, why_unreadable
 from shiftwork.store.docs import change
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
@@ -34,6 +35,7 @@ from shiftwork.transfer import rekeying
 from shiftwork.transfer.moving import move
 from shiftwork.transfer.rekeying import rekey
 from tests.runtime.stage import worker_of
+from tests.security.conftest import eventually
 from tests.store.conftest import valkey_program, valkey_server, valkey_url
 from tests.store.servers.postgres import names, postgres_servers, server_url
 from tests.store.servers.redis import Server
@@ -222,6 +224,88 @@ async def test_a_value_that_is_moved_to_another_job_or_field_does_not_decrypt() 
     assert own.result == one.payload
 
 
+async def test_a_value_of_one_namespace_does_not_decrypt_in_another() -> None:
+    inner, other = MemoryStore(), MemoryStore()
+    await add(sealed(inner, key_ring([NEW]), namespace="one"), job("1", payload=msgpack.encode({"n": 1})))
+    [record] = await inner.get(["1"])
+    assert record is not None
+    await other.restore([record], NOW)
+    assert (await get(sealed(other, key_ring([NEW]), namespace="one"), "1")).payload == msgpack.encode({"n": 1})
+    assert is_sealed((await get(sealed(other, key_ring([NEW]), namespace="two"), "1")).payload)
+
+
+def swapped(parts: Sequence[Any], one: int, two: int, field: str) -> tuple[Any, ...]:
+    """These parts of a job, with this field of two of them in each other's place."""
+    changed = list(parts)
+    changed[one] = replace(parts[one], **{field: getattr(parts[two], field)})
+    changed[two] = replace(parts[two], **{field: getattr(parts[one], field)})
+    return tuple(changed)
+
+
+@pytest.mark.parametrize(("one", "two"), [(0, 1), (1, 2)])
+async def test_no_two_steps_signals_or_attempts_can_be_swapped(one: int, two: int) -> None:
+    inner = MemoryStore()
+    store = sealed(inner, key_ring([NEW]))
+    numbered = [(1, "a"), (2, "b"), (3, "b")]
+    await add(store, job("1"))
+    claimed = await claim_one(store, "1")
+    plain = replace(
+        await get(store, "1"),
+        steps=tuple(Step(number, name, msgpack.encode(number), NOW, NOW) for number, name in numbered),
+        signals=tuple(Signal(name, msgpack.encode(number), NOW + number) for number, name in numbered),
+        attempts=tuple(replace(report(claimed), number=number, error=marked(name)) for number, name in numbered),
+    )
+    await store.restore([plain], NOW)
+    hidden = await get(inner, "1")
+    steps, signals = swapped(hidden.steps, one, two, "result"), swapped(hidden.signals, one, two, "value")
+    attempts = swapped(hidden.attempts, one, two, "error")
+    await inner.restore([replace(hidden, steps=steps, signals=signals, attempts=attempts)], NOW)
+    opened = await get(store, "1")
+    assert [at for at, step in enumerate(opened.steps) if is_sealed(step.result)] == [one, two]
+    assert [at for at, signal in enumerate(opened.signals) if is_sealed(signal.value)] == [one, two]
+    assert [at for at, attempt in enumerate(opened.attempts) if sealed_in(attempt.error)] == [one, two]
+    await inner.restore([hidden], NOW)
+    assert await get(store, "1") == plain
+
+
+async def test_a_durable_function_says_what_is_wrong_with_a_step_that_was_moved() -> None:
+    inner = MemoryStore()
+    app = WorkerOrchestrator(inner, encryption_keys=NEW)
+
+    @app.task(max_retries=0)
+    async def wait(ctx: Context) -> str:
+        return str(await ctx.wait_for("go"))
+
+    sent = await wait.enqueue()
+    await app.start()
+    try:
+        await eventually(lambda: _waits(inner, sent.id))
+        hidden = await get(inner, sent.id)
+        step = hidden.steps[0]
+        broken = replace(step, result=step.result[:-1] + bytes([step.result[-1] ^ 1]))
+        await inner.restore([replace(hidden, steps=(broken,))], NOW)
+        await app.send(sent.id, "go", 1)
+        assert await sent.ended(timeout_seconds=30) is JobStatus.DEAD
+        assert "'wait for go', step 1, cannot be read: it is encrypted with key" in str(sent.error)
+    finally:
+        await app.stop()
+
+
+async def _waits(store: Store, id: str) -> bool:
+    return (await get(store, id)).wait is not None
+
+
+async def test_a_value_in_an_older_format_says_so() -> None:
+    inner = MemoryStore()
+    store = sealed(inner, key_ring([NEW]))
+    await add(store, job("1", payload=msgpack.encode({"n": 1})))
+    hidden = await get(inner, "1")
+    await inner.restore([replace(hidden, payload=hidden.payload[:3] + b"1" + hidden.payload[4:])], NOW)
+    assert "format that this version" in str(why_unreadable((await get(store, "1")).payload))
+    claimed = await claim_one(store, "1")
+    assert "format that this version" in str(why_unreadable(claimed.payload))
+
+
 async def test_a_payload_that_was_changed_makes_its_job_dead_and_no_other() -> None:
     inner = MemoryStore()
     app = WorkerOrchestrator(inner, encryption_keys=NEW)
@@ -275,7 +359,7 @@ async def test_a_process_without_the_key_neither_starts_nor_adds(tmp_path: Path)
         [seen] = await app.find_jobs()
         assert seen.payload == {
             "encrypted": f"it is encrypted with key {ids(NEW)[0]}, which this process does not have, or was changed "
-            "after it was written"
+            "or moved after it was written"
         }
         await app.close()
 
@@ -405,6 +489,19 @@ async def test_rekey_leaves_alone_what_has_changed_in_the_meantime_and_comes_bac
     assert (done.rewritten, done.changing) == (1, 0)
     only_new = SealedStore(inner, key_ring([NEW]))
     assert (await get(only_new, "1")).payload == b"\x81\xa1a\x01"
+
+
+async def test_rekey_rewrites_a_job_of_which_only_a_step_or_a_signal_is_under_the_old_key() -> None:
+    inner = MemoryStore()
+    old, new = SealedStore(inner, key_ring([OLD])), SealedStore(inner, key_ring([NEW, OLD]))
+    await add(new, job("1", payload=msgpack.encode({"n": 1})), job("2", payload=msgpack.encode({"n": 2})))
+    claimed = await claim_one(new, "1")
+    assert await old.keep_step("1", claimed.fence, Step(1, "a", msgpack.encode("kept"), NOW, NOW))
+    await old.send("2", Signal("go", msgpack.encode("sent"), NOW), NOW)
+    assert (await rekey(new, now=NOW, report=quiet)).rewritten == 2
+    alone = SealedStore(inner, key_ring([NEW]))
+    assert (await get(alone, "1")).steps[0].result == msgpack.encode("kept")
+    assert (await get(alone, "2")).signals[0].value == msgpack.encode("sent")
 
 
 async def test_a_key_is_not_retired_while_a_node_encrypts_with_it() -> None:

@@ -38,6 +38,17 @@ async def test_a_request_that_does_not_end_is_cut_off(begun: bytes) -> None:
         assert await slow.rest() == b""
 
 
+@pytest.mark.parametrize("where", ["query", "path", "header"])
+async def test_a_long_address_or_header_is_refused_though_it_comes_in_one_piece(where: str) -> None:
+    long = "a" * 60_000
+    async with served() as web:
+        path = {"query": f"/api/v1/jobs?payload={long}", "path": f"/api/v1/jobs/{long}"}.get(where, "/api/v1/me")
+        status, answer = await web.get(path, **({"X_Long": long} if where == "header" else {}))
+        assert (status, b"16,384 are allowed" in answer) == (400, True)
+        inside = "a" * 15_000
+        assert (await web.get(f"/api/v1/me?x={inside}"))[1].count(b"are allowed") == 0
+
+
 async def test_so_is_a_second_one_over_the_same_connection() -> None:
     async with served(limits=ConnectionLimits(read_seconds=1.0)) as web:
         slow = await web.connect()

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from shiftwork import WorkerOrchestrator
+from shiftwork import StoreUnavailableError, WorkerOrchestrator
 from shiftwork.core.model import Discard, Progress, ProgressNote
 from shiftwork.serve.vitals import Vitals, write_vitals
+from shiftwork.store.sqlite import file_modes
 from shiftwork.store.sqlite.file_modes import create_database
 from shiftwork.store.sqlite.store import SqliteStore
 from shiftwork.testing.acts import NOW, add, claim_one, failed, finish, job, report
@@ -134,3 +135,79 @@ async def test_what_a_discarded_job_carried_is_gone_from_the_file(place: Path) -
 
 def read(place: Path, name: str) -> bytes:
     return (place / name).read_bytes()
+
+
+# ── what another user has put there first ────────────────────────────────────────────────────────────────────────────
+
+NOBODY = 65534
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
+
+
+def _planted(place: Path, what: str) -> Path:
+    """Something that another user has made in a folder that everyone may write to, as to /tmp."""
+    place.chmod(0o1777)
+    database, side = place / "jobs.db", place / "jobs.db.side"
+    elsewhere = place / "elsewhere"
+    if what == "folder":
+        side.mkdir()
+        os.chown(side, NOBODY, NOBODY)
+        return side
+    if what.startswith("link"):
+        elsewhere.mkdir()
+        link = database if what == "link to a database" else side
+        link.symlink_to(elsewhere / "theirs.db" if what == "link to a database" else elsewhere)
+        os.chown(link, NOBODY, NOBODY, follow_symlinks=False)
+        return link
+    planted = Path(f"{database}{what}")
+    planted.touch(0o666)
+    os.chown(planted, NOBODY, NOBODY)
+    return planted
+
+
+@only_root
+@pytest.mark.parametrize("what", ["folder", "link", "link to a database", "", "-wal", "-shm", "-journal"])
+async def test_what_another_user_has_made_is_not_used(place: Path, what: str) -> None:
+    planted = _planted(place, what)
+    store = SqliteStore(str(place / "jobs.db"))
+    with pytest.raises(StoreUnavailableError, match=rf"{planted} is .*another user of this machine \(nobody\).*chmod"):
+        await store.open()
+    await store.close()
+    assert not (place / "elsewhere" / "turn").exists()
+    if planted.is_dir() and not planted.is_symlink():
+        planted.rmdir()
+    else:
+        planted.unlink()
+    await store.open()
+    await store.close()
+
+
+@only_root
+async def test_a_link_inside_the_side_folder_is_not_followed(place: Path) -> None:
+    (place / "jobs.db.side").mkdir(0o700)
+    (place / "jobs.db.side" / "turn").symlink_to(place / "elsewhere")
+    store = SqliteStore(str(place / "jobs.db"))
+    with pytest.raises(StoreUnavailableError):
+        await store.open()
+    await store.close()
+    assert not (place / "elsewhere").exists()
+
+
+@only_root
+async def test_a_store_that_its_owner_shares_with_our_group_is_used_and_so_is_one_in_its_owners_own_folder(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = place / "jobs.db"
+    create_database(str(database))
+    os.chown(database, NOBODY, os.getegid())
+    database.chmod(0o660)
+    store = SqliteStore(str(database))
+    await store.open()
+    await store.close()
+    database.chmod(0o600)
+    with pytest.raises(StoreUnavailableError, match="another user"):
+        file_modes.refuse_foreign_database(str(database))
+    monkeypatch.setattr(file_modes, "_open_to_all", lambda _path: False)  # as below /home or /srv
+    file_modes.refuse_foreign_database(str(database))
+    monkeypatch.setattr(os, "geteuid", lambda: 1234)  # neither its owner nor root
+    with pytest.raises(StoreUnavailableError, match="another user"):
+        file_modes.refuse_foreign_database(str(database))

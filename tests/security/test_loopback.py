@@ -137,7 +137,7 @@ async def test_no_token_that_operates_is_made_over_http(monkeypatch: pytest.Monk
         given = dict(scope["headers"]).get(b"x-user")
         return None if given is None else Visitor(name="ada", role="operate", via="host")
 
-    inside = app.asgi(identify=host)
+    inside = app.asgi(identify=host, trust_loopback=True)
     transport = ASGITransport(app=inside, client=("127.0.0.1", 1))
     async with AsyncClient(transport=transport, base_url="http://127.0.0.1/api/v1/") as client:
         for headers in ({}, {"Authorization": f"Bearer {operate}"}, {"X-User": "ada"}):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from shiftwork import WorkerOrchestrator
+from shiftwork.handles.options import Options
 from shiftwork.serve.logging import JsonLines, PlainLines
 from tests.cli.terminal import Terminal
 
@@ -52,6 +53,6 @@ async def _prepare() -> None:
 
     await app.start()
     await app.pause_pool("default", EVIL)
-    await greet.with_options(job_id=EVIL).enqueue(name=EVIL)
+    await app.control.jobs.enqueue("greet", {"name": EVIL}, Options(job_id=EVIL))  # as an older version accepted it
     await app.control.workers.disable("greet", EVIL)
     await app.stop()

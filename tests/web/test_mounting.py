@@ -94,14 +94,14 @@ async def everything_is_there(application: Any, prefix: str) -> None:
 
 
 async def test_it_is_mounted_in_starlette_below_a_path(app: WorkerOrchestrator) -> None:
-    inside = app.asgi()
+    inside = app.asgi(trust_loopback=True)
     await everything_is_there(Starlette(routes=[Mount("/ops/shiftwork", app=inside)]), "/ops/shiftwork")
     await inside.close()
 
 
 async def test_it_is_mounted_in_fastapi_beside_its_own_routes_and_lives_as_long() -> None:
     orchestrator = shop()
-    inside = orchestrator.asgi()
+    inside = orchestrator.asgi(trust_loopback=True)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -132,7 +132,7 @@ async def test_it_is_mounted_in_fastapi_beside_its_own_routes_and_lives_as_long(
 
 async def test_the_cookie_is_kept_to_the_path_it_was_set_below(app: WorkerOrchestrator) -> None:
     _, token = await app.control.tokens.create("ada", "read")
-    inside = app.asgi()
+    inside = app.asgi(trust_loopback=True)
     async with client(Starlette(routes=[Mount("/ops", app=inside)]), "10.0.0.1", "shop.example") as browser:
         response = await browser.post("/ops/api/v1/login", json={"token": token})
         assert "Path=/ops/;" in response.headers["set-cookie"]
@@ -151,7 +151,7 @@ async def test_it_works_beside_django(app: WorkerOrchestrator, monkeypatch: pyte
         settings.configure(ALLOWED_HOSTS=["*"], SECRET_KEY="x", DATABASES={})
     settings.ROOT_URLCONF = type("Urls", (), {"urlpatterns": [path("hello/", lambda _: HttpResponse("hello"))]})
     django = get_asgi_application()
-    inside = app.asgi()
+    inside = app.asgi(trust_loopback=True)
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
         prefix = "/shiftwork"
@@ -172,7 +172,7 @@ async def test_the_host_application_says_who_asks(app: WorkerOrchestrator) -> No
         user = dict(scope["headers"]).get(b"x-user")
         return None if user is None else Visitor(name=user.decode(), role="operate", via="host")
 
-    inside = app.asgi(identify=identify, trust_loopback=False)
+    inside = app.asgi(identify=identify)
     async with client(inside) as browser:
         assert (await browser.get("/api/v1/me")).status_code == 401
         headers = {"X-User": "ada"}
@@ -189,7 +189,7 @@ async def test_the_application_that_mounts_it_may_ask_a_database_who_it_is(app: 
         await asyncio.sleep(0)
         return Visitor(name="ada", role="read", via="host")
 
-    inside = app.asgi(identify=identify, trust_loopback=False)
+    inside = app.asgi(identify=identify)
     async with client(inside) as browser:
         assert (await browser.get("/api/v1/me")).json()["name"] == "ada"
     await inside.close()
@@ -197,7 +197,7 @@ async def test_the_application_that_mounts_it_may_ask_a_database_who_it_is(app: 
 
 async def test_the_dashboards_files_are_served_and_nothing_else(app: WorkerOrchestrator, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("hunter2")
-    inside = app.asgi()
+    inside = app.asgi(trust_loopback=True)
     async with client(inside) as browser:
         page = await browser.get("/")
         assert ("the dashboard" in page.text, page.headers["cache-control"]) == (True, "no-cache")
@@ -217,7 +217,7 @@ async def test_without_its_files_a_page_says_how_to_build_them(
     app: WorkerOrchestrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(assets, "DIST", tmp_path / "none")
-    inside = app.asgi()
+    inside = app.asgi(trust_loopback=True)
     async with client(inside) as browser:
         assert "hatch_build.py" in (await browser.get("/")).text
     await inside.close()

@@ -286,11 +286,12 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
 
     # ── the web ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def asgi(self, *, trust_loopback: bool = True, identify: "Identify | None" = None) -> "Api":
+    def asgi(self, *, trust_loopback: bool = False, identify: "Identify | None" = None) -> "Api":
         """Return the HTTP API and the dashboard, to mount in your own ASGI application (needs `shiftwork[web]`).
 
         `identify` takes the ASGI scope and returns the visitor that your application has authenticated, or None. A
-        request without a visitor needs a token, unless it comes from localhost (`trust_loopback`).
+        request without a visitor needs a token. With `trust_loopback`, requests of the user who runs the server, and
+        of root, from this machine need none: set it only where no proxy or forwarder is in front.
         """
         try:
             from shiftwork.web.api import Api

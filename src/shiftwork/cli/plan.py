@@ -94,8 +94,13 @@ def plan(
 
 
 def _text(path: Path) -> str:
+    from shiftwork.sim.limits import MOST_BYTES
+
     try:
-        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+        if str(path) == "-":
+            return sys.stdin.read(MOST_BYTES + 1)
+        with path.open(encoding="utf-8") as file:
+            return file.read(MOST_BYTES + 1)  # one more than is allowed, so that it is refused
     except FileNotFoundError:
         message = t("there is no file {path}; `shiftwork record` writes a scenario from a running system", path=path)
         raise ConfigurationError(message) from None

@@ -44,18 +44,20 @@ def attach(
     run: bool = False,
     dashboard: str | None = None,
     identify: IdentifyRequest | None = None,
+    trust_loopback: bool = False,
 ) -> None:
     """Open the orchestrator's store when the application starts, and close it when it stops.
 
     With `run`, its workers run in this process. `dashboard` is the path below which the dashboard and the HTTP API are
-    mounted. `identify` returns the visitor of a request there, by your own log-in; other visitors need a token. Without
-    it, requests from this machine need none. A route that asks for a job that does not exist responds with 404, unless
+    mounted. `identify` returns the visitor of a request there, by your own log-in; other visitors need a token. With
+    `trust_loopback`, requests of the user who runs the server, and of root, from this machine need none: set it only
+    where no proxy or forwarder is in front. A route that asks for a job that does not exist responds with 404, unless
     the application handles `UnknownJobError` or all of `ShiftworkError` itself.
     """
     if getattr(web.state, "shiftwork", app) is not app:
         raise ConfigurationError("this application has another orchestrator already; attach one")
     web.state.shiftwork = app
-    mounted = None if dashboard is None else _mount(web, app, dashboard, identify)
+    mounted = None if dashboard is None else _mount(web, app, dashboard, identify, trust_loopback=trust_loopback)
     inner = web.router.lifespan_context
 
     @asynccontextmanager
@@ -93,12 +95,14 @@ def _not_found(web: Starlette) -> ExceptionHandler:
     return respond
 
 
-def _mount(web: Starlette, app: WorkerOrchestrator, path: str, identify: IdentifyRequest | None) -> "MountedDashboard":
+def _mount(
+    web: Starlette, app: WorkerOrchestrator, path: str, identify: IdentifyRequest | None, *, trust_loopback: bool
+) -> "MountedDashboard":
     if not path.startswith("/") or path == "/":
         message = f'dashboard is a path below the root, such as "/shiftwork", not {path!r}'
         raise ConfigurationError(message)
     known = None if identify is None else _from_scope(identify)
-    mounted = MountedDashboard(lambda: app.asgi(identify=known, trust_loopback=identify is None))
+    mounted = MountedDashboard(lambda: app.asgi(identify=known, trust_loopback=trust_loopback))
     web.mount(path, mounted)
     return mounted
 

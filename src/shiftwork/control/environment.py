@@ -3,6 +3,7 @@
 import os
 from typing import Final
 
+from shiftwork.core.printable import wrong_id
 from shiftwork.errors import ConfigurationError
 
 STORE: Final = "SHIFTWORK_STORE"
@@ -27,7 +28,12 @@ def namespace_of_app(given: str) -> str:
     if not given:
         message = f"namespace must be a non-empty string, not {given!r}"
         raise ConfigurationError(message)
-    return namespace_of_environment() if given == DEFAULT_NAMESPACE else given
+    found = namespace_of_environment() if given == DEFAULT_NAMESPACE else given
+    wrong = wrong_id(found)
+    if wrong is not None:
+        message = f"namespace {wrong}"
+        raise ConfigurationError(message)
+    return found
 
 
 def default_store() -> str:

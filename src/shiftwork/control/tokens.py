@@ -44,9 +44,10 @@ class Tokens:
 
     async def create(self, name: str, role: Role, *, valid_seconds: float | None = None) -> tuple[Token, str]:
         """Make a token; return it, and what its holder shows. The second is known only now: the store has a hash."""
-        if not name or len(name) > LONGEST_NAME or not name.isprintable() or name in RESERVED:
-            wanted = f"1 to {LONGEST_NAME} printable characters, and not {RESERVED[0]!r} or {RESERVED[1]!r}"
-            raise ConfigurationError(f"a token's name has {wanted}; this is {name!r}")
+        if not name or len(name) > LONGEST_NAME or not name.isprintable() or name in RESERVED or "@" in name:
+            wanted = f"1 to {LONGEST_NAME} printable characters without '@', and is not {' or '.join(RESERVED)}"
+            reason = "the audit log names local people USER@HOST, and a token must not look like one"
+            raise ConfigurationError(f"a token's name has {wanted}; this is {name!r} ({reason})")
         if role not in get_args(Role):
             raise ConfigurationError(f"a token's role is one of {', '.join(get_args(Role))}, not {role!r}")
         now = self._now()

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from msgspec import Raw, msgpack
 
+from shiftwork.core.hidden_values import revealed
 from shiftwork.core.job_parts import Input
 
 NOTHING: Final = msgpack.encode(None)
@@ -17,5 +18,5 @@ def insert(payload: bytes, inputs: Sequence[Input], results: Mapping[str, bytes 
         place: Any = whole
         for step in one.path[:-1]:
             place = place[step]
-        place[one.path[-1]] = Raw(results.get(one.job) or NOTHING)
+        place[one.path[-1]] = Raw(revealed(results.get(one.job) or NOTHING))
     return msgpack.encode(whole)

@@ -17,6 +17,9 @@ from shiftwork.errors import ConfigurationError, ScheduleError, nearest
 Check = Callable[[Any], Any]
 """Returns the value as it is kept, or raises a `ConfigurationError` that says what the value must be."""
 
+SHORTEST_TIMEOUT: Final = 0.1
+"""The shortest time limit of a run. Less than a run may need to begin in its process would end the process, which it
+shares with others, and never only the function."""
 _NAME_LIMIT: Final = 200
 _RATE: Final = re.compile(r"\s*(\d+)\s*/\s*(\d+(?:\.\d+)?)?\s*([smhd])\s*", re.ASCII)
 _RATE_UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -120,6 +123,21 @@ def seconds(
     return check
 
 
+def timeout(value: Any) -> float:
+    """How long a run may take."""
+    limit: float = seconds(above=0)(value)
+    return long_enough(limit)
+
+
+def long_enough(limit: float) -> float:
+    """Return the time limit of a run, unless no run could end within it."""
+    if limit < SHORTEST_TIMEOUT:
+        raise ConfigurationError(
+            f"must be at least {SHORTEST_TIMEOUT:g} seconds, not {limit:g}: a run needs that long to begin"
+        )
+    return limit
+
+
 def processes(value: Any) -> int | str:
     """A number of processes, or "auto"."""
     if value == "auto":
@@ -134,7 +152,8 @@ def parse_memory(value: Any) -> int:
     found = _MEMORY.fullmatch(value) if isinstance(value, str) else None
     if found:
         number, unit, binary = found.groups()
-        size = int(float(number) * (1024 if binary else 1000) ** _MEMORY_POWERS[unit.upper()])
+        bytes_ = float(number) * (1024 if binary else 1000) ** _MEMORY_POWERS[unit.upper()]
+        size = int(bytes_) if isfinite(bytes_) else 0
     elif isinstance(value, int) and not isinstance(value, bool):
         size = value
     else:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 
 from shiftwork.core.model import WorkerConfig, WorkerExecutionMode, WorkerState
-from shiftwork.core.zones import known_zones, zone_named
+from shiftwork.core.zones import is_of_machine, known_zones, zone_named
 from shiftwork.errors import nearest
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ _NICKNAMES: Final = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
+_WRITE_A_NAME: Final = "write an IANA name, for example Europe/Vienna or UTC"
+_FIRE_ID: Final = re.compile(r".+@(first|\d{4,}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z)(~\d+)?", re.ASCII | re.DOTALL)
 _ABBREVIATIONS: Final = {
     **dict.fromkeys(("PST", "PDT", "PT"), "America/Los_Angeles"),
     **dict.fromkeys(("MDT", "MT"), "America/Denver"),
@@ -169,6 +171,11 @@ def fire_id(worker: str, at: float) -> str:
     """Return the id of the job for one fire time: `nightly-report@2026-11-15T03:00:00Z`."""
     moment = _EPOCH + timedelta(microseconds=round(at * 1_000_000))
     return f"{worker}@{moment.replace(tzinfo=None).isoformat()}Z"
+
+
+def is_fire_id(id: str) -> bool:
+    """Return whether an id has the form of one for a fire time: a job of that id is taken for the run of a schedule."""
+    return _FIRE_ID.fullmatch(id) is not None
 
 
 def upcoming(config: WorkerConfig, after: float, n: int) -> list[float]:
@@ -286,6 +293,8 @@ def cron_problem(expression: str) -> str | None:
 
 def zone_problem(name: str) -> str | None:
     """Return what is wrong with the name of a time zone, or None."""
+    if is_of_machine(name):
+        return f"{name!r} depends on the machine, and nodes would differ; {_WRITE_A_NAME}"
     try:
         zone_named(name)
     except (KeyError, ValueError, OSError):
@@ -303,7 +312,7 @@ def _zone_hint(name: str, known: set[str]) -> str:
     city = name.strip().replace(" ", "_").lower()
     places = sorted(zone for zone in known if zone.rpartition("/")[2].lower() == city)
     hint = f"did you mean {places[0]!r}?" if places else nearest(name, known)
-    return hint if hint.startswith("did you mean") else "write an IANA name, for example Europe/Vienna or UTC"
+    return hint if hint.startswith("did you mean") else _WRITE_A_NAME
 
 
 # ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from shiftwork.core.model import Attempt, JobRecord, Progress
 
-VERSION: Final = b"1"
+VERSION: Final = b"2"
 CIPHER: Final = "AES-SIV"
 """The cipher of this version."""
 _MARK: Final = b"\xc1sw"
@@ -49,6 +49,11 @@ def parts(value: bytes) -> tuple[bytes, memoryview]:
     return value[_HEADER : _HEADER + NONCE_BYTES], memoryview(value)[_HEADER + NONCE_BYTES :]
 
 
+def version_of(value: bytes) -> bytes:
+    """Return the version of the format that a value is encrypted in."""
+    return value[3:4]
+
+
 def is_sealed(value: bytes | None) -> bool:
     """Return whether these bytes are encrypted."""
     return value is not None and value[:3] == _MARK and value[:4] != _CHANGED and len(value) >= _SHORTEST
@@ -61,18 +66,21 @@ def key_of(value: bytes) -> str:
 
 def changed_value(value: bytes) -> bytes:
     """Return what a run gets instead of a payload that was changed after it was encrypted: it cannot be decoded."""
-    return _CHANGED + value[_KEY]
+    return _CHANGED + value[_KEY] + version_of(value)
 
 
 def why_unreadable(value: bytes) -> str | None:
     """Return why a payload or result cannot be read here, if that is because it is encrypted."""
-    if value[:4] == _CHANGED:
-        return f"it is encrypted with key {key_of(value)}, and was changed after it was written"
-    if not is_sealed(value):
+    changed = value[:4] == _CHANGED
+    if not changed and not is_sealed(value):
         return None
+    if (value[_HEADER:] if changed else version_of(value)) != VERSION:
+        return f"it is encrypted with key {key_of(value)}, in a format that this version of shiftwork does not read"
+    if changed:
+        return f"it is encrypted with key {key_of(value)}, and was changed or moved after it was written"
     return (
-        f"it is encrypted with key {key_of(value)}, which this process does not have, or was changed after it was "
-        "written"
+        f"it is encrypted with key {key_of(value)}, which this process does not have, or was changed or moved after it "
+        "was written"
     )
 
 
@@ -120,7 +128,8 @@ def keys_in(job: JobRecord) -> set[str]:
 
     A plain error does not count: stores write some themselves, such as why a job was cancelled or cannot be read.
     """
-    keys = {_key(value) for value in (job.payload, job.result) if value is not None}
+    values = (job.payload, job.result, *(step.result for step in job.steps), *(one.value for one in job.signals))
+    keys = {_key(value) for value in values if value}
     texts = [*_texts(job.progress), *(text for attempt in job.attempts for text in _texts(attempt))]
     keys.update(*(_text_keys(text) or {PLAIN} for text in texts if text))
     return keys | _text_keys(job.error or "")

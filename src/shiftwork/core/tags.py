@@ -3,6 +3,7 @@
 import re
 from typing import Any, Final
 
+from shiftwork.core.printable import control_character
 from shiftwork.errors import ConfigurationError
 
 MOST_TAGS: Final = 20
@@ -32,16 +33,8 @@ def _check(tag: Any) -> None:
         raise ConfigurationError(f"must be a list of strings, not of {type(tag).__name__}: {tag!r}")
     if len(tag) > LONGEST_TAG:
         raise ConfigurationError(f"has a tag of {len(tag)} characters, {tag[:20]!r}…; the limit is {LONGEST_TAG}")
-    if not _tag.fullmatch(tag) or not _encodable(tag):
+    if not _tag.fullmatch(tag) or control_character(tag):
         what = "an empty tag" if not tag.strip() else f"the tag {tag!r}"
         raise ConfigurationError(
             f"has {what}: a tag has at least one character, no control characters, and no space at either end"
         )
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

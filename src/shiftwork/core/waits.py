@@ -10,6 +10,8 @@ A user's step cannot have a name that begins with a colon.
 
 from typing import Final
 
+from shiftwork.core.printable import wrong_id
+
 SLEEP: Final = ":sleep"
 MARK: Final = ":"
 LONGEST_NAME: Final = 200
@@ -19,7 +21,8 @@ LONGEST_NAME: Final = 200
 def wrong_name(what: str, name: object) -> str | None:
     """Return why a step or a signal cannot have this name; None if it can."""
     if isinstance(name, str) and 1 <= len(name) <= LONGEST_NAME:
-        return None
+        wrong = wrong_id(name)
+        return None if wrong is None else f"the name of {what} {wrong}"
     return f"the name of {what} is a text of 1 to {LONGEST_NAME} characters, not {name!r}"
 
 

@@ -5,9 +5,9 @@ and every full run of the garbage collector visits them all.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -15,8 +15,8 @@ from msgspec import UNSET, UnsetType
 
 from shiftwork.core.model import WorkerExecutionMode
 from shiftwork.errors import SignatureError
-from shiftwork.handles.parameters import Parameters, read_parameters
-from shiftwork.handles.payload_schema import describe
+from shiftwork.handles.parameters import Parameters, awaited, read_parameters
+from shiftwork.handles.payload_schema import describe, has_secret
 from shiftwork.handles.plain_values import from_plain
 
 _KINDS: Final = inspect.Parameter
@@ -38,12 +38,18 @@ class CallShape:
         self._max_bytes = max_bytes
         self._struct = _struct(worker, takes)
         self.decoder = _decoder(worker, self._struct)
-        self.result_decoder = result_decoder(hints.get("return", Any))
+        self._returned = hints.get("return", Any)
+        self.result_decoder = result_decoder(self._returned)
 
     @cached_property
     def described(self) -> tuple[bytes, set[str]]:
         """The JSON Schema of the payload, and the forms in which secret defaults may appear in a text."""
         return describe(self._struct, self.names, hints=self.hints, defaults=self._defaults, max_bytes=self._max_bytes)
+
+    @cached_property
+    def hides_result(self) -> bool:
+        """Whether the function is annotated to return a secret."""
+        return has_secret(self._returned)
 
 
 _SHARED: "Final[WeakValueDictionary[Hashable, CallShape]]" = WeakValueDictionary()
@@ -96,9 +102,7 @@ def _decoder(worker: str, struct: type[msgspec.Struct]) -> msgspec.msgpack.Decod
 
 def result_decoder(wanted: Any) -> msgspec.msgpack.Decoder[Any]:
     """Return the decoder for results of a function that is annotated to return this."""
-    if get_origin(wanted) in (Coroutine, Awaitable):  # a plain function that returns one
-        wanted = get_args(wanted)[-1]
     try:
-        return msgspec.msgpack.Decoder(wanted, dec_hook=from_plain)
+        return msgspec.msgpack.Decoder(awaited(wanted), dec_hook=from_plain)
     except TypeError:
         return msgspec.msgpack.Decoder(Any)

@@ -4,12 +4,13 @@ A payload is decoded once, by the types that the job will need, before it is sto
 cannot take never gets into the store.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, get_type_hints
 
 import msgspec
 from msgspec import UNSET
 
+from shiftwork.core.hidden_values import hidden, revealed
 from shiftwork.core.model import WorkerExecutionMode
 from shiftwork.core.payload_limits import DEEPEST, is_too_deep
 from shiftwork.core.plurals import counted
@@ -23,9 +24,10 @@ from shiftwork.errors import (
 from shiftwork.handles.argument_hints import missing_argument, unexpected_payload, unknown_argument
 from shiftwork.handles.call_shape import result_decoder, shape_of
 from shiftwork.handles.concurrency_keys import check_key, make_key
+from shiftwork.handles.payload_schema import has_secret
 from shiftwork.handles.payloads import Packed, encode_payload
 from shiftwork.handles.plain_values import OutputArgumentError, from_plain, plain, to_plain
-from shiftwork.handles.redaction import hide, secrets_of
+from shiftwork.handles.redaction import hide, secrets_of, value_texts
 from shiftwork.runtime.engine.context import Context
 
 
@@ -103,11 +105,14 @@ class Signature:
         """Return the JSON Schema of the payload: one object, with the function's defaults except for secret ones."""
         return self._shape.described[0]
 
-    def hide_secrets(self, text: str, payload: bytes) -> str:
-        """Return a text that a run with this payload produced, without what is secret in it."""
+    def hide_secrets(self, text: str, payload: bytes, values: Iterable[bytes]) -> str:
+        """Return a text that a run produced, without what is secret in its payload, and without these values."""
         schema, default_texts = self._shape.described
         secrets = secrets_of(schema)
-        return text if secrets is None else hide(text, secrets.texts(plain(payload)) | default_texts)
+        texts = set() if secrets is None else secrets.texts(plain(payload)) | default_texts
+        for value in values:
+            texts |= value_texts(plain(revealed(value)))
+        return hide(text, texts)
 
     def pack(self, template: str | None, arguments: Mapping[str, Any]) -> Packed:
         """Encode arguments that may still be plain (a dict for a dataclass, as a person types it)."""
@@ -156,8 +161,12 @@ class Signature:
 
     # ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def encode_step(self, name: str, value: Any) -> bytes:
-        """Encode the result of a step."""
+    def encode_step(self, name: str, value: Any, function: Callable[..., Any] | None) -> bytes:
+        """Encode the result of a step, hidden if its function is annotated to return a secret."""
+        result = self._encode_step(name, value)
+        return hidden(result) if function is not None and has_secret(_returns(function, extras=True)) else result
+
+    def _encode_step(self, name: str, value: Any) -> bytes:
         try:
             result = msgspec.msgpack.encode(value, enc_hook=to_plain)
         except (TypeError, ValueError, OverflowError, RecursionError, OutputArgumentError) as error:
@@ -180,7 +189,7 @@ class Signature:
     def decode_step(self, name: str, function: Callable[..., Any], result: bytes) -> Any:
         """Return the result of a step as its function is annotated to return it."""
         try:
-            return result_decoder(_returns(function)).decode(result)
+            return result_decoder(_returns(function)).decode(revealed(result))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError) as error:
             why = why_unreadable(result)
             misfit = f"is not what its function is annotated to return: {error}"
@@ -211,7 +220,7 @@ class Signature:
             raise ResultEncodingError(message)
         if is_too_deep(result):
             raise ResultEncodingError(self._too_deep_result())
-        return result
+        return hidden(result) if self._shape.hides_result else result
 
     def _too_deep_result(self) -> str:
         return (
@@ -224,7 +233,7 @@ class Signature:
         if result is None:
             return None
         try:
-            return self._shape.result_decoder.decode(result)
+            return self._shape.result_decoder.decode(revealed(result))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             sealed = why_unreadable(result)
             misfit = f"is not what the function is annotated to return: {_in_words(error)}"
@@ -232,9 +241,13 @@ class Signature:
             raise PayloadDecodingError(message) from None
 
 
-def _returns(function: Callable[..., Any]) -> Any:
+def _returns(function: Callable[..., Any], *, extras: bool = False) -> Any:
+    while extras and hasattr(function, "func"):  # functools.partial
+        function = function.func
+    if extras and isinstance(function, type):
+        return function  # a class returns an object of its own
     try:
-        return get_type_hints(function).get("return", Any)
+        return get_type_hints(function, include_extras=extras).get("return", Any)
     except Exception:  # noqa: BLE001 - whatever the annotations of a user's function raise
         return Any
 

@@ -4,6 +4,7 @@ import string
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from shiftwork.core.printable import wrong_id
 from shiftwork.errors import PayloadTypeError, SignatureError, nearest
 from shiftwork.handles.redaction import is_secret
 
@@ -11,10 +12,15 @@ from shiftwork.handles.redaction import is_secret
 def make_key(worker: str, template: str, arguments: Mapping[str, Any]) -> str:
     """Return the concurrency key of a job with these arguments. Raises `PayloadTypeError`."""
     try:
-        return template.format_map(arguments) if "{" in template else str(arguments[template])
+        key = template.format_map(arguments) if "{" in template else str(arguments[template])
     except (KeyError, AttributeError, IndexError, TypeError, ValueError) as error:
         message = f"{worker}: its concurrency key {template!r} cannot be made from this payload: {error!r}"
         raise PayloadTypeError(message) from None
+    wrong = wrong_id(key)
+    if wrong is not None:
+        message = f"{worker}: its concurrency key {template!r} {wrong}"
+        raise PayloadTypeError(message)
+    return key
 
 
 def early_key(worker: str, template: str, arguments: Mapping[str, Any], unknown: Collection[str]) -> str:

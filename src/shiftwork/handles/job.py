@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from shiftwork.core.durations import Duration, timeout_of
 from shiftwork.core.expiry import EXPIRED
+from shiftwork.core.hidden_values import revealed
 from shiftwork.core.model import Attempt, JobPriority, JobRecord, JobStatus, LogLine, NewJob
 from shiftwork.errors import JobCancelledError, JobFailedError, LifecycleError, ResultTimeoutError, UnknownJobError
 from shiftwork.handles.plain_values import plain
@@ -342,4 +343,4 @@ class BlockingJob(Generic[R_co]):
 
 
 def _plain_result(result: bytes | None) -> Any:
-    return None if result is None else plain(result)
+    return None if result is None else plain(revealed(result))

@@ -12,6 +12,9 @@ from shiftwork.core.durations import Duration, seconds_in
 from shiftwork.core.job_parts import OwnOptions
 from shiftwork.core.model import JobPriority
 from shiftwork.core.option_hints import option_hint
+from shiftwork.core.option_values import long_enough
+from shiftwork.core.printable import wrong_id
+from shiftwork.core.schedule import is_fire_id
 from shiftwork.core.tags import tags_in
 from shiftwork.errors import ConfigurationError, PayloadTypeError, UnknownOptionError
 
@@ -101,6 +104,10 @@ def _positive(value: Any) -> float:
     return seconds
 
 
+def _timeout(value: Any) -> float:
+    return long_enough(_positive(value))
+
+
 def _instant(value: Any) -> float:
     if isinstance(value, datetime):
         if value.tzinfo is None:
@@ -114,7 +121,20 @@ def _instant(value: Any) -> float:
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise ConfigurationError(f"must be a non-empty string, not {value!r}")
+    wrong = wrong_id(value)
+    if wrong is not None:
+        raise ConfigurationError(wrong)
     return value
+
+
+def _job_id(value: Any) -> str:
+    id = _text(value)
+    if is_fire_id(id):
+        raise ConfigurationError(
+            f"must not have the form NAME@TIME, which is reserved for the runs of schedules: {id!r}; the schedule "
+            "would skip that run. Choose another id"
+        )
+    return id
 
 
 def _number(value: Any) -> int:
@@ -128,9 +148,9 @@ _CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "delay_seconds": _delay,
     "run_at": _instant,
     "unique_key": _text,
-    "job_id": _text,
+    "job_id": _job_id,
     "max_retries": _number,
-    "timeout_seconds": _positive,
+    "timeout_seconds": _timeout,
     "expires_seconds": _positive,
     "tags": tags_in,
 }

@@ -4,10 +4,10 @@ A function that cannot be called the way its mode calls it is refused here, when
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from pathlib import PurePath
 from types import NoneType
-from typing import Any, Final, TypeVar, get_args, get_type_hints
+from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -48,6 +48,11 @@ def read_parameters(worker: str, function: Callable[..., Any], mode: WorkerExecu
 def has_encoding(kind: Any) -> bool:
     """Return whether values of a type that msgspec does not know can be encoded: paths, and pydantic's models."""
     return kind is object or issubclass(kind, PurePath) or hasattr(kind, "model_validate")
+
+
+def awaited(returned: Any) -> Any:
+    """Return what a caller gets in the end, if a plain function is annotated to return a coroutine."""
+    return get_args(returned)[-1] if get_origin(returned) in (Coroutine, Awaitable) else returned
 
 
 # ── the function ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 
+from shiftwork.handles.parameters import awaited
 from shiftwork.handles.payloads import MAX_BYTES
 from shiftwork.handles.plain_values import plain, to_plain, type_schema
-from shiftwork.handles.redaction import Secrets, default_texts, is_secret, without_defaults
+from shiftwork.handles.redaction import SECRET_MARK, Secrets, default_texts, is_secret, without_defaults
 
 
 def describe(
@@ -22,6 +23,16 @@ def describe(
     """Return the schema, and the forms in which defaults of secret arguments may appear in a text."""
     whole = {**_whole(shape, names, hints, defaults), MAX_BYTES: max_bytes}
     return msgspec.json.encode(without_defaults(whole)), _default_texts(whole, defaults)
+
+
+def has_secret(returned: Any) -> bool:
+    """Return whether a function with this return annotation returns a secret, or something that contains one."""
+    wanted = awaited(returned)
+    try:
+        described = msgspec.json.encode(msgspec.json.schema(wanted, schema_hook=type_schema))
+    except TypeError:  # a type that can be encoded, but has no schema
+        return is_secret(wanted)
+    return SECRET_MARK in described
 
 
 def _whole(

@@ -1,11 +1,12 @@
-"""Secret arguments, which only the function sees: `Annotated[str, shiftwork.Secret]`.
+"""Secret arguments and results, which only programs see: `Annotated[str, shiftwork.Secret]`.
 
-The mark is `writeOnly` in the JSON Schema that a worker publishes, so a process that has never imported the app knows
-it too. It also works inside dataclasses, lists and dicts.
+The mark of an argument is `writeOnly` in the JSON Schema that a worker publishes, so a process that has never imported
+the app knows it too; a result is stored as one that must not be shown (`core.hidden_values`). The mark also works
+inside dataclasses, lists and dicts.
 """
 
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin
@@ -16,11 +17,12 @@ from shiftwork.errors import PayloadTypeError
 from shiftwork.handles.schema import read_schema
 
 Secret: Final = msgspec.Meta(extra_json_schema={"writeOnly": True})
-"""Marks an argument as secret: `password: Annotated[str, Secret]`."""
+"""Marks an argument as secret, `password: Annotated[str, Secret]`, or what a function returns."""
 MASK: Final = "•••"
 SHORTEST: Final = 4
 """Shorter secrets are not replaced in texts: they would match text that is not secret."""
-_MARK: Final = b'"writeOnly":true'
+SECRET_MARK: Final = b'"writeOnly":true'
+"""What the JSON Schema of a type that contains a secret has in it."""
 _MISSING: Final = object()
 
 Node = Mapping[str, Any]
@@ -72,6 +74,31 @@ def hide(text: str, secret_texts: Iterable[str]) -> str:
     return text
 
 
+def hide_in(value: Any, secret_texts: Collection[str]) -> Any:
+    """Return a value of JSON without these texts, wherever they are in it. The value may be deep."""
+    whole: list[Any] = [None]
+    todo: list[tuple[Any, Any, Any]] = [(whole, 0, value)]
+    while todo:
+        home, place, part = todo.pop()
+        if isinstance(part, dict):
+            made: dict[str, Any] = {}
+            home[place] = made
+            todo.extend((made, hide(str(name), secret_texts), inner) for name, inner in part.items())
+        elif isinstance(part, list):
+            home[place] = [None] * len(part)
+            todo.extend((home[place], at, inner) for at, inner in enumerate(part))
+        elif isinstance(part, str):
+            home[place] = hide(part, secret_texts)
+        else:  # a number may be a secret, but a part of one is not shown as a part
+            home[place] = MASK if str(part) in secret_texts else part
+    return whole[0]
+
+
+def value_texts(secret: Any) -> set[str]:
+    """Return every form in which a secret value, or a part of it, may appear in a text."""
+    return set(_texts(secret))
+
+
 @lru_cache(maxsize=1024)
 def secrets_of(schema: bytes | None) -> Secrets | None:
     """Return what is secret according to a worker's schema; None if nothing is.
@@ -83,7 +110,7 @@ def secrets_of(schema: bytes | None) -> Secrets | None:
     known = read_schema(schema)
     if known is None:
         return Secrets({})
-    return Secrets(known) if _MARK in schema else None
+    return Secrets(known) if SECRET_MARK in schema else None
 
 
 def is_secret(hint: Any) -> bool:

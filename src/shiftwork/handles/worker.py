@@ -62,9 +62,9 @@ class Worker(Generic[P, R]):
         """Return the JSON Schema of its payload, or None if it takes none."""
         return self.signature.schema() if self.config.execution_mode is WorkerExecutionMode.TRIGGERED else None
 
-    def discreet(self, payload: bytes, text: str) -> str:
-        """Return a text that a run with this payload produced, without the payload's secrets."""
-        return text if self.schema is None else self.signature.hide_secrets(text, payload)
+    def discreet(self, payload: bytes, text: str, values: Sequence[bytes] = ()) -> str:
+        """Return a text that a run with this payload produced, without the payload's secrets and these values."""
+        return text if self.schema is None and not values else self.signature.hide_secrets(text, payload, values)
 
     def bind(self, payload: bytes, context: Context) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments to call the function with."""
@@ -74,9 +74,9 @@ class Worker(Generic[P, R]):
         """Encode a result; None is not stored."""
         return self.signature.encode_result(value)
 
-    def encode_step(self, name: str, value: Any) -> bytes:
+    def encode_step(self, name: str, value: Any, function: Callable[..., Any] | None = None) -> bytes:
         """Encode the result of a step."""
-        return self.signature.encode_step(name, value)
+        return self.signature.encode_step(name, value, function)
 
     def decode_step(self, name: str, function: Callable[..., Any], result: bytes) -> Any:
         """Return the result of a step as its function is annotated to return it."""

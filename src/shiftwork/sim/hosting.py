@@ -29,7 +29,7 @@ def why_unhosted(pool: PoolConfig, nodes: Mapping[str, NodeGroup]) -> str | None
     want = Want(pool=pool.name, target=1, cpu=cores_of(pool), memory=pool.memory or 0, labels=frozenset(pool.labels))
     empty = [
         NodeCapacity(node=name, cores=group.cores, memory=group.memory, labels=frozenset(group.labels))
-        for name, group in _each(nodes)
+        for name, group in nodes.items()  # one of each kind: they are all empty
     ]
     unplaced = place([want], empty).unplaced.get(pool.name)
     return unplaced.why if unplaced else None

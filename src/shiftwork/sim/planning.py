@@ -7,6 +7,7 @@ from msgspec import Struct
 from shiftwork.errors import ConfigurationError, nearest
 from shiftwork.sim.breaking import Breaking, breaking
 from shiftwork.sim.fixed_size import fixed_sizes
+from shiftwork.sim.limits import refuse_size
 from shiftwork.sim.scenario import Configuration, Scenario
 from shiftwork.sim.simulate import simulate
 from shiftwork.sim.simulated import Simulated
@@ -40,6 +41,7 @@ def plan_scenario(
         if name not in scenario.configurations:
             message = f"there is no configuration {name!r}; {nearest(name, scenario.configurations)}"
             raise ConfigurationError(message)
+    refuse_size(scenario, load=headroom if search else 1.0)
     simulated: dict[str, Simulated] = {}
     for name in names or scenario.configurations:
         simulated[name] = simulate(scenario, name, report=lambda done: progress(name, done))  # noqa: B023 - called at once

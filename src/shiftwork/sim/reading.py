@@ -7,6 +7,8 @@ code that checks `register_pool`. `docs/planning.md` shows a whole file, and lis
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time
+from itertools import islice
+from math import isfinite
 from typing import Any, Final, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -19,10 +21,15 @@ from shiftwork.core.plurals import counted
 from shiftwork.core.schedule import zone_problem
 from shiftwork.errors import ConfigurationError, UnknownOptionError, UnknownPoolError, nearest
 from shiftwork.sim.hosting import why_unhosted
+from shiftwork.sim.limits import MOST_TABLES, refuse_long_text, refuse_size
 from shiftwork.sim.scenario import Configuration, NodeGroup, Scenario, Target, Traffic
 from shiftwork.sim.tables import NodeTable, TargetTable, WorkerTable, seconds
 
 DEFAULT_START: Final = datetime(2026, 1, 5)  # noqa: DTZ001 - a Monday, in the scenario's own time zone
+LARGEST_SEED: Final = 2**63 - 1
+YEARS: Final = range(1971, 2200)
+MOST_PROBLEMS: Final = 50
+"""How many problems of a file are reported."""
 AS_WRITTEN: Final = "as written"
 """The name of the one configuration of a scenario that lists none."""
 
@@ -56,13 +63,21 @@ def read_scenario(text: str, *, name: str = "scenario") -> Scenario:
 
     Raises a `ConfigurationError` with every problem of the document.
     """
+    refuse_long_text(text, name)
     try:
-        document = tomllib.loads(text)
+        reader = _Reader(tomllib.loads(text))
+        scenario = reader.scenario(name)
+        if scenario is not None and not reader.problems:
+            refuse_size(scenario)
     except tomllib.TOMLDecodeError as error:
         message = f"{name} is not valid TOML: {error}"
         raise ConfigurationError(message) from None
-    reader = _Reader(document)
-    scenario = reader.scenario(name)
+    except (ValueError, OverflowError) as error:
+        message = f"{name} has a number that is far too large: {error}"
+        raise ConfigurationError(message) from None
+    except RecursionError:
+        message = f"{name} is nested too deeply: a scenario has tables such as [pools.NAME], and lists of numbers"
+        raise ConfigurationError(message) from None
     if scenario is None or reader.problems:
         raise _all_problems(name, reader.problems)
     return scenario
@@ -121,10 +136,14 @@ class _Reader:
     def _section(self, name: str) -> dict[str, dict[str, Any]]:
         found = self._document.get(name, {})
         try:
-            return msgspec.convert(found, dict[str, dict[str, Any]])
+            tables = msgspec.convert(found, dict[str, dict[str, Any]])
         except msgspec.ValidationError:
             self.problems.append(ConfigurationError(f"{name} must be tables: write [{name}.NAME] above its keys"))
             return {}
+        if len(tables) > MOST_TABLES[name]:
+            message = f"there are {len(tables):,} {name}; at most {MOST_TABLES[name]:,} are allowed"
+            raise _all_problems("the scenario", [ConfigurationError(message)])
+        return tables
 
     def _top_keys(self) -> _Top:
         given = {key: value for key, value in self._document.items() if key not in _SECTIONS}
@@ -133,8 +152,11 @@ class _Reader:
         if problem:
             self.problems.append(ConfigurationError(f"timezone {problem}"))
             top.timezone = "UTC"
-        if top.price_per_core_hour < 0:
-            self.problems.append(ConfigurationError("price_per_core_hour must not be below 0"))
+        if not isfinite(top.price_per_core_hour) or top.price_per_core_hour < 0:
+            self.problems.append(ConfigurationError("price_per_core_hour must be a number of at least 0"))
+        if not -LARGEST_SEED <= top.seed <= LARGEST_SEED:
+            self.problems.append(ConfigurationError(f"seed must be a whole number up to {LARGEST_SEED}"))
+            top.seed = 1
         return top
 
     def _start_at(self, given: Any) -> float:
@@ -146,6 +168,11 @@ class _Reader:
             given = datetime.combine(given, time())
         elif not isinstance(given, datetime):
             self._problem("", ConfigurationError(f"start must be a date or a time such as 2026-03-03, not {given!r}"))
+            given = DEFAULT_START
+        if given.year not in YEARS:
+            self._problem(
+                "", ConfigurationError(f"start must be between {YEARS[0]} and {YEARS[-1]}, not in {given.year}")
+            )
             given = DEFAULT_START
         at: datetime = given if given.tzinfo else given.replace(tzinfo=self._zone)
         return at.timestamp()
@@ -249,6 +276,8 @@ class _Reader:
     # ── one value ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _problem(self, place: str, error: ConfigurationError) -> None:
+        if len(self.problems) >= MOST_PROBLEMS:
+            return
         said = type(error)(f"{place}: {error}" if place else f"{error}")
         if str(said) not in map(str, self.problems):  # the same table is read once for each configuration
             self.problems.append(said)
@@ -271,7 +300,7 @@ class _Reader:
     ) -> Kind | None:
         """Return a table as a struct, or None with the problem noted."""
         known = [field.name for field in structs.fields(kind)]
-        unknown = [*_unknown_keys(table, [*known, *also])]
+        unknown = [*islice(_unknown_keys(table, [*known, *also]), MOST_PROBLEMS)]
         for error in unknown:
             self._problem(place, error)
         if unknown:

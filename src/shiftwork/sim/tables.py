@@ -2,7 +2,7 @@
 
 from datetime import datetime, time, timedelta
 from math import isfinite
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct, structs
@@ -16,6 +16,9 @@ from shiftwork.sim.scenario import Burst, NodeGroup, RunTime, Target, Traffic
 Duration = float | str
 """A number of seconds, or a text such as "30s"."""
 
+SHORTEST_SECONDS: Final = 1e-6
+LONGEST_SECONDS: Final = 10 * 366 * 86_400.0
+
 
 def seconds(value: Duration, key: str) -> float:
     """Return a duration in seconds. Raises `ConfigurationError` unless it is above 0."""
@@ -25,6 +28,9 @@ def seconds(value: Duration, key: str) -> float:
         raise ConfigurationError(message)
     if not isfinite(found) or found <= 0:
         message = f"{key} must be above 0, not {value}"
+        raise ConfigurationError(message)
+    if not SHORTEST_SECONDS <= found <= LONGEST_SECONDS:
+        message = f"{key} must be between a microsecond and ten years, not {value}"
         raise ConfigurationError(message)
     return found
 

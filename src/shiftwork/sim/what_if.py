@@ -17,6 +17,7 @@ from shiftwork.core.plurals import counted
 from shiftwork.core.run_histograms import quantile, waits
 from shiftwork.core.system_record import SystemRecord
 from shiftwork.errors import HistoryError
+from shiftwork.sim.limits import MOST_ATTEMPTS, refuse_size
 from shiftwork.sim.recorded import LEAST_MINUTES, guessed_node, node_groups, run_counts, run_time
 from shiftwork.sim.scenario import Configuration, RunTime, Scenario, Traffic
 from shiftwork.sim.simulate import simulate
@@ -78,7 +79,9 @@ def pool_day(record: SystemRecord, name: str) -> PoolDay:
 
 def what_if(day: PoolDay, pool: PoolConfig, record: SystemRecord) -> tuple[Simulated, PoolCourse]:
     """Return how the day would have gone with the pool configured like this."""
-    simulated = simulate(_scenario(day, pool, record), TRIED)
+    scenario = _scenario(day, pool, record)
+    refuse_size(scenario)
+    simulated = simulate(scenario, TRIED)
     return simulated, simulated.pools[pool.name]
 
 
@@ -139,6 +142,6 @@ def _refuse_size(jobs: int, pool: str) -> None:
     if jobs > MOST_JOBS:
         message = (
             f"the pool {pool} had {jobs:,} jobs in the last day, and this page simulates at most {MOST_JOBS:,}; "
-            "`shiftwork record` and `shiftwork plan` have no such limit"
+            f"`shiftwork record` and `shiftwork plan` simulate up to {MOST_ATTEMPTS:,}"
         )
         raise HistoryError(message)

@@ -55,7 +55,7 @@ def store_of(given: Any, *, namespace: str = "default", keys: Sequence[str] = ()
     if isinstance(given, str):
         return open_store(given, namespace=namespace, keys=keys)
     if not isinstance(given, type) and all(hasattr(given, method) for method in ("add", "claim", "finish")):
-        return encrypted(given, keys)
+        return encrypted(given, keys, namespace)
     raise UnknownStoreError(f"the first argument is the store, a URL or a store, not {given!r}; {_instead(given)}")
 
 
@@ -81,7 +81,7 @@ def open_store(url: str, *, namespace: str = "default", keys: Sequence[str] = ()
     """The store that a URL names, encrypted if there are keys. Nothing is connected or created before its `open`."""
     if _late.is_set() and not keys and not url.startswith("memory:"):
         return cast("Store", LateStore(partial(_bare_store, _from_the_root(url), namespace)))
-    return encrypted(_bare_store(url, namespace), keys)
+    return encrypted(_bare_store(url, namespace), keys, namespace)
 
 
 def _from_the_root(url: str) -> str:
@@ -98,14 +98,14 @@ def import_drivers_late() -> None:
     _late.set()
 
 
-def encrypted(store: Store, keys: Sequence[str]) -> Store:
-    """The store, with a layer around it that encrypts if there are keys."""
+def encrypted(store: Store, keys: Sequence[str], namespace: str) -> Store:
+    """The store of a namespace, with a layer around it that encrypts if there are keys."""
     if not keys:
         return store
     from shiftwork.store.sealed.keys import key_ring
     from shiftwork.store.sealed.store import sealed
 
-    return sealed(store, key_ring(keys))
+    return sealed(store, key_ring(keys), namespace=namespace)
 
 
 def _bare_store(url: str, namespace: str) -> Store:

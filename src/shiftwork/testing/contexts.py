@@ -86,6 +86,7 @@ class MadeRun:
     ended = False
     outcome: Outcome | None = None
     overruled: End | None = None
+    hidden: list[bytes] | None = None
     idle: list[ContextCall] | None = None
     job_log: JobLog | None = None
     task: Any = None
@@ -120,7 +121,7 @@ class MadeValues:
     def __init__(self) -> None:
         self.calls: list[Any] = []
 
-    def encode_step(self, name: str, value: Any) -> bytes:
+    def encode_step(self, name: str, value: Any, function: Callable[..., Any] | None = None) -> bytes:
         """Nothing is kept."""
         raise NotImplementedError
 
@@ -161,17 +162,19 @@ class MadeSteps:
     def failed(self, name: str, error: BaseException, started_at: float) -> None:
         """Do nothing: the step has raised."""
 
-    async def keep(self, name: str, value: Any, started_at: float) -> Step:
+    async def keep(self, name: str, value: Any, started_at: float, function: Callable[..., Any]) -> Step:  # noqa: ARG002 - nothing is shown
         """Remember the value until it is asked for."""
         self._value = value
         return Step(len(self.names), name, b"", started_at, self._clock.now())
 
-    async def transact(self, name: str, work: Callable[[Any], Awaitable[Any]], started_at: float) -> Step:
+    async def transact(
+        self, name: str, work: Callable[[Any], Awaitable[Any]], started_at: float, function: Callable[..., Any]
+    ) -> Step:
         """Run the step with the connection that the test has given."""
         if self._connection is None:
             message = f"step {name!r} needs a connection: make_context(connection=…)"
             raise JobStateError(message)
-        return await self.keep(name, await work(self._connection), started_at)
+        return await self.keep(name, await work(self._connection), started_at, function)
 
     def value(self, function: Callable[..., Any], step: Step) -> Any:  # noqa: ARG002 - it has not been encoded
         """Return what the step has just returned."""
@@ -182,7 +185,7 @@ class MadeSteps:
         self.names.append("sleep")
         self._clock.jump(seconds)
 
-    async def wait_for(self, name: str, seconds: float | None) -> Any:
+    async def wait_for(self, name: str, seconds: float | None, *, secret: bool) -> Any:  # noqa: ARG002 - nothing is shown
         """Return the given value."""
         self.names.append(f"wait for {name}")
         if name in self._signals:

@@ -1,9 +1,11 @@
 """Who sends a request, and what they may do.
 
-Requests of our own user and of root, from this machine, need no token: the connection comes from loopback, no header
-says that a proxy forwarded it, the `Host` is a name of loopback (a page whose own name points at 127.0.0.1 sends its
-own name), and the other end of the connection belongs to one of the two. All others need a token, as
-`Authorization: Bearer …`, or a session: logging in with a token sets a cookie that stands for it, until it expires.
+Requests of our own user and of root, from this machine, need no token: the connection comes from loopback, neither a
+header nor HTTP/1.0 shows that a proxy forwarded it, the `Host` is a name of loopback (a page whose own name points at
+127.0.0.1 sends its own name), and the other end of the connection belongs to one of the two. All others need a token,
+as `Authorization: Bearer …`, or a session: logging in with a token sets a cookie that stands for it, until it expires.
+Inside another application every request needs one, or a visitor that the application names: its server may be behind a
+proxy that leaves no trace.
 
 A browser sends cookies with the requests of every page, and every page may send requests to loopback. So a change
     - must have a JSON body: a page of another origin cannot send one without a preflight, which is never granted,
@@ -16,6 +18,7 @@ import hashlib
 import hmac
 import inspect
 import logging
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from http import HTTPStatus
 from typing import Any, Final, Literal, get_args
@@ -35,7 +38,11 @@ logger: Final = logging.getLogger("shiftwork")
 
 COOKIE: Final = "shiftwork_session"
 CSRF_HEADER: Final = "x-csrf-token"
-PASSED_ON: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
+PROXY_HEADERS: Final = re.compile(
+    r"via|cdn-loop|x-varnish|(x-)?forwarded.*|.*(client|real|remote|connecting|originating|true|source)-(ip|addr|address)"
+    r"|(cf|fly|fastly|akamai|x-akamai|x-envoy|x-amzn|x-amz|x-azure|x-arr|x-appengine|x-vercel|x-original|x-proxy)-.*"
+)
+"""Headers that proxies, load balancers and content delivery networks add, and neither browsers nor curl do."""
 CONNECTION: Final = "shiftwork.connection"
 """Where in the ASGI state our own server keeps what is known about a connection, from one request to the next."""
 OURS: Final = "ours"
@@ -150,10 +157,18 @@ class Access:
         return (
             self._trust_loopback
             and is_loopback(request.client.host if request.client else "")
-            and not any(name in request.headers for name in PASSED_ON)
+            and not _forwarded(request)
             and _is_loopback_name(request.headers.get("host", ""))
             and await _is_ours(request)
         )
+
+
+def _forwarded(request: Request) -> str:
+    """Return what shows that a proxy forwarded the request; empty if nothing does."""
+    if request.scope.get("http_version") == "1.0":
+        return "it came as HTTP/1.0, which proxies speak and browsers do not"
+    names = (name for name in request.headers if PROXY_HEADERS.fullmatch(name))
+    return next((f"it has the header {name[:50]}" for name in names), "")
 
 
 def _connection(request: Request) -> dict[str, bool]:
@@ -231,12 +246,14 @@ def _unauthenticated(detail: str) -> Refused:
 def _why(request: Request, *, trust_loopback: bool) -> str:
     how = "send a token as Authorization: Bearer …; shiftwork token create makes one"
     if trust_loopback and is_loopback(request.client.host if request.client else ""):
-        if any(name in request.headers for name in PASSED_ON):
-            return f"a proxy forwarded this request; {how}"
+        if forwarded := _forwarded(request):
+            return f"a proxy forwarded this request: {forwarded}; {how}"
         host = request.headers.get("host", "")[:200]
         if not _is_loopback_name(host):
             return f"the Host is {host!r}, not localhost or 127.0.0.1; {how}"
         return f"this connection belongs to another user of this machine, or its user is unknown; {how}"
+    if CONNECTION not in request.scope.get("state", {}):  # only our own server sets it
+        return f"{how}; the application that mounts this dashboard can name its own users with identify="
     return how
 
 

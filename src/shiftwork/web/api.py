@@ -18,7 +18,7 @@ from shiftwork.errors import ShiftworkError, StoreError
 from shiftwork.views.metrics import CONTENT_TYPE, render
 from shiftwork.web.access import Visitor, check_change, check_read, set_cookie
 from shiftwork.web.assets import asset
-from shiftwork.web.limits import read_body
+from shiftwork.web.limits import check_head, read_body
 from shiftwork.web.openapi import API
 from shiftwork.web.problems import Refused, problem
 from shiftwork.web.rare_warning import RareWarning
@@ -93,6 +93,7 @@ class Api:
     async def _answer(self, request: Request, held: AsyncExitStack) -> Response:
         """Return the response. What is `held` is given back once the response has been sent."""
         try:
+            check_head(request.scope)
             return await self._find(request, held)
         except (Refused, ShiftworkError) as error:
             return problem(error)

@@ -5,10 +5,11 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from shiftwork.core.model import JobPriority
+from shiftwork.core.option_values import SHORTEST_TIMEOUT
 from shiftwork.core.tags import LONGEST_TAG, MOST_TAGS, TAG_PATTERN
 from shiftwork.handles.options import JobOptions
 from shiftwork.views.shapes.values import PriorityName
-from shiftwork.web.routing import Body, Name
+from shiftwork.web.routing import Body, Id
 
 Seconds = Annotated[float, Meta(gt=0, le=315_360_000)]
 Tag = Annotated[str, Meta(min_length=1, max_length=LONGEST_TAG, pattern=TAG_PATTERN)]
@@ -18,10 +19,10 @@ class OptionsBody(Body, frozen=True, kw_only=True):
     """How a job differs from other jobs of its worker."""
 
     priority: PriorityName | None = None
-    unique_key: Name | None = None
+    unique_key: Id | None = None
     max_retries: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
     """Retries, instead of the worker's."""
-    timeout_seconds: Seconds | None = None
+    timeout_seconds: Annotated[float, Meta(ge=SHORTEST_TIMEOUT, le=315_360_000)] | None = None
     """How long a run may take, instead of the worker's."""
     expires_seconds: Seconds | None = None
     """The job is cancelled if it has not started this long after it is due."""

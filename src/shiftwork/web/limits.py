@@ -1,12 +1,12 @@
-"""Limits on what one visitor may cause: the size of a body, changes per second, requests and streams at a time."""
+"""Limits on what one visitor may cause: the size of a request, changes per second, requests and streams at a time."""
 
 import asyncio
 import time
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, MutableMapping
 from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from starlette.requests import Request
@@ -25,6 +25,19 @@ MOST_WAITING: Final = 64
 """How many requests of one visitor may be answered or wait."""
 MOST_STREAMS_EACH: Final = 20
 MOST_STREAMS: Final = 100
+
+
+MOST_HEAD_BYTES: Final = 16_384
+"""How long the address of a request, with its query, and its headers may be together."""
+
+
+def check_head(scope: MutableMapping[str, Any]) -> None:
+    """Refuse a request whose address and headers are too long. Servers limit only what arrives in several pieces."""
+    size = len(scope.get("raw_path") or scope["path"]) + len(scope.get("query_string", b""))
+    size += sum(len(name) + len(value) for name, value in scope["headers"])
+    if size > MOST_HEAD_BYTES:
+        detail = f"the address and the headers of this request have {size:,} bytes; {MOST_HEAD_BYTES:,} are allowed"
+        raise Refused(HTTPStatus.BAD_REQUEST, detail)
 
 
 class Rate(Struct, frozen=True):

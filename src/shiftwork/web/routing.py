@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta, MsgspecError, Struct
 from msgspec.structs import fields
 
+from shiftwork.core.printable import CONTROLS
 from shiftwork.core.token import Role
 from shiftwork.errors import nearest
 from shiftwork.web.problems import Refused
@@ -27,6 +28,8 @@ Handler = Callable[..., Awaitable[Any]]
 
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
 """A name or an id, in a path, a query or a body."""
+Id = Annotated[str, Meta(min_length=1, max_length=200, pattern=f"^[^{CONTROLS}]*$")]
+"""A name or an id that a person chooses."""
 Text = Annotated[str, Meta(max_length=2_000, pattern=r"^[^\x00]*$")]
 """A text that a person wrote."""
 

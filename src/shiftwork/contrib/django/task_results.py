@@ -9,6 +9,7 @@ from typing import Any, Final
 from django.conf import settings
 
 from shiftwork.contrib.django.task_api import Task, TaskError, TaskResult, TaskResultStatus
+from shiftwork.core.hidden_values import revealed
 from shiftwork.core.model import Attempt, JobStatus
 from shiftwork.core.retry import EndKind
 from shiftwork.handles.job import Job
@@ -68,7 +69,7 @@ def result_of(job: Job[Any], task: Task, alias: str) -> TaskResult:
         worker_ids=runs,
     )
     if job.status is JobStatus.COMPLETED and job.record.result is not None:
-        update(result, _return_value=plain(job.record.result))
+        update(result, _return_value=plain(revealed(job.record.result)))
     return result
 
 

@@ -55,6 +55,7 @@ class CurrentRun(Protocol):
     ended: bool
     outcome: Outcome | None
     overruled: "End | None"
+    hidden: list[bytes] | None
     idle: list[ContextCall] | None
     job_log: JobLog | None
     task: "asyncio.Task[Any] | None"
@@ -68,14 +69,14 @@ class CurrentRun(Protocol):
         """The function that decides about the next attempt, if the worker has one."""
 
     def discreet(self, text: str) -> str:
-        """Return a text that the function has produced, without the secrets of its payload."""
+        """Return a text that the function has produced, without the secrets that it was given."""
 
 
 class WorkerValues(Protocol):
     """What a worker does for a run of it, besides calling its function. `handles.Worker` implements it."""
 
-    def encode_step(self, name: str, value: Any) -> bytes:
-        """Return the result of a step as it is stored. Raises `StepError`."""
+    def encode_step(self, name: str, value: Any, function: Callable[..., Any] | None = None) -> bytes:
+        """Return the result of a step as it is stored, hidden if the function says so. Raises `StepError`."""
 
     def decode_step(self, name: str, function: Callable[..., Any], result: bytes) -> Any:
         """Return the result of a step as its function is annotated to return it. Raises `StepError`."""
@@ -99,10 +100,12 @@ class RunSteps(Protocol):
     def failed(self, name: str, error: BaseException, started_at: float) -> None:
         """The step that runs has failed. The failure is kept if the function goes on to another step."""
 
-    async def keep(self, name: str, value: Any, started_at: float) -> Step:
-        """Keep what a step that ran has returned."""
+    async def keep(self, name: str, value: Any, started_at: float, function: Callable[..., Any]) -> Step:
+        """Keep what a step that ran has returned, hidden if its function is annotated to return a secret."""
 
-    async def transact(self, name: str, work: Callable[[Any], Awaitable[Any]], started_at: float) -> Step:
+    async def transact(
+        self, name: str, work: Callable[[Any], Awaitable[Any]], started_at: float, function: Callable[..., Any]
+    ) -> Step:
         """Run a step with a connection, and keep what it returns in the same transaction."""
 
     def value(self, function: Callable[..., Any], step: Step) -> Any:
@@ -111,8 +114,8 @@ class RunSteps(Protocol):
     async def sleep(self, seconds: float) -> None:
         """Return once this time has passed since the function first came here."""
 
-    async def wait_for(self, name: str, seconds: float | None) -> Any:
-        """Return the value of the next signal with this name."""
+    async def wait_for(self, name: str, seconds: float | None, *, secret: bool) -> Any:
+        """Return the value of the next signal with this name. A secret one is not shown to people."""
 
 
 class ContextServices(Struct, frozen=True):
@@ -261,7 +264,7 @@ class Context:
         return self._services.what_follows(self._run, error)
 
     def redact(self, text: str) -> str:
-        """Return a text without the secret arguments of this job."""
+        """Return a text without the secrets of this job: arguments, results of steps and signals."""
         return self._run.discreet(text)
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
@@ -317,9 +320,9 @@ class Context:
         if kept is None:
             started_at = self._services.clock.now()
             if isinstance(function, StepInTransaction):
-                in_transaction = function
-                kept = await steps.transact(name, lambda conn: in_transaction.run(conn, args, kwargs), started_at)
-                return steps.value(plain(function), kept)
+                run, of_user = function.run, function.function
+                kept = await steps.transact(name, lambda conn: run(conn, args, kwargs), started_at, of_user)
+                return steps.value(of_user, kept)
             try:
                 value = function(*args, **kwargs)
                 if inspect.isawaitable(value):
@@ -327,7 +330,7 @@ class Context:
             except BaseException as error:
                 steps.failed(name, error, started_at)
                 raise
-            kept = await steps.keep(name, value, started_at)
+            kept = await steps.keep(name, value, started_at, function)
         return steps.value(plain(function), kept)
 
     def in_transaction(self, function: Callable[Concatenate[Any, P], T]) -> Callable[P, T]:
@@ -346,14 +349,16 @@ class Context:
         passing = summed(_SLEEP, seconds, minutes=minutes, hours=hours, days=days)
         return self._awaited("ctx.sleep(…)", partial(self._durable.sleep, passing))
 
-    def wait_for(self, name: str, timeout_seconds: Duration | None = None) -> Coroutine[Any, Any, Any]:
+    def wait_for(
+        self, name: str, timeout_seconds: Duration | None = None, *, secret: bool = False
+    ) -> Coroutine[Any, Any, Any]:
         """Return the value that `app.send(job_id, name, value)` sends. Meanwhile the job is handed back.
 
-        Raises `TimeoutError` if the value does not come in time.
+        Raises `TimeoutError` if the value does not come in time. A `secret` one is not shown to people.
         """
         _refuse_in_a_plain_function("wait_for")
         return self._awaited(
-            f"ctx.wait_for({name!r})", partial(self._durable.wait_for, name, _patience(timeout_seconds))
+            f"ctx.wait_for({name!r})", partial(self._durable.wait_for, name, _patience(timeout_seconds), secret=secret)
         )
 
     def _awaited(self, what: str, work: Callable[[], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
@@ -421,7 +426,7 @@ class BlockingContext:
             except BaseException as error:
                 steps.failed(name, error, started_at)
                 raise
-            kept = self._wait(steps.keep(name, value, started_at), "await ctx.step(…)")
+            kept = self._wait(steps.keep(name, value, started_at, function), "await ctx.step(…)")
         return cast("T", steps.value(function, kept))
 
     def sleep(self, seconds: Duration = 0.0, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0) -> None:
@@ -429,9 +434,10 @@ class BlockingContext:
         passing = summed(_SLEEP, seconds, minutes=minutes, hours=hours, days=days)
         self._wait(self._steps.sleep(passing), "await ctx.sleep(…)")
 
-    def wait_for(self, name: str, timeout_seconds: Duration | None = None) -> Any:
+    def wait_for(self, name: str, timeout_seconds: Duration | None = None, *, secret: bool = False) -> Any:
         """Return the value that is sent. See `Context.wait_for`."""
-        return self._wait(self._steps.wait_for(name, _patience(timeout_seconds)), "await ctx.wait_for(…)")
+        waiting = self._steps.wait_for(name, _patience(timeout_seconds), secret=secret)
+        return self._wait(waiting, "await ctx.wait_for(…)")
 
     def enqueue_flow(self, *calls: FlowCall) -> list[str]:
         """Add calls to the flow of this job. See `Context.enqueue_flow`."""

@@ -1,6 +1,6 @@
 """What the runtime is given: the configuration of each worker, and how to call its function."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from shiftwork.core.admission import Gates
@@ -37,8 +37,8 @@ class Callee(WorkerDefinition, WorkerValues, Protocol):
     def bind(self, payload: bytes, context: Context) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the positional and the named arguments of a run. Raises `PayloadDecodingError`."""
 
-    def discreet(self, payload: bytes, text: str) -> str:
-        """Return a text that a run with this payload has made, without what is secret in the payload."""
+    def discreet(self, payload: bytes, text: str, values: Sequence[bytes] = ()) -> str:
+        """Return a text that a run has made, without what is secret in its payload, and without these values."""
 
     def encode_result(self, value: Any) -> bytes | None:
         """Return the result as it is stored. Raises `ResultEncodingError`."""

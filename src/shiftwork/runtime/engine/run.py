@@ -42,7 +42,7 @@ class Run:
     """A job in the hands of this process, from claim to end."""
 
     __slots__ = (
-        *("began_at", "callee", "cancelled", "config", "ended", "idle", "job", "job_log", "log", "outcome"),
+        *("began_at", "callee", "cancelled", "config", "ended", "hidden", "idle", "job", "job_log", "log", "outcome"),
         *("overruled", "owner", "page", "patience", "pid", "place", "span", "started_at", "state", "stopped_as"),
         *("stopping", "task", "thread"),
     )
@@ -88,6 +88,8 @@ class Run:
         """How the run ends even if the function returns, because a step or a wait of it has ended it."""
         self.idle: list[ContextCall] | None = None
         """What the function has called of its context and should await. Those that have ended may be among them."""
+        self.hidden: list[bytes] | None = None
+        """The results of steps and the signals that the function has got, and that must not be shown."""
         self.job_log: JobLog | None = None
         self.span: RunSpan | None = None
         self.task: asyncio.Task[End] | None = None
@@ -111,5 +113,5 @@ class Run:
         return None if self.callee is None else self.callee.retry_rule
 
     def discreet(self, text: str) -> str:
-        """A text that the function has produced, without the secrets of its payload."""
-        return text if self.callee is None else self.callee.discreet(self.job.payload, text)
+        """A text that the function has produced, without the secrets that it was given."""
+        return text if self.callee is None else self.callee.discreet(self.job.payload, text, self.hidden or ())

@@ -20,8 +20,10 @@ from typing import Any, Final, TypeVar
 
 from msgspec import msgpack
 
+from shiftwork.core.hidden_values import hidden, is_hidden, revealed
 from shiftwork.core.job_parts import Signal, Step, Wait
 from shiftwork.core.retry import End, EndKind
+from shiftwork.core.sealing import why_unreadable
 from shiftwork.core.waits import MARK, SLEEP, failed, got, in_words, waiting, wrong_name
 from shiftwork.errors import JobCancelledError, JobStateError, LifecycleError, StepError
 from shiftwork.runtime.clock import Clock
@@ -137,10 +139,10 @@ class Steps:
             what = str(refused)
         self._failure = name, started_at, what
 
-    async def keep(self, name: str, value: Any, started_at: float) -> Step:
-        """Keep what a step that ran has returned."""
+    async def keep(self, name: str, value: Any, started_at: float, function: Callable[..., Any]) -> Step:
+        """Keep what a step that ran has returned, hidden if its function is annotated to return a secret."""
         try:
-            result = self._run.worker_values.encode_step(name, value)
+            result = self._run.worker_values.encode_step(name, value, function)
         except StepError as error:
             self.failed(name, error, started_at)
             raise
@@ -149,7 +151,9 @@ class Steps:
         finally:
             self._current = None
 
-    async def transact(self, name: str, work: Callable[[Any], Awaitable[Any]], started_at: float) -> Step:
+    async def transact(
+        self, name: str, work: Callable[[Any], Awaitable[Any]], started_at: float, function: Callable[..., Any]
+    ) -> Step:
         """Run a step with a connection, and keep what it returns in the same transaction."""
         try:
             store = transactional(await self._store(), "ctx.in_transaction()")
@@ -158,7 +162,7 @@ class Steps:
             raise
         try:
             async with store.transaction() as transaction:
-                step = await self._kept_in(transaction, name, work, started_at)
+                step = await self._kept_in(transaction, name, work, started_at, function)
         except BaseException:
             if self._failure is None:
                 self._is_uncertain()
@@ -169,10 +173,15 @@ class Steps:
         return step
 
     async def _kept_in(
-        self, transaction: Transaction, name: str, work: Callable[[Any], Awaitable[Any]], started_at: float
+        self,
+        transaction: Transaction,
+        name: str,
+        work: Callable[[Any], Awaitable[Any]],
+        started_at: float,
+        function: Callable[..., Any],
     ) -> Step:
         try:
-            result = self._run.worker_values.encode_step(name, await work(transaction.connection))
+            result = self._run.worker_values.encode_step(name, await work(transaction.connection), function)
         except BaseException as error:
             self.failed(name, error, started_at)
             raise
@@ -190,46 +199,49 @@ class Steps:
         with self._turn(SLEEP):
             kept = await self._next(SLEEP)
             now = self._clock.now()
-            until = now + seconds if kept is None else msgpack.decode(kept.result, type=float)
+            until = now + seconds if kept is None else _read(kept, float)
             if kept is None:
                 await self._keep(SLEEP, msgpack.encode(until), now)
             if until > now:  # as it was before the sleep was kept: the clock may have been set meanwhile
                 raise Suspended(now, until)
 
-    async def wait_for(self, name: str, seconds: float | None) -> Any:
-        """Return the value of the next signal with this name. Raises `TimeoutError` if it does not come in time."""
+    async def wait_for(self, name: str, seconds: float | None, *, secret: bool) -> Any:
+        """Return the value of the next signal with this name. Raises `TimeoutError` if it does not come in time.
+
+        A secret wait keeps hidden what it notes: from its beginning, no signal with this name is shown.
+        """
+        seal = hidden if secret else _as_it_is
         _check_name("a signal", name)
         with self._turn(waiting(name)):
             patience = FOREVER if seconds is None else seconds
-            until = await self._noted(waiting(name), lambda: self._clock.now() + patience)
+            until = await self._noted(waiting(name), lambda: self._clock.now() + patience, seal)
             kept = await self._next(got(name))
             if kept is None:
-                kept = await self._arrived(name, until)
-        came, value = msgpack.decode(kept.result)
+                kept = await self._arrived(name, until, seal)
+        came, value = _read(kept, tuple[bool, Any])
         self._taken[name] += came
         if not came:
             message = f"signal {name!r} did not arrive in time"
             raise TimeoutError(message)
         return value
 
-    async def _arrived(self, name: str, until: float) -> Step:
+    async def _arrived(self, name: str, until: float, seal: Callable[[bytes], bytes]) -> Step:
         wait = Wait(name, self._taken[name] + 1)
         sent = [signal for signal in self._signals if signal.name == name]
         now = self._clock.now()
         if len(sent) >= wait.nth:
             signal = sent[wait.nth - 1]
-            return await self._keep(got(name), _pair(signal.value), now)
+            return await self._keep(got(name), seal(_pair(signal.value)), now)
         if now >= until:
-            return await self._keep(got(name), msgpack.encode((False, None)), now)
+            return await self._keep(got(name), seal(msgpack.encode((False, None))), now)
         raise Suspended(now, until, wait)
 
-    async def _noted(self, name: str, make: Callable[[], float]) -> float:
+    async def _noted(self, name: str, make: Callable[[], float], seal: Callable[[bytes], bytes]) -> float:
         """A number that is worked out once, and kept."""
         kept = await self._next(name)
         if kept is None:
-            kept = await self._keep(name, msgpack.encode(make()), self._clock.now())
-        noted: float = msgpack.decode(kept.result, type=float)
-        return noted
+            kept = await self._keep(name, seal(msgpack.encode(make())), self._clock.now())
+        return _read(kept, float)
 
     def _enter(self, name: str) -> None:
         if self._is_stale:
@@ -282,6 +294,7 @@ class Steps:
             )
             raise self._refusal(message)
         self._done += 1
+        self._note_secret(step)
         return step
 
     async def _keep_failure(self) -> None:
@@ -327,6 +340,12 @@ class Steps:
         assert self._kept is not None  # noqa: S101 - loaded by `_next`
         self._kept.append(step)
         self._done += 1
+        self._note_secret(step)
+
+    def _note_secret(self, step: Step) -> None:
+        """Let no text of this run show what the function gets from a hidden step."""
+        if is_hidden(step.result):
+            self._run.hidden = [*(self._run.hidden or ()), step.result]
 
     def _refusal(self, message: str) -> StepError:
         """The error for a step that must not run. The job is dead, even if the function catches it."""
@@ -357,6 +376,19 @@ def _is_cancelled_from_outside() -> bool:
     except RuntimeError:  # a thread, which nothing cancels
         return False
     return task is not None and task.cancelling() > 0
+
+
+def _read(step: Step, kind: type[T]) -> T:
+    """What a sleep or a wait has noted. Raises `StepError` if it is encrypted and cannot be decrypted."""
+    why = why_unreadable(step.result)
+    if why is not None:
+        message = f"{in_words(step.name)!r}, step {step.number}, cannot be read: {why}"
+        raise StepError(message)
+    return msgpack.decode(revealed(step.result), type=kind)
+
+
+def _as_it_is(value: bytes) -> bytes:
+    return value
 
 
 def _pair(value: bytes) -> bytes:

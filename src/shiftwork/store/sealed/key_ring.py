@@ -1,16 +1,16 @@
 """The key ring: the first key encrypts, every key decrypts. It owns the cipher, and never shows a key.
 
 The cipher is AES-SIV (RFC 5297) with 256-bit encryption and authentication keys, both derived from the 32 bytes that a
-person keeps. It takes what a value belongs to as associated data, so a value that is moved to another job or another
-field does not decrypt. Nonces are random; unlike with AES-GCM, a repeated one would only show that two values of the
-same place are equal, so there is no limit to the number of values that a busy queue could reach.
+person keeps. It takes what a value belongs to as associated data, so a value that is moved to another namespace, job,
+step or field does not decrypt. Nonces are random; unlike with AES-GCM, a repeated one would only show that two values
+of the same place are equal, so there is no limit to the number of values that a busy queue could reach.
 """
 
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from shiftwork.core.sealing import NONCE_BYTES, key_of, parts, sealed_value
+from shiftwork.core.sealing import NONCE_BYTES, VERSION, key_of, parts, sealed_value, version_of
 from shiftwork.errors import EncryptionKeyError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class KeyRing:
     def open(self, value: bytes, *place: str) -> bytes | None:
         """Decrypt a value of this place; None if its key is missing, or if it was changed or belongs elsewhere."""
         cipher = self._ciphers.get(key_of(value))
-        if cipher is None:
+        if cipher is None or version_of(value) != VERSION:
             return None
         nonce, ciphertext = parts(value)
         try:

@@ -1,9 +1,10 @@
-"""What of each record is encrypted, and what it is bound to. It knows no store.
+"""What of each record is encrypted, and what it is bound to, beside its namespace. It knows no store.
 
     payload, result     bytes                            the job's id
-    step, signal        bytes: its result, its value     the job's id
+    step                bytes: its result                the job's id, the step's number and name
+    signal              bytes: its value                 the job's id, the signal's name and time
     progress            message and log lines, as one    the job's id
-    attempt             error, traceback, log lines      the job's id
+    attempt             error, traceback, log lines      the job's id, the attempt's number
     error               text; workers keep it as well    the worker's name
     event               message and data, but for "by"   the event's name and subject
     stored schedule     the payload of its job           the schedule's name
@@ -42,10 +43,11 @@ BY: Final = "by"
 
 
 class Sealer:
-    """Encrypts and decrypts records with a key ring."""
+    """Encrypts and decrypts the records of a namespace with a key ring."""
 
-    def __init__(self, ring: KeyRing) -> None:
+    def __init__(self, ring: KeyRing, namespace: str) -> None:
         self._ring = ring
+        self._namespace = namespace
 
     # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -59,7 +61,7 @@ class Sealer:
         """Open a job that is to run. A payload that was changed becomes one that no function can take."""
         if not is_sealed(job.payload):
             return job
-        payload = self._ring.open(job.payload, "payload", job.id)
+        payload = self._decrypt(job.payload, "payload", job.id)
         if payload is None and self._ring.knows(job.payload):
             payload = changed_value(job.payload)
         return job if payload is None else replace(job, payload=payload)
@@ -94,8 +96,8 @@ class Sealer:
             error=self.open_error(job.worker, job.error),
             progress=None if job.progress is None else self._open_progress(job.id, job.progress),
             attempts=tuple(self._open_attempt(job.id, attempt) for attempt in job.attempts),
-            steps=tuple(replace(one, result=self._open(one.result, "step", job.id)) for one in job.steps),
-            signals=tuple(replace(one, value=self._open(one.value, "signal", job.id)) for one in job.signals),
+            steps=tuple(replace(one, result=self._open(one.result, *_step(job.id, one))) for one in job.steps),
+            signals=tuple(replace(one, value=self._open(one.value, *_signal(job.id, one))) for one in job.signals),
         )
 
     def open_dead(self, job: DeadJob) -> DeadJob:
@@ -116,11 +118,11 @@ class Sealer:
         return replace(progress, message=texts[0], log=_with_messages(progress.log, texts[1:]))
 
     def _seal_attempt(self, id: str, attempt: Attempt) -> Attempt:
-        error = self._seal_texts([attempt.error, attempt.traceback, *_messages(attempt.log)], "attempt", id)
+        error = self._seal_texts([attempt.error, attempt.traceback, *_messages(attempt.log)], *_attempt(id, attempt))
         return replace(attempt, error=error, traceback=None, log=_with_messages(attempt.log, ()))
 
     def _open_attempt(self, id: str, attempt: Attempt) -> Attempt:
-        texts = self._open_texts(attempt.error, "attempt", id)
+        texts = self._open_texts(attempt.error, *_attempt(id, attempt))
         if texts is None:
             return attempt
         error, traceback, *messages = texts
@@ -133,17 +135,17 @@ class Sealer:
         return None if result is None else self._open(result, "result", id)
 
     def seal_step(self, id: str, step: Step) -> Step:
-        return replace(step, result=self._seal(step.result, "step", id))
+        return replace(step, result=self._seal(step.result, *_step(id, step)))
 
     def seal_signal(self, id: str, signal: Signal) -> Signal:
-        return replace(signal, value=self._seal(signal.value, "signal", id))
+        return replace(signal, value=self._seal(signal.value, *_signal(id, signal)))
 
     # ── texts of workers, and events ─────────────────────────────────────────────────────────────────────────────
 
     def seal_error(self, worker: str, error: str | None) -> str | None:
         if error is None or sealed_in(error) is not None:
             return error
-        return as_text(self._ring.seal(msgpack.encode(error), "error", worker))
+        return as_text(self._encrypt(msgpack.encode(error), "error", worker))
 
     def open_error(self, worker: str, error: str | None) -> str | None:
         return None if error is None else replace_sealed(error, lambda value: self._decoded(value, "error", worker))
@@ -166,7 +168,7 @@ class Sealer:
         if sealed_in(event.message) is not None:
             return event
         hidden = {name: value for name, value in event.data.items() if name != BY}
-        value = self._ring.seal(msgpack.encode((event.message, hidden)), "event", event.name, event.subject)
+        value = self._encrypt(msgpack.encode((event.message, hidden)), "event", event.name, event.subject)
         return replace(event, message=as_text(value), data=_by(event))
 
     def open_event(self, event: Event) -> Event:
@@ -187,15 +189,21 @@ class Sealer:
 
     # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def _encrypt(self, value: bytes, *place: str) -> bytes:
+        return self._ring.seal(value, self._namespace, *place)
+
+    def _decrypt(self, value: bytes, *place: str) -> bytes | None:
+        return self._ring.open(value, self._namespace, *place)
+
     def _seal(self, value: bytes, *place: str) -> bytes:
-        return self._ring.seal(value, *place) if value and not is_sealed(value) else value
+        return self._encrypt(value, *place) if value and not is_sealed(value) else value
 
     def _open(self, value: bytes, *place: str) -> bytes:
-        opened = self._ring.open(value, *place) if is_sealed(value) else None
+        opened = self._decrypt(value, *place) if is_sealed(value) else None
         return value if opened is None else opened
 
     def _decoded(self, value: bytes, *place: str) -> Any:
-        opened = self._ring.open(value, *place)
+        opened = self._decrypt(value, *place)
         try:
             return None if opened is None else msgpack.decode(opened)
         except MsgspecError:
@@ -205,11 +213,23 @@ class Sealer:
         """Encrypt several texts as one, unless they are that already: then the first one is all there is."""
         if sealed_in(texts[0]) is not None and not any(texts[1:]):
             return texts[0]
-        return as_text(self._ring.seal(msgpack.encode(texts), *place))
+        return as_text(self._encrypt(msgpack.encode(texts), *place))
 
     def _open_texts(self, text: str | None, *place: str) -> list[Any] | None:
         value = sealed_in(text)
         return None if value is None else self._decoded(value, *place)
+
+
+def _step(id: str, step: Step) -> tuple[str, ...]:
+    return "step", id, str(step.number), step.name
+
+
+def _signal(id: str, signal: Signal) -> tuple[str, ...]:
+    return "signal", id, signal.name, repr(signal.at)
+
+
+def _attempt(id: str, attempt: Attempt) -> tuple[str, ...]:
+    return "attempt", id, str(attempt.number)
 
 
 def _with_payloads(doc: Doc, made: Callable[[str, bytes], bytes]) -> Doc:

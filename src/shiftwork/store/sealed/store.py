@@ -55,20 +55,21 @@ PAGE: Final = 100
 """How many jobs are read at a time in search of a part of an error."""
 
 
-def sealed(store: Store, ring: KeyRing) -> Store:
-    """Return the store, with a layer around it that encrypts."""
-    return SealedDatabase(store, ring) if hasattr(store, "add_with") else SealedStore(store, ring)
+def sealed(store: Store, ring: KeyRing, *, namespace: str = "default") -> Store:
+    """Return the store of a namespace, with a layer around it that encrypts."""
+    kind = SealedDatabase if hasattr(store, "add_with") else SealedStore
+    return kind(store, ring, namespace=namespace)
 
 
 class SealedStore:
     """A store whose values are encrypted."""
 
-    def __init__(self, inner: Store, ring: KeyRing) -> None:
+    def __init__(self, inner: Store, ring: KeyRing, *, namespace: str = "default") -> None:
         self.inner = inner
         """The store itself, with its values as they are stored."""
         self.key_ids = ring.ids
         """The keys of this process; the first one encrypts."""
-        self.sealer = Sealer(ring)
+        self.sealer = Sealer(ring, namespace)
         self.url = inner.url
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────

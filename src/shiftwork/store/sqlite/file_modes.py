@@ -3,6 +3,10 @@
 A new database is 0600 and its side folder 0700 from the moment they exist. SQLite gives the log and the shared memory
 the mode of the database; the side folder, the turn and the doorbells follow it as well, but never let others in:
 a user who can open the database can read every payload, and can stop every node by holding a lock.
+
+A file, a folder or a link that another user has put there first is refused, because that user could do the same: in a
+folder that everyone may write to, such as /tmp, anyone can guess the name of a store. Our own files and those of root
+are used, and those that their owner has opened to a group of ours.
 """
 
 import os
@@ -15,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from shiftwork.core.health import Finding
+from shiftwork.errors import StoreUnavailableError
 
 GROUP: Final = stat.S_IRGRP | stat.S_IWGRP
 OTHERS: Final = stat.S_IRWXO
@@ -35,11 +40,71 @@ def file_mode(database: str) -> int:
 
 
 def create_folder(folder: Path, database: str) -> None:
-    """Create the folder beside this database, unless it exists."""
+    """Create the folder beside this database, unless it exists. Raises `StoreUnavailableError` if it is foreign."""
     with suppress(FileExistsError):
         folder.mkdir(0o700)
         if _shared(database):
             folder.chmod(0o770)
+    refuse_foreign(folder, folder / "turn")
+
+
+def refuse_foreign_database(database: str) -> None:
+    """Raise `StoreUnavailableError` if another user has made the database, or a file that SQLite would read with it."""
+    refuse_foreign(*(Path(f"{database}{suffix}") for suffix in ("", "-wal", "-shm", "-journal")))
+
+
+def refuse_foreign_links(given: Path) -> None:
+    """Raise `StoreUnavailableError` if a path leads through a link that another user has made."""
+    for path in (given, *given.parents):
+        if path.is_symlink():
+            _refuse_foreign(path, path.lstat())
+
+
+def refuse_foreign(*paths: Path) -> None:
+    """Raise `StoreUnavailableError` for the first of these files that another user has made, or a link to it."""
+    for path in paths:
+        with suppress(FileNotFoundError):
+            _refuse_foreign(path, path.lstat())
+            _refuse_foreign(path, path.stat())
+
+
+def _refuse_foreign(path: Path, found: os.stat_result) -> None:
+    if hasattr(os, "geteuid") and not _is_trusted(path, found):  # Windows has other means than owners
+        raise _foreign(path, found)
+
+
+def _is_trusted(path: Path, found: os.stat_result) -> bool:
+    us = os.geteuid()
+    if found.st_uid in (0, us):
+        return True
+    mode = 0 if stat.S_ISLNK(found.st_mode) else found.st_mode
+    if mode & GROUP == GROUP and not mode & stat.S_IWOTH and found.st_gid in (os.getegid(), *os.getgroups()):
+        return True
+    # Root may look after the store of another user, where no third one could have put it.
+    return us == 0 and not _open_to_all(path)
+
+
+def _open_to_all(path: Path) -> bool:
+    """Whether every user may write to a folder above it."""
+    return any(folder.stat().st_mode & stat.S_IWOTH for folder in path.absolute().parents)
+
+
+def _foreign(path: Path, found: os.stat_result) -> StoreUnavailableError:
+    what = "a link that was made by" if stat.S_ISLNK(found.st_mode) else "made by"
+    return StoreUnavailableError(
+        f"{path} is {what} another user of this machine ({_user(found.st_uid)}), who could read or change what is "
+        f"stored there. Choose another path, or remove it; if that user shares the store with you, they open it to a "
+        f"common group: chmod g+rw,o= {shlex.quote(str(path))}"
+    )
+
+
+def _user(uid: int) -> str:
+    try:
+        import pwd  # noqa: PLC0415 - not on Windows
+
+        return pwd.getpwuid(uid).pw_name
+    except (ImportError, KeyError):
+        return f"user id {uid}"
 
 
 def finding(database: str, side: Path) -> Finding:

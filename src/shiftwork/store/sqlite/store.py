@@ -80,7 +80,7 @@ class SqliteStore:
         self._namespace = namespace
         self.url = f"sqlite:///{self._path}" + ("" if synchronous == "normal" else f"?synchronous={synchronous}")
         self._clock = FileClock()
-        self._threads = StoreThreads(self._path, synchronous=synchronous, namespace=namespace)
+        self._threads = StoreThreads(self._path, Path(path).absolute(), synchronous=synchronous, namespace=namespace)
         weakref.finalize(self, self._threads.abandon).atexit = False
 
     async def _write(self, todo: Callable[[SqliteSession], T], *, quick: bool = False) -> T:

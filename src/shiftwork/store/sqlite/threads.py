@@ -23,7 +23,13 @@ from shiftwork.store.bells import Bells, LoopBell
 from shiftwork.store.sqlite import driver, faults, open_file, schema
 from shiftwork.store.sqlite.calls import CallThread, QueuedCall
 from shiftwork.store.sqlite.doorbell import DoorbellListener, Doorbells
-from shiftwork.store.sqlite.file_modes import create_database, create_folder, file_mode
+from shiftwork.store.sqlite.file_modes import (
+    create_database,
+    create_folder,
+    file_mode,
+    refuse_foreign_database,
+    refuse_foreign_links,
+)
 from shiftwork.store.sqlite.open_file import OpenFile
 from shiftwork.store.sqlite.poller import Poller
 from shiftwork.store.sqlite.reader import Reader
@@ -45,8 +51,10 @@ UNSYNCED: Final = ("off", "normal")
 class StoreThreads:
     """The threads of one open store."""
 
-    def __init__(self, path: str, *, synchronous: str, namespace: str) -> None:
+    def __init__(self, path: str, given: Path, *, synchronous: str, namespace: str) -> None:
         self._path = path
+        self._given = given
+        """The path as it was written, in which there may be links."""
         self._side = Path(f"{path}.side")
         self._synchronous = synchronous
         self._namespace = namespace
@@ -172,10 +180,12 @@ class StoreThreads:
 
     def _open_file(self, opened: ExitStack) -> tuple[WriteTurn, driver.Connection, OpenFile]:
         """Open the file, create what is missing in it, and learn the number of the namespace."""
+        refuse_foreign_links(self._given)
         create_folder(self._side, self._path)
         turn = opened.enter_context(closing(WriteTurn(self._path, str(self._side / "turn"))))
         before = OpenFile(self._path) if open_file.exists(self._path) else None
         create_database(self._path)
+        refuse_foreign_database(self._path)
         db = opened.enter_context(closing(driver.connect(self._path)))
         turn.patiently(lambda: schema.require_ours(db, self._path))
         turn.patiently(lambda: driver.prepare_writer(db, self._synchronous))

@@ -24,6 +24,7 @@ PATIENCE_SECONDS: Final = 30.0
 COURTESY_SECONDS: Final = 1.0
 SHORTEST_NAP: Final = 0.0001
 LONGEST_NAP: Final = 0.002
+_NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 
 
 class WriteTurn:
@@ -32,7 +33,7 @@ class WriteTurn:
     def __init__(self, path: str, side_file: str) -> None:
         self._path = path
         self._patience = PATIENCE_SECONDS
-        self._file = os.open(side_file, os.O_RDONLY | os.O_CREAT, file_mode(path))
+        self._file = os.open(side_file, os.O_RDONLY | os.O_CREAT | _NO_LINK, file_mode(path))
 
     def begin(self, db: Connection) -> None:
         """Begin a write transaction when it is this process's turn. Raises `StoreBusyError` when patience ends."""

@@ -1,19 +1,21 @@
 """Jobs as programs see them, by `--json` and over HTTP."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from shiftwork.core.job_parts import Step
-from shiftwork.core.model import Attempt, JobStatus, LogLine
+from shiftwork.core.hidden_values import is_hidden, revealed
+from shiftwork.core.job_parts import Signal, Step
+from shiftwork.core.model import Attempt, JobRecord, JobStatus, LogLine
 from shiftwork.core.own_options import unpack
 from shiftwork.core.releasing import is_lost
 from shiftwork.core.sealing import is_sealed
-from shiftwork.core.waits import in_words
+from shiftwork.core.waits import in_words, waiting
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.handles.plain_values import plain
+from shiftwork.handles.redaction import MASK, hide_in, value_texts
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.flow_waits import FOR_EVER, due_at
@@ -25,6 +27,9 @@ MOST_STEPS: Final = 1_000
 """How many steps and signals of a job are shown, the newest."""
 MOST_STEP_BYTES: Final = 10_000
 """How large a step's result may be that is shown."""
+UNASKED: Final = {"not shown": "the function has not waited for this signal yet, so it may be secret"}
+"""Stands for the value of a signal that no wait has asked for."""
+Hide = Callable[[Any], Any]
 StepKind = Literal["step", "failed", "sleep", "wait", "signal", "timeout"]
 _KINDS: Final[Mapping[str, StepKind]] = {
     ":sleep": "sleep",
@@ -177,6 +182,7 @@ def job_shape(job: Job[Any]) -> JobShape:
 def whole_job_shape(job: Job[Any], why: Explanation) -> WholeJobShape:
     """Return a whole job."""
     attempts, own = [_attempt(attempt) for attempt in job.history], unpack(job.record.options)
+    hide = _hider(job)
     return WholeJobShape(
         **_job(job),
         fence=job.record.fence,
@@ -186,24 +192,51 @@ def whole_job_shape(job: Job[Any], why: Explanation) -> WholeJobShape:
         result=result_shape(job),
         why=why.text,
         attempts=attempts,
-        steps=[_step(step) for step in job.record.steps[-MOST_STEPS:]],
-        signals=[
-            SignalShape(name=signal.name, at=past_iso(signal.at), value=_small(signal.value))
-            for signal in job.record.signals[-MOST_STEPS:]
-        ],
+        steps=[_step(step, hide) for step in job.record.steps[-MOST_STEPS:]],
+        signals=_signals(job.record, hide),
         waits_for_signal=job.record.wait.name if job.record.wait and job.status is JobStatus.SCHEDULED else None,
         logs=[log_shape(line) for line in job.logs],
     )
 
 
-def _step(step: Step) -> StepShape:
+def _hider(job: Job[Any]) -> Hide:
+    """Return what hides the known secrets of a job in its other values: all of them if its payload is encrypted."""
+    if job.secrets is not None and is_sealed(job.record.payload):
+        return lambda value: None if value is None else MASK
+    texts = set() if job.secrets is None else job.secrets.texts(job.payload)
+    for step in job.record.steps:
+        if is_hidden(step.result):
+            texts |= value_texts(plain(revealed(step.result)))
+    return lambda value: hide_in(value, texts) if texts else value
+
+
+def _signals(record: JobRecord, hide: Hide) -> list[SignalShape]:
+    """Return the signals of a job. Until its function waits for one, it is not known whether it is secret."""
+    awaited = {step.name for step in record.steps}
+    secret = {step.name for step in record.steps if is_hidden(step.result)}
+
+    def shown(signal: Signal) -> Any:
+        wait = waiting(signal.name)
+        if wait not in awaited:
+            return UNASKED
+        return MASK if wait in secret else hide(_small(signal.value))
+
+    return [
+        SignalShape(name=signal.name, at=past_iso(signal.at), value=shown(signal))
+        for signal in record.signals[-MOST_STEPS:]
+    ]
+
+
+def _step(step: Step, hide: Hide) -> StepShape:
     kind = _KINDS.get(step.name.split(" ")[0], "step")
-    result = _small(step.result)
+    result = _small(revealed(step.result))
     until = result if kind in {"sleep", "wait"} and isinstance(result, float) else None
     if kind == "signal" and isinstance(result, list):
         kind, result = ("signal" if result[0] else "timeout"), result[1]
     if kind == "failed" and isinstance(result, list):
         result = result[2]
+    if is_hidden(step.result):
+        result = None if kind == "timeout" else MASK
     return StepShape(
         number=step.number,
         name=step.name.removeprefix(":got ") if kind == "timeout" else in_words(step.name),
@@ -211,7 +244,7 @@ def _step(step: Step) -> StepShape:
         started_at=past_iso(step.started_at),
         ended_at=past_iso(step.ended_at),
         until_at=iso(until) if until is not None and until < step.ended_at + FOR_EVER else None,
-        result=None if kind in {"sleep", "wait"} else result,
+        result=None if kind in {"sleep", "wait"} else hide(result),
     )
 
 
@@ -279,11 +312,13 @@ def _with_inputs(shown: Any, job: Job[Any]) -> Any:
 
 
 def result_shape(job: Job[Any]) -> Any:
-    """Return what a job's function returned."""
+    """Return what a job's function returned, as it may be shown."""
     if job.record.result is None:
         return None
+    if is_hidden(job.record.result):
+        return MASK
     result = plain(job.record.result)
-    return unshowable(result) or json_safe(result)
+    return _hider(job)(unshowable(result) or json_safe(result))
 
 
 def explanation_shape(why: Explanation) -> ExplanationShape:

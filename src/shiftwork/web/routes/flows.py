@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from shiftwork.views.shapes.flows import FlowShape, WholeFlowShape, flow_shape, whole_flow_shape
-from shiftwork.web.routing import Body, Name, Query, get, post
+from shiftwork.web.routing import Body, Id, Name, Query, get, post
 from shiftwork.web.site import Site
 
 Place = Annotated[str, Meta(pattern=r"^[0-9]+(\.[0-9]+)? [^\x00\n]{1,200}$")]
@@ -36,7 +36,7 @@ class FlowChanged(Struct, frozen=True, kw_only=True):
 class SignalBody(Body, frozen=True, kw_only=True):
     """A value for a job whose function waits for it, or will."""
 
-    name: Name
+    name: Id
     value: Any = None
 
 

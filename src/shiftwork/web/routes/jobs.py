@@ -24,7 +24,7 @@ from shiftwork.views.shapes.jobs import (
 )
 from shiftwork.web.job_options import OptionsBody, Tag, options_in
 from shiftwork.web.job_search import by_payload, search
-from shiftwork.web.routing import Body, Name, Query, Text, get, post
+from shiftwork.web.routing import Body, Id, Name, Query, Text, get, post
 from shiftwork.web.site import Site
 
 MOST_CHANGED: Final = 100_000
@@ -69,7 +69,7 @@ class EnqueueBody(OptionsBody, frozen=True, kw_only=True):
     worker: Name
     payload: dict[str, Any] = field(default_factory=dict)
     delay_seconds: Annotated[float, Meta(ge=0, le=315_360_000)] | None = None
-    job_id: Name | None = None
+    job_id: Id | None = None
 
 
 class Enqueued(Struct, frozen=True):

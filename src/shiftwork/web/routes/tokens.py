@@ -30,7 +30,7 @@ class TokensAnswer(Struct, frozen=True):
 class NewToken(Body, frozen=True, kw_only=True):
     """A token to make. Without `valid_seconds` it is valid until it is revoked."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, pattern="^[ -~]*$")]
+    name: Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, pattern="^[ -?A-~]*$")]
     role: Role
     valid_seconds: Annotated[float, Meta(gt=0, le=LONGEST_SECONDS)] | None = None
 

@@ -1,0 +1,150 @@
+"""Secrets that a function returns, gets from its steps or is sent: people are not shown them, programs get them."""
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+from msgspec import msgpack
+
+from shiftwork import Context, JobStatus, Secret
+from shiftwork.core.hidden_values import hidden, is_hidden, revealed
+from shiftwork.handles.redaction import MASK
+from shiftwork.views.shapes.jobs import whole_job_shape
+from tests.runtime import fixtures
+from tests.runtime.stage import DEADLINE, Stage
+
+stage = fixtures.stage
+
+KEY = "sk-hunter2-hunter2"
+
+
+@dataclass
+class Account:
+    user: str
+    key: Annotated[str, Secret]
+
+
+async def shown(stage: Stage, job_id: str) -> Any:
+    """A job as people see it, from a process that has not registered its worker."""
+    other = stage.app()
+    shape = whole_job_shape(await other.get_job(job_id), await other.explain_job(job_id))
+    return json.loads(msgspec.json.encode(shape))
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 5, 10, 249, 250, 300, 70_000])
+def test_a_hidden_value_is_recognised_by_its_beginning_and_comes_back(size: int) -> None:
+    value = msgpack.encode("x" * size)
+    assert (is_hidden(value), revealed(value)) == (False, value)
+    assert is_hidden(hidden(value)[:20])
+    assert revealed(hidden(value)) == value
+    assert not is_hidden(b"")
+
+
+async def test_a_result_that_is_annotated_as_secret_is_not_shown(stage: Stage) -> None:
+    app = stage.app()
+
+    @app.task
+    async def issue() -> Annotated[str, Secret]:
+        return KEY
+
+    @app.task
+    async def create(user: str) -> Account:
+        return Account(user, KEY)
+
+    @app.task
+    async def use(account: Account, key: str) -> list[str]:
+        return [account.user, str(account.key == key == KEY)]
+
+    await app.start()
+    issued, created = issue.call(), create.call(user="ann")
+    flow = await app.enqueue_flow(use.call(account=created.output, key=issued.output))
+    assert await flow.result(DEADLINE) == ["ann", "True"]
+    for worker, result in (("issue", KEY), ("create", Account("ann", KEY))):
+        [job] = await app.find_jobs(worker=worker)
+        assert await job.result(DEADLINE) == result
+        assert (await shown(stage, job.id))["result"] == MASK
+
+
+async def test_a_scheduled_worker_may_return_a_secret_too(stage: Stage) -> None:
+    app = stage.app()
+
+    @app.worker(interval_seconds=3600)
+    async def rotate() -> Annotated[str, Secret]:
+        return KEY
+
+    await app.start()
+    assert await app.trigger_worker("rotate")
+    [job] = await app.find_jobs(worker="rotate")
+    assert await job.result(DEADLINE) == KEY
+    assert (await shown(stage, job.id))["result"] == MASK
+
+
+async def test_secrets_of_steps_and_signals_are_shown_nowhere(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    app = stage.app()
+    code = "one-time-code-4711"
+
+    def issue(user: str) -> Annotated[str, Secret]:
+        return f"{KEY} of {user}"
+
+    @app.task(max_retries=0)
+    async def enrol(ctx: Context, user: str) -> None:
+        key = await ctx.step("issue", issue, user)
+        again = await ctx.step("again", partial(issue, user))
+        account: Any = await ctx.step("account", Account, user, key)
+        sent = await ctx.wait_for("code", secret=True)
+        ctx.logger.warning("%s and %s", key, sent)
+        ctx.progress(1, 2, sent)
+        copied = await ctx.step("copy", lambda: {"copied": key})
+        assert (again, account["key"], sent, copied) == (key, key, code, {"copied": key})
+        raise ValueError(f"no {sent} for {key}")
+
+    job = await enrol.enqueue(user="ann")
+    await app.send(job.id, "code", code)
+    await app.start()
+    assert await job.ended(DEADLINE) is JobStatus.DEAD
+    seen = await shown(stage, job.id)
+    results = {step["name"]: step["result"] for step in seen["steps"]}
+    assert [results[name] for name in ("issue", "again", "account", "got code")] == [MASK] * 4
+    assert results["copy"] == {"copied": MASK}
+    assert seen["signals"][0]["value"] == MASK
+    assert f"no {MASK} for {MASK}" in seen["error"]
+    assert [secret for secret in (KEY, code) if secret in json.dumps(seen) + caplog.text] == []
+
+
+async def test_a_signal_that_comes_early_is_not_shown_before_its_wait_says_whether_it_is_secret(stage: Stage) -> None:
+    app = stage.app()
+
+    @app.task
+    async def publish(ctx: Context) -> str:
+        return f"{await ctx.wait_for('approval')} {len(await ctx.wait_for('code', secret=True))}"
+
+    job = await publish.enqueue()
+    await app.send(job.id, "approval", "yes")
+    await app.send(job.id, "code", KEY)
+    early = await shown(stage, job.id)
+    assert [list(signal["value"]) for signal in early["signals"]] == [["not shown"]] * 2
+    await app.start()
+    assert await job.result(DEADLINE) == f"yes {len(KEY)}"
+    assert [signal["value"] for signal in (await shown(stage, job.id))["signals"]] == ["yes", MASK]
+
+
+async def test_known_secrets_of_the_payload_are_hidden_in_results_steps_and_signals(stage: Stage) -> None:
+    app = stage.app()
+
+    @app.task
+    async def sign_in(ctx: Context, user: str, key: Annotated[str, Secret], pin: Annotated[int, Secret]) -> list[Any]:
+        await ctx.step("log in", lambda: {"url": f"https://bank/?key={key}", key: [pin, 7], "user": user})
+        return [await ctx.wait_for("answer"), f"{pin:d}", "public"]
+
+    job = await sign_in.enqueue("ann", KEY, 987_654)
+    await app.send(job.id, "answer", {"key": KEY, "ok": True})
+    await app.start()
+    assert await job.result(DEADLINE) == [{"key": KEY, "ok": True}, "987654", "public"]
+    seen = await shown(stage, job.id)
+    assert seen["steps"][0]["result"] == {"url": f"https://bank/?key={MASK}", MASK: [MASK, 7], "user": "ann"}
+    assert seen["signals"][0]["value"] == {"key": MASK, "ok": True}
+    assert seen["result"] == [{"key": MASK, "ok": True}, MASK, "public"]
+    assert KEY not in json.dumps(seen)
