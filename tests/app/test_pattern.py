@@ -385,9 +385,13 @@ async def test_a_job_tells_its_times_and_counts(stage: Stage, clock: ManualClock
         match=r"is not finished after 0.01 s: attempt 1 of 4 failed \(RuntimeError: act failed\), next in 5 s",
     ):
         await job.result(timeout_seconds=0.01)
+    shown = (job.status, job.over, job.ended_at, job.summary.over, job.summary.ended_at)
+    assert shown == (JobStatus.FAILED, False, None, False, None)
+    assert [found.over for found in await app.find_jobs(status="failed")] == [False]
     await clock.advance(7)
     await act.finish()
     await job.refresh()
+    assert job.over
     assert (job.created_at, job.started_at, job.ended_at, job.run_at) == (begin, begin + 5, begin + 7, begin + 5)
     assert (job.attempts, [attempt.error for attempt in job.history]) == (2, ["RuntimeError: act failed"])
     assert job.instance is not None

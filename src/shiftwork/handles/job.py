@@ -63,6 +63,7 @@ class JobSummary:
     worker: str
     pool: str
     status: JobStatus
+    over: bool
     attempt: int
     error: str | None
     progress: JobProgress | None
@@ -70,6 +71,7 @@ class JobSummary:
     run_at: float
     started_at: float | None
     ended_at: float | None
+    """None until the job is over, also between two attempts."""
 
 
 class JobAccess(Struct, frozen=True):
@@ -126,6 +128,11 @@ class Job(Generic[R_co]):
         return self.record.status
 
     @property
+    def over(self) -> bool:
+        """Return whether it is completed, dead or cancelled. A failed job is not over: it will be retried."""
+        return not self.record.status.live
+
+    @property
     def priority(self) -> JobPriority:
         """Return its priority."""
         return self.record.priority
@@ -167,7 +174,7 @@ class Job(Generic[R_co]):
 
     @property
     def ended_at(self) -> float | None:
-        """Return when it ended, in epoch seconds; None if it has not."""
+        """Return when it ended, in epoch seconds; None until it is over. `history` has the ends of failed attempts."""
         return self.record.ended_at
 
     @property

@@ -299,6 +299,8 @@ export interface Job {
   worker: string;
   pool: string;
   status: JobStatus;
+  /** Whether it is completed, dead or cancelled. A failed job is not over: it will be retried. */
+  over: boolean;
   priority: "critical" | "high" | "low" | "normal";
   cause: string;
   attempt: number;
@@ -307,6 +309,7 @@ export interface Job {
   created_at: string;
   run_at: string | null;
   started_at: string | null;
+  /** null until it is over, also between two attempts. */
   ended_at: string | null;
   instance: string | null;
   cancelling: boolean;
@@ -789,6 +792,8 @@ export interface WholeJob {
   worker: string;
   pool: string;
   status: JobStatus;
+  /** Whether it is completed, dead or cancelled. A failed job is not over: it will be retried. */
+  over: boolean;
   priority: "critical" | "high" | "low" | "normal";
   cause: string;
   attempt: number;
@@ -797,6 +802,7 @@ export interface WholeJob {
   created_at: string;
   run_at: string | null;
   started_at: string | null;
+  /** null until it is over, also between two attempts. */
   ended_at: string | null;
   instance: string | null;
   cancelling: boolean;
