@@ -20,6 +20,7 @@ from shiftwork.core.durations import Duration, seconds_of, timeout_of
 from shiftwork.core.payload_limits import MAX_PAYLOAD_BYTES
 from shiftwork.errors import ConfigurationError, LifecycleError
 from shiftwork.events import Hooks
+from shiftwork.handles.awaiting import report_forgotten
 from shiftwork.runtime.clock import Clock, SystemClock
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.surroundings import Surroundings
@@ -42,6 +43,7 @@ STOP_SECONDS: Final = 30.0
 """How long running work may take to finish when the orchestrator stops."""
 
 
+@report_forgotten("app", "app.blocking.{name}(…)")
 class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
     """Registers workers and pools, runs them here, and controls them from any process that reaches the store.
 

@@ -12,6 +12,7 @@ from shiftwork.core.durations import Duration, timeout_of
 from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.model import Attempt, JobPriority, JobRecord, JobStatus, LogLine, NewJob
 from shiftwork.errors import JobCancelledError, JobFailedError, LifecycleError, ResultTimeoutError, UnknownJobError
+from shiftwork.handles.awaiting import report_forgotten
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import Secrets
 from shiftwork.store.protocol import Store
@@ -86,6 +87,7 @@ class JobAccess(Struct, frozen=True):
     """When those jobs were added that have no record yet."""
 
 
+@report_forgotten("job", "job.blocking.{name}(…)")
 class Job(Generic[R_co]):
     """A job as of the last time it was read. `refresh` reads it again."""
 
