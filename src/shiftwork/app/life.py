@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from shiftwork.app.registration import check_in_place, warn_in_place
 from shiftwork.control.control import Control
 from shiftwork.control.forking import begin_anew_when_forked, never_free
+from shiftwork.core.beats import Beat
 from shiftwork.errors import LifecycleError
 from shiftwork.events import Hooks
 from shiftwork.runtime.engine.registry import Registry
@@ -43,6 +44,10 @@ class Life:
     def strays(self) -> Mapping[str, int]:
         """How many runs were given up on and go on regardless, by instance."""
         return self.node.strays() if self.node is not None else {}
+
+    def instances(self) -> dict[str, tuple[Beat, list[str]]]:
+        """The instances that run here: what each would beat now, and its jobs."""
+        return {engine.instance: (engine.beat(), list(engine.runs)) for engine in self.engines}
 
     def serving(self, what: str) -> "Node | None":
         """Return the running node, if there is one, to serve what is registered now."""

@@ -114,6 +114,7 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
             hooks=self._hooks,
             complete=self._registrations.complete,
             strays=self._life.strays,
+            here=self._life.instances,
             again=again,
         )
 
