@@ -307,7 +307,8 @@ async def test_the_shape_of_get_status(stage: Stage, clock: ManualClock) -> None
         "schedule": "every minute, counted from the end of the last run",
         "rescheduled": False,
     }
-    assert app.get_status() == {"state": "stopped", "workers": 1, "running": 0, "worker_states": {"act": idle}}
+    unread = idle | {"enabled": None}
+    assert app.get_status() == {"state": "stopped", "workers": 1, "running": 0, "worker_states": {"act": unread}}
     await app.start()
     await settle()
     begin = clock.now()

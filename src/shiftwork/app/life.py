@@ -62,15 +62,18 @@ class Life:
     async def start(
         self, control: Control, complete: Callable[[], Registry], new_node: "Callable[[Registry], Node]"
     ) -> None:
-        """Run everything that is registered, on this event loop."""
-        if self.state != "stopped":
-            message = f"the orchestrator is already {self.state}"
-            raise LifecycleError(message)
+        """Run everything that is registered, on this event loop. If it runs already, nothing changes."""
+        if self._starting is not None:
+            await self._starting.wait()
+        if self.state == "running":
+            return
+        if self.state == "stopping":
+            raise LifecycleError("the orchestrator is stopping: await that stop(), then start() again")
         refuse_windows()
         registry = complete()
         check_in_place(registry.pools.values())
         warn_in_place(registry.pools.values())
-        self.state = "running"  # from here on a second start is refused
+        self.state = "running"  # from here on a second start waits for this one
         self._starting = asyncio.Event()
         try:
             await self._start(control, lambda: new_node(registry))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from shiftwork.app.commands import OrchestratorCommands
 from shiftwork.app.composition import Composition
+from shiftwork.app.constructor import explained
 from shiftwork.app.life import Life, refuse_windows
 from shiftwork.app.registering import OrchestratorRegistration
 from shiftwork.app.registration import Registrations, default_pool
@@ -55,6 +56,7 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
     encrypt what jobs carry (docs/encryption.md); by default those of the environment, and with () none.
     """
 
+    @explained
     def __init__(
         self,
         store: str | Store | None = None,
@@ -142,7 +144,7 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
         await self.close()
 
     async def start(self) -> None:
-        """Run all registered workers in this process, on this event loop."""
+        """Run all registered workers in this process, on this event loop. If they run already, nothing changes."""
         if self._bench is not None:
             raise LifecycleError("the app is being tested: instead of start(), await test.run_pending()")
         await self._life.start(self.control, self._registrations.complete, self._new_node)
@@ -242,7 +244,7 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
     # ── running here ─────────────────────────────────────────────────────────────────────────────────────────────
 
     async def trigger_worker(self, /, name: str, *, timeout_seconds: Duration | None = None, **payload: Any) -> bool:
-        """Run a worker now and return when that run has ended, with its retries.
+        """Run a worker now and return when that run has ended. If it failed, retries follow as its policy says.
 
         False, with the reason in the log: it is unknown, disabled or already running, a dependency of it cannot be met,
         or it has not ended within `timeout_seconds`. A TRIGGERED worker runs beside itself if it is given arguments.
@@ -251,7 +253,10 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
         return await self._composition.triggering.trigger(name, payload, timeout_of(timeout_seconds))
 
     def get_status(self) -> dict[str, Any]:
-        """Return what this process knows, without asking the store."""
+        """Return what this process knows, without asking the store.
+
+        `enabled` of a worker is None while that is unknown: before the start, no state has been read.
+        """
         from shiftwork.app.status import status_of
 
         here, life = self._composition, self._life

@@ -34,19 +34,23 @@ class OrchestratorRegistration:
 
     def register_worker(
         self,
-        name: str,
+        name: str | WorkerConfig,
         function: WorkerFn | None = None,
-        options: WorkerOptions | Mapping[str, Any] | None = None,
+        options: WorkerOptions | WorkerConfig | Mapping[str, Any] | None = None,
         *,
         fn: WorkerFn | None = None,
         **named: Unpack[WorkerOptions],
     ) -> Worker[..., Any]:
         """Register a function under a name. Without a schedule it runs every 300 seconds.
 
-        Options are given by name, or as a mapping. `fn` is another name for `function`.
+        Options are given by name, as a mapping, or as a `WorkerConfig`, which may also stand in place of the name.
+        `fn` is another name for `function`.
         """
+        written: Mapping[str, Any] = named
+        if isinstance(name, WorkerConfig):
+            written, name = merged(name.name, name, written), name.name
         function = one_function(name, function, fn)
-        return self._registrations.add_worker(name, function, merged(name, options, named), {})
+        return self._registrations.add_worker(name, function, merged(name, options, written), {})
 
     @overload
     def worker(  # type: ignore[overload-overlap]  # a coroutine is a value, too
@@ -108,8 +112,13 @@ class OrchestratorRegistration:
         defaults = {"execution_mode": "triggered", "max_consecutive_failures": None}
         return self._registrations.add_worker(name, function, nameless(options), defaults)
 
-    def register_pool(self, name: str | PoolConfig, **options: Unpack[PoolOptions]) -> PoolConfig:
-        """Register a pool, by its name and options or as a `PoolConfig`. Workers name it in their `pool` option."""
+    def register_pool(
+        self, name: str | PoolConfig | Mapping[str, Any] | None = None, **options: Unpack[PoolOptions]
+    ) -> PoolConfig:
+        """Register a pool, by its name and options, as a `PoolConfig`, or as a mapping with a name.
+
+        Workers name it in their `pool` option.
+        """
         return self._registrations.add_pool(name, options)
 
     def lifespan(self, function: AnyLifespan, /) -> AnyLifespan:
