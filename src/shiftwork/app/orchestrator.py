@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from shiftwork.app.commands import OrchestratorCommands
 from shiftwork.app.composition import Composition
 from shiftwork.app.constructor import explained
+from shiftwork.app.deployment import Deployment
 from shiftwork.app.life import Life, refuse_windows
 from shiftwork.app.registering import OrchestratorRegistration
 from shiftwork.app.registration import Registrations, default_pool
@@ -78,6 +79,7 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
         self._hooks = Hooks()
         self._surroundings = Surroundings()
         self._life = Life(self._surroundings, self._hooks)
+        self._deployment = Deployment()
         self._bench: Bench | None = None
         settings = Settings(
             tick_interval=seconds_of("tick_interval", tick_interval),
@@ -182,6 +184,10 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
             )
             raise LifecycleError(message)
         await self.control.close()
+
+    async def deploy(self) -> list[str]:
+        """Run the functions of `@app.on_deploy`, and return their names. It waits for other processes that deploy."""
+        return await self._deployment.run(self.control)
 
     @property
     def served(self) -> "ServedApp":

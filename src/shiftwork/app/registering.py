@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from shiftwork.app.decorators import WorkerDecorator, checked, name_of, nameless
+from shiftwork.app.deployment import Deployment
 from shiftwork.app.life import Life
 from shiftwork.app.registration import Registrations, WorkerFn, merged, one_function
 from shiftwork.core.model import PoolConfig, WorkerConfig
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 AnyLifespan = TypeVar("AnyLifespan", bound=Lifespan)
+AnyDeploy = TypeVar("AnyDeploy", bound=Callable[[], Any])
 AnyAround = TypeVar("AnyAround", bound=AroundJob)
 
 
@@ -31,6 +33,7 @@ class OrchestratorRegistration:
     _surroundings: Surroundings
     _hooks: Hooks
     _life: Life
+    _deployment: Deployment
 
     def register_worker(
         self,
@@ -139,6 +142,14 @@ class OrchestratorRegistration:
         exception that a run raises. What it raises itself fails the run; it cannot turn a failure into a success.
         """
         self._surroundings.add_around(function)
+        return function
+
+    def on_deploy(self, function: AnyDeploy, /) -> AnyDeploy:
+        """Run this function once per deployment: by `shiftwork deploy MODULE:NAME`, or by `await app.deploy()`.
+
+        It takes nothing, is plain or async, and should be safe to run again. It puts schedules, for example.
+        """
+        self._deployment.add(function)
         return function
 
     @overload
