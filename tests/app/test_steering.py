@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from shiftwork import ConfigurationError, JobStatus, UnknownNodeError, UnknownPoolError, WorkerOrchestrator
+from shiftwork.core.beats import Beat
 from shiftwork.core.docs import PLAN, PLAN_NAME
 from shiftwork.core.model import Doc, Event
 from shiftwork.handles.worker import Worker
@@ -446,3 +447,13 @@ async def test_a_pool_for_several_processes_runs_in_place_with_a_warning(
     (warning,) = [line for line in caplog.messages if "processes='auto'" in line]
     assert warning.startswith("pool mail: processes='auto' has no effect with start()")
     assert "`shiftwork run`" in warning
+
+
+async def test_jobs_that_an_instance_claimed_ahead_are_not_shown_as_running(stage: Stage, clock: ManualClock) -> None:
+    app, worker = app_with(stage, Act())
+    jobs = await app.enqueue_many([worker.call() for _ in range(3)])
+    store, now = await app.control.store.open(), clock.now()
+    await store.beat([Beat(instance="n/p#1", node="n", pool="p", slots=2, busy=2, status="busy")], 15, now)
+    assert len((await store.claim("n/p#1", "p", 3, now, [worker.name])).jobs) == 3
+    (seen,) = (await app.get_pool_dashboard())["p"]["workers"]
+    assert (seen["slots"], seen["current_jobs"]) == (2, [job.id for job in jobs[:2]])
