@@ -1,6 +1,7 @@
 """Section 3 of the design, to the letter: names, defaults, the examples, and the shapes of answers."""
 
 import inspect
+import json
 from typing import Any
 
 import pytest
@@ -306,7 +307,8 @@ async def test_the_shape_of_get_status(stage: Stage, clock: ManualClock) -> None
         "schedule": "every minute, counted from the end of the last run",
         "rescheduled": False,
     }
-    assert app.get_status() == {"state": "stopped", "workers": 1, "running": 0, "worker_states": {"act": idle}}
+    unread = idle | {"enabled": None}
+    assert app.get_status() == {"state": "stopped", "workers": 1, "running": 0, "worker_states": {"act": unread}}
     await app.start()
     await settle()
     begin = clock.now()
@@ -380,11 +382,11 @@ async def test_the_shape_of_the_pool_dashboard(stage: Stage, clock: ManualClock)
     assert sorted(board) == ["default", "idle"]
     assert list(board["default"]) == ["workers", "queue_depth", "completed", "failed", "dead"]
     (instance,) = board["default"]["workers"]
-    assert isinstance(instance, WorkerInstance)
-    assert (instance.pool, instance.status) == ("default", "busy")
-    assert sorted(instance.current_jobs) == sorted([jobs[2].id, jobs[3].id])
-    assert (instance.completed, instance.failed) == (1, 1)
-    assert instance.last_heartbeat > instance.started_at
+    assert instance.keys() == WorkerInstance.__annotations__.keys()
+    assert (instance["pool"], instance["status"]) == ("default", "busy")
+    assert sorted(instance["current_jobs"]) == sorted([jobs[2].id, jobs[3].id])
+    assert (instance["completed"], instance["failed"]) == (1, 1)
+    assert instance["last_heartbeat"] > instance["started_at"]
     assert {name: board["default"][name] for name in ("queue_depth", "completed", "failed", "dead")} == {
         "queue_depth": 1,
         "completed": 1,
@@ -392,7 +394,49 @@ async def test_the_shape_of_the_pool_dashboard(stage: Stage, clock: ManualClock)
         "dead": 1,
     }
     (idle,) = board["idle"]["workers"]
-    assert (idle.status, idle.current_jobs) == ("idle", [])
+    assert (idle["status"], idle["current_jobs"]) == ("idle", [])
+    assert json.loads(json.dumps(board)) == board
+
+
+async def test_the_pool_dashboard_shows_this_process_as_it_is_now(stage: Stage) -> None:
+    act = Act()
+    app = stage.app(max_concurrent=2)
+    app.register_pool("wide", min_workers=1, max_workers=8)
+    worker = app.register_worker("act", act, execution_mode="triggered", pool="wide")
+    await app.start()
+    await app.scale_pool("wide", min_workers=5)
+    await app.auto_scale()
+    jobs = await app.enqueue_many([worker.call() for _ in range(7)])
+    await settle()
+    await act.finish()
+    board = (await app.get_pool_dashboard())["wide"]  # no beat since the start
+    (instance,) = board["workers"]
+    assert (instance["slots"], instance["completed"], board["completed"]) == (5, 1, 1)
+    assert instance["current_jobs"] == [job.id for job in jobs[1:6]]
+    assert instance["status"] == "busy"
+
+
+async def test_no_pool_shows_more_busy_slots_than_slots(stage: Stage, clock: ManualClock) -> None:
+    act = Act()
+    app = stage.app()
+    app.register_pool("wide", min_workers=4, max_workers=8)
+    worker = app.register_worker("act", act, execution_mode="triggered", pool="wide")
+    await app.start()
+    await app.enqueue_many([worker.call() for _ in range(4)])
+    await settle()
+    await app.scale_pool("wide", min_workers=1, max_workers=1)
+    await clock.advance(6)
+    (node,) = await app.nodes()
+    (run,) = [run for run in node.runs if run.pool == "wide"]
+    assert (run.busy, run.workers) == (4, 4), "a slot that is given up is one until its job has ended"
+    seen = await app.control.system.overview()
+    (pool,) = [pool for pool in seen.pools if pool.name == "wide"]
+    assert (pool.busy, pool.workers, pool.wanted) == (4, 4, 1)
+    for _ in range(3):
+        await act.finish()
+    await clock.advance(6)
+    (node,) = await app.nodes()
+    assert [(run.busy, run.workers) for run in node.runs if run.pool == "wide"] == [(1, 1)]
 
 
 async def test_the_shape_of_get_health(stage: Stage) -> None:

@@ -363,3 +363,17 @@ async def test_old_jobs_of_an_unknown_worker_are_no_problem_while_the_first_node
     assert "worker_unknown" not in await codes_of(new)
     await clock.advance(6)
     assert await codes_of(new) == {"worker_unknown": "gone"}
+
+
+async def test_a_worker_that_waits_for_one_that_nothing_runs_is_reported(stage: Stage, clock: ManualClock) -> None:
+    app = stage.app()
+    app.register_worker("login", lambda: None, execution_mode="triggered")
+    app.register_worker("fetch", lambda: None, interval_seconds=60, depends_on=["login"])
+    await app.start()
+    await clock.advance(16)
+    (problem,) = (await app.get_health())["problems"]
+    assert (problem["code"], problem["subject"]) == ("worker_starved", "fetch")
+    assert "waits for login, which has never succeeded, and nothing runs it" in problem["message"]
+    assert await app.trigger_worker("login")
+    await settle()
+    assert (await app.get_health())["problems"] == []

@@ -128,6 +128,21 @@ MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
     ("PoolConfig by place", lambda _: PoolConfig("mail"), ["by name", "PoolConfig(name=…)"]),  # type: ignore[call-arg]
     ("WorkerConfig without a name", lambda _: WorkerConfig(), ["WorkerConfig", "'name'"]),  # type: ignore[call-arg]
     ("pool concurrency", pool(concurrency=3), ["did you mean 'max_workers'?"]),
+    ("pool queue", pool(queue="mail"), ["a queue of its own", "pool=…"]),
+    (
+        "pool without a name",
+        lambda app: app.register_pool(max_workers=3),
+        ["has no name", "app.register_pool('NAME', …)"],
+    ),
+    ("pool id", lambda app: app.register_pool(id="mail"), ["app.register_pool('mail', …)"]),  # type: ignore[call-arg]
+    ("dict with an id", lambda app: app.register_pool({"id": "mail"}), ["'name'", "'id'"]),
+    ("PoolConfig with an id", lambda _: PoolConfig(id="mail"), ["did you mean 'name'"]),  # type: ignore[call-arg]
+    ("WorkerConfig with an id", lambda _: WorkerConfig(id="mail"), ["did you mean 'name'"]),  # type: ignore[call-arg]
+    (
+        "a config of another name",
+        lambda app: app.register_worker("w", fetch, WorkerConfig(name="v")),
+        ["'w'", "'v'", "one name"],
+    ),
     ("pool type", pool(type="thread"), ["did you mean 'kind'?"]),
     ("multiprocessing", pool(kind="multiprocessing"), ["did you mean 'process'?"]),
     ("pool interval", pool(interval_seconds=3), ["option of a worker"]),
@@ -171,6 +186,16 @@ MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
     ("a path", lambda _: App("jobs.db"), ["sqlite:///jobs.db"]),
     ("a Path", lambda _: App(Path("jobs.db")), ["sqlite:///jobs.db"]),  # type: ignore[arg-type]
     ("tick_interval", lambda _: App(5.0), ["write tick_interval=5.0"]),  # type: ignore[arg-type]
+    (
+        "options of the app by place",
+        lambda _: App(5.0, 5),  # type: ignore[arg-type,call-arg]
+        ["by name: WorkerOrchestrator(tick_interval=5.0, max_concurrent=5)"],
+    ),
+    ("a URL and a number", lambda _: App("memory://", 5), ['WorkerOrchestrator("memory://", max_concurrent=5)']),  # type: ignore[call-arg,arg-type]
+    ("milliseconds", lambda _: App(tick_interval_ms=5000), ["'tick_interval_ms'", "write tick_interval=5"]),  # type: ignore[call-arg]
+    ("max_concurrent_workers", lambda _: App(max_concurrent_workers=5), ["did you mean 'max_concurrent'?"]),  # type: ignore[call-arg]
+    ("queue of the app", lambda _: App(queue="mail"), ["app.register_pool(…)", "pool=…"]),  # type: ignore[call-arg]
+    ("url", lambda _: App(url="memory://"), ["did you mean 'store'?"]),  # type: ignore[call-arg]
     ("two slashes", lambda _: App("sqlite://jobs.db"), ["sqlite:///jobs.db"]),
     ("valkey", lambda _: App("valkey://localhost"), ["did you mean 'redis'?"]),
     ("a driver", lambda _: App("postgresql+psycopg2://h/d"), ["did you mean 'postgresql'?"]),

@@ -389,9 +389,13 @@ async def test_a_job_tells_its_times_and_counts(stage: Stage, clock: ManualClock
         match=r"is not finished after 0.01 s: attempt 1 of 4 failed \(RuntimeError: act failed\), next in 5 s",
     ):
         await job.result(timeout_seconds=0.01)
+    shown = (job.status, job.over, job.ended_at, job.summary.over, job.summary.ended_at)
+    assert shown == (JobStatus.FAILED, False, None, False, None)
+    assert [found.over for found in await app.find_jobs(status="failed")] == [False]
     await clock.advance(7)
     await act.finish()
     await job.refresh()
+    assert job.over
     assert (job.created_at, job.started_at, job.ended_at, job.run_at) == (begin, begin + 5, begin + 7, begin + 5)
     assert (job.attempts, [attempt.error for attempt in job.history]) == (2, ["RuntimeError: act failed"])
     assert job.instance is not None
@@ -474,3 +478,32 @@ async def test_a_second_program_in_the_folder_learns_which_file_it_shares(
     assert f"sqlite:///{tmp_path}/shiftwork.db is in use by another app: node " in told
     assert "runs mail" in told
     assert 'WorkerOrchestrator("sqlite:///other.db") or WorkerOrchestrator(…, namespace="…")' in told
+
+
+async def test_a_start_says_what_the_store_has_kept_and_what_runs_next(
+    stage: Stage, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work() -> None: ...
+
+    def fetching() -> WorkerOrchestrator:
+        app = stage.app()
+        app.register_worker("fetch", work, interval_seconds=60)
+        app.register_worker("clean", work, interval_seconds=3600)
+        return app
+
+    def line() -> str:
+        (found,) = [text for text in caplog.messages if text.startswith("store ")]
+        caplog.clear()
+        return found
+
+    with caplog.at_level("INFO", "shiftwork"):
+        async with started(fetching()):
+            await settle()
+        assert line().endswith("; next: clean now, fetch now")
+        await clock.advance(19)
+        again = fetching()
+        await again.reschedule_worker("clean", interval_seconds=7200)
+        async with started(again):
+            await settle()
+    kept = "(kept from earlier: 2 workers; intervals go on from their last runs)"
+    assert line().endswith(f"{kept}; next: fetch in 41 s, clean in 120 min")

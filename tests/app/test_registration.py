@@ -14,6 +14,8 @@ from shiftwork import (
     Context,
     DependencyCycleError,
     DuplicateNameError,
+    JobPriority,
+    PoolConfig,
     Retry,
     ScheduleError,
     SignatureError,
@@ -21,6 +23,7 @@ from shiftwork import (
     UnknownPoolError,
     UnknownStoreError,
     UnknownWorkerError,
+    WorkerConfig,
     WorkerOrchestrator,
 )
 from shiftwork.runtime.clock import settle
@@ -343,3 +346,31 @@ def test_a_handle_is_like_its_function() -> None:
         assert marked(handle)
     assert not marked(app.task(plain))
     assert app.task(name="part")(functools.partial(plain, 3))() == 3  # type: ignore[call-arg]  # a partial may take a context
+
+
+# ── configs as the pattern writes them ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_pool_may_be_given_as_a_dict_or_as_a_config() -> None:
+    app = WorkerOrchestrator("memory://")
+    options = {"name": "mail", "max_workers": 3, "scale_up_threshold": 2}
+    by_dict = app.register_pool(options)
+    assert (by_dict.name, by_dict.max_workers, by_dict.scale_down_threshold) == ("mail", 3, 1)
+    assert options == {"name": "mail", "max_workers": 3, "scale_up_threshold": 2}, "it is not changed"
+    by_config = app.register_pool(PoolConfig(name="images", max_workers=3), kind="thread")
+    assert (by_config.name, by_config.max_workers, by_config.kind) == ("images", 3, "thread")
+
+
+@pytest.mark.parametrize("place", ["first", "third"])
+def test_a_worker_may_be_given_as_a_config(place: str) -> None:
+    app = WorkerOrchestrator("memory://")
+    config = WorkerConfig(name="fetch", interval_seconds=7, depends_on=["login"], priority=JobPriority.HIGH)
+    app.register_worker("login", lambda: None)
+    if place == "first":
+        worker = app.register_worker(config, lambda: None, timeout_seconds=9)
+    else:
+        worker = app.register_worker("fetch", lambda: None, config, timeout_seconds=9)
+    assert worker.config == app.registered()[0]["fetch"]
+    made = worker.config
+    assert (made.name, made.interval_seconds, made.timeout_seconds, made.priority) == ("fetch", 7, 9, JobPriority.HIGH)
+    assert list(made.depends_on) == ["login"]

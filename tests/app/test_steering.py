@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from shiftwork import ConfigurationError, JobStatus, UnknownNodeError, UnknownPoolError, WorkerOrchestrator
+from shiftwork.core.beats import Beat
 from shiftwork.core.docs import PLAN, PLAN_NAME
 from shiftwork.core.model import Doc, Event
 from shiftwork.handles.worker import Worker
@@ -329,18 +330,18 @@ async def test_the_dashboard_has_every_instance_whole(stage: Stage, clock: Manua
     await act.finish()
     await clock.advance(6)
     (seen,) = (await stage.app().get_pool_dashboard())["p"]["workers"]
-    assert done.id not in seen.current_jobs
-    assert (seen.pool, seen.node, seen.status, seen.current_jobs) == ("p", name_of(app), "busy", [held.id])
-    assert (seen.completed, seen.failed, seen.slots) == (1, 0, 3)
-    assert seen.pid > 0
-    assert seen.memory > 1_000_000
-    assert seen.started_at < seen.last_heartbeat <= clock.now()
+    assert done.id not in seen["current_jobs"]
+    assert (seen["pool"], seen["node"], seen["status"], seen["current_jobs"]) == ("p", name_of(app), "busy", [held.id])
+    assert (seen["completed"], seen["failed"], seen["slots"]) == (1, 0, 3)
+    assert seen["pid"] > 0
+    assert seen["memory"] > 1_000_000
+    assert seen["started_at"] < seen["last_heartbeat"] <= clock.now()
     await app.drain_node(name_of(app))
     await clock.advance(6)
-    assert [one.status for one in (await app.get_pool_dashboard())["p"]["workers"]] == ["draining"]
+    assert [one["status"] for one in (await app.get_pool_dashboard())["p"]["workers"]] == ["draining"]
     await stage.crash(app)
     await clock.advance(16)
-    assert [one.status for one in (await stage.app().get_pool_dashboard())["p"]["workers"]] == ["dead"]
+    assert [one["status"] for one in (await stage.app().get_pool_dashboard())["p"]["workers"]] == ["dead"]
 
 
 async def test_a_glance_costs_four_questions(stage: Stage, clock: ManualClock) -> None:
@@ -355,7 +356,7 @@ async def test_a_glance_costs_four_questions(stage: Stage, clock: ManualClock) -
     assert stage.faults.calls == {"stats": 1, "survey": 1, "instances": 1, "find": 1}
     (pool,) = seen.pools
     assert (pool.workers, pool.wanted, pool.stats.queued, pool.stats.processing) == (2, 2, 3, 2)
-    assert (len(seen.jobs), len(seen.instances[0].current_jobs), seen.leader) == (2, 2, name_of(app))
+    assert (len(seen.jobs), len(seen.instances[0]["current_jobs"]), seen.leader) == (2, 2, name_of(app))
 
 
 async def test_a_plan_that_cannot_be_read_hides_nothing(stage: Stage) -> None:
@@ -446,3 +447,13 @@ async def test_a_pool_for_several_processes_runs_in_place_with_a_warning(
     (warning,) = [line for line in caplog.messages if "processes='auto'" in line]
     assert warning.startswith("pool mail: processes='auto' has no effect with start()")
     assert "`shiftwork run`" in warning
+
+
+async def test_jobs_that_an_instance_claimed_ahead_are_not_shown_as_running(stage: Stage, clock: ManualClock) -> None:
+    app, worker = app_with(stage, Act())
+    jobs = await app.enqueue_many([worker.call() for _ in range(3)])
+    store, now = await app.control.store.open(), clock.now()
+    await store.beat([Beat(instance="n/p#1", node="n", pool="p", slots=2, busy=2, status="busy")], 15, now)
+    assert len((await store.claim("n/p#1", "p", 3, now, [worker.name])).jobs) == 3
+    (seen,) = (await app.get_pool_dashboard())["p"]["workers"]
+    assert (seen["slots"], seen["current_jobs"]) == (2, [job.id for job in jobs[:2]])

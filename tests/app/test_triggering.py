@@ -331,3 +331,38 @@ async def test_a_worker_that_only_another_process_has(stage: Stage) -> None:
     await settle()
     assert server.get_status()["worker_states"]["theirs"]["enabled"] is False
     assert list(await client.workers()) == ["theirs"]
+
+
+@pytest.mark.parametrize("served", [True, False])
+async def test_it_returns_when_a_run_has_failed_and_the_retries_follow(stage: Stage, *, served: bool) -> None:
+    calls: list[int] = []
+    app = stage.app()
+
+    async def fail(ctx: Context) -> None:
+        calls.append(ctx.attempt)
+        raise RuntimeError("no")
+
+    app.register_worker("fail", fail, execution_mode="triggered", retry=Retry(base_seconds=5, jitter=0), max_retries=2)
+    if served:
+        await app.start()
+    async with asyncio.timeout(DEADLINE):
+        assert await app.trigger_worker("fail") is True
+    assert calls == [1]
+    assert app.get_status()["worker_states"]["fail"]["last_error"] == "RuntimeError: no"
+    (job,) = await app.find_jobs()
+    assert (job.status, job.over) == (JobStatus.FAILED, False)
+    await app.start()
+    await stage.clock.advance(5)
+    await stage.clock.advance(10)
+    assert (calls, (await job.refresh()).status) == ([1, 2, 3], JobStatus.DEAD)
+
+
+async def test_the_status_says_nothing_of_a_worker_before_it_has_read_the_store(stage: Stage) -> None:
+    app, again = (stage.app() for _ in range(2))
+    for one in (app, again):
+        one.register_worker("w", lambda: None, execution_mode="triggered")
+        one.register_worker("v", lambda: None, execution_mode="triggered")
+    await app.disable_worker("w")
+    assert [again.get_status()["worker_states"][name]["enabled"] for name in ("w", "v")] == [None, None]
+    await again.start()
+    assert [again.get_status()["worker_states"][name]["enabled"] for name in ("w", "v")] == [False, True]

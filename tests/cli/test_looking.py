@@ -13,6 +13,7 @@ from msgspec import msgpack, to_builtins
 from shiftwork import JobStatus, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.cli import events as cli_events
 from shiftwork.control.system import System
+from shiftwork.core.beats import Beat
 from shiftwork.core.flow_graph import FlowJob, draw
 from shiftwork.core.model import Event, FlowRecord, LogLine
 from shiftwork.handles.call import new_job
@@ -466,3 +467,15 @@ def test_following_events_goes_on_after_an_outage_and_in_a_store_that_was_emptie
     followed = shop.run("events", "--follow")
     assert [line.split()[-1] for line in followed.stdout.splitlines()] == ["7", "8", "1"]
     assert followed.stderr.count("nothing listens there. Waiting until it is back.") == 1
+
+
+def test_a_pool_has_no_more_busy_slots_than_slots(shop: Terminal) -> None:
+    async def claim_ahead(app: WorkerOrchestrator) -> None:
+        store, now = await app.control.store.open(), app.control.now()
+        for _ in range(3):
+            await app.control.jobs.enqueue("linger", {"name": "n"})
+        await store.beat([Beat(instance="n/d#1", node="n", pool="default", slots=2, busy=2, status="busy")], 60, now)
+        assert len((await store.claim("n/d#1", "default", 3, now + 1, ["linger"])).jobs) == 3
+
+    in_shop(claim_ahead)
+    assert re.search(r"^default +async +2 → 0 +5 +1 +2 ", shop.ok("pools"), re.MULTILINE), "slots, bounds, one, busy"

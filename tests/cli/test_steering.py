@@ -49,7 +49,7 @@ def test_a_node_is_seen_drained_and_taken_back(shop: Terminal) -> None:
     job = shop.json("enqueue", "linger", "name=rude")["job"]["id"]
     until(job, JobStatus.PROCESSING)
     draining = shop.start("drain", name[:-1], "--wait", "--reason", "new kernel", "--store", URL)
-    draining.wait_for(f"node {name} still runs default 5 slots, 1 busy", within=LONG)
+    draining.wait_for(f"node {name} still runs default 1 slot, 1 busy", within=LONG)
     waiting = shop.json("enqueue", "resize", "path=a.png")["job"]["id"]
     assert node(shop)["status"] == "draining"
     assert re.search(rf"^{name} .* draining for \d+ s ", shop.ok("nodes"), re.MULTILINE)

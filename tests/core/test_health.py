@@ -1,5 +1,7 @@
 """What is wrong now: each problem by its name, with a remedy."""
 
+from typing import Any
+
 import pytest
 
 from shiftwork.core.breaker import BreakerState
@@ -270,6 +272,31 @@ def test_a_worker_that_waits_for_a_disabled_one_is_named_with_the_remedy(facts: 
         assert problems["worker_starved"].subject == "b"
         assert "depends on a, which is disabled" in problems["worker_starved"].message
         assert "enable_worker('a')" in problems["worker_starved"].remedy
+
+
+@pytest.mark.parametrize(
+    ("waits", "needed", "starved"),
+    [
+        (11.0, {}, True),
+        (9.0, {}, False),
+        (None, {}, False),
+        (11.0, {"live": True}, False),
+        (11.0, {"mode": "scheduled"}, False),
+        (11.0, {"last_success": 1.0}, False),
+    ],
+)
+def test_a_job_that_waits_for_a_worker_that_nothing_runs_is_a_problem(
+    waits: float | None, needed: dict[str, Any], *, starved: bool
+) -> None:
+    mode = WorkerExecutionMode(needed.pop("mode", "triggered"))
+    live, state = needed.pop("live", False), WorkerState(worker="a", **needed)
+    a = WorkerFacts(config=WorkerConfig(name="a", execution_mode=mode), state=state, live=live)
+    since = None if waits is None else NOW - waits
+    config = WorkerConfig(name="b", depends_on=["a"])
+    b = WorkerFacts(config=config, state=WorkerState(worker="b"), live=True, waits_since=since)
+    problems = judge(HealthFacts(workers=[a, b]), NOW).problems
+    assert [(problem.code, problem.subject) for problem in problems] == ([("worker_starved", "b")] if starved else [])
+    assert all("trigger_worker('a')" in problem.remedy for problem in problems)
 
 
 def test_without_a_leader_a_late_schedule_is_not_a_second_problem_at_once() -> None:

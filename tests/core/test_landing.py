@@ -74,7 +74,6 @@ def test_what_it_writes() -> None:
         crashes=1,
         result=b"r",
         error="boom",
-        ended_at=99.0,
         attempts=(REPORT,),
     )
     assert landed(JOB, outcome, NOW) == wanted
@@ -84,6 +83,12 @@ def test_it_settles_a_cancel_request() -> None:
     settled = landed(replace(JOB, cancelling=True), said(JobStatus.QUEUED), NOW)
     assert (settled.status, settled.cancelling) == (JobStatus.CANCELLED, False)
     assert settled.keep_until == NOW + SECONDS_A_DAY
+
+
+@pytest.mark.parametrize("status", JobStatus)
+def test_a_job_that_is_not_over_has_no_end(status: JobStatus) -> None:
+    settled = landed(JOB, said(status, LATER), NOW)
+    assert settled.ended_at == (None if settled.status.live else 99.0)
 
 
 @pytest.mark.parametrize(("started_at", "seconds"), [(95.0, 4.0), (None, 0.0), (120.0, 0.0)])

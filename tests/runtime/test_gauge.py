@@ -126,7 +126,8 @@ async def test_a_node_in_place_tells_of_its_process_its_loop_and_the_store(stage
     (instance,) = await app.control.pools.instances()
     assert (node.lag, node.store_seconds) == (0.0, 0.0), "the clock stands still meanwhile"
     assert node.cpu is not None
-    assert (instance.cpu, instance.memory, instance.lag) == (node.cpu, node.memory_used, node.lag), "it is the same"
+    used = instance["cpu"], instance["memory"], instance["lag"]
+    assert used == (node.cpu, node.memory_used, node.lag), "it is the same"
 
 
 async def test_what_its_processes_use_is_counted_as_the_nodes(

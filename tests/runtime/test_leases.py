@@ -256,7 +256,7 @@ async def test_a_stale_end_is_refused_and_the_lost_instance_goes_on_under_a_new_
     await act.finish("by the first, again")
     assert await again.result(DEADLINE) == "by the first, again"
     instances = (await first.get_pool_dashboard())["default"]["workers"]
-    assert [instance.id for instance in instances] == [f"{name}.1"]
+    assert [instance["id"] for instance in instances] == [f"{name}.1"]
 
 
 async def test_a_thread_that_outlives_its_lease_cannot_write(stage: Stage, clock: ManualClock) -> None:

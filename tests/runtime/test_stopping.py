@@ -213,12 +213,28 @@ async def test_an_orchestrator_can_be_started_again(stage: Stage) -> None:
         await app.stop()
 
 
-async def test_starting_twice_is_refused_even_at_the_same_time(stage: Stage) -> None:
+async def test_a_second_start_changes_nothing_even_at_the_same_time(stage: Stage) -> None:
     app = stage.app()
-    answers = await asyncio.gather(app.start(), app.start(), return_exceptions=True)
-    assert [type(answer) for answer in answers] == [type(None), LifecycleError]
-    with pytest.raises(LifecycleError, match="already running"):
+    await asyncio.gather(app.start(), app.start())
+    (node,) = await app.nodes()
+    await app.start()
+    assert [one.name for one in await app.nodes()] == [node.name]
+    assert app.get_status()["state"] == "running"
+
+
+async def test_a_start_while_it_stops_is_refused(stage: Stage) -> None:
+    act = Act()
+    app = stage.app()
+    worker = app.register_worker("act", act, execution_mode="triggered")
+    await app.start()
+    await worker.enqueue()
+    await settle()
+    stopping = asyncio.create_task(app.stop())
+    await settle()
+    with pytest.raises(LifecycleError, match="is stopping"):
         await app.start()
+    await act.finish()
+    await stopping
 
 
 @pytest.mark.parametrize("method", ["open", "docs", "survey", "hold", "instances"])

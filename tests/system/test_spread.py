@@ -67,4 +67,4 @@ def _open(spread: Mill, numbers: Iterable[int]) -> None:
 async def _slots(spread: Mill, wanted: list[int]) -> bool:
     """Whether the live instances of the pool have these numbers of slots."""
     seen = (await spread.app.get_pool_dashboard())["mail"]["workers"]
-    return sorted(one.slots for one in seen if one.status not in {"dead", "draining"}) == wanted
+    return sorted(one["slots"] for one in seen if one["status"] not in {"dead", "draining"}) == wanted

@@ -46,12 +46,12 @@ class Storm:
 
     async def _kill_one(self) -> None:
         ours = {child.pid for node in self.nodes for child in node.children()}
-        instances = [it for it in await self._mill.instances() if it.pid in ours]
+        instances = [it for it in await self._mill.instances() if it["pid"] in ours]
         if instances:
             victim = self._dice.choice(instances)
             with suppress(psutil.NoSuchProcess):
-                psutil.Process(victim.pid).kill()
-                self.killed[victim.pool] += 1
+                psutil.Process(victim["pid"]).kill()
+                self.killed[victim["pool"]] += 1
 
 
 async def endure(mill: Mill, *, jobs: int, shortest: float, longest: float, node_every: float, within: float) -> None:

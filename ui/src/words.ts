@@ -72,6 +72,11 @@ export function ago(ms: number, now: number): string {
 
 export const millis = (at: string | number): number => (typeof at === "number" ? at * 1000 : Date.parse(at));
 
+/** How long a job's run takes or took, in seconds; null between two runs. */
+export function spent(job: { status: string; started_at: string | null; ended_at: string | null }, now: number) {
+  return job.ended_at || job.status === "processing" ? span(job.started_at, job.ended_at, now) : null;
+}
+
 /** How long something took or takes, in seconds. */
 export function span(from: string | null, until: string | null, now: number): number | null {
   if (!from) return null;

@@ -30,6 +30,7 @@ class BlockingOrchestrator(BlockingCalls):
         self._orchestrator = orchestrator
 
     start = blocking(WorkerOrchestrator.start)
+    deploy = blocking(WorkerOrchestrator.deploy)
     trigger_worker = blocking(WorkerOrchestrator.trigger_worker)
     auto_scale = blocking(WorkerOrchestrator.auto_scale)
     recover_stuck_jobs = blocking(WorkerOrchestrator.recover_stuck_jobs)

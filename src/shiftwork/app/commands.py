@@ -9,6 +9,7 @@ from shiftwork.control.control import Control
 from shiftwork.control.job_filter import JobSearch, JobSelection
 from shiftwork.core.model import Event, FlowRecord, PoolConfig, WorkerConfig
 from shiftwork.core.option_types import TimingOptions
+from shiftwork.handles.awaiting import report_forgotten
 from shiftwork.handles.call import Call, listed
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
@@ -27,6 +28,7 @@ R4 = TypeVar("R4")
 R5 = TypeVar("R5")
 
 
+@report_forgotten("app", "app.blocking.{name}(…)")
 class OrchestratorCommands:
     """What a process can do that reaches the store, whether or not it runs workers."""
 

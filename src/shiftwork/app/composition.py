@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from shiftwork.app.triggering import Triggering
 from shiftwork.control.control import Control
 from shiftwork.control.registry import LocalRegistry
+from shiftwork.core.beats import Beat
 from shiftwork.events import Hooks, JobListeners
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.registry import Registry
@@ -30,6 +31,7 @@ class Composition:
         hooks: Hooks,
         complete: Callable[[], Registry],
         strays: Callable[[], Mapping[str, int]],
+        here: Callable[[], Mapping[str, tuple[Beat, list[str]]]],
         again: Callable[[], Store] | None = None,
     ) -> None:
         self.clock = clock
@@ -42,6 +44,7 @@ class Composition:
             registered,
             hooks=hooks,
             strays=strays,
+            here=here,
             lease_seconds=settings.lease_seconds,
             again=again,  # see `StoreAccess`
         )

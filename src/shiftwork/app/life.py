@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from shiftwork.app.registration import check_in_place, warn_in_place
 from shiftwork.control.control import Control
 from shiftwork.control.forking import begin_anew_when_forked, never_free
+from shiftwork.core.beats import Beat
 from shiftwork.errors import LifecycleError
 from shiftwork.events import Hooks
 from shiftwork.runtime.engine.registry import Registry
@@ -44,6 +45,10 @@ class Life:
         """How many runs were given up on and go on regardless, by instance."""
         return self.node.strays() if self.node is not None else {}
 
+    def instances(self) -> dict[str, tuple[Beat, list[str]]]:
+        """The instances that run here: what each would beat now, and its jobs."""
+        return {engine.instance: (engine.beat(), list(engine.runs)) for engine in self.engines}
+
     def serving(self, what: str) -> "Node | None":
         """Return the running node, if there is one, to serve what is registered now."""
         if self.state == "stopped" or (self.state == "running" and self.node is not None):
@@ -57,15 +62,18 @@ class Life:
     async def start(
         self, control: Control, complete: Callable[[], Registry], new_node: "Callable[[Registry], Node]"
     ) -> None:
-        """Run everything that is registered, on this event loop."""
-        if self.state != "stopped":
-            message = f"the orchestrator is already {self.state}"
-            raise LifecycleError(message)
+        """Run everything that is registered, on this event loop. If it runs already, nothing changes."""
+        if self._starting is not None:
+            await self._starting.wait()
+        if self.state == "running":
+            return
+        if self.state == "stopping":
+            raise LifecycleError("the orchestrator is stopping: await that stop(), then start() again")
         refuse_windows()
         registry = complete()
         check_in_place(registry.pools.values())
         warn_in_place(registry.pools.values())
-        self.state = "running"  # from here on a second start is refused
+        self.state = "running"  # from here on a second start waits for this one
         self._starting = asyncio.Event()
         try:
             await self._start(control, lambda: new_node(registry))

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from shiftwork.app.commands import OrchestratorCommands
 from shiftwork.app.composition import Composition
+from shiftwork.app.constructor import explained
+from shiftwork.app.deployment import Deployment
 from shiftwork.app.life import Life, refuse_windows
 from shiftwork.app.registering import OrchestratorRegistration
 from shiftwork.app.registration import Registrations, default_pool
@@ -20,6 +22,7 @@ from shiftwork.core.durations import Duration, seconds_of, timeout_of
 from shiftwork.core.payload_limits import MAX_PAYLOAD_BYTES
 from shiftwork.errors import ConfigurationError, LifecycleError
 from shiftwork.events import Hooks
+from shiftwork.handles.awaiting import report_forgotten
 from shiftwork.runtime.clock import Clock, SystemClock
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.surroundings import Surroundings
@@ -42,6 +45,7 @@ STOP_SECONDS: Final = 30.0
 """How long running work may take to finish when the orchestrator stops."""
 
 
+@report_forgotten("app", "app.blocking.{name}(…)")
 class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
     """Registers workers and pools, runs them here, and controls them from any process that reaches the store.
 
@@ -53,6 +57,7 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
     encrypt what jobs carry (docs/encryption.md); by default those of the environment, and with () none.
     """
 
+    @explained
     def __init__(
         self,
         store: str | Store | None = None,
@@ -74,6 +79,7 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
         self._hooks = Hooks()
         self._surroundings = Surroundings()
         self._life = Life(self._surroundings, self._hooks)
+        self._deployment = Deployment()
         self._bench: Bench | None = None
         settings = Settings(
             tick_interval=seconds_of("tick_interval", tick_interval),
@@ -112,6 +118,7 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
             hooks=self._hooks,
             complete=self._registrations.complete,
             strays=self._life.strays,
+            here=self._life.instances,
             again=again,
         )
 
@@ -139,7 +146,7 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
         await self.close()
 
     async def start(self) -> None:
-        """Run all registered workers in this process, on this event loop."""
+        """Run all registered workers in this process, on this event loop. If they run already, nothing changes."""
         if self._bench is not None:
             raise LifecycleError("the app is being tested: instead of start(), await test.run_pending()")
         await self._life.start(self.control, self._registrations.complete, self._new_node)
@@ -177,6 +184,10 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
             )
             raise LifecycleError(message)
         await self.control.close()
+
+    async def deploy(self) -> list[str]:
+        """Run the functions of `@app.on_deploy`, and return their names. It waits for other processes that deploy."""
+        return await self._deployment.run(self.control)
 
     @property
     def served(self) -> "ServedApp":
@@ -239,7 +250,7 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
     # ── running here ─────────────────────────────────────────────────────────────────────────────────────────────
 
     async def trigger_worker(self, /, name: str, *, timeout_seconds: Duration | None = None, **payload: Any) -> bool:
-        """Run a worker now and return when that run has ended, with its retries.
+        """Run a worker now and return when that run has ended. If it failed, retries follow as its policy says.
 
         False, with the reason in the log: it is unknown, disabled or already running, a dependency of it cannot be met,
         or it has not ended within `timeout_seconds`. A TRIGGERED worker runs beside itself if it is given arguments.
@@ -248,7 +259,10 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
         return await self._composition.triggering.trigger(name, payload, timeout_of(timeout_seconds))
 
     def get_status(self) -> dict[str, Any]:
-        """Return what this process knows, without asking the store."""
+        """Return what this process knows, without asking the store.
+
+        `enabled` of a worker is None while that is unknown: before the start, no state has been read.
+        """
         from shiftwork.app.status import status_of
 
         here, life = self._composition, self._life

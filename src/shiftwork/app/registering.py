@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from shiftwork.app.decorators import WorkerDecorator, checked, name_of, nameless
+from shiftwork.app.deployment import Deployment
 from shiftwork.app.life import Life
 from shiftwork.app.registration import Registrations, WorkerFn, merged, one_function
 from shiftwork.core.model import PoolConfig, WorkerConfig
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 AnyLifespan = TypeVar("AnyLifespan", bound=Lifespan)
+AnyDeploy = TypeVar("AnyDeploy", bound=Callable[[], Any])
 AnyAround = TypeVar("AnyAround", bound=AroundJob)
 
 
@@ -31,22 +33,27 @@ class OrchestratorRegistration:
     _surroundings: Surroundings
     _hooks: Hooks
     _life: Life
+    _deployment: Deployment
 
     def register_worker(
         self,
-        name: str,
+        name: str | WorkerConfig,
         function: WorkerFn | None = None,
-        options: WorkerOptions | Mapping[str, Any] | None = None,
+        options: WorkerOptions | WorkerConfig | Mapping[str, Any] | None = None,
         *,
         fn: WorkerFn | None = None,
         **named: Unpack[WorkerOptions],
     ) -> Worker[..., Any]:
         """Register a function under a name. Without a schedule it runs every 300 seconds.
 
-        Options are given by name, or as a mapping. `fn` is another name for `function`.
+        Options are given by name, as a mapping, or as a `WorkerConfig`, which may also stand in place of the name.
+        `fn` is another name for `function`.
         """
+        written: Mapping[str, Any] = named
+        if isinstance(name, WorkerConfig):
+            written, name = merged(name.name, name, written), name.name
         function = one_function(name, function, fn)
-        return self._registrations.add_worker(name, function, merged(name, options, named), {})
+        return self._registrations.add_worker(name, function, merged(name, options, written), {})
 
     @overload
     def worker(  # type: ignore[overload-overlap]  # a coroutine is a value, too
@@ -108,8 +115,13 @@ class OrchestratorRegistration:
         defaults = {"execution_mode": "triggered", "max_consecutive_failures": None}
         return self._registrations.add_worker(name, function, nameless(options), defaults)
 
-    def register_pool(self, name: str | PoolConfig, **options: Unpack[PoolOptions]) -> PoolConfig:
-        """Register a pool, by its name and options or as a `PoolConfig`. Workers name it in their `pool` option."""
+    def register_pool(
+        self, name: str | PoolConfig | Mapping[str, Any] | None = None, **options: Unpack[PoolOptions]
+    ) -> PoolConfig:
+        """Register a pool, by its name and options, as a `PoolConfig`, or as a mapping with a name.
+
+        Workers name it in their `pool` option.
+        """
         return self._registrations.add_pool(name, options)
 
     def lifespan(self, function: AnyLifespan, /) -> AnyLifespan:
@@ -130,6 +142,14 @@ class OrchestratorRegistration:
         exception that a run raises. What it raises itself fails the run; it cannot turn a failure into a success.
         """
         self._surroundings.add_around(function)
+        return function
+
+    def on_deploy(self, function: AnyDeploy, /) -> AnyDeploy:
+        """Run this function once per deployment: by `shiftwork deploy MODULE:NAME`, or by `await app.deploy()`.
+
+        It takes nothing, is plain or async, and should be safe to run again. It puts schedules, for example.
+        """
+        self._deployment.add(function)
         return function
 
     @overload

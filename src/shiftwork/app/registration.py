@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 
 from shiftwork.control.registry import DEFAULT_POOL, LocalRegistry
 from shiftwork.core.graph import alias_config, compile_gates
-from shiftwork.core.model import PoolConfig
+from shiftwork.core.model import PoolConfig, WorkerConfig
 from shiftwork.core.options import pool_config, worker_config
 from shiftwork.core.retry_options import rule_in
 from shiftwork.errors import ConfigurationError, DuplicateNameError, LifecycleError, UnknownPoolError
@@ -86,11 +86,9 @@ class Registrations:
             message = f"{problem}{where}; give one of the two another name"
             raise DuplicateNameError(message)
 
-    def add_pool(self, given: str | PoolConfig, options: Mapping[str, Any]) -> PoolConfig:
+    def add_pool(self, given: str | PoolConfig | Mapping[str, Any] | None, options: Mapping[str, Any]) -> PoolConfig:
         """Register a pool. Raises `ConfigurationError` if it cannot work."""
-        name = given.name if isinstance(given, PoolConfig) else given
-        if isinstance(given, PoolConfig):
-            options = _changed(given) | dict(options)
+        name, options = named_pool(given, options)
         node = self._serving(f"pool {name}")
         if name in self._registry.pools:
             message = f"there is a pool {name!r} already; give one of the two another name"
@@ -168,9 +166,14 @@ def one_function(name: str, function: WorkerFn | None, fn: WorkerFn | None) -> W
 
 
 def merged(name: str, options: Any, named: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the options of a registration, which may be given as a mapping, by name, or both."""
+    """Return the options of a registration, which may be given as a mapping or a config, by name, or both."""
     if options is None:
         return named
+    if isinstance(options, WorkerConfig):
+        if options.name != name:
+            message = f"worker {name!r} is given a WorkerConfig of {options.name!r}; give both one name"
+            raise ConfigurationError(message)
+        options = _changed(options)
     if not isinstance(options, Mapping):
         message = f"worker {name!r}: the third argument is a dict of options, not {options!r}; give options by name"
         raise ConfigurationError(message)
@@ -181,10 +184,28 @@ def merged(name: str, options: Any, named: Mapping[str, Any]) -> Mapping[str, An
     return {**options, **named}
 
 
-def _changed(pool: PoolConfig) -> dict[str, Any]:
-    """Return the options of a pool that differ from the defaults: the others were not written by anyone."""
-    defaults = asdict(PoolConfig(name=pool.name))
-    return {option: value for option, value in asdict(pool).items() if value != defaults[option]}
+def named_pool(given: Any, options: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Return the name and the options of a pool, which may be given as a config or as a mapping."""
+    if isinstance(given, PoolConfig):
+        return given.name, {**_changed(given), **options}
+    if isinstance(given, Mapping):
+        options = {**given, **options}
+        if "name" not in options:
+            instead = "write 'name' instead of 'id'" if "id" in options else "add 'name'"
+            message = f"the pool has no name: {instead}: app.register_pool({{'name': …}})"
+            raise ConfigurationError(message)
+        given = options.pop("name")
+    if given is None:
+        name = options.get("id", "NAME")
+        message = f"the pool has no name: app.register_pool({name!r}, …)"
+        raise ConfigurationError(message)
+    return given, options
+
+
+def _changed(config: PoolConfig | WorkerConfig) -> dict[str, Any]:
+    """Return the options that differ from the defaults, without the name: the others were not written by anyone."""
+    defaults = asdict(type(config)(name=config.name))
+    return {option: value for option, value in asdict(config).items() if value != defaults[option]}
 
 
 def default_pool(max_concurrent: int) -> PoolConfig:

@@ -28,23 +28,28 @@ def status_of(
         known = registry.states.setdefault(name, WorkerState(worker=name))
         known.last_started = max(known.last_started or 0.0, at)
     running = Counter(name for name, _ in started)
+    read = state != "stopped" or bool(registry.states)
     return {
         "state": state,
         "workers": len(registry.workers),
         "running": running.total(),
         "worker_states": {
             name: {"running": running[name] > 0, "retrying": name in retrying}
-            | _worker_status(rescheduled(worker.config, changes.get(name)), registry.states.get(name), now)
+            | _worker_status(rescheduled(worker.config, changes.get(name)), registry.states.get(name), now, read=read)
             | {"rescheduled": name in changes and changes[name].timing is not None}
             for name, worker in registry.workers.items()
         },
     }
 
 
-def _worker_status(config: WorkerConfig, known: WorkerState | None, now: float) -> dict[str, Any]:
+def _worker_status(config: WorkerConfig, known: WorkerState | None, now: float, *, read: bool) -> dict[str, Any]:
+    """Return what is known of a worker. `read`: whether this process has read the states of workers in the store.
+
+    Before that, whether it is enabled is unknown, unless the code says that it is not.
+    """
     state = known or WorkerState(worker=config.name, enabled=config.enabled)
     return {
-        "enabled": state.enabled,
+        "enabled": state.enabled if known or read or not config.enabled else None,
         "failures": state.failures,
         "last_run": state.last_started,
         "last_end": state.last_ended,

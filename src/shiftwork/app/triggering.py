@@ -5,6 +5,7 @@ is that a process without a running node can serve the one run itself: it become
 worker, never leads, and leaves when the run has ended.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from shiftwork.control.control import Control
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.model import WorkerConfig
-from shiftwork.core.triggering import runs_beside_itself
+from shiftwork.core.triggering import first_run_ended, runs_beside_itself
 from shiftwork.errors import JobStateError, ResultTimeoutError, UnknownWorkerError
 from shiftwork.handles.job import Job
 from shiftwork.runtime.engine.registry import Registry
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 logger: Final = logging.getLogger("shiftwork")
 
+LOOK_SECONDS: Final = 0.1
+"""How often to look whether the run has failed: stores ring when a job ends, and not when it is to be retried."""
 LEAVE_SECONDS: Final = 30.0
 """How long a visitor waits for another job of the worker that it began meanwhile."""
 
@@ -81,7 +84,7 @@ class Triggering:
 
     async def _run_there(self, name: str, payload: Mapping[str, Any], timeout_seconds: float | None) -> None:
         await self._refuse_hopeless(name)
-        await (await self._control.workers.trigger(name, payload)).ended(timeout_seconds)
+        await _run_ended(await self._control.workers.trigger(name, payload), timeout_seconds)
 
     async def _refuse_hopeless(self, name: str) -> None:
         """Refuse a run that would wait for what does not happen by itself."""
@@ -110,14 +113,31 @@ class Triggering:
             await self._visit(self._new_visitor(registry), job, timeout_seconds)
         finally:
             await surroundings.leave()
+        if (await job.refresh()).status.live:
+            logger.warning("the retries of job %s wait for a process that serves worker %s", job.id, name)
 
     async def _visit(self, visitor: "Node", job: Job[Any], timeout_seconds: float | None) -> None:
         patience = LEAVE_SECONDS
         await visitor.start()
         try:
-            await job.ended(timeout_seconds)
+            await _run_ended(job, timeout_seconds)
         except ResultTimeoutError:
             patience = 0.0  # its job is queued again, for a process that serves it
             raise
         finally:
             await visitor.stop(patience)
+
+
+async def _run_ended(job: Job[Any], timeout_seconds: float | None) -> None:
+    """Wait until the job has ended, or a run of it has failed and the next one is to come."""
+    ending = asyncio.ensure_future(job.ended(timeout_seconds))
+    try:
+        while not first_run_ended(job.record):
+            ended, _ = await asyncio.wait([ending], timeout=LOOK_SECONDS)
+            if ended:
+                await ending
+                return
+            await job.refresh()
+    finally:
+        ending.cancel()
+        await asyncio.wait([ending])

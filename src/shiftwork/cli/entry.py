@@ -15,7 +15,7 @@ from shiftwork.serve.exit import end_in_time
 from shiftwork.serve.standard_streams import open_standard_streams
 
 SECTIONS: Final = {
-    "Run": ("run", "web", "enqueue", "trigger"),
+    "Run": ("run", "deploy", "web", "enqueue", "trigger"),
     "Look": (
         *("status", "top", "workers", "schedules", "pools", "nodes", "jobs", "job", "explain", "stack", "flows"),
         *("flow", "dead", "events", "doctor", "probe"),

@@ -242,10 +242,24 @@ def _run(record: JobRecord, now: float) -> dict[str, str | None]:
     began = None
     if record.started_at:
         began = t("{time} on {instance}", time=when(record.started_at, now), instance=record.instance)
-    spent = t(", took {time}", time=took(_seconds(record))) if record.started_at and record.ended_at else ""
+    seconds = _spent(record)
+    spent = t(", took {time}", time=took(seconds)) if seconds is not None else ""
     if record.status.live and record.status is not JobStatus.PROCESSING:
         return {"last run": began and began + spent}
     return {"started": began, "ended": when(record.ended_at, now) + spent if record.ended_at else None}
+
+
+def _spent(record: JobRecord) -> float | None:
+    """Return how long the last run took; None if it has not ended, or left nothing that tells when.
+
+    The report of a failed attempt does, and so does the last step of a function that was handed back to wait.
+    """
+    began = record.started_at
+    if began is None or record.status is JobStatus.PROCESSING:
+        return None
+    left = [attempt.ended_at for attempt in record.attempts[-1:]] + [step.ended_at for step in record.steps[-1:]]
+    end = max(left, default=0.0) if record.ended_at is None else record.ended_at
+    return end - began if end >= began else None
 
 
 def _show_attempt(attempt: Attempt) -> None:

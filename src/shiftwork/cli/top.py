@@ -165,7 +165,7 @@ def frame(
     lines += ["", *nodes] if nodes else []
     room = None if height is None else max(0, height - len(lines) - 2)
     jobs = table(_JOBS, [_job(job, seen.at) for job in seen.jobs], width=width) if seen.jobs else []
-    instances = [one for one in seen.instances if one.status != "dead"]
+    instances = [one for one in seen.instances if one["status"] != "dead"]
     members = table(_INSTANCES, [_instance(one, seen) for one in instances], width=width) if instances else []
     if room is not None:  # each gets half of the rest, or what the other one does not need
         for_jobs = min(len(jobs), max(room // 2, room - len(members)))
@@ -242,17 +242,17 @@ def _took(seconds: float | None) -> str | None:
 
 def _instance(one: WorkerInstance, seen: Glance) -> list[Cell]:
     return [
-        one.id,
-        one.pool,
-        str(one.pid),
-        one.status,
-        f"{len(one.current_jobs)}/{one.slots}",
-        percent(one.cpu),
-        size(one.memory) if one.memory else None,
-        _took(one.lag),
-        span(seen.at - one.started_at),
-        one.completed,
-        one.failed,
+        one["id"],
+        one["pool"],
+        str(one["pid"]),
+        one["status"],
+        f"{len(one['current_jobs'])}/{one['slots']}",
+        percent(one["cpu"]),
+        size(one["memory"]) if one["memory"] else None,
+        _took(one["lag"]),
+        span(seen.at - one["started_at"]),
+        one["completed"],
+        one["failed"],
     ]
 
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from shiftwork.control.job_handles import JobHandles
     from shiftwork.control.jobs import Jobs
     from shiftwork.control.nodes import Nodes
-    from shiftwork.control.pools import Pools
+    from shiftwork.control.pools import Here, Pools
     from shiftwork.control.schedules import ScheduleBook
     from shiftwork.control.submission import Submission
     from shiftwork.control.system import StoreFault, Strays, System
@@ -67,6 +67,7 @@ class Control:
         *,
         hooks: Listeners | None = None,
         strays: "Strays" = dict,
+        here: "Here" = dict,
         store_fault: "StoreFault" = lambda: None,
         lease_seconds: float = 15.0,
         again: Callable[[], Store] | None = None,
@@ -75,6 +76,7 @@ class Control:
         self._registry = registry or LocalRegistry()
         self._hooks = hooks or Hooks()
         self._strays = strays
+        self._here = here
         self._store_fault = store_fault
         self._lease_seconds = lease_seconds
         self.now = self._clock.now
@@ -159,7 +161,14 @@ class Control:
         """Return the commands and questions about pools."""
         from shiftwork.control.pools import Pools
 
-        return Pools(self.store, self._clock, self._registry, definitions=self._definitions, audit=self.audit)
+        return Pools(
+            self.store,
+            self._clock,
+            self._registry,
+            definitions=self._definitions,
+            audit=self.audit,
+            here=self._here,
+        )
 
     @cached_property
     def nodes(self) -> "Nodes":

@@ -15,7 +15,7 @@ from shiftwork.store.docs import read, read_all
 from shiftwork.store.protocol import Store
 from shiftwork.views.glance import Glance
 from shiftwork.views.overview import node_views, pool_views
-from shiftwork.views.pool_entries import instance_of
+from shiftwork.views.pool_entries import held, instance_of, place
 from shiftwork.views.snapshot import leader_of
 
 MOST_JOBS: Final = 200
@@ -45,9 +45,7 @@ class Glances:
         facts = await store.survey(None, now)
         records = await store.instances()
         jobs = await store.find(JobFilter(status=(JobStatus.PROCESSING,), limit=MOST_JOBS))
-        running: dict[str, list[str]] = {}
-        for job in jobs:
-            running.setdefault(job.instance or "", []).append(job.id)
+        running = held(jobs)
         live = [record for record in records if record.expires_at > now]
         pools = self._pools | self._registry.pool_configs()
         instances = (instance_of(one, running.get(one.beat.instance, []), now) for one in records if one.beat.pool)
@@ -57,7 +55,7 @@ class Glances:
             leader=leader_of(live, now),
             nodes=node_views(live, self._plan, now),
             pools=pool_views(pools, stats=stats, facts=facts, live=live, plan=self._plan, now=now),
-            instances=sorted(instances, key=lambda one: (one.pool, one.started_at, one.id)),
+            instances=sorted(instances, key=place),
             jobs=sorted(jobs, key=lambda job: (job.started_at or now, job.id)),
         )
 

@@ -3,7 +3,8 @@
 A change is a record in the store and holds for every process until it is changed again. Running nodes follow it.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -12,10 +13,10 @@ from shiftwork.control.audit import Audit
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
-from shiftwork.core.beats import WorkerInstance
+from shiftwork.core.beats import Beat, InstanceRecord, WorkerInstance
 from shiftwork.core.bounds import bounded, bounds_at
 from shiftwork.core.docs import POOL
-from shiftwork.core.model import JobFilter, JobStatus, PoolConfig, PoolDoc
+from shiftwork.core.model import JobFilter, JobRecord, JobStatus, PoolConfig, PoolDoc
 from shiftwork.core.options import check_bounds
 from shiftwork.core.plan import Planned
 from shiftwork.core.stats import PoolStats
@@ -24,8 +25,10 @@ from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.leader.planner import Planner
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
-from shiftwork.views.pool_entries import dashboard_entry, instance_of
+from shiftwork.views.pool_entries import dashboard_entry, held, instance_of, place
 
+Here = Callable[[], Mapping[str, tuple[Beat, list[str]]]]
+"""Returns the instances of this process: what each would beat now, and the jobs that it runs."""
 PAGE: Final = 1_000
 """How many running jobs are read at a time."""
 
@@ -34,13 +37,21 @@ class Pools:
     """Reads and changes pools, for every process that shares the store."""
 
     def __init__(
-        self, access: StoreAccess, clock: Clock, registry: LocalRegistry, *, definitions: Definitions, audit: Audit
+        self,
+        access: StoreAccess,
+        clock: Clock,
+        registry: LocalRegistry,
+        *,
+        definitions: Definitions,
+        audit: Audit,
+        here: Here,
     ) -> None:
         self._access = access
         self._clock = clock
         self._registry = registry
         self._definitions = definitions
         self._audit = audit
+        self._here = here
 
     async def all(self) -> dict[str, PoolConfig]:
         """Return every pool that this process or another one registered in this store, as it was registered."""
@@ -87,8 +98,8 @@ class Pools:
 
     async def instances(self, pool: str | None = None) -> list[WorkerInstance]:
         """Return the running instances of every pool, or of one, with the jobs that they run."""
-        found = [one for one in await self._instances() if pool in {None, one.pool}]
-        return sorted(found, key=lambda one: (one.pool, one.started_at, one.id))
+        found = [one for one in await self._instances() if pool in {None, one["pool"]}]
+        return sorted(found, key=place)
 
     async def dashboard(self) -> dict[str, dict[str, Any]]:
         """Return every pool with its instances and its numbers."""
@@ -96,7 +107,7 @@ class Pools:
         stats = (await store.stats(self._clock.now())).pools
         instances: dict[str, list[WorkerInstance]] = {}
         for one in await self._instances():
-            instances.setdefault(one.pool, []).append(one)
+            instances.setdefault(one["pool"], []).append(one)
         names = sorted({*stats, *instances, *await self.all()})
         return {name: dashboard_entry(stats.get(name, PoolStats()), instances.get(name, [])) for name in names}
 
@@ -115,9 +126,13 @@ class Pools:
 
     async def _instances(self) -> list[WorkerInstance]:
         store, now = await self._access.open(), self._clock.now()
-        records = [record for record in await store.instances() if record.beat.pool]
-        jobs = await _running_jobs(store) if records else {}
-        return [instance_of(record, jobs.get(record.beat.instance, []), now) for record in records]
+        known = {record.beat.instance: record for record in await store.instances() if record.beat.pool}
+        here = self._here()
+        jobs = await _held_elsewhere(store) if known.keys() - here.keys() else {}
+        for name, (beat, runs) in here.items():
+            before = known.get(name) or InstanceRecord(beat, math.inf, now)
+            known[name], jobs[name] = replace(before, beat=beat), runs
+        return [instance_of(record, jobs.get(name, []), now) for name, record in known.items()]
 
 
 def _bounds_setter(
@@ -138,14 +153,13 @@ def _bounds_setter(
     return set_bounds
 
 
-async def _running_jobs(store: Store) -> dict[str, list[str]]:
-    """Return the ids of the running jobs, by instance."""
-    running: dict[str, list[str]] = {}
+async def _held_elsewhere(store: Store) -> dict[str, list[str]]:
+    """Return the ids of the jobs that instances hold, by instance, as the store knows them."""
+    found: list[JobRecord] = []
     wanted = JobFilter(status=(JobStatus.PROCESSING,), limit=PAGE)
     while True:
         page = await store.find(wanted)
-        for record in page:
-            running.setdefault(record.instance or "", []).append(record.id)
+        found += page
         if len(page) < PAGE:
-            return running
+            return held(found)
         wanted = replace(wanted, after=page[-1].id)

@@ -1,6 +1,6 @@
 """What instances and nodes report with each beat, and what they get back. Values only."""
 
-from typing import Literal
+from typing import Literal, TypedDict
 
 from msgspec import Struct, field
 
@@ -91,23 +91,32 @@ class InstanceRecord(Struct, frozen=True):
     last_beat_at: float
 
 
-class WorkerInstance(Struct, frozen=True, kw_only=True):
-    """A running member of a pool, as people see it: its numbers are those of its last beat, a few seconds old."""
+class WorkerInstance(TypedDict):
+    """A running member of a pool, as people see it: plain data.
+
+    An instance of this process shows its numbers as they are now; any other those of its last beat, a few seconds old.
+    """
 
     id: str
     pool: str
     node: str
     status: Literal["idle", "busy", "draining", "dead"]
     current_jobs: list[str]
+    """The jobs that it runs, at most as many as it has slots. Jobs that it claimed ahead are not among them."""
     started_at: float
     last_heartbeat: float
-    slots: int = 1
-    """How many jobs it can run at a time."""
-    completed: int = 0
-    failed: int = 0
-    memory: int = 0
-    pid: int = 0
-    cpu: float | None = None
+    slots: int
+    """How many jobs it can run at a time; while it gives up slots, as many as it still runs."""
+    completed: int
+    failed: int
+    memory: int
+    pid: int
+    cpu: float | None
     """The processor time its process uses, in percent of one core; None if unknown."""
-    lag: float | None = None
+    lag: float | None
     """How many seconds late its process answers; None if unknown."""
+
+
+def slots_of(beat: Beat) -> int:
+    """Return how many slots it has. A slot that it gives up is one until the job in it has ended."""
+    return max(0 if beat.status == "draining" else beat.slots, beat.busy)

@@ -79,6 +79,8 @@ class WorkerFacts(Struct, frozen=True, kw_only=True):
     live: bool = False
     retrying: int = 0
     """How many of its jobs failed and wait for their next attempt."""
+    waits_since: float | None = None
+    """When its first queued job was due; None if it has none."""
 
 
 class NodeFacts(Struct, frozen=True, kw_only=True):
@@ -178,7 +180,7 @@ def integrity(damages: Sequence[str]) -> Finding:
 def judge(facts: HealthFacts, now: float) -> Health:
     """Return what is wrong now, critical problems first."""
     nodes = [*_leader(facts), *_nodes(facts, now), *_lost(facts, now), *_instances(facts, now), *_keys(facts)]
-    workers = [*_workers(facts, now), *_starved(facts), *_unknown(facts)]
+    workers = [*_workers(facts, now), *_starved(facts), *_untriggered(facts, now), *_unknown(facts)]
     problems = [*_store(facts), *_emptied(facts, now), *nodes, *_pools(facts), *workers, *_breakers(facts, now)]
     problems += _stranded(facts)
     problems.sort(key=lambda problem: (problem.severity != "critical", problem.code, problem.subject))
@@ -404,6 +406,23 @@ def _starved(facts: HealthFacts) -> Iterator[Problem]:
             message = f"worker {worker.config.name} cannot run: it depends on {needed}, which is disabled and {never}"
             remedy = f"fix the cause, then call enable_worker({needed!r})"
             yield Problem("worker_starved", worker.config.name, message, remedy)
+
+
+def _untriggered(facts: HealthFacts, now: float) -> Iterator[Problem]:
+    """Yield the workers whose jobs wait for one that only runs on demand, and has never succeeded."""
+    known = {worker.config.name: worker for worker in facts.workers}
+    for worker in facts.workers:
+        subject, since = worker.config.name, worker.waits_since
+        if since is None or now - since <= SCHEDULE_GRACE_SECONDS or not worker.state.enabled:
+            continue
+        for name in worker.config.demands:
+            needed = known.get(name)
+            if needed is None or needed.live or not needed.state.enabled or not _on_demand(needed):
+                continue
+            if needed.state.last_success is None:
+                message = f"worker {subject} waits for {name}, which has never succeeded, and nothing runs it"
+                remedy = f"call trigger_worker({name!r}), give it a schedule, or remove it from depends_on"
+                yield Problem("worker_starved", subject, message, remedy)
 
 
 def _unknown(facts: HealthFacts) -> Iterator[Problem]:

@@ -8,7 +8,8 @@
     queued, its signal was sent    cancelled                queued, due now
 
 A job that is cancelled this way is kept for a day from now; any other ended job is kept as its outcome says, and a live
-job is kept until it ends. An outcome is accepted only while its job is processing under the outcome's fence.
+job is kept until it ends. A live job has no `ended_at`: the end of its last run is in the report of that run. An
+outcome is accepted only while its job is processing under the outcome's fence.
 
 The memory and SQLite stores call these functions. Redis (finish.lua) and PostgreSQL (the function `finish`) repeat
 them; `shiftwork.testing.checks.originals` compares every store with them.
@@ -71,7 +72,7 @@ def landed(job: JobRecord, outcome: Outcome, now: float) -> JobRecord:
         crashes=outcome.crashes,
         result=outcome.result,
         error=outcome.error,
-        ended_at=outcome.ended_at,
+        ended_at=outcome.ended_at if status in ENDED else None,
         attempts=(*job.attempts, outcome.report) if outcome.report else job.attempts,
         cancelling=False,
         keep_until=keep_until(outcome, status, now),

@@ -282,6 +282,7 @@ class JobRecord(Struct, frozen=True, kw_only=True, gc=False):
     instance: str | None = None
     started_at: float | None = None
     ended_at: float | None = None
+    """When the job ended; None while it is live, also between two attempts."""
     keep_until: float | None = None
     """When the job may be pruned, once it has ended; None is never."""
     unique_key: str | None = None

@@ -41,7 +41,8 @@ def refusal(tenant: Tenant, workers: Collection[str], *, namespace: str, store: 
     return (
         f"{where} is in use by another app: node {tenant.node} runs {_some(tenant.workers)}, and none of the "
         f"workers of this app ({_some(workers)}). Give this app its own store or namespace: "
-        'WorkerOrchestrator("sqlite:///other.db") or WorkerOrchestrator(…, namespace="…"). '
+        'WorkerOrchestrator("sqlite:///other.db") or WorkerOrchestrator(…, namespace="…"), or set SHIFTWORK_NAMESPACE '
+        "where it runs. "
         f"If that node is gone, its lease ends in {max(0.0, tenant.expires_at - now):.0f} s; start this app again then."
     )
 

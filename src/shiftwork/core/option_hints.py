@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from shiftwork.core.durations import seconds_in
-from shiftwork.errors import meant_by, nearest
+from shiftwork.errors import meant_by, nearest, same_as
 
 _ELSEWHERE: Final[Mapping[str, str]] = {
     "max_workers": "it is an option of a pool: app.register_pool(…, max_workers=…); for one worker, max_running",
@@ -25,21 +25,26 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
     "max_running": "it is an option of a worker; for a pool, max_workers",
     "max_concurrent": "it is the size of the default pool: WorkerOrchestrator(max_concurrent=…); "
     "for a worker use max_running, for a pool max_workers",
+    "queue": "a pool has a queue of its own: app.register_pool(…), and a worker names its pool: pool=…",
 }
 """Options that exist, but not here."""
 
 _UNITS: Final = {"minutes": 60.0, "hours": 3600.0}
+_MILLISECONDS: Final = ("_ms", "_millis", "_milliseconds")
+_DURATIONS: Final = ("_seconds", "_interval")
+"""How options end that are seconds."""
 
 
 def option_hint(option: str, value: Any, known: Iterable[str]) -> str:
     """Return what to write instead: the nearest name, a duration in seconds, or where the option belongs."""
     names = [*known]
-    if option in _ELSEWHERE:
+    if option in _ELSEWHERE and same_as(option, names) is None:
         return _ELSEWHERE[option]
     meant = meant_by(option, names)
-    if meant and meant[0].endswith("_seconds") and (isinstance(value, str | timedelta) or option in _UNITS):
+    unit = 0.001 if option.endswith(_MILLISECONDS) else _UNITS.get(option)
+    if meant and meant[0].endswith(_DURATIONS) and (isinstance(value, str | timedelta) or unit is not None):
         seconds = seconds_in(value)
         if seconds is not None:
-            return f"write {meant[0]}={seconds * _UNITS.get(option, 1.0):g}"
+            return f"write {meant[0]}={seconds * (unit or 1.0):g}"
     elsewhere = [] if meant else meant_by(option, _ELSEWHERE)
     return _ELSEWHERE[elsewhere[0]] if elsewhere else nearest(option, names)

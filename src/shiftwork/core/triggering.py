@@ -5,7 +5,7 @@ from shlex import quote
 from typing import Any
 
 from shiftwork.core.admission import Lane
-from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model import JobRecord, JobStatus, WorkerConfig, WorkerExecutionMode
 
 
 def runs_beside_itself(config: WorkerConfig, payload: Mapping[str, Any]) -> bool:
@@ -14,6 +14,11 @@ def runs_beside_itself(config: WorkerConfig, payload: Mapping[str, Any]) -> bool
     A TRIGGERED worker does other work for each payload. Any other run would repeat the one that is running.
     """
     return config.execution_mode is WorkerExecutionMode.TRIGGERED and bool(payload)
+
+
+def first_run_ended(job: JobRecord) -> bool:
+    """Return whether a run of the job that counts has ended, well or not. One that was handed back does not count."""
+    return not job.status.live or job.attempt > 1 or (job.attempt == 1 and job.status is not JobStatus.PROCESSING)
 
 
 def trigger_refusal(config: WorkerConfig, lane: Lane | None, payload: Mapping[str, Any]) -> str | None:

@@ -15,5 +15,10 @@ if sys.version_info >= (3, 12):
 else:
 
     def mark_as_coroutine_function(called: Callable[..., Any]) -> None:
-        """Let `asyncio.iscoroutinefunction` return True for this object; this Python's `inspect` has no such mark."""
+        """Let `asyncio.iscoroutinefunction` return True for this object, and that of `inspect` if it is a function."""
         called._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]  # noqa: SLF001
+        if inspect.isfunction(called):
+            # `inspect` has no mark in this Python, and reads the flag, which is for readers alone: what makes a
+            # coroutine is an instruction of the code.
+            code = called.__code__
+            called.__code__ = code.replace(co_flags=code.co_flags | inspect.CO_COROUTINE)

@@ -10,6 +10,7 @@ from msgspec import Struct, msgpack
 from shiftwork.core.durations import Duration, timeout_of
 from shiftwork.core.plurals import counted
 from shiftwork.errors import FlowError
+from shiftwork.handles.awaiting import report_forgotten
 from shiftwork.handles.call import Call
 from shiftwork.handles.job import Job, RunBlocking
 
@@ -48,6 +49,7 @@ class FlowControl(Protocol):
         """Queue what is dead or cancelled again."""
 
 
+@report_forgotten("flow", "flow.blocking.{name}(…)")
 class Flow(Generic[R]):
     """Jobs that were added together by `enqueue_flow`."""
 

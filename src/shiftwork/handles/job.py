@@ -13,6 +13,7 @@ from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.hidden_values import revealed
 from shiftwork.core.model import Attempt, JobPriority, JobRecord, JobStatus, LogLine, NewJob
 from shiftwork.errors import JobCancelledError, JobFailedError, LifecycleError, ResultTimeoutError, UnknownJobError
+from shiftwork.handles.awaiting import report_forgotten
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import Secrets
 from shiftwork.store.protocol import Store
@@ -64,6 +65,7 @@ class JobSummary:
     worker: str
     pool: str
     status: JobStatus
+    over: bool
     attempt: int
     error: str | None
     progress: JobProgress | None
@@ -71,6 +73,7 @@ class JobSummary:
     run_at: float
     started_at: float | None
     ended_at: float | None
+    """None until the job is over, also between two attempts."""
 
 
 class JobAccess(Struct, frozen=True):
@@ -85,6 +88,7 @@ class JobAccess(Struct, frozen=True):
     """When those jobs were added that have no record yet."""
 
 
+@report_forgotten("job", "job.blocking.{name}(…)")
 class Job(Generic[R_co]):
     """A job as of the last time it was read. `refresh` reads it again."""
 
@@ -125,6 +129,11 @@ class Job(Generic[R_co]):
     def status(self) -> JobStatus:
         """Return its status."""
         return self.record.status
+
+    @property
+    def over(self) -> bool:
+        """Return whether it is completed, dead or cancelled. A failed job is not over: it will be retried."""
+        return not self.record.status.live
 
     @property
     def priority(self) -> JobPriority:
@@ -168,7 +177,7 @@ class Job(Generic[R_co]):
 
     @property
     def ended_at(self) -> float | None:
-        """Return when it ended, in epoch seconds; None if it has not."""
+        """Return when it ended, in epoch seconds; None until it is over. `history` has the ends of failed attempts."""
         return self.record.ended_at
 
     @property

@@ -1,13 +1,15 @@
 """A `Worker`: what registering a function returns."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, Unpack
+from weakref import ref
 
 from shiftwork.core.model import Claimed, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.retry_options import RetryRule
 from shiftwork.errors import PayloadTypeError, nearest
+from shiftwork.handles.awaiting import Unstarted, report_forgotten, unstarted
 from shiftwork.handles.call import Call
 from shiftwork.handles.codec import Signature
 from shiftwork.handles.concurrency_keys import early_key, make_key
@@ -23,6 +25,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@report_forgotten("task", "task.{name}_blocking(…)")
 class Worker(Generic[P, R]):
     """A registered worker. Calling it runs the function here and now; `enqueue` adds a job that runs it.
 
@@ -108,8 +111,16 @@ class Worker(Generic[P, R]):
             raise PayloadTypeError(message) from None
         return Call(self, payload, key, self._options, tuple(inputs))
 
-    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Job[R]]:
         """Add a job. Once this returns, the job survives the death of any process."""
+        # What `report_forgotten` does, with one coroutine instead of two.
+        mark = unstarted("task.enqueue(…)", "task.enqueue_blocking(…)")
+        coroutine = self._enqueue(mark, args, kwargs)
+        mark.coroutine = ref(coroutine)
+        return coroutine
+
+    async def _enqueue(self, mark: Unstarted, args: Any, kwargs: Any) -> Job[R]:
+        mark.coroutine = None
         return (await self._submitter.submit([self.call(*args, **kwargs)]))[0]
 
     def enqueue_blocking(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
@@ -165,6 +176,9 @@ class Worker(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<Worker {self.name}: {self.config.execution_mode} in pool {self.config.pool}>"
+
+
+mark_as_coroutine_function(Worker.enqueue)
 
 
 def _is_async(function: Callable[..., Any]) -> bool:

@@ -15,13 +15,17 @@ from typing import Any, Final
 
 import shiftwork
 from shiftwork.app import WorkerOrchestrator
-from shiftwork.errors import AppImportError, ShiftworkError, nearest
+from shiftwork.errors import AppImportError, LifecycleError, ShiftworkError, nearest
 
 _OURS: Final = str(Path(shiftwork.__file__).parent) + os.sep
 _SHOWN_FRAMES: Final = 6
 _GUARD: Final = (
     "The processes of a pool run the program again under another name: code that starts it belongs below "
     '`if __name__ == "__main__":`, and code that the processes need belongs above it.'
+)
+_ON_DEPLOY: Final = (
+    "Every process of a pool imports the module, on an event loop. What a deployment does once belongs in a function "
+    "with @app.on_deploy, which `shiftwork deploy MODULE:NAME` runs."
 )
 PROGRAM: Final = "__shiftwork_main__"
 """The `__name__` of a program in the processes of its pools."""
@@ -99,7 +103,8 @@ def _modules_here() -> Iterator[str]:
 
 
 def _inside(name: str, error: BaseException) -> str:
-    return in_words(f"module {name} cannot be imported", error, without_us=isinstance(error, ShiftworkError))
+    words = in_words(f"module {name} cannot be imported", error, without_us=isinstance(error, ShiftworkError))
+    return f"{words}\n{_ON_DEPLOY}" if isinstance(error, LifecycleError) else words
 
 
 def in_words(what: str, error: BaseException, *, without_us: bool) -> str:

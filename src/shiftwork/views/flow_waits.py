@@ -20,7 +20,7 @@ _DOING: Final = {JobStatus.PROCESSING: "running", JobStatus.FAILED: "to be retri
 
 def due_at(record: JobRecord) -> float | None:
     """When a job is due, or was; None if it waits for a signal without an end."""
-    since = record.ended_at or record.created_at
+    since = record.started_at or record.created_at
     return None if record.wait is not None and record.run_at > since + FOR_EVER else record.run_at
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from shiftwork.core.admission import Facts, Lane
-from shiftwork.core.beats import Beat, InstanceRecord
+from shiftwork.core.beats import Beat, InstanceRecord, slots_of
 from shiftwork.core.bounds import Bounds, bounded, bounds_at
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.health import Health, Hosting
@@ -213,7 +213,7 @@ def _pool(
         change=change,
         stats=numbers,
         instances=len(members),
-        workers=sum(beat.slots for beat in members if beat.status != "draining"),
+        workers=sum(map(slots_of, members)),
         busy=sum(beat.busy for beat in members),
         oldest_wait_seconds=_waited(numbers, now),
         wanted=totals(plan)[name],
@@ -266,7 +266,7 @@ def _runs(pool: str, members: Iterable[Beat]) -> NodePool:
     return NodePool(
         pool=pool,
         instances=len(mine),
-        workers=sum(beat.slots for beat in mine),
+        workers=sum(map(slots_of, mine)),
         busy=sum(beat.busy for beat in mine),
         memory=sum(beat.memory for beat in mine),
         cpu=None if all(beat.cpu is None for beat in mine) else sum(beat.cpu or 0.0 for beat in mine),

@@ -1,15 +1,18 @@
 """A pool, its instances and its scaling, in the form that the contract gives them."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from shiftwork.core.beats import InstanceRecord, WorkerInstance
+from shiftwork.core.model import JobRecord
 from shiftwork.core.scaling import Decision, PoolLoad
 from shiftwork.core.stats import PoolStats
 
 
-def instance_of(record: InstanceRecord, jobs: list[str], now: float) -> WorkerInstance:
-    """Return an instance with the ids of the jobs that it runs."""
+def instance_of(record: InstanceRecord, jobs: Sequence[str], now: float) -> WorkerInstance:
+    """Return an instance with the ids of the jobs that it holds, in the order in which it starts them."""
     beat = record.beat
+    slots = max(beat.slots, beat.busy)
     status: Literal["idle", "busy", "draining", "dead"] = "busy" if jobs else "idle"
     if record.expires_at <= now:
         status = "dead"
@@ -20,10 +23,10 @@ def instance_of(record: InstanceRecord, jobs: list[str], now: float) -> WorkerIn
         pool=beat.pool,
         node=beat.node,
         status=status,
-        current_jobs=jobs,
+        current_jobs=list(jobs[:slots]),
         started_at=beat.started_at,
         last_heartbeat=record.last_beat_at,
-        slots=beat.slots,
+        slots=slots,
         completed=beat.completed,
         failed=beat.failed,
         memory=beat.memory,
@@ -31,6 +34,19 @@ def instance_of(record: InstanceRecord, jobs: list[str], now: float) -> WorkerIn
         cpu=beat.cpu,
         lag=beat.lag,
     )
+
+
+def held(jobs: Iterable[JobRecord]) -> dict[str, list[str]]:
+    """Return the ids of processing jobs by instance, in the order in which the instance claimed them."""
+    found: dict[str, list[str]] = {}
+    for job in sorted(jobs, key=lambda job: (job.started_at or 0.0, job.fence)):
+        found.setdefault(job.instance or "", []).append(job.id)
+    return found
+
+
+def place(instance: WorkerInstance) -> tuple[str, float, str]:
+    """Return what instances are sorted by."""
+    return instance["pool"], instance["started_at"], instance["id"]
 
 
 def dashboard_entry(stats: PoolStats, instances: list[WorkerInstance]) -> dict[str, Any]:

@@ -301,6 +301,8 @@ export interface Job {
   worker: string;
   pool: string;
   status: JobStatus;
+  /** Whether it is completed, dead or cancelled. A failed job is not over: it will be retried. */
+  over: boolean;
   priority: "critical" | "high" | "low" | "normal";
   cause: string;
   attempt: number;
@@ -309,6 +311,7 @@ export interface Job {
   created_at: string;
   run_at: string | null;
   started_at: string | null;
+  /** null until it is over, also between two attempts. */
   ended_at: string | null;
   instance: string | null;
   cancelling: boolean;
@@ -795,6 +798,8 @@ export interface WholeJob {
   worker: string;
   pool: string;
   status: JobStatus;
+  /** Whether it is completed, dead or cancelled. A failed job is not over: it will be retried. */
+  over: boolean;
   priority: "critical" | "high" | "low" | "normal";
   cause: string;
   attempt: number;
@@ -803,6 +808,7 @@ export interface WholeJob {
   created_at: string;
   run_at: string | null;
   started_at: string | null;
+  /** null until it is over, also between two attempts. */
   ended_at: string | null;
   instance: string | null;
   cancelling: boolean;

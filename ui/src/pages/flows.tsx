@@ -8,7 +8,7 @@ import { Ask } from "../parts/dialog";
 import { FlowView, MOST_BOXES, numbersOf } from "../parts/flow";
 import { brief } from "../parts/jobtable";
 import { Link, to, useParams } from "../router";
-import { duration, span } from "../words";
+import { duration, spent } from "../words";
 
 const PAGE = 50;
 /** How many jobs of a critical path are shown, the last ones. */
@@ -163,9 +163,7 @@ function Critical({ flow }: { flow: WholeFlow }) {
           {place > 0 && <span aria-hidden="true">→</span>}
           <Link href={to(["jobs", job.id])}>{job.worker}</Link>
           {job.status !== "completed" && <StatusBadge status={job.status} />}
-          {job.started_at && (
-            <span className="text-xs text-muted">{duration(span(job.started_at, job.ended_at, now))}</span>
-          )}
+          {job.started_at && <span className="text-xs text-muted">{duration(spent(job, now))}</span>}
         </li>
       ))}
     </ol>

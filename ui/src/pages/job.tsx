@@ -286,7 +286,7 @@ function barsOf(job: WholeJob, now: number): Bar[] {
   }
   // Failed attempts are drawn above; the current or successful one is in the job itself.
   const drawn = runs.some((attempt) => (attempt.ended_at ?? "") >= (job.started_at ?? ""));
-  if (job.started_at && !drawn) {
+  if (job.started_at && !drawn && (job.ended_at || job.status === "processing")) {
     const start = Date.parse(job.started_at);
     const end = job.ended_at ? Date.parse(job.ended_at) : now;
     bars.push({ label: t("waited"), from, until: start, look: "bg-edge" });

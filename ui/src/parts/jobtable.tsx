@@ -6,7 +6,7 @@ import { useNow } from "../data/live";
 import type { Job } from "../data/types";
 import { t } from "../language";
 import { Link, to } from "../router";
-import { duration, span } from "../words";
+import { duration, spent } from "../words";
 import { Meter, StatusBadge, Time } from "./basics";
 import { Table } from "./table";
 
@@ -170,5 +170,5 @@ function About({ job }: { job: Job }) {
 
 function Took({ job }: { job: Job }) {
   const now = useNow();
-  return <>{duration(span(job.started_at, job.ended_at, now))}</>;
+  return <>{duration(spent(job, now))}</>;
 }

@@ -4,7 +4,7 @@ import { useNow } from "../data/live";
 import type { Job } from "../data/types";
 import { t } from "../language";
 import { to } from "../router";
-import { duration, moment, percent, span } from "../words";
+import { duration, moment, percent, spent } from "../words";
 
 const LOOK: Record<string, string> = {
   completed: "bg-ok-fill",
@@ -20,7 +20,7 @@ const LEAST = 18;
 export function Strip({ runs }: { runs: Job[] }) {
   const now = useNow();
   if (runs.length === 0) return <p className="text-sm text-muted">{t("No runs yet.")}</p>;
-  const took = (run: Job) => span(run.started_at, run.ended_at, now) ?? 0;
+  const took = (run: Job) => spent(run, now) ?? 0;
   const longest = Math.max(...runs.map(took), 1e-3);
   return (
     <>

@@ -2,14 +2,17 @@
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from copy import copy
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from shiftwork.core.docs import PLAN, PLAN_NAME, RESCHEDULED
 from shiftwork.core.model import Plan, PoolConfig, WorkerState
 from shiftwork.core.plan import LOOK_SECONDS, Planned
 from shiftwork.core.plurals import counted
+from shiftwork.core.start_line import start_line
+from shiftwork.core.timing import Rescheduled, rescheduled
 from shiftwork.events import JobListeners
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import Duty, together
@@ -35,9 +38,6 @@ from shiftwork.runtime.node.store_patience import HURRIED_SECONDS, StorePatience
 from shiftwork.runtime.processes.messages import Setup
 from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.protocol import Store
-
-if TYPE_CHECKING:
-    from shiftwork.core.timing import Rescheduled
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -83,6 +83,9 @@ class Node:
         self._loop_watch = LoopWatch(self._instances.runs)
         self.rescheduled: dict[str, Rescheduled] = {}
         """What people changed about the schedules of workers, as last read."""
+        self._states = states
+        self._found: Mapping[str, WorkerState] | None = None
+        """The states of workers at the start, until they are reported: once the changes of schedules are read."""
         self._duties: list[Duty] = []
         self._newest: Registry | None = None
         """What was registered after the start, until the node serves it."""
@@ -177,6 +180,7 @@ class Node:
         if here.settings.leads:  # a visitor knows only a part of what is registered
             joining = Joining(here, self._cluster, beat=self._lease_keeper.beat)
             self._follow(await joining.join(self._pools, self._serve))
+            self._found = {name: copy(state) for name, state in self._states.items()}
         else:
             await here.reporter.refresh()
             self._instances.resize({name: max(pool.min_workers, 1) for name, pool in self._pools.items()})
@@ -201,6 +205,13 @@ class Node:
         here = self._environment
         what = f"{counted(len(here.registry.workers), 'worker')} in {counted(len(self.pools), 'pool')}"
         here.reporter.emit("node.started", self.name, f"node {self.name} runs {what}, on {here.store.url}")
+
+    def _report_start(self, found: Mapping[str, WorkerState]) -> None:
+        """Log what the store had at the start, and what runs next."""
+        here = self._environment
+        workers = here.registry.workers.items()
+        configs = [rescheduled(worker.config, self.rescheduled.get(name)) for name, worker in workers]
+        logger.info("%s", start_line(here.store.url, configs, found, here.clock.now()))
 
     # ── step by step, where a test drives it ─────────────────────────────────────────────────────────────────────
 
@@ -273,6 +284,9 @@ class Node:
         self._follow(plans.get(PLAN_NAME) or Plan())
         changes = {doc.name: RESCHEDULED.decode(doc.body) for doc in docs if doc.kind == RESCHEDULED.name}
         self.rescheduled = {name: change for name, change in changes.items() if change is not None}
+        found, self._found = self._found, None
+        if found is not None:
+            self._report_start(found)
 
     async def _look(self) -> None:
         gauge = self._environment.gauge

@@ -79,7 +79,7 @@ local function settle_outcome(job, outcome)
     call('SREM', P .. 'cancels', job.id)
     set(job, CANCELLING, false)
   end
-  job.status, job.ended, job.run_at = lands, outcome.ended_at, run_at
+  job.status, job.ended, job.run_at = lands, lands >= COMPLETED and outcome.ended_at or NONE, run_at
   job.attempt, job.crashes = outcome.attempt, outcome.crashes
   local keep_until = outcome.keep_until
   if lands ~= said then

@@ -122,7 +122,6 @@ def _return_row(landed: Landed) -> tuple[Any, ...]:
         outcome.run_at,
         outcome.attempt,
         outcome.crashes,
-        outcome.ended_at,
         outcome.result,
         outcome.error,
         int(number == QUEUED and job.key is not None),

@@ -55,6 +55,8 @@ class JobShape(Struct, frozen=True, kw_only=True):
     worker: str
     pool: str
     status: JobStatus
+    over: bool
+    """Whether it is completed, dead or cancelled. A failed job is not over: it will be retried."""
     priority: PriorityName
     cause: str
     attempt: int
@@ -64,6 +66,7 @@ class JobShape(Struct, frozen=True, kw_only=True):
     run_at: str | None
     started_at: str | None
     ended_at: str | None
+    """null until it is over, also between two attempts."""
     instance: str | None
     cancelling: bool
     stranded: bool
@@ -268,6 +271,7 @@ def _job(job: Job[Any]) -> dict[str, Any]:
         "worker": record.worker,
         "pool": record.pool,
         "status": record.status,
+        "over": job.over,
         "priority": PRIORITY_NAMES[record.priority],
         "cause": record.cause,
         "attempt": record.attempt,

@@ -68,7 +68,7 @@ BEGIN
             crashes = t.crashes,
             result = t.result,
             error = t.error,
-            ended_at = t.ended_at,
+            ended_at = CASE WHEN t.status >= 5 OR j.cancelling THEN t.ended_at END,
             attempts = CASE WHEN t.report IS NULL THEN j.attempts ELSE j.attempts || t.report END,
             keep_until = CASE
                 WHEN t.status >= 5 THEN t.keep_until

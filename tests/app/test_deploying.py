@@ -1,0 +1,108 @@
+"""What a deployment does once: by one process at a time, also where several deploy at the same instant."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from shiftwork import ConfigurationError, WorkerOrchestrator
+from shiftwork.app import deployment
+from tests.runtime.stage import DEADLINE
+
+
+def an_app(url: str) -> WorkerOrchestrator:
+    app = WorkerOrchestrator(url)
+
+    @app.task
+    def report(region: str) -> None: ...
+
+    @app.on_deploy
+    async def schedules() -> None:
+        await app.put_schedule("north", report.call(region="north"), cron="0 6 * * *")
+
+    @app.on_deploy
+    def more() -> None:
+        app.blocking.put_schedule("south", report.call(region="south"), every="5m")
+
+    return app
+
+
+async def names(app: WorkerOrchestrator) -> list[str]:
+    return [schedule.name for schedule in await app.get_schedules()]
+
+
+@pytest.mark.parametrize("started", [False, True])
+async def test_plain_and_async_functions_run_in_their_order(tmp_path: Path, *, started: bool) -> None:
+    app = an_app(f"sqlite:///{tmp_path}/shop.db")
+    if started:
+        await app.start()
+    assert await app.deploy() == ["schedules", "more"]
+    before = await app.get_schedules()
+    assert await app.deploy() == ["schedules", "more"]
+    assert [one.next_fire for one in await app.get_schedules()] == [one.next_fire for one in before]
+    assert await names(app) == ["north", "south"]
+    await (app.stop() if started else app.close())
+
+
+def test_it_can_be_called_without_an_event_loop(tmp_path: Path) -> None:
+    app = an_app(f"sqlite:///{tmp_path}/shop.db")
+    assert app.blocking.deploy() == ["schedules", "more"]
+    assert [one.name for one in app.blocking.get_schedules()] == ["north", "south"]
+    app.blocking.close()
+
+
+async def test_a_test_deploys_to_its_own_store() -> None:
+    app = an_app("memory://")
+    async with app.testing():
+        await app.deploy()
+        assert await names(app) == ["north", "south"]
+    assert await names(app) == []
+
+
+async def test_processes_that_deploy_at_once_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deployment, "LOOK_AGAIN_SECONDS", 0.001)
+    url = f"sqlite:///{tmp_path}/shop.db"
+    apps = [WorkerOrchestrator(url) for _ in range(5)]
+    inside, most = 0, 0
+
+    async def migrate() -> None:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        inside -= 1
+
+    for app in apps:
+        app.on_deploy(migrate)
+    async with asyncio.timeout(DEADLINE):
+        await asyncio.gather(*(app.deploy() for app in apps))
+    assert most == 1
+    for app in apps:
+        await app.close()
+
+
+async def test_a_function_that_fails_ends_the_turn_and_the_deployment(tmp_path: Path) -> None:
+    app = WorkerOrchestrator(f"sqlite:///{tmp_path}/shop.db")
+    ran: list[str] = []
+
+    @app.on_deploy
+    def breaks() -> None:
+        ran.append("breaks")
+        raise ValueError("no")
+
+    app.on_deploy(lambda: ran.append("never"))
+    for _ in range(2):
+        async with asyncio.timeout(DEADLINE):
+            with pytest.raises(ValueError, match="no"):
+                await app.deploy()
+    assert ran == ["breaks", "breaks"]
+    await app.close()
+
+
+def test_a_function_takes_nothing() -> None:
+    app = WorkerOrchestrator("memory://")
+    with pytest.raises(ConfigurationError, match=r"@app.on_deploy calls its function without arguments: seed\(\)"):
+
+        @app.on_deploy  # type: ignore[type-var]
+        def seed(app: WorkerOrchestrator) -> None: ...
