@@ -66,11 +66,11 @@ class Office:
         for job in self.jobs:
             await self.mill.app.send(job.id, "approval", "yes")
         self.mill.node()
-        for worker in range(len(workers)):  # in every pool, one is at work
-            await until(lambda number=worker: self.noted(number) > 1, what=self.mill.logs)
+        await until(lambda: self.at_work(len(workers)), what=self.mill.logs)
 
-    def noted(self, number: int) -> int:
-        return sum(line.number == number for line in self.mill.lines())
+    def at_work(self, first: int) -> bool:
+        """Whether each of the first jobs, one of every pool, has run a step."""
+        return {line.number for line in self.mill.lines()} >= {*range(first)}
 
     async def close(self, *, repeated: bool) -> None:
         """Wait for the end of everything, and look at it: each effect once, unless runs were ended by a lost lease."""
