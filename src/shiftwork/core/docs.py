@@ -164,8 +164,8 @@ REMEDIES: Final = {
     "token": "it lets no one in; revoke it and create another",
     "stack_requests": "requests for stacks are lost; ask again",
     "encryption": "it counts as absent until a node that has this key is restarted",
-    "departure": "it counts as absent; repeat the move",
-    "arrival": "it counts as absent; repeat the move",
+    "departure": "jobs run and are added here as if nothing was moved; `shiftwork move` names the remedy",
+    "arrival": "jobs run and are added here as if nothing was moved; `shiftwork move` names the remedy",
 }
 """For each kind, what follows from a damaged record, and what to do."""
 READ_BY_CLAIMS: Final[dict[str, Kind[Any]]] = {kind.name: kind for kind in (GATES, POOL, BREAKER, EDITION)}

@@ -158,7 +158,10 @@ def integrity(records: Sequence[str], damages: Sequence[str] = ()) -> Finding:
         return Finding("ok")
     remedy = "stop every node, copy the data for safety, then restore a backup"
     if not damages:
-        remedy = "nothing else is harmed; do what the text says about each record, and find out which program wrote to the store"
+        remedy = (
+            "nothing else is harmed; do what the text says about each record, and find out which program wrote to the "
+            "store"
+        )
     return Finding(f"the store is damaged: {'; '.join([*damages, *records])}", remedy, "critical")
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from shiftwork.core import edition
-from shiftwork.core.docs import EDITION, EDITION_NAME, READ_BY_CLAIMS
+from shiftwork.core.docs import EDITION, EDITION_NAME, READ_BY_CLAIMS, damaged_doc
 from shiftwork.core.edition import REPORTED_SECONDS, Edition
 from shiftwork.core.model import Doc
 from shiftwork.core.plurals import counted
@@ -96,9 +96,9 @@ class Publication:
     async def _write_copies(self) -> None:
         """Write the records that claims read, unchanged: what a store makes of them for claims may be gone alone."""
         kinds = READ_BY_CLAIMS.keys() - {EDITION.name}
-        docs = await self._store.docs(*kinds)
-        if docs:
-            await self._store.put(docs)  # one that changes meanwhile is not written here, but there
+        whole = [doc for doc in await self._store.docs(*kinds) if damaged_doc(doc) is None]
+        if whole:
+            await self._store.put(whole)  # one that changes meanwhile is not written here, but there
 
     async def _change(self, lost: str) -> tuple[Edition | None, Edition]:
         """Write the edition even if it stays the same: what a claim has compared with may be a copy of it."""
