@@ -146,6 +146,20 @@ async def test_a_stop_during_an_outage_hands_the_job_back_though_the_function_ca
     assert (record.status, record.attempt, record.attempts) == (JobStatus.QUEUED, 0, ())
 
 
+async def test_a_thread_that_waits_for_a_silent_store_ends_when_it_is_told_to_stop(stage: Stage) -> None:
+    """It must not be there any more when the job runs elsewhere; in a process pool, its process would be killed."""
+    done: list[str] = []
+    app = stage.faulty_app()
+    work = stubborn(app, plain=True, calls="keep_step", done=done)
+    await app.start()
+    reply = stage.faults.hold("keep_step")
+    await work.enqueue()
+    await eventually(lambda: stage.faults.calls["keep_step"] == 1, "the call")
+    await stage.stop(app)
+    await eventually(lambda: done[-1:] == ["JobCancelledError"], "the end of the wait")
+    assert not reply.is_set()
+
+
 @pytest.mark.parametrize("plain", [False, True])
 async def test_a_timeout_ends_a_run_that_waits_for_the_store(stage: Stage, clock: ManualClock, *, plain: bool) -> None:
     done: list[str] = []

@@ -694,20 +694,26 @@ GARBLED: list[tuple[str, ...]] = [
 ]
 
 
-@pytest.mark.parametrize("ahead", [0, 10**14])
+@pytest.mark.parametrize(("ahead", "running"), [(0, True), (10**14, True), (10**9, False)])
 async def test_a_damaged_fence_is_replaced_by_a_higher_one(
-    store: Store, valkey_server: Server, place: str, ahead: int
+    store: Store, valkey_server: Server, place: str, ahead: int, *, running: bool
 ) -> None:
     """Also if fences were ahead of the clock, because a clock was set back or the jobs came from another store."""
     key = key_of(place, "fence")
     await add(store, *(job(f"{n}") for n in range(3 * len(GARBLED))))
     if ahead:
         await store.take_over([], {}, int(valkey_server.ask("TIME")[0]) * 1_000_000 + ahead)
-    fences = [claimed.fence for claimed in await claim(store, 1)]
+    [first] = await claim(store, 1)
+    fences = [first.fence]
+    if not running:
+        await store.finish([succeeded(first)], NOW)
     for command, *rest in GARBLED:
         valkey_server.ask("DEL", key)
         valkey_server.ask(command, key, *rest)
-        fences += [claimed.fence for _ in range(2) for claimed in await claim(store, 1)]
+        claimed = [one for _ in range(2) for one in await claim(store, 1)]
+        fences += [one.fence for one in claimed]
+        if not running:
+            await store.finish([succeeded(one) for one in claimed], NOW)
     assert fences == sorted({*fences})
     assert len(fences) == 1 + 2 * len(GARBLED)
     assert fences[-1] < 2**52
