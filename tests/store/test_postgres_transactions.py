@@ -480,6 +480,54 @@ async def test_a_step_in_a_transaction_survives_a_lost_connection(
     await app.close()
 
 
+async def test_a_step_in_a_transaction_waits_for_a_commit_that_is_under_way(
+    url: str, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection is lost after the commit was sent, and the server is slow: the step must not run a second time."""
+    app = WorkerOrchestrator(url, namespace=uuid4().hex)
+    late: list[asyncio.Task[None]] = []
+    real = PostgresStore.transaction
+
+    async def commit_when_the_next_one_waits(first: Any, waited_for: int) -> None:
+        async with await AsyncConnection.connect(url, autocommit=True) as other:
+            waits = "SELECT 1 WHERE %s = ANY (SELECT unnest(pg_blocking_pids(pid)) FROM pg_stat_activity)"
+            while not await (await other.execute(waits, (waited_for,))).fetchone():  # noqa: ASYNC110 - nothing signals it
+                await asyncio.sleep(0.01)
+        await first.__aexit__(None, None, None)
+
+    @asynccontextmanager
+    async def losing(self: PostgresStore) -> AsyncIterator[Any]:
+        if late:
+            async with real(self) as transaction:
+                yield transaction
+            return
+        first = real(self)
+        transaction = await first.__aenter__()
+        yield transaction
+        pid = transaction.connection.info.backend_pid
+        late.append(asyncio.create_task(commit_when_the_next_one_waits(first, pid)))
+        raise StoreUnavailableError("no reply, says the test")
+
+    monkeypatch.setattr(PostgresStore, "transaction", losing)
+
+    async def raise_it(conn: psycopg.AsyncConnection[Any]) -> int:
+        row = await (await conn.execute(f"UPDATE {table} SET n = n + 1 RETURNING n")).fetchone()
+        assert row
+        return int(row[0])
+
+    @app.task(max_retries=0)
+    async def count(ctx: Context) -> int:
+        return await ctx.step("only", ctx.in_transaction(raise_it))
+
+    await app.start()
+    job = await count.enqueue()
+    assert await job.result(60) == 1
+    await asyncio.gather(*late)
+    await app.stop()
+    assert (len(late), count_of(url, table)) == (1, 1)
+    await app.close()
+
+
 @pytest.mark.parametrize("when", ["work", "commit"])
 async def test_an_end_in_a_transaction_survives_a_lost_connection(
     url: str, table: str, monkeypatch: pytest.MonkeyPatch, when: str

@@ -87,7 +87,10 @@ class Transaction(Protocol):
         """Write the outcome as `Store.finish` does. False if it is rejected: then nothing must be committed."""
 
     async def keep_step(self, id: str, fence: int, step: Step) -> bool:
-        """Keep a step as `Store.keep_step` does. False if it is rejected: then nothing must be committed."""
+        """Keep a step as `Store.keep_step` does. False if it is rejected: then nothing must be committed.
+
+        From here to the end of the transaction, no other one keeps a step of the job.
+        """
 
 
 class Transactional(Protocol):

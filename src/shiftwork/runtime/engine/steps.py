@@ -43,6 +43,8 @@ T = TypeVar("T")
 FOREVER: Final = 10 * 365 * 86_400.0
 """How long a job waits for a signal if it does not say."""
 MOST_STEPS: Final = 10_000
+NO_STEP: Final = Step(0, "", b"", 0.0, 0.0)
+"""What is never kept: steps are numbered from 1. Keeping it only shows whether the run is the current one."""
 THREAD_SECONDS: Final = 0.25
 """How often a thread that waits for the store checks whether it was told to stop."""
 UNCERTAIN_SECONDS: Final = 1.0
@@ -197,22 +199,25 @@ class Steps:
         except BaseException as error:
             self.failed(name, error, started_at)
             raise
-        committed = None if is_first else await self._committed()
-        if committed is not None:
-            return committed
         self._current = name
         raised: list[BaseException] = []
         try:
             async with database.transaction() as transaction:
-                return await self._kept_in(transaction, name, work, started_at, raised)
+                committed = None if is_first else await self._committed(transaction)
+                return committed or await self._kept_in(transaction, name, work, started_at, raised)
         except BaseException as error:
             if raised and error is raised[0]:
                 return error
             self._failure = None  # the connection was lost while the step ran
             raise
 
-    async def _committed(self) -> Step | None:
-        """Return the step if an earlier try has kept it although its end was not reported."""
+    async def _committed(self, transaction: Transaction) -> Step | None:
+        """Return the step if an earlier try has kept it although its end was not reported.
+
+        That try may be about to commit. It has a lock on the job, for which this transaction waits first.
+        """
+        if not await transaction.keep_step(self._run.job.id, self._run.job.fence, NO_STEP):
+            raise self._stale()
         steps = self._current_one(await self._read()).steps
         return steps[self._done] if len(steps) > self._done else None
 
