@@ -22,6 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 from shiftwork import (
     ConfigurationError,
     Context,
+    CorruptStoreError,
     JobCancelledError,
     JobStateError,
     JobStatus,
@@ -29,7 +30,6 @@ from shiftwork import (
     PayloadError,
     Retry,
     StepError,
-    StoreUnavailableError,
     UnknownJobError,
     WorkerOrchestrator,
 )
@@ -375,7 +375,7 @@ async def test_a_function_that_goes_on_although_its_steps_could_not_be_read_star
         for name in ("a", "b"):
             try:
                 await ctx.step(name, ran.append, name)
-            except StoreUnavailableError:
+            except CorruptStoreError:
                 ran.append("caught")
         await ctx.sleep(60)
         return len(ran)
@@ -387,7 +387,7 @@ async def test_a_function_that_goes_on_although_its_steps_could_not_be_read_star
         async def fail_once(ids: list[str]) -> Any:
             if away:
                 away.clear()
-                raise StoreUnavailableError("away")
+                raise CorruptStoreError("away")
             return await get(ids)
 
         job = await work.enqueue()
@@ -404,7 +404,7 @@ async def test_a_function_that_goes_on_although_its_step_may_not_be_kept_starts_
     async def work(ctx: Context) -> int:
         try:
             await ctx.step("charge", ran.append, "charge")
-        except StoreUnavailableError:
+        except CorruptStoreError:
             await ctx.step("instead", ran.append, "instead")
         return len(ran)
 
@@ -416,7 +416,7 @@ async def test_a_function_that_goes_on_although_its_step_may_not_be_kept_starts_
             kept = await keep_step(*args)
             if lost:
                 lost.clear()
-                raise StoreUnavailableError("the reply was lost")
+                raise CorruptStoreError("the reply was lost")
             return kept
 
         monkeypatch.setattr(store, "keep_step", lose_the_reply)

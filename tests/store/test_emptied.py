@@ -1,6 +1,7 @@
 """A store that is emptied under running nodes: its rules are published again before the next job starts."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import closing
 from secrets import token_hex
@@ -10,7 +11,9 @@ import pytest
 
 from shiftwork import Context, WorkerOrchestrator
 from shiftwork.store.sqlite import driver
+from tests.runtime.stage import eventually, worker_of
 from tests.store.servers.postgres import names, server_url
+from tests.store.servers.redis import Plain
 
 DEADLINE = 30.0
 Empty = Callable[[], None]
@@ -50,6 +53,101 @@ def place(request: pytest.FixtureRequest) -> Place:
     """The URL of a store, and how to empty it."""
     made: Callable[[pytest.FixtureRequest], Place] = request.param
     return made(request)
+
+
+def lose_on_sqlite(url: str) -> None:
+    with closing(driver.driver.connect(url.removeprefix("sqlite:///"), timeout=DEADLINE)) as db, db:
+        db.execute("DELETE FROM docs WHERE kind = 'edition'")
+
+
+def lose_on_valkey(url: str) -> None:
+    port = int(url.removeprefix("redis://127.0.0.1:").partition("/")[0])
+    with Plain(port) as server:
+        for key in server.ask("KEYS", "*}:edition") + server.ask("KEYS", "*}:gates"):
+            server.ask("DEL", key)
+
+
+def lose_on_postgres(url: str) -> None:
+    bare, _, schema = url.rpartition("schema=")
+    with psycopg.connect(bare.rstrip("?&"), autocommit=True) as conn:
+        conn.execute(f"UPDATE {schema}.docs SET guard = NULL WHERE kind = 'edition'".encode())
+
+
+LOSE = {"sqlite": lose_on_sqlite, "redis": lose_on_valkey, "postgresql": lose_on_postgres}
+
+
+async def test_definitions_that_are_lost_again_and_again_are_written_again(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What claims read of the definitions is lost, and the definitions themselves are not."""
+    url, _ = place
+    lose = LOSE[url.partition(":")[0]]
+    namespace = token_hex(4)
+    running, overlaps = list[str](), list[str]()
+
+    async def run(ctx: Context) -> None:
+        running.append(ctx.name)
+        overlaps.extend(running if len(set(running)) > 1 else ())
+        await asyncio.sleep(0.02)  # long enough to be seen by another one
+        running.remove(ctx.name)
+
+    def node() -> WorkerOrchestrator:
+        app = WorkerOrchestrator(url, namespace=namespace, tick_interval=0.5)
+        app.register_worker("left", run, execution_mode="triggered", blocks=["right"])
+        app.register_worker("right", run, execution_mode="triggered")
+        return app
+
+    async def work(app: WorkerOrchestrator) -> None:
+        jobs = [await worker_of(app, name).enqueue() for _ in range(2) for name in ("left", "right")]
+        assert [await job.ended(DEADLINE) for job in jobs] == ["completed"] * 4
+
+    caplog.set_level(logging.INFO, "shiftwork")
+    first, later = node(), node()
+    try:
+        await first.start()
+        await work(first)
+        for _ in range(3):
+            await asyncio.to_thread(lose, url)
+            await work(first)
+        await first.stop()
+        await asyncio.to_thread(lose, url)
+        await later.start()
+        await work(later)
+    finally:
+        await first.stop()
+        await later.stop()
+        await later.close()
+    assert overlaps == []
+    assert len([line for line in caplog.messages if "emptied or replaced" in line]) <= 4
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(300)
+async def test_a_storm_of_losses_stops_no_pool_and_floods_no_log(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    url, _ = place
+    lose = LOSE[url.partition(":")[0]]
+    namespace, done = token_hex(4), list[int]()
+    apps = [WorkerOrchestrator(url, namespace=namespace, tick_interval=0.5) for _ in range(2)]
+
+    async def count(n: int) -> None:
+        done.append(n)
+
+    for app in apps:
+        app.register_worker("count", count, execution_mode="triggered")
+    try:
+        for app in apps:
+            await app.start()
+        for n in range(300):
+            await worker_of(apps[0], "count").enqueue(n=n)
+            await asyncio.to_thread(lose, url)
+        await eventually(lambda: len(done) == 300, "the end of all jobs")
+    finally:
+        for app in apps:
+            await app.stop()
+    assert sorted(done) == list(range(300))
+    assert len([line for line in caplog.messages if "emptied or replaced" in line]) <= 20
 
 
 async def test_rules_hold_in_a_store_that_was_emptied(place: Place) -> None:

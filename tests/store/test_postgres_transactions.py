@@ -3,7 +3,7 @@
 import asyncio
 import runpy
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from typing import Any
 from uuid import uuid4
 
@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 from shiftwork import Breaker, Context, JobStatus, Retry, WorkerOrchestrator
 from shiftwork.contrib.sqlalchemy import enqueue_after_commit
 from shiftwork.core.run_histograms import waits
-from shiftwork.errors import ConfigurationError, JobStateError, LifecycleError
+from shiftwork.errors import ConfigurationError, JobStateError, LifecycleError, StoreUnavailableError
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import NOW, claim_one, job, statuses
@@ -422,6 +422,166 @@ async def test_a_step_of_a_stale_run_writes_nothing(url: str, table: str) -> Non
     assert "stale" in await soon(refused, "the refusal")
     await app.stop()
     assert count_of(url, table) == 0
+    await app.close()
+
+
+async def end_connection(url: str, conn: psycopg.AsyncConnection[Any]) -> None:
+    """End a connection as a server does that shuts down."""
+    async with await AsyncConnection.connect(url, autocommit=True) as other:
+        await other.execute("SELECT pg_terminate_backend(%s)", (conn.info.backend_pid,))
+
+
+@pytest.mark.parametrize("when", ["begin", "work", "commit"])
+async def test_a_step_in_a_transaction_survives_a_lost_connection(
+    url: str, table: str, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    app = WorkerOrchestrator(url, namespace=uuid4().hex)
+    lost: list[str] = []
+
+    real = PostgresStore.transaction
+
+    @asynccontextmanager
+    async def losing(self: PostgresStore) -> AsyncIterator[Any]:
+        if when == "begin" and not lost:
+            lost.append(when)
+            raise StoreUnavailableError("the server is away, says the test")
+        async with real(self) as transaction:
+            yield transaction
+        if when == "commit" and not lost:  # it was committed, and the reply is lost
+            lost.append(when)
+            raise StoreUnavailableError("no reply, says the test")
+
+    monkeypatch.setattr(PostgresStore, "transaction", losing)
+
+    async def raise_it(conn: psycopg.AsyncConnection[Any]) -> int:
+        row = await (await conn.execute(f"UPDATE {table} SET n = n + 1 RETURNING n")).fetchone()
+        if when == "work" and not lost:
+            lost.append(when)
+            await end_connection(url, conn)
+            await conn.execute("SELECT 1")
+        assert row
+        return int(row[0])
+
+    @app.task(max_retries=0)
+    async def count(ctx: Context) -> int:
+        try:
+            first = await ctx.step("first", ctx.in_transaction(raise_it))
+        except Exception:  # noqa: BLE001 - it must get none
+            return -1
+        return first + 10 * await ctx.step("second", ctx.in_transaction(raise_it))
+
+    await app.start()
+    job = await count.enqueue()
+    assert await job.result(30) == 21
+    await app.stop()
+    assert (lost, count_of(url, table)) == ([when], 2)
+    record = (await job.refresh()).record
+    assert ([step.name for step in record.steps], record.attempt) == (["first", "second"], 1)
+    await app.close()
+
+
+async def test_a_step_in_a_transaction_waits_for_a_commit_that_is_under_way(
+    url: str, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection is lost after the commit was sent, and the server is slow: the step must not run a second time."""
+    app = WorkerOrchestrator(url, namespace=uuid4().hex)
+    late: list[asyncio.Task[None]] = []
+    real = PostgresStore.transaction
+
+    async def commit_when_the_next_one_waits(first: Any, waited_for: int) -> None:
+        async with await AsyncConnection.connect(url, autocommit=True) as other:
+            waits = "SELECT 1 WHERE %s = ANY (SELECT unnest(pg_blocking_pids(pid)) FROM pg_stat_activity)"
+            while not await (await other.execute(waits, (waited_for,))).fetchone():  # noqa: ASYNC110 - nothing signals it
+                await asyncio.sleep(0.01)
+        await first.__aexit__(None, None, None)
+
+    @asynccontextmanager
+    async def losing(self: PostgresStore) -> AsyncIterator[Any]:
+        if late:
+            async with real(self) as transaction:
+                yield transaction
+            return
+        first = real(self)
+        transaction = await first.__aenter__()
+        yield transaction
+        pid = transaction.connection.info.backend_pid
+        late.append(asyncio.create_task(commit_when_the_next_one_waits(first, pid)))
+        raise StoreUnavailableError("no reply, says the test")
+
+    monkeypatch.setattr(PostgresStore, "transaction", losing)
+
+    async def raise_it(conn: psycopg.AsyncConnection[Any]) -> int:
+        row = await (await conn.execute(f"UPDATE {table} SET n = n + 1 RETURNING n")).fetchone()
+        assert row
+        return int(row[0])
+
+    @app.task(max_retries=0)
+    async def count(ctx: Context) -> int:
+        return await ctx.step("only", ctx.in_transaction(raise_it))
+
+    await app.start()
+    job = await count.enqueue()
+    assert await job.result(60) == 1
+    await asyncio.gather(*late)
+    await app.stop()
+    assert (len(late), count_of(url, table)) == (1, 1)
+    await app.close()
+
+
+@pytest.mark.parametrize("when", ["work", "commit"])
+async def test_an_end_in_a_transaction_survives_a_lost_connection(
+    url: str, table: str, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    app = WorkerOrchestrator(url, namespace=uuid4().hex)
+    lost: list[str] = []
+    real = PostgresStore.transaction
+
+    @asynccontextmanager
+    async def losing(self: PostgresStore) -> AsyncIterator[Any]:
+        async with real(self) as transaction:
+            yield transaction
+        if when == "commit" and not lost:
+            lost.append(when)
+            raise StoreUnavailableError("no reply, says the test")
+
+    monkeypatch.setattr(PostgresStore, "transaction", losing)
+
+    @app.task(max_retries=0)
+    async def count(ctx: Context) -> None:
+        async with ctx.transaction() as conn:
+            await conn.execute(f"UPDATE {table} SET n = n + 1")
+            if when == "work" and not lost:
+                lost.append(when)
+                await end_connection(url, conn)
+                await conn.execute("SELECT 1")
+
+    await app.start()
+    job = await count.enqueue()
+    assert await job.ended(30) is JobStatus.COMPLETED
+    await app.stop()
+    assert (lost, count_of(url, table), job.attempt) == ([when], 1, 1)
+    await app.close()
+
+
+async def test_an_error_of_the_users_own_statement_is_theirs(url: str, table: str) -> None:
+    app = WorkerOrchestrator(url, namespace=uuid4().hex)
+
+    async def break_it(conn: psycopg.AsyncConnection[Any]) -> None:
+        await conn.execute(f"SELECT 1 / n FROM {table}")
+
+    @app.task(max_retries=0)
+    async def count(ctx: Context, *, as_step: bool) -> None:
+        if as_step:
+            await ctx.step("break", ctx.in_transaction(break_it))
+        async with ctx.transaction() as conn:
+            await break_it(conn)
+
+    await app.start()
+    for as_step in (False, True):
+        job = await count.enqueue(as_step=as_step)
+        assert await job.ended(30) is JobStatus.DEAD
+        assert "DivisionByZero" in str(job.error)
+    await app.stop()
     await app.close()
 
 

@@ -4,17 +4,20 @@ import asyncio
 import struct
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from msgspec.structs import replace
 
+from shiftwork import Secret, WorkerOrchestrator
+from shiftwork.core.docs import KINDS, POOL, SCHEMA
 from shiftwork.core.job_parts import Need, Signal, Step
-from shiftwork.core.model import SECONDS_A_DAY, Cancel, Discard, JobFilter, JobRecord, JobStatus, Requeue
+from shiftwork.core.model import SECONDS_A_DAY, Cancel, Discard, JobFilter, JobRecord, JobStatus, PoolDoc, Requeue
 from shiftwork.core.releasing import POSTPONED
 from shiftwork.errors import FlowError, LifecycleError, StoreUnavailableError, UnknownStoreError
 from shiftwork.handles.flow import MOST_JOBS
 from shiftwork.handles.ids import new_id
+from shiftwork.store.docs import change, read
 from shiftwork.store.protocol import Store, add_blocking
 from shiftwork.store.redis import add_batcher, jobs, scripts
 from shiftwork.store.redis.client import RedisClient
@@ -35,6 +38,7 @@ from shiftwork.testing.acts import (
     succeeded,
 )
 from shiftwork.testing.expect import soon
+from tests.runtime.stage import worker_of
 from tests.store.proxy import Proxy
 from tests.store.servers.redis import KILLED, Server, namespace
 
@@ -617,4 +621,102 @@ async def test_a_thread_without_an_event_loop_notices_that_its_connection_is_gon
     wanted += await asyncio.to_thread(add_soon, "4")
     assert len(wanted) == 3
     assert sorted(await claim_ids(store)) == sorted([*wanted, "3 0"])
+    await store.close()
+
+
+# ── damaged docs, states and fences ──────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_damaged_doc_harms_only_what_it_is_about(store: Store, valkey_server: Server, place: str) -> None:
+    app = WorkerOrchestrator(valkey_server.url, namespace=place)
+
+    @app.task
+    async def mail(to: Annotated[str, Secret]) -> None: ...
+
+    await app.start()
+    values = (b"garbage", b"", b":", b"x:\x80", b"-1:\x80", b"9" * 30 + b":\x80")
+    for kind in (*KINDS, SCHEMA):
+        for number, value in enumerate(values):
+            valkey_server.ask("HSET", key_of(place, f"d:{kind}"), f"damaged {number}", value)
+        valkey_server.ask("HSET", key_of(place, f"d:{kind}"), b"\xff", b"1:\x80")
+        valkey_server.ask("SADD", key_of(place, "kinds"), kind)
+    other = WorkerOrchestrator(valkey_server.url, namespace=place)
+    other.task(name="mail")(mail.function)
+    assert await (await worker_of(other, "mail").enqueue(to="ann")).ended(30) == "completed"
+    await other.control.system.overview()
+    for look in (other.get_health, other.workers, other.pools, other.get_schedules, other.find_jobs):
+        await look()
+    text = (await store.check())["integrity"].text
+    assert all(f"the {kind} record damaged 0 cannot be read" in text for kind in KINDS)
+    assert "the pool record \\xff cannot be read" in text
+    await other.close()
+    await app.stop()
+    await app.close()
+
+
+@pytest.mark.parametrize("value", [b"garbage", b"x:\x80", b"9" * 30 + b":\x80"])
+async def test_a_damaged_doc_is_replaced_by_the_next_change(
+    store: Store, valkey_server: Server, place: str, value: bytes
+) -> None:
+    valkey_server.ask("HSET", key_of(place, "d:pool"), "p", value)
+    assert (await store.survey(None, NOW)).pools["p"].paused
+    _, after = await change(store, POOL, "p", lambda found: replace(found or PoolDoc(), paused=False, reason=None))
+    assert await read(store, POOL, "p") == after == PoolDoc()
+    assert (await store.check())["integrity"].text == "ok"
+    await store.close()
+
+
+async def test_a_damaged_state_of_a_worker_starts_nothing_and_harms_no_other(
+    store: Store, valkey_server: Server, place: str
+) -> None:
+    await store.switch("w", enabled=False, reason="by a person", now=NOW)
+    fields = ("on", "maybe", "at", "x", "failures", "x", "started", "nan", "ended", "", "error", b"\xff", "rate", "x")
+    valkey_server.ask("HSET", key_of(place, "w:w"), *fields)
+    await add(store, job("1"), job("2", "other"))
+    assert await claim_ids(store, workers=["w"]) == []
+    assert await claim_ids(store, workers=["w", "other"]) == ["2"]
+    facts = await store.survey(None, NOW)
+    assert [facts.lanes[name].state.enabled for name in ("w", "other")] == [False, True]
+    await store.switch("w", enabled=True, reason=None, now=NOW)
+    assert await claim_ids(store, workers=["w"]) == ["1"]
+    await store.close()
+
+
+GARBLED: list[tuple[str, ...]] = [
+    ("SET", "garbage"),
+    ("SET", ""),
+    ("SET", "nan"),
+    ("SET", "1e400"),
+    ("SET", "-7"),
+    ("SET", "9" * 30),
+    ("DEL",),
+    ("RPUSH", "a list"),
+]
+
+
+@pytest.mark.parametrize(("ahead", "running"), [(0, True), (10**14, True), (10**9, False)])
+async def test_a_damaged_fence_is_replaced_by_a_higher_one(
+    store: Store, valkey_server: Server, place: str, ahead: int, *, running: bool
+) -> None:
+    """Also if fences were ahead of the clock, because a clock was set back or the jobs came from another store."""
+    key = key_of(place, "fence")
+    await add(store, *(job(f"{n}") for n in range(3 * len(GARBLED))))
+    if ahead:
+        await store.take_over([], {}, int(valkey_server.ask("TIME")[0]) * 1_000_000 + ahead)
+    [first] = await claim(store, 1)
+    fences = [first.fence]
+    if not running:
+        await store.finish([succeeded(first)], NOW)
+    for command, *rest in GARBLED:
+        valkey_server.ask("DEL", key)
+        valkey_server.ask(command, key, *rest)
+        claimed = [one for _ in range(2) for one in await claim(store, 1)]
+        fences += [one.fence for one in claimed]
+        if not running:
+            await store.finish([succeeded(one) for one in claimed], NOW)
+    assert fences == sorted({*fences})
+    assert len(fences) == 1 + 2 * len(GARBLED)
+    assert fences[-1] < 2**52
+    valkey_server.ask("SET", key, "garbage")
+    assert await store.take_over([], {}, fences[-1] + 10) > fences[-1] + 10
     await store.close()

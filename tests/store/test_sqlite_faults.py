@@ -13,8 +13,9 @@ from typing import Any, cast
 
 import pytest
 
+from shiftwork.core.docs import POOL
 from shiftwork.core.job_parts import Need
-from shiftwork.core.model import Discard, JobFilter, JobStatus, Progress, ProgressNote, Requeue
+from shiftwork.core.model import Discard, Doc, JobFilter, JobStatus, PoolDoc, Progress, ProgressNote, Requeue
 from shiftwork.errors import (
     CorruptStoreError,
     LifecycleError,
@@ -25,6 +26,7 @@ from shiftwork.errors import (
     StoreUnavailableError,
     UnknownStoreError,
 )
+from shiftwork.store.docs import change, read
 from shiftwork.store.sqlite import SqliteStore, driver, faults, schema, turn
 from shiftwork.testing.acts import NOW, add, claim, claim_ids, claim_one, finish, job, statuses, succeeded
 
@@ -421,6 +423,31 @@ async def test_a_running_job_with_a_damaged_row_does_not_stop_a_reap(store: Sqli
     assert [record.id for record in await store.reap("i", 10, NOW)] == ["2"]
     [dead] = await store.find(JobFilter(status=(JobStatus.DEAD,)))
     assert dead.id == "1"
+
+
+@pytest.mark.parametrize("damage", ["body = 'text'", "body = 7", "version = 'x'", "version = x'ff'"])
+async def test_a_damaged_doc_harms_only_what_it_is_about(store: SqliteStore, damage: str) -> None:
+    await store.put([Doc("pool", name, POOL.encode(PoolDoc(paused=True))) for name in ("p", "q")])
+    await tamper(store, f"UPDATE docs SET {damage} WHERE name = 'p'")
+    assert {doc.name for doc in await store.docs()} == {"p", "q"}
+    assert await read(store, POOL, "q") == PoolDoc(paused=True)
+    assert await read(store, POOL, "p") is None
+    assert "the pool record p cannot be read" in (await store.check())["integrity"].text
+    await change(store, POOL, "p", lambda _: PoolDoc())
+    assert await read(store, POOL, "p") == PoolDoc()
+    assert (await store.check())["integrity"].text == "ok"
+
+
+async def test_a_damaged_fence_is_replaced_by_a_higher_one(store: SqliteStore, path: str) -> None:
+    await add(store, *(job(f"{n}") for n in range(8)))
+    fences = [claimed.fence for claimed in await claim(store, 1)]
+    for damage in ("'garbage'", "x'ff'", "''"):
+        await tamper(store, f"UPDATE store SET fence = {damage}")
+        other = SqliteStore(path)
+        fences += [claimed.fence for one in (other, store) for claimed in await claim(one, 1)]
+        await other.close()
+    assert fences == sorted({*fences})
+    assert len(fences) == 7
 
 
 async def test_damaged_notes_and_events_are_seen_as_such(store: SqliteStore) -> None:

@@ -400,6 +400,72 @@ def test_with_the_bug_a_log_is_not_checkpointed_while_somebody_writes(
         each.close()
 
 
+class SteadyReader(threading.Thread):
+    """Always has a transaction open that reads: each begins before the last one has ended."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(daemon=True)
+        self._path = path
+        self._over = threading.Event()
+        self.reads = 0
+
+    def run(self) -> None:
+        last, following = driver.connect(self._path), driver.connect(self._path)
+        for each in (last, following):
+            driver.prepare_reader(each)
+        last.execute("BEGIN").execute("SELECT count(*) FROM jobs").fetchone()
+        while not self._over.wait(0.003):  # how long it takes to read
+            following.execute("BEGIN").execute("SELECT count(*) FROM jobs").fetchone()
+            last.execute("COMMIT")
+            last, following = following, last
+            self.reads += 1
+        last.close()
+        following.close()
+
+    def end(self) -> None:
+        self._over.set()
+        self.join()
+
+
+async def write_beside_readers(path: str, *, logs: int) -> int:
+    """Write so many times as much as the log may hold; return how large it was, at most, compared with that."""
+    store = SqliteStore(path)
+    await store.open()
+    readers = [SteadyReader(path) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    largest = 0
+    for n in range(logs * checkpoint.LOG_BYTES // 100_000):
+        await store.add([job(f"{n}", payload=b"x" * 100_000)], NOW)
+        await store.get([f"{n}"])
+        largest = max(largest, await asyncio.to_thread(lambda: Path(f"{path}-wal").stat().st_size))
+    for reader in readers:
+        reader.end()
+        assert reader.reads > 1
+    assert (await store.check())["integrity"].text == "ok"
+    await store.close()
+    return largest // checkpoint.LOG_BYTES
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+async def test_a_steady_reader_does_not_let_the_log_grow(
+    path: str, monkeypatch: pytest.MonkeyPatch, *, fixed: bool
+) -> None:
+    monkeypatch.setattr(checkpoint, "wal_reset_fixed", lambda: fixed and driver.wal_reset_fixed())
+    monkeypatch.setattr(checkpoint, "LOG_BYTES", 1 << 20)
+    assert await write_beside_readers(path, logs=12) < 2
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("fixed", [True, False])
+async def test_a_steady_reader_does_not_let_a_log_of_the_real_size_grow(
+    path: str, monkeypatch: pytest.MonkeyPatch, *, fixed: bool
+) -> None:
+    monkeypatch.setattr(checkpoint, "wal_reset_fixed", lambda: fixed and driver.wal_reset_fixed())
+    assert await write_beside_readers(path, logs=12) < 2
+
+
 async def test_the_log_stays_small_and_nobody_waits_for_that(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint, "LOG_BYTES", 1 << 20)
     by: list[str] = []

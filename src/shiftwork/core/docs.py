@@ -23,10 +23,16 @@
     arrival         MOVE_NAME     Arrival         in a store that is moved to: where its content comes from
 
 A record may be damaged: written by another version, by another program, or cut by a broken disk. Reading one returns
-None and never raises, so that one bad record harms nothing else. Beats, events and attempts are not docs, because a
+None and never raises, so that one bad record harms nothing else: it counts as absent (`REMEDIES` says what that means
+for each kind, and what to do). There are two exceptions, because nothing must start that a person has stopped, and
+nothing must be shown that is secret: a damaged record of kind `pool` stands for a pause, and with a damaged schema
+every argument is secret.
+
+Beats, events and attempts are not docs, because a
 store keeps them in tables of their own, but they are read by the same rule and therefore have a `Kind` as well.
 """
 
+from collections.abc import Iterable
 from typing import Any, Final, Generic, TypeVar
 
 from msgspec import MsgspecError, msgpack
@@ -60,11 +66,13 @@ _DAMAGE: Final = (
 class Kind(Generic[T]):
     """A kind of record, and how to read and write it."""
 
-    def __init__(self, name: str, of: type[T], *, empty: T | None = None) -> None:
+    def __init__(self, name: str, of: type[T], *, empty: T | None = None, damaged: T | None = None) -> None:
         self.name = name
         self.type = of
         self.empty = empty
         """What a record that does not exist stands for, if it stands for anything."""
+        self.damaged = damaged
+        """What a damaged record stands for, if it does not count as absent."""
         self._decoder = msgpack.Decoder(of)
 
     def decode(self, body: bytes) -> T | None:
@@ -73,6 +81,11 @@ class Kind(Generic[T]):
             return self._decoder.decode(body)
         except _DAMAGE:
             return None
+
+    def effective(self, body: bytes) -> T | None:
+        """Return what the record stands for; None if it counts as absent."""
+        value = self.decode(body)
+        return self.damaged if value is None else value
 
     def damage(self, body: bytes) -> str | None:
         """Return why the record cannot be read, or None if it can."""
@@ -97,7 +110,12 @@ RESCHEDULED: Final = Kind("rescheduled", Rescheduled, empty=Rescheduled())
 SCHEDULES: Final = Kind("schedules", ScheduleIndex, empty=ScheduleIndex())
 BREAKER: Final = Kind("breaker", BreakerState, empty=BreakerState())
 POOL_CONFIG: Final = Kind("pool_config", PoolConfig)
-POOL: Final = Kind("pool", PoolDoc, empty=PoolDoc())
+POOL: Final = Kind(
+    "pool",
+    PoolDoc,
+    empty=PoolDoc(),
+    damaged=PoolDoc(paused=True, reason="its record cannot be read, and it may have been paused: resume it"),
+)
 EXPIRED_LATELY: Final = Kind("expired", ExpiredLately, empty=ExpiredLately())
 EDITION: Final = Kind("edition", Edition)
 PLAN: Final = Kind("plan", Plan, empty=Plan())
@@ -110,6 +128,8 @@ ARRIVAL: Final = Kind("arrival", Arrival)
 
 SCHEMA: Final = "schema"
 """The kind whose body is a JSON Schema as it is."""
+UNREADABLE: Final = b"\xc1"
+"""A body that a store returns for a record of which it cannot even find the body: neither MessagePack nor JSON."""
 EDITION_NAME: Final = "definitions"
 """The name of the one record of kind `EDITION`."""
 SCHEDULES_NAME: Final = "index"
@@ -128,6 +148,26 @@ KINDS: Final[dict[str, Kind[Any]]] = {
         *(RESCHEDULED, SCHEDULES, HISTORY, TOKEN, STACK_REQUESTS, ENCRYPTION, DEPARTURE, ARRIVAL),
     )
 }
+REMEDIES: Final = {
+    "worker": "it counts as absent until a node that has this worker is restarted",
+    "gates": "the worker runs without its rules until a node that has it is restarted",
+    "schedule": "the schedule begins anew, by itself",
+    "rescheduled": "the schedule in the code applies; reschedule the worker again if it should have another",
+    "schedules": "the stored schedules do not run until they are put again",
+    "breaker": "the breaker counts as closed; the next failures write the record again",
+    "pool_config": "it counts as absent until a node that has this pool is restarted",
+    "pool": "the pool counts as paused; resume it, and set its sizes again if they were changed",
+    "expired": "the number begins anew, by itself",
+    "edition": "nodes publish their definitions again, by themselves",
+    "plan": "the leader writes it again, by itself",
+    "history": "the charts lack this hour",
+    "token": "it lets no one in; revoke it and create another",
+    "stack_requests": "requests for stacks are lost; ask again",
+    "encryption": "it counts as absent until a node that has this key is restarted",
+    "departure": "jobs run and are added here as if nothing was moved; `shiftwork move` names the remedy",
+    "arrival": "jobs run and are added here as if nothing was moved; `shiftwork move` names the remedy",
+}
+"""For each kind, what follows from a damaged record, and what to do."""
 READ_BY_CLAIMS: Final[dict[str, Kind[Any]]] = {kind.name: kind for kind in (GATES, POOL, BREAKER, EDITION)}
 """The kinds that decide whether a job may start. A store lets people know when such a record is damaged."""
 
@@ -159,7 +199,14 @@ def read_attempt(body: bytes) -> Attempt:
     return Attempt(number=0, started_at=0.0, ended_at=0.0, kind="unreadable", error=ATTEMPT.damage(body) or "")
 
 
+def damaged_docs(docs: Iterable[Doc]) -> list[str]:
+    """Return in words which of these records cannot be read, why, and what follows from that."""
+    return [why for doc in docs if (why := damaged_doc(doc)) is not None]
+
+
 def damaged_doc(doc: Doc) -> str | None:
-    """Return in words why a record cannot be read; None if it can."""
+    """Return in words why a record cannot be read, and what follows from that; None if it can."""
+    if doc.kind not in KINDS:  # a schema, or schedules: those who read them say so
+        return None
     why = KINDS[doc.kind].damage(doc.body)
-    return None if why is None else f"the {doc.kind} record {doc.name} cannot be read: {why}"
+    return None if why is None else f"the {doc.kind} record {doc.name} cannot be read ({why}): {REMEDIES[doc.kind]}"

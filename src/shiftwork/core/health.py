@@ -169,12 +169,17 @@ class HealthFacts(Struct, kw_only=True):
     """Why writes to the store fail, by the process that sees it."""
 
 
-def integrity(damages: Sequence[str]) -> Finding:
-    """Return the finding "integrity": what in the store cannot be read."""
-    if not damages:
+def integrity(records: Sequence[str], damages: Sequence[str] = ()) -> Finding:
+    """Return the finding "integrity": which small records cannot be read, and what is wrong with the data as such."""
+    if not records and not damages:
         return Finding("ok")
     remedy = "stop every node, copy the data for safety, then restore a backup"
-    return Finding(f"the store is damaged: {'; '.join(damages)}", remedy, "critical")
+    if not damages:
+        remedy = (
+            "nothing else is harmed; do what the text says about each record, and find out which program wrote to the "
+            "store"
+        )
+    return Finding(f"the store is damaged: {'; '.join([*damages, *records])}", remedy, "critical")
 
 
 def judge(facts: HealthFacts, now: float) -> Health:

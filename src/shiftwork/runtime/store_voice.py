@@ -23,10 +23,11 @@ BEATS: Final = "renewing leases"
 CLAIMS: Final = "claiming jobs"
 OUTCOMES: Final = "writing outcomes"
 ADDS: Final = "adding jobs"
+STEPS: Final = "keeping steps"
 EVENTS: Final = "recording events"
 PROGRESS: Final = "writing progress"
 TEST: Final = "a test write"
-WRITES: Final = {BEATS, CLAIMS, OUTCOMES, ADDS, EVENTS, PROGRESS, TEST}
+WRITES: Final = {BEATS, CLAIMS, OUTCOMES, ADDS, STEPS, EVENTS, PROGRESS, TEST}
 """The callers that are known to write; all others are duties, which also read."""
 PROOFS: Final = {BEATS, OUTCOMES, ADDS}
 """The calls that certainly write. When one of them succeeds, the store is back for all callers."""
@@ -103,8 +104,9 @@ class StoreVoice:
         """A call failed. `quietly`: no log line, because the caller gets the error itself."""
         now = self._monotonic()
         with self._lock:
+            self._forget_stale()
             if not self._faults:
-                self._began = now
+                self._began, self._logged = now, None
             known = self._faults.get(who)
             since = known.since if known else now
             self._faults[who] = _Fault(since, now, _first_sentence(error), isinstance(error, StoreUnavailableError))

@@ -26,14 +26,16 @@ async def change(
 ) -> tuple[T | None, T]:
     """Replace a record by what `new` makes of it, and return both. If that changes nothing, nothing is written.
 
-    `new` gets None if the record does not exist or is damaged, and is called again if another process was faster; so
-    it must decide from its argument alone. If the record is `known` as it was read just now, it is not read first.
+    `new` gets None if the record does not exist, or is damaged and counts as absent; it is called again if another
+    process was faster, so it must decide from its argument alone. If the record is `known` as it was read just now, it
+    is not read first.
     """
     while True:
         doc, known = known or await stored(store, kind, name), None  # the next time, what was known is outdated
         before = kind.decode(doc.body)
-        after = new(before)
-        there = before if doc.version else kind.empty
+        exists = doc.version or doc.body
+        after = new(kind.effective(doc.body) if exists else None)
+        there = before if exists else kind.empty
         if after == there or await write(store, kind, after, over=doc):
             return before, after
 

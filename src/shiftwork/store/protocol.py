@@ -87,7 +87,10 @@ class Transaction(Protocol):
         """Write the outcome as `Store.finish` does. False if it is rejected: then nothing must be committed."""
 
     async def keep_step(self, id: str, fence: int, step: Step) -> bool:
-        """Keep a step as `Store.keep_step` does. False if it is rejected: then nothing must be committed."""
+        """Keep a step as `Store.keep_step` does. False if it is rejected: then nothing must be committed.
+
+        From here to the end of the transaction, no other one keeps a step of the job.
+        """
 
 
 class Transactional(Protocol):
@@ -227,8 +230,9 @@ class Store(Protocol):
         claimed job has its `expires_at` as it was before. The worker's `last_started`
         becomes `now`, and a rate limit moves on. A claim never returns more jobs than asked for, nor a job that another
         instance holds; it returns none while the pool is paused, and none to an instance that is lost. A doc that
-        cannot be decoded counts as absent. If an `edition` is given and the record of that kind does not hold it, the
-        definitions are gone (`core.edition`): the claim changes nothing and returns `stale`. The cost does not depend
+        cannot be decoded counts for what its kind says (`Kind.effective`): a pool is paused, all else is absent. If an
+        `edition` is given and the record of that kind does not hold it, the definitions are gone (`core.edition`): the
+        claim changes nothing and returns `stale`. The cost does not depend
         on how many jobs are parked, gated, scheduled, dead or completed, nor on how many of the workers have no job:
         an instance claims with the same very many names again and again.
         """
@@ -432,5 +436,5 @@ class Store(Protocol):
         """What `shiftwork doctor` reports, by name: version, durability in plain words, integrity.
 
         A finding that can cost a job has a severity and a remedy. "integrity" is "ok", or says what is wrong and names
-        the docs that `claim` cannot decode. "schema version" is a number, where the store has one.
+        the docs that cannot be decoded. "schema version" is a number, where the store has one.
         """

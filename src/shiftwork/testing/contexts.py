@@ -18,7 +18,9 @@ from shiftwork.runtime.engine.context import Context, ContextServices, CurrentRu
 from shiftwork.runtime.engine.context_call import ContextCall
 from shiftwork.runtime.engine.joblog import JobLog
 from shiftwork.runtime.engine.retry_choice import what_follows
+from shiftwork.runtime.engine.store_calls import StoreCalls
 from shiftwork.runtime.engine.surroundings import Surroundings
+from shiftwork.runtime.store_voice import StoreVoice
 
 T = TypeVar("T")
 
@@ -216,7 +218,9 @@ class MadeContext(Context):
         surroundings = Surroundings()
         surroundings.state = state
         run.started_at = clock.now()
-        super().__init__(run, ContextServices(clock, _leave, _refuse, surroundings, lambda _run: made, what_follows))
+        calls = StoreCalls(StoreVoice(clock.monotonic))
+        services = ContextServices(clock, _leave, _refuse, surroundings, lambda _run: made, what_follows, calls)
+        super().__init__(run, services)
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         super().progress(done, total, message)

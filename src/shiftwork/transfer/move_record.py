@@ -34,7 +34,7 @@ async def arrival_in(store: Store) -> tuple[Doc, Arrival | None]:
 async def _read(store: Store, kind: Kind[T]) -> tuple[Doc, T | None]:
     doc = await docs.stored(store, kind, MOVE_NAME)
     value = kind.decode(doc.body)
-    if value is None and doc.version:
+    if value is None and (doc.version or doc.body):
         raise MoveError(
             f"the {kind.name} record of a move in {store.url} cannot be read: {kind.damage(doc.body)}. "
             f"{_REMEDY[kind.name]}"
@@ -52,7 +52,7 @@ async def write(store: Store, over: Doc, value: Departure | Arrival) -> None:
 async def reset_damaged(store: Store) -> Departure | None:
     """Write an abandoned departure over one that cannot be read, and return it; None if nothing is damaged."""
     doc = await docs.stored(store, DEPARTURE, MOVE_NAME)
-    if not doc.version or DEPARTURE.decode(doc.body) is not None:
+    if not (doc.version or doc.body) or DEPARTURE.decode(doc.body) is not None:
         return None
     abandoned = Departure(token=secrets.token_hex(8), to="a store that cannot be read", state="abandoned")
     await write(store, doc, abandoned)

@@ -118,6 +118,13 @@ class RunSteps(Protocol):
         """Return the value of the next signal with this name. A secret one is not shown to people."""
 
 
+class RunCalls(Protocol):
+    """Calls of the store that a run waits for. `runtime.engine.store_calls` implements it."""
+
+    async def make(self, run: CurrentRun, call: Callable[[], Awaitable[T]]) -> T:
+        """Make a call that is safe to repeat, again and again while the store cannot be used."""
+
+
 class ContextServices(Struct, frozen=True):
     """What all contexts of a process use."""
 
@@ -127,6 +134,7 @@ class ContextServices(Struct, frozen=True):
     surroundings: Surroundings
     steps_of: Callable[[CurrentRun], "RunSteps"]
     what_follows: Callable[[CurrentRun, BaseException], WhatFollows]
+    calls: RunCalls
 
 
 class Context:
@@ -286,7 +294,11 @@ class Context:
         return self._awaited("ctx.enqueue_flow(…)", partial(self._enqueue_flow, calls))
 
     async def _enqueue_flow(self, calls: tuple[FlowCall, ...]) -> list[str]:
-        added = await self._run.worker_values.add_calls(self._run.job, calls, self._added)
+        run = self._run
+        # The ids of the jobs follow from the calls, so that a call whose reply was lost adds nothing twice.
+        added = await self._services.calls.make(
+            run, lambda: run.worker_values.add_calls(run.job, calls, tuple(self._added))
+        )
         self._added += added
         return added
 

@@ -7,8 +7,10 @@ from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.context import ContextServices
 from shiftwork.runtime.engine.retry_choice import what_follows
 from shiftwork.runtime.engine.steps import step_maker
+from shiftwork.runtime.engine.store_calls import StoreCalls
 from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.runtime.engine.transactions import Transactions
+from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.protocol import Store
 
 
@@ -18,13 +20,19 @@ def context_services(
     *,
     report: Callable[[Claimed, Progress], None],
     surroundings: Surroundings,
+    voice: StoreVoice | None = None,
 ) -> ContextServices:
-    """Return what runs here use. `report` gets what they say of their progress."""
+    """Return what runs here use. `report` gets what they say of their progress.
+
+    `voice` is that of this process, if it has one: a process that a node has started uses the store for its runs only.
+    """
+    calls = StoreCalls(voice or StoreVoice(clock.monotonic))
     return ContextServices(
         clock,
         report,
-        Transactions(open_store, clock).begin,
+        Transactions(open_store, clock, calls).begin,
         surroundings,
-        steps_of=step_maker(open_store, clock),
+        steps_of=step_maker(open_store, clock, calls),
         what_follows=what_follows,
+        calls=calls,
     )

@@ -126,8 +126,7 @@ class JobClaimer:
         )
         if claims.stale and edition is not None:
             self.in_doubt = False
-            await self._publication.renew(edition)
-            return wanted, Claims([], next_at=self._clock.now())
+            return wanted, Claims([], next_at=await self._publication.renew(edition))
         if claims.jobs:
             self._publication.fence = max(self._publication.fence, claims.jobs[-1].fence)
         complete = await with_inputs(self._store, await with_failures(self._store, claims.jobs))

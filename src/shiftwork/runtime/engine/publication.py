@@ -2,21 +2,22 @@
 
 import asyncio
 import logging
+import math
 import secrets
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
 from shiftwork.core import edition
-from shiftwork.core.docs import EDITION, EDITION_NAME
-from shiftwork.core.edition import Edition
+from shiftwork.core.docs import EDITION, EDITION_NAME, READ_BY_CLAIMS, damaged_doc
+from shiftwork.core.edition import REPORTED_SECONDS, Edition
 from shiftwork.core.model import Doc
 from shiftwork.core.plurals import counted
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.definitions import StoredDefinitions, publish, read_definitions
 from shiftwork.runtime.engine.registry import Registry
-from shiftwork.store.docs import change
+from shiftwork.store.docs import change, stored, write
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use
 
@@ -24,6 +25,10 @@ logger: Final = logging.getLogger("shiftwork")
 
 FENCES_AHEAD: Final = 1_000_000
 """By how much other nodes may be ahead of the fences seen here, when the fences of an emptied store begin again."""
+FIRST_PAUSE_SECONDS: Final = 0.1
+LONGEST_PAUSE_SECONDS: Final = 10.0
+CALM_SECONDS: Final = 60.0
+"""After how long without another loss the pauses between two publications are short again."""
 
 
 class Publication:
@@ -42,6 +47,9 @@ class Publication:
         self._emit = emit
         self._beat = beat
         self._lock = asyncio.Lock()
+        self._renewed_at = -math.inf
+        self._pause = FIRST_PAUSE_SECONDS
+        self._warned_at = -math.inf
 
     async def read(self) -> StoredDefinitions:
         """Read what the store has already."""
@@ -59,25 +67,48 @@ class Publication:
             _, known = await change(self._store, EDITION, EDITION_NAME, first)
         self.edition = known.token
 
-    async def renew(self, lost: str) -> None:
-        """Publish again: the store does not have the edition `lost`, on which a claim relied."""
+    async def renew(self, lost: str) -> float:
+        """Publish again: the store does not have the edition `lost`, on which a claim relied.
+
+        Returns when to claim again. If something deletes the definitions again and again, the pauses grow.
+        """
         async with self._lock:
             if self.edition != lost:
-                return  # another claim has seen to it
+                return self._clock.now()  # another claim has seen to it
+            since = self._clock.monotonic() - self._renewed_at
+            if since < self._pause:
+                return self._clock.now() + self._pause - since
+            is_calm = since >= CALM_SECONDS
+            self._pause = FIRST_PAUSE_SECONDS if is_calm else min(LONGEST_PAUSE_SECONDS, 2 * self._pause)
             # The leases are gone, too. Without one, jobs that are claimed would be taken back at once.
             await self._beat()
             await agree_on_keys(self._store, await keys_in_use(self._store))
             await publish(self._registry, self._store, self._clock.now(), over=await self.read())
             # Where fences begin again, a stale run from before must not be mistaken for one of the new runs.
             await self._store.take_over([], {}, self.fence + FENCES_AHEAD)
+            await self._write_copies()
             before, after = await self._change(lost)
             self.edition = after.token
+            self._renewed_at = self._clock.monotonic()
             self._report(after, known=before is not None and before.lost_at == after.lost_at)
+            return self._clock.now()
+
+    async def _write_copies(self) -> None:
+        """Write the records that claims read, unchanged: what a store makes of them for claims may be gone alone."""
+        kinds = READ_BY_CLAIMS.keys() - {EDITION.name}
+        whole = [doc for doc in await self._store.docs(*kinds) if damaged_doc(doc) is None]
+        if whole:
+            await self._store.put(whole)  # one that changes meanwhile is not written here, but there
 
     async def _change(self, lost: str) -> tuple[Edition | None, Edition]:
+        """Write the edition even if it stays the same: what a claim has compared with may be a copy of it."""
         token, now = secrets.token_hex(8), self._clock.now()
-        renewed = partial(edition.renewed, known=lost, token=token, lost=self._words(), now=now)
-        return await change(self._store, EDITION, EDITION_NAME, renewed)
+        while True:
+            doc = await stored(self._store, EDITION, EDITION_NAME)
+            before = EDITION.decode(doc.body)
+            after = edition.renewed(before, lost, token, lost=self._words(), now=now)
+            if await write(self._store, EDITION, after, over=doc):
+                return before, after
 
     def _words(self) -> str:
         workers, pools = counted(len(self._registry.workers), "worker"), counted(len(self._registry.pools), "pool")
@@ -87,7 +118,9 @@ class Publication:
         )
 
     def _report(self, after: Edition, *, known: bool) -> None:
-        if known:
-            logger.warning("the store was emptied or replaced: the definitions of this node were published again")
-        else:
+        now = self._clock.monotonic()
+        if not known:
             self._emit("store.emptied", "store", after.lost)
+        elif now >= self._warned_at + REPORTED_SECONDS:
+            self._warned_at = now
+            logger.warning("the store was emptied or replaced: the definitions of this node were published again")

@@ -10,26 +10,34 @@ to another step, the failure is kept before that one begins: a later run must go
 A wait ends the run with `Suspended`, which is not an `Exception`, so that a function does not catch it by accident. The
 job is handed back until its time or its signal comes. A function that catches what ends its run, and returns, has not
 completed its job (`Run.overruled`); nor has one whose step was left out because its run has to stop, or is stale.
+
+While the store is away, every call here waits (`runtime.engine.store_calls`), so each is safe to repeat: a step that
+was kept though the reply was lost is not kept again, and one in a transaction is looked up before it runs again.
 """
 
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from functools import partial
+from itertools import count
 from typing import Any, Final, TypeVar
 
 from msgspec import msgpack
 
 from shiftwork.core.hidden_values import hidden, is_hidden, revealed
 from shiftwork.core.job_parts import Signal, Step, Wait
+from shiftwork.core.model import JobRecord
 from shiftwork.core.retry import End, EndKind
 from shiftwork.core.sealing import why_unreadable
 from shiftwork.core.waits import MARK, SLEEP, failed, got, in_words, waiting, wrong_name
-from shiftwork.errors import JobCancelledError, JobStateError, LifecycleError, StepError
+from shiftwork.errors import JobStateError, LifecycleError, StepError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.context import CurrentRun
 from shiftwork.runtime.engine.error_text import describe
 from shiftwork.runtime.engine.step_failures import packed, raised_again
+from shiftwork.runtime.engine.store_calls import StoreCalls, hand_back, told_to_stop
 from shiftwork.store.protocol import Store, Transaction, transactional
 
 T = TypeVar("T")
@@ -37,6 +45,10 @@ T = TypeVar("T")
 FOREVER: Final = 10 * 365 * 86_400.0
 """How long a job waits for a signal if it does not say."""
 MOST_STEPS: Final = 10_000
+NO_STEP: Final = Step(0, "", b"", 0.0, 0.0)
+"""What is never kept: steps are numbered from 1. Keeping it only shows whether the run is the current one."""
+THREAD_SECONDS: Final = 0.25
+"""How often a thread that waits for the store checks whether it was told to stop."""
 UNCERTAIN_SECONDS: Final = 1.0
 """After how many seconds a function starts anew that goes on without knowing whether its step was kept."""
 
@@ -71,6 +83,8 @@ class Steps:
         run: CurrentRun,
         store: Callable[[], Awaitable[Store]],
         clock: Clock,
+        calls: StoreCalls,
+        *,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._loop = loop
@@ -78,6 +92,7 @@ class Steps:
         self._run = run
         self._store = store
         self._clock = clock
+        self._calls = calls
         self._kept: list[Step] | None = None
         self._signals: tuple[Signal, ...] = ()
         self._done = 0
@@ -97,10 +112,17 @@ class Steps:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+            return self._wait_in_thread(asyncio.run_coroutine_threadsafe(work, self._loop))
         work.close()
         message = f"ctx.blocking is for plain functions, and would stop this event loop; use `{instead}` instead"
         raise LifecycleError(message)
+
+    def _wait_in_thread(self, work: "Future[T]") -> T:
+        while wait([work], timeout=THREAD_SECONDS).not_done:
+            if self._run.cancelled:  # nothing cancels a thread, and the store may be away
+                work.cancel()
+                raise told_to_stop(self._run)
+        return work.result()
 
     async def begin(self, name: str) -> Step | None:
         """Go on to a step. Returns it if it was kept before; otherwise it runs now. Raises what it raised before."""
@@ -129,7 +151,7 @@ class Steps:
         """The step that runs has failed. The failure is kept if the function goes on to another step."""
         self._current = None
         if self._run.cancelled:  # perhaps it failed for that reason
-            self._hand_back()
+            hand_back(self._run)
         text = describe(error, self._run.discreet)
         if isinstance(error, asyncio.CancelledError) and _is_cancelled_from_outside():
             error = Interrupted(*error.args)
@@ -155,34 +177,70 @@ class Steps:
         self, name: str, work: Callable[[Any], Awaitable[Any]], started_at: float, function: Callable[..., Any]
     ) -> Step:
         """Run a step with a connection, and keep what it returns in the same transaction."""
+        tries = count()
+
+        async def encoded(connection: Any) -> bytes:
+            return self._run.worker_values.encode_step(name, await work(connection), function)
+
         try:
-            store = transactional(await self._store(), "ctx.in_transaction()")
-        except BaseException as error:
-            self.failed(name, error, started_at)
-            raise
-        try:
-            async with store.transaction() as transaction:
-                step = await self._kept_in(transaction, name, work, started_at, function)
+            step = await self._calls.make(
+                self._run, lambda: self._transact(name, encoded, started_at, is_first=next(tries) == 0)
+            )
         except BaseException:
             if self._failure is None:
                 self._is_uncertain()
             raise
         finally:
             self._current = None
+        if isinstance(step, BaseException):
+            raise step
         self._has_kept(step)
         return step
+
+    async def _transact(
+        self, name: str, work: Callable[[Any], Awaitable[bytes]], started_at: float, *, is_first: bool
+    ) -> Step | BaseException:
+        """Try it once, and return the step, or what the step itself has raised."""
+        store = await self._store()
+        try:
+            database = transactional(store, "ctx.in_transaction()")
+        except BaseException as error:
+            self.failed(name, error, started_at)
+            raise
+        self._current = name
+        raised: list[BaseException] = []
+        try:
+            async with database.transaction() as transaction:
+                committed = None if is_first else await self._committed(transaction)
+                return committed or await self._kept_in(transaction, name, work, started_at, raised)
+        except BaseException as error:
+            if raised and error is raised[0]:
+                return error
+            self._failure = None  # the connection was lost while the step ran
+            raise
+
+    async def _committed(self, transaction: Transaction) -> Step | None:
+        """Return the step if an earlier try has kept it although its end was not reported.
+
+        That try may be about to commit. It has a lock on the job, for which this transaction waits first.
+        """
+        if not await transaction.keep_step(self._run.job.id, self._run.job.fence, NO_STEP):
+            raise self._stale()
+        steps = self._current_one(await self._read()).steps
+        return steps[self._done] if len(steps) > self._done else None
 
     async def _kept_in(
         self,
         transaction: Transaction,
         name: str,
-        work: Callable[[Any], Awaitable[Any]],
+        work: Callable[[Any], Awaitable[bytes]],
         started_at: float,
-        function: Callable[..., Any],
+        raised: list[BaseException],
     ) -> Step:
         try:
-            result = self._run.worker_values.encode_step(name, await work(transaction.connection), function)
+            result = await work(transaction.connection)
         except BaseException as error:
+            raised.append(error)
             self.failed(name, error, started_at)
             raise
         step = Step(self._done + 1, name, result, started_at, self._clock.now())
@@ -247,9 +305,7 @@ class Steps:
         if self._is_stale:
             raise self._stale()
         if self._run.cancelled:  # a thread cannot be stopped, and the next run may be under way
-            self._hand_back()
-            message = f"job {self._run.job.id} was told to stop: it begins no other step"
-            raise JobCancelledError(message)
+            raise told_to_stop(self._run)
         if self._suspended is not None:  # the function has caught it: what comes later must not run early
             self._run.overruled = self._suspended.end()
             raise self._suspended
@@ -309,20 +365,29 @@ class Steps:
 
     async def _load(self) -> None:
         try:
-            store = await self._store()
-            record = (await store.get([self._run.job.id]))[0]
+            record = await self._calls.make(self._run, self._read)
         except BaseException:
             self._is_uncertain()
             raise
+        mine = self._current_one(record)
+        self._kept, self._signals = list(mine.steps), mine.signals
+
+    async def _read(self) -> JobRecord | None:
+        return (await (await self._store()).get([self._run.job.id]))[0]
+
+    async def _write(self, step: Step) -> bool:
+        return await (await self._store()).keep_step(self._run.job.id, self._run.job.fence, step)
+
+    def _current_one(self, record: JobRecord | None) -> JobRecord:
+        """Return the job as it was read, if it is still this run's."""
         if record is None or record.fence != self._run.job.fence:
             raise self._stale()
-        self._kept, self._signals = list(record.steps), record.signals
+        return record
 
     async def _keep(self, name: str, result: bytes, started_at: float) -> Step:
         step = Step(self._done + 1, name, result, started_at, self._clock.now())
         try:
-            store = await self._store()
-            is_kept = await store.keep_step(self._run.job.id, self._run.job.fence, step)
+            is_kept = await self._calls.make(self._run, partial(self._write, step))
         except BaseException:
             self._is_uncertain()
             raise
@@ -351,10 +416,6 @@ class Steps:
         """The error for a step that must not run. The job is dead, even if the function catches it."""
         self._run.overruled = End(EndKind.RAISED, error=f"StepError: {message}", final=True)
         return StepError(message)
-
-    def _hand_back(self) -> None:
-        """Hand the job back even if the function returns. A timeout or a cancellation takes precedence."""
-        self._run.overruled = End(EndKind.DRAINED)
 
     def _stale(self) -> JobStateError:
         """The error of a run that has lost its job. It begins no other step, and does not complete the job."""
@@ -395,7 +456,7 @@ def _pair(value: bytes) -> bytes:
     return b"\x92\xc3" + value  # [true, value]
 
 
-def step_maker(store: Callable[[], Awaitable[Store]], clock: Clock) -> Callable[[CurrentRun], Steps]:
+def step_maker(store: Callable[[], Awaitable[Store]], clock: Clock, calls: StoreCalls) -> Callable[[CurrentRun], Steps]:
     """Return what makes the steps of a run, for the runs of this event loop and of its threads."""
     loop = asyncio.get_running_loop()
-    return lambda run: Steps(run, store, clock, loop)
+    return lambda run: Steps(run, store, clock, calls, loop=loop)

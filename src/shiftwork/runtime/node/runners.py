@@ -26,7 +26,11 @@ class Runners:
         """A runner in this process."""
         here = self._environment
         services = context_services(
-            self._store, here.clock, report=here.notebook.report, surroundings=here.registry.surroundings
+            self._store,
+            here.clock,
+            report=here.notebook.report,
+            surroundings=here.registry.surroundings,
+            voice=here.voice,
         )
         return LocalRunner(here.registry.callees, services, load=here.gauge.load)
 

@@ -1,7 +1,7 @@
 """The small versioned records of a memory store, and what a claim reads out of them.
 
-A record of a kind that claims read is decoded once, when it is written. A record that cannot be decoded counts as
-absent and is named in `unreadable`; it never makes a claim fail.
+A record of a kind that claims read is decoded once, when it is written. A record that cannot be decoded counts for what
+its kind says, usually as absent; it never makes a claim fail.
 """
 
 from collections.abc import Collection
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
-from shiftwork.core.docs import EDITION_NAME, READ_BY_CLAIMS, damaged_doc
+from shiftwork.core.docs import EDITION_NAME, READ_BY_CLAIMS
 from shiftwork.core.edition import Edition
 from shiftwork.core.model import Doc, PoolDoc
 
@@ -24,7 +24,6 @@ class DocTable:
         self.pools = dict[str, PoolDoc]()
         self.breakers = dict[str, BreakerState]()
         self.editions = dict[str, Edition]()
-        self.unreadable: dict[tuple[str, str], str] = {}
         self._docs: dict[tuple[str, str], Doc] = {}
 
     @property
@@ -53,18 +52,14 @@ class DocTable:
         del self._docs[doc.kind, doc.name]
         if doc.kind in READ_BY_CLAIMS:
             self._decoded(doc.kind).pop(doc.name, None)
-            self.unreadable.pop((doc.kind, doc.name), None)
         return True
 
     def _read(self, doc: Doc) -> None:
         decoded: dict[str, Any] = self._decoded(doc.kind)
         decoded.pop(doc.name, None)
-        self.unreadable.pop((doc.kind, doc.name), None)
-        value = READ_BY_CLAIMS[doc.kind].decode(doc.body)
+        value = READ_BY_CLAIMS[doc.kind].effective(doc.body)
         if value is not None:
             decoded[doc.name] = value
-        else:
-            self.unreadable[doc.kind, doc.name] = damaged_doc(doc) or ""
 
     def _decoded(self, kind: str) -> Any:
         return {"gates": self.gates, "pool": self.pools, "breaker": self.breakers, "edition": self.editions}[kind]

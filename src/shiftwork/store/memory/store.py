@@ -16,7 +16,7 @@ from shiftwork.core.admission import Choice, Facts, choose, neighbours
 from shiftwork.core.amending import amended
 from shiftwork.core.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.breaker import BreakerState
-from shiftwork.core.docs import READ_BY_CLAIMS
+from shiftwork.core.docs import READ_BY_CLAIMS, damaged_docs
 from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.health import Finding, integrity
 from shiftwork.core.job_parts import Signal, Step
@@ -465,11 +465,10 @@ class MemoryStore:
 
     async def check(self) -> dict[str, Finding]:
         with self._change():
-            unreadable = [why for _, why in sorted(self._docs.unreadable.items())]
             return {
                 "store": Finding("memory"),
                 "durability": Finding("none: everything ends with this process"),
-                "integrity": integrity(unreadable),
+                "integrity": integrity(damaged_docs(self._docs.of_kinds(()))),
             }
 
     # ── what the calls share; the lock is held ───────────────────────────────────────────────────────────────────

@@ -2,10 +2,11 @@
 
 from typing import Any, Final
 
+from shiftwork.core.docs import damaged_docs
 from shiftwork.core.health import Finding, integrity
 from shiftwork.store.postgres import migrations
 from shiftwork.store.postgres.address import PostgresAddress
-from shiftwork.store.postgres.records import unreadable
+from shiftwork.store.postgres.records import docs
 from shiftwork.store.postgres.session import PostgresSession
 
 SETTINGS: Final = ("fsync", "synchronous_commit", "full_page_writes", "autovacuum")
@@ -86,8 +87,7 @@ def _steps(waiting: list[str]) -> Finding:
 
 
 async def _integrity(session: PostgresSession) -> Finding:
-    rows: list[Any] = await session.query(session.sql["docs_read"], (session.namespace,))
-    return integrity(unreadable(rows))
+    return integrity(damaged_docs(await docs(session, ())))
 
 
 def _wake_up(address: PostgresAddress, *, listens: bool) -> str:

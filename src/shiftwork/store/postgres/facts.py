@@ -47,7 +47,7 @@ def decode(text: str, workers: Iterable[str] | None) -> Facts:
     found = _facts.decode(text)
     docs: dict[str, dict[str, Any]] = {kind: {} for kind in READ_BY_CLAIMS}
     for kind, name, body in found.docs:
-        doc = READ_BY_CLAIMS[kind].decode(body)
+        doc = READ_BY_CLAIMS[kind].effective(body)
         if doc is not None:
             docs[kind][name] = doc
     lanes = {lane.state.worker: lane.lane() for lane in found.lanes}

@@ -386,10 +386,6 @@ SELECT shiftwork.record(%s::int, %s::boolean[], %s::bytea[]);
 -- serves: events_pkey
 SELECT seq, body FROM shiftwork.events WHERE namespace = %s AND seq > %s AND seq < %s ORDER BY seq DESC LIMIT %s;
 
--- name: docs_read
-SELECT kind, name, body FROM shiftwork.docs WHERE namespace = %s AND kind IN ('gates', 'pool', 'breaker', 'edition')
-ORDER BY kind, name;
-
 -- ── in transactions of the user ────────────────────────────────────────────────────────────────────────────────────
 
 -- name: add_in_transaction

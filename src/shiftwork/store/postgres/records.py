@@ -4,14 +4,14 @@ A write of gates also stores which workers the gates tie together, so that the d
 without decoding docs.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec import json, msgpack
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
-from shiftwork.core.docs import GATES, READ_BY_CLAIMS, damaged_doc, read_event
+from shiftwork.core.docs import GATES, READ_BY_CLAIMS, read_event
 from shiftwork.core.edition import Edition
 from shiftwork.core.model import Doc, Event, PoolDoc, WorkerState
 from shiftwork.core.stats import PoolStats, Stats, WorkerStats
@@ -100,7 +100,7 @@ def _written(session: Statements, docs: Sequence[Doc], row: tuple[Any, ...]) -> 
 
 
 def _put_args(session: Statements, docs: Sequence[Doc]) -> tuple[Any, ...]:
-    read = [READ_BY_CLAIMS[doc.kind].decode(doc.body) if doc.kind in READ_BY_CLAIMS else None for doc in docs]
+    read = [READ_BY_CLAIMS[doc.kind].effective(doc.body) if doc.kind in READ_BY_CLAIMS else None for doc in docs]
     return (
         session.namespace,
         arrays.texts([doc.kind for doc in docs]),
@@ -212,8 +212,3 @@ def _count_totals(numbers: PoolStats, lane: LaneStatsRow) -> None:
         marks = json.decode(lane.marks, type=dict[str, float])
         numbers.wait_seconds = marks.pop(rows.WAITED, 0.0)
         numbers.marks = {name: int(n) for name, n in marks.items()}
-
-
-def unreadable(found: Iterable[tuple[str, str, bytes]]) -> list[str]:
-    """Return a message for each doc (kind, name, body) that claims read and that cannot be decoded."""
-    return [why for kind, name, body in found if (why := damaged_doc(Doc(kind, name, body)))]

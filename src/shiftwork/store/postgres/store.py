@@ -47,7 +47,7 @@ from shiftwork.store.postgres.claim import Claimer
 from shiftwork.store.postgres.connecting import answered, connect, disconnect
 from shiftwork.store.postgres.connections import Connections
 from shiftwork.store.postgres.facts import survey
-from shiftwork.store.postgres.faults import translate
+from shiftwork.store.postgres.faults import lost, translate
 from shiftwork.store.postgres.queries import statements
 from shiftwork.store.postgres.session import PostgresSession, Statements
 from shiftwork.store.protocol import Bell, Claims, Promoted, SchemaStep
@@ -316,13 +316,32 @@ class PostgresStore:
         """Begin a transaction on a connection of the store's own, in which a job can be finished."""
         async with self._connections.of_this_loop().transactions.borrow() as conn:
             session = self._connections.session(conn)
-            async with conn.transaction():
-                try:
-                    yield PostgresTransaction(session, self._address.place)
-                except Rollback as error:  # it would end here, as if everything had been written
-                    message = "psycopg.Rollback has undone everything; raise an exception of your own instead"
-                    raise JobStateError(message) from error
+            async with _whole_transaction(conn, self._address.place):
+                yield PostgresTransaction(session, self._address.place)
             self._connections.doorbell.ring(session.topics)
+
+
+@asynccontextmanager
+async def _whole_transaction(conn: AsyncConnection[Any], place: str) -> AsyncIterator[None]:
+    """Commit when the block ends. Raises `StoreError` if the server fails, or is lost within the block.
+
+    Any other error of the block is the user's own, also one of the server: a broken constraint, for example.
+    """
+    theirs: BaseException | None = None
+    try:
+        async with conn.transaction():
+            try:
+                yield
+            except Rollback as error:  # it would end here, as if everything had been written
+                message = "psycopg.Rollback has undone everything; raise an exception of your own instead"
+                raise JobStateError(message) from error
+            except BaseException as error:
+                theirs = error
+                raise
+    except psycopg.Error as error:
+        if error is theirs and not (conn.closed and lost(error)):
+            raise
+        raise translate(error, place) from error
 
 
 async def _unprepared(conn: AsyncConnection[Any]) -> None:

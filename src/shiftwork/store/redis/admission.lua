@@ -9,7 +9,7 @@ local function facts_of(worker)
   if not known then
     local state = call('HMGET', P .. 'w:' .. worker, 'on', 'started', 'ended', 'success', 'rate')
     known = {
-      enabled = state[1] ~= '0', started = tonumber(state[2]), ended = tonumber(state[3]), success = tonumber(state[4]),
+      enabled = (state[1] or '1') == '1', started = tonumber(state[2]), ended = tonumber(state[3]), success = tonumber(state[4]),
       rate_at = tonumber(state[5]) or 0, running = call('SCARD', P .. 'run:' .. worker),
     }
     facts[worker] = known

@@ -54,7 +54,7 @@ local function ready_workers(is_wanted)
         local gate = gate_of(worker)
         gated = gated or (gate and not gate.open)
         workers[#workers + 1] = worker
-        free = free + (call('HGET', P .. 'w:' .. worker, 'on') ~= '0' and 1 or 0)
+        free = free + ((call('HGET', P .. 'w:' .. worker, 'on') or '1') == '1' and 1 or 0)
       end
     end
     from = from + limit
@@ -68,7 +68,7 @@ end
 
 local function may_start(worker)
   local gate = gate_of(worker)
-  return not pool_is_paused(gate and gate.pool or 'default') and call('HGET', P .. 'w:' .. worker, 'on') ~= '0'
+  return not pool_is_paused(gate and gate.pool or 'default') and (call('HGET', P .. 'w:' .. worker, 'on') or '1') == '1'
 end
 
 local function only_ids(worker) -- the jobs to start, and the lane of each: ranks need not be compared

@@ -23,7 +23,7 @@ local function claim_plain(now, instance, pool, limit, wanted, edition)
   local paused = call('SMISMEMBER', P .. 'paused', pool, gate and string.sub(gate, 2) or 'default')
   if paused[1] == 1 or paused[2] == 1 or call('ZSCORE', P .. 'lost', instance) then
     return nil
-  elseif call('HGET', P .. 'w:' .. worker, 'on') == '0' then
+  elseif (call('HGET', P .. 'w:' .. worker, 'on') or '1') ~= '1' then
     return nil
   end
   local queue = lane_key(pool, worker)

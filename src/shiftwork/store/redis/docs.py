@@ -1,19 +1,21 @@
 """The part of a doc that claims read. Scripts cannot decode our structures, so a doc is decoded when it is written.
 
-A doc that cannot be decoded counts as absent; `unreadable` names it.
+A doc that cannot be decoded counts for what its kind says, usually as absent.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 from msgspec import msgpack
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
-from shiftwork.core.docs import READ_BY_CLAIMS, damaged_doc
+from shiftwork.core.docs import READ_BY_CLAIMS, UNREADABLE
 from shiftwork.core.edition import Edition
 from shiftwork.core.model import Doc, PoolDoc
 
+MOST_DIGITS: Final = 15
+"""Of a version; a longer one is not exact in Lua."""
 ClaimView = tuple[Any, bytes]
 """Arguments of `put.lua`: until when a breaker is open, whether a pool is paused, a breaker, or the token of an
 edition; and packed gates."""
@@ -26,24 +28,22 @@ def stored(kind: str, flat: list[bytes]) -> list[Doc]:
 
 
 def _doc(kind: str, name: bytes, value: bytes) -> Doc:
-    version, _, body = value.partition(b":")
-    return Doc(kind, name.decode(), body, int(version))
+    version, colon, body = value.partition(b":")
+    readable = name.decode(errors="backslashreplace")
+    if not colon or not version.isdigit() or len(version) > MOST_DIGITS or readable.encode() != name:
+        return Doc(kind, readable, UNREADABLE + value)  # of version 0, as `put.lua` takes it: the next put replaces it
+    return Doc(kind, readable, body, int(version))
 
 
 def readable(docs: Iterable[Doc]) -> dict[str, Any]:
-    """Return the decoded docs by name, without those that cannot be decoded."""
-    decoded = ((doc.name, READ_BY_CLAIMS[doc.kind].decode(doc.body)) for doc in docs)
+    """Return what the docs stand for, by name, without those that count as absent."""
+    decoded = ((doc.name, READ_BY_CLAIMS[doc.kind].effective(doc.body)) for doc in docs)
     return {name: value for name, value in decoded if value is not None}
-
-
-def unreadable(docs: Iterable[Doc]) -> Iterator[str]:
-    """Yield a message for each doc that cannot be decoded."""
-    yield from filter(None, map(damaged_doc, docs))
 
 
 def claim_view(doc: Doc) -> ClaimView:
     """Return the part of a doc that claims read."""
-    match READ_BY_CLAIMS[doc.kind].decode(doc.body) if doc.kind in READ_BY_CLAIMS else None:
+    match READ_BY_CLAIMS[doc.kind].effective(doc.body) if doc.kind in READ_BY_CLAIMS else None:
         case Gates() as gates:
             return gates.breaker or False, _gates(gates)
         case BreakerState(open=True, until=until):

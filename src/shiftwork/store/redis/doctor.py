@@ -3,13 +3,13 @@
 import time
 from typing import Final
 
-from shiftwork.core.docs import READ_BY_CLAIMS
+from shiftwork.core.docs import KINDS, damaged_docs
 from shiftwork.core.health import Finding, integrity
 from shiftwork.errors import StoreError
 from shiftwork.store.redis.address import RedisAddress
 from shiftwork.store.redis.client import RedisClient
 from shiftwork.store.redis.connecting import info
-from shiftwork.store.redis.docs import stored, unreadable
+from shiftwork.store.redis.docs import stored
 
 LASTING: Final = "; then CONFIG REWRITE, so that it lasts"
 FSYNC: Final = {
@@ -43,8 +43,8 @@ async def check(client: RedisClient, address: RedisAddress, prefix: bytes) -> di
     settings = await _settings(client)
     wrong = [
         problem
-        for kind in READ_BY_CLAIMS
-        for problem in unreadable(stored(kind, await client.ask("HGETALL", prefix + b"d:" + kind.encode())))
+        for kind in KINDS
+        for problem in damaged_docs(stored(kind, await client.ask("HGETALL", prefix + b"d:" + kind.encode())))
     ]
     return {
         "store": Finding(f"{address.scheme}, {address.place}"),

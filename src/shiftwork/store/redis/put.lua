@@ -41,7 +41,8 @@ for n, doc in ipairs(A[1]) do
   local kind, name, version, value = doc[1], doc[2], doc[3], doc[4]
   local key = P .. 'd:' .. kind
   local stored = call('HGET', key, name)
-  local stored_version = stored and tonumber(string.match(stored, '^(%d+):')) or 0
+  local digits = stored and string.match(stored, '^(%d+):')
+  local stored_version = digits and #digits <= 15 and tonumber(digits) or 0 -- 0: a damaged one is replaced
   written[n] = 0
   if stored_version == version and (stored or not erases) then
     written[n], any = 1, true

@@ -1,5 +1,6 @@
 """Replies of scripts as values: worker states, facts, statistics, instances, events."""
 
+import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -48,10 +49,10 @@ def state(worker: str, reply: Sequence[bytes | None]) -> WorkerState:
     on, why, at, failures, started, ended, success, error, wrong, rate = reply
     return WorkerState(
         worker=worker,
-        enabled=on != b"0",
+        enabled=on in {None, b"1"},
         reason=_text(why),
         changed_at=_number(at),
-        failures=int(failures or 0),
+        failures=int(_number(failures) or 0),
         last_started=_number(started),
         last_ended=_number(ended),
         last_success=_number(success),
@@ -186,8 +187,12 @@ def _pairs(flat: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
 
 
 def _number(value: bytes | None) -> float | None:
-    return float(value) if value else None
+    try:
+        number = float(value or "nan")
+    except ValueError:  # damaged: as if it was not there
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode()
+    return None if value is None else value.decode(errors="replace")

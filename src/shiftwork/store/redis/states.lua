@@ -71,12 +71,34 @@ end
 
 -- ── fences ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-local function next_fences(n) -- reserves n fences, and returns the first
+local MOST_FENCE = 2 ^ 52 -- more is not a fence: one more than a large number is the same number
+local FENCE_LEAP = 10 ^ 12 -- eleven days of the clock
+
+-- The key is missing, as in a new namespace, or damaged. What it held is not known: the next fence is higher than those
+-- of all running jobs, and so far ahead of the clock that none before it can have been as high, also after another loss.
+local function last_fence_at_most(clock)
+  local highest = clock + FENCE_LEAP
+  for _, worker in ipairs(call('SMEMBERS', P .. 'known')) do
+    for _, state in ipairs(read_all(STATE, call('SMEMBERS', P .. 'run:' .. worker))) do
+      local fence = state and #state >= LENGTH and select(6, struct.unpack(LAYOUT, state)) or 0
+      if fence > highest and fence < MOST_FENCE then
+        highest = fence
+      end
+    end
+  end
+  return highest
+end
+
+local function next_fences(n, above) -- reserves n fences, also above this one, and returns the first
   -- A server that has lost its last second, or a replica that took over, must not issue a fence twice. Fences are at
   -- least its clock in microseconds, which has moved on.
-  local clock = call('TIME')
-  local last = tonumber(call('GET', P .. 'fence') or 0)
-  local first = math.max(last + 1, clock[1] * 1000000 + clock[2])
+  local time = call('TIME')
+  local clock = time[1] * 1000000 + time[2]
+  local last = tonumber(redis.pcall('GET', P .. 'fence')) -- nil also if the key has another type
+  if not last or not (last >= 0 and last < MOST_FENCE) then
+    last = last_fence_at_most(clock)
+  end
+  local first = math.max(math.floor(last) + 1, clock, (above or 0) + 1)
   call('SET', P .. 'fence', string.format('%.0f', first + n - 1))
   return first
 end

@@ -25,10 +25,7 @@ for _, field in ipairs(call('HKEYS', NUMBERS)) do
 end
 in_slices('HDEL', NUMBERS, replaced_marks)
 in_slices('HSET', NUMBERS, marks)
-if given_fence > tonumber(call('GET', P .. 'fence') or 0) then
-  call('SET', P .. 'fence', string.format('%.0f', given_fence))
-end
-local fence = next_fences(1)
+local fence = next_fences(1, given_fence)
 ring('state')
 ring('leader')
 for _, state in ipairs(states) do

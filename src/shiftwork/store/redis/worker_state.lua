@@ -1,6 +1,7 @@
 -- The state of a worker, and how the end of a run changes it. The original is `shiftwork.core.worker_state`.
 --
--- w:WORKER = on ("0" if disabled), why, at (changed_at), failures, started, ended, success, error, wrong
+-- w:WORKER = on ("1" or missing; anything else is disabled, because a damaged value must not start what a person has
+-- stopped), why, at (changed_at), failures, started, ended, success, error, wrong
 -- (last_error_at), rate (rate_at)
 
 local WORKER_FIELDS = { 'on', 'why', 'at', 'failures', 'started', 'ended', 'success', 'error', 'wrong', 'rate' }
@@ -19,7 +20,7 @@ local function known_state(worker)
   local state = states[worker]
   if not state then
     local stored = call('HMGET', P .. 'w:' .. worker, 'on', 'failures', 'ended', 'success', 'wrong')
-    state = { on = stored[1] ~= '0', failures = tonumber(stored[2]) or 0, changes = {}, forget = {} }
+    state = { on = (stored[1] or '1') == '1', failures = tonumber(stored[2]) or 0, changes = {}, forget = {} }
     state.ended, state.success = tonumber(stored[3]) or 0, tonumber(stored[4]) or 0
     state.wrong = tonumber(stored[5]) or 0
     states[worker] = state

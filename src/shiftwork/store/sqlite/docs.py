@@ -1,12 +1,13 @@
 """Places held under a name, docs changed by compare-and-set, and workers switched on and off."""
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
 from shiftwork.core import worker_state
 from shiftwork.core.admission import neighbours
-from shiftwork.core.docs import READ_BY_CLAIMS
+from shiftwork.core.docs import READ_BY_CLAIMS, UNREADABLE
 from shiftwork.core.model import Doc, WorkerState
 from shiftwork.store.sqlite.claim import stir_all
 from shiftwork.store.sqlite.instances import stir_everybody
@@ -31,10 +32,17 @@ def drop(session: SqliteSession, name: str, holder: str) -> None:
 def stored_docs(session: SqliteSession, kinds: Collection[str]) -> list[Doc]:
     """All docs of these kinds, or of every kind, by kind and name."""
     return [
-        Doc(kind, name, bytes(body), version)
+        _doc(kind, name, body, version)
         for kind in sorted({*kinds}) or session.values("doc_kinds", (session.namespace,))
         for name, body, version in session.run("docs_of_kind", (session.namespace, kind))
     ]
+
+
+def _doc(kind: str, name: Any, body: Any, version: Any) -> Doc:
+    """Return a row as a doc. SQLite columns take any type, so a damaged row may hold anything."""
+    if isinstance(body, bytes) and isinstance(version, int):
+        return Doc(kind, str(name), body, version)
+    return Doc(kind, str(name), UNREADABLE)  # of version 0: the next put replaces it
 
 
 def put(session: SqliteSession, docs: Sequence[Doc]) -> list[bool]:

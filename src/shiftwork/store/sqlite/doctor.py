@@ -4,10 +4,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from shiftwork.core.docs import damaged_docs
 from shiftwork.core.health import Finding, integrity
 from shiftwork.store.sqlite import faults, file_modes
+from shiftwork.store.sqlite.docs import stored_docs
 from shiftwork.store.sqlite.driver import Connection, Error, connect, driver, prepare_reader, wal_reset_fixed
-from shiftwork.store.sqlite.session import Docs
+from shiftwork.store.sqlite.session import SqliteSession
 from shiftwork.store.sqlite.sql import SQL
 
 LOSSES: Final = {
@@ -48,16 +50,15 @@ def _inside(path: str, namespace: str) -> dict[str, Finding]:
             prepare_reader(db)
             version = db.execute("PRAGMA user_version").fetchone()[0]
             problems = [problem for (problem,) in db.execute("PRAGMA quick_check(10)") if problem != "ok"]
-            problems += _unreadable_docs(db, namespace)
+            records = _damaged_docs(db, namespace)
     except Error as error:
-        return {"integrity": integrity([str(faults.translate(error, path))])}
-    return {"integrity": integrity(problems), "schema version": Finding(str(version))}
+        return {"integrity": integrity((), [str(faults.translate(error, path))])}
+    return {"integrity": integrity(records, problems), "schema version": Finding(str(version))}
 
 
-def _unreadable_docs(db: Connection, namespace: str) -> list[str]:
+def _damaged_docs(db: Connection, namespace: str) -> list[str]:
     number = db.execute(SQL["find_namespace"], (namespace,)).fetchone()[0]
-    unreadable = Docs.load(db, number).unreadable
-    return [why for _, why in sorted(unreadable.items())]
+    return damaged_docs(stored_docs(SqliteSession(db, number), ()))
 
 
 def _exposure() -> str:

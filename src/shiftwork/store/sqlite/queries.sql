@@ -21,7 +21,7 @@ UPDATE store SET fence = ? WHERE one = 1;
 
 -- name: raise_fence
 -- serves: store
-UPDATE store SET fence = max(fence, ?) WHERE one = 1;
+UPDATE store SET fence = max(CASE typeof(fence) WHEN 'integer' THEN fence ELSE 0 END, ?) WHERE one = 1;
 
 -- name: count_change
 -- serves: store
@@ -682,7 +682,9 @@ SELECT name, body, version FROM docs WHERE namespace = ? AND kind = ? ORDER BY n
 SELECT DISTINCT kind FROM docs WHERE namespace = ? ORDER BY kind;
 
 -- name: add_doc
-INSERT INTO docs (namespace, kind, name, version, body) VALUES (?, ?, ?, 1, ?) ON CONFLICT DO NOTHING;
+INSERT INTO docs (namespace, kind, name, version, body) VALUES (?, ?, ?, 1, ?)
+ON CONFLICT DO UPDATE SET version = 1, body = excluded.body
+WHERE typeof(docs.version) <> 'integer' OR typeof(docs.body) <> 'blob';
 
 -- name: change_doc
 -- serves: docs (namespace, kind, name)

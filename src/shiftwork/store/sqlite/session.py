@@ -5,6 +5,7 @@ and written once, however many operations share the transaction. It never begins
 it knows when another process has written or a transaction was rolled back.
 """
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -16,9 +17,9 @@ from msgspec import json
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
-from shiftwork.core.docs import EDITION_NAME, READ_BY_CLAIMS, damaged_doc
+from shiftwork.core.docs import EDITION_NAME, READ_BY_CLAIMS
 from shiftwork.core.edition import Edition
-from shiftwork.core.model import Doc, PoolDoc, WorkerState
+from shiftwork.core.model import PoolDoc, WorkerState
 from shiftwork.core.statuses import STATUSES
 from shiftwork.store.sqlite.driver import Connection
 from shiftwork.store.sqlite.sql import SQL, for_rows
@@ -91,7 +92,6 @@ class Docs:
         self.pools = dict[str, PoolDoc]()
         self.breakers = dict[str, BreakerState]()
         self.editions = dict[str, Edition]()
-        self.unreadable: dict[tuple[str, str], str] = {}
 
     @property
     def edition(self) -> str | None:
@@ -110,11 +110,9 @@ class Docs:
         }
         for kind, shelf in shelves.items():
             for name, body, _ in db.execute(SQL["docs_of_kind"], (namespace, kind)):
-                value = READ_BY_CLAIMS[kind].decode(body)
+                value = READ_BY_CLAIMS[kind].effective(body)
                 if value is not None:
                     shelf[name] = value
-                else:
-                    docs.unreadable[kind, name] = damaged_doc(Doc(kind, name, body)) or ""
         return docs
 
 
@@ -301,9 +299,11 @@ class SqliteSession:
         self._changes = None
 
     def _read_store(self) -> None:
-        fence, self._changes = self.run("read_store").fetchone()
+        fence, changes = self.run("read_store").fetchone()
+        self._changes = changes if isinstance(changes, int) else 0
         if not self._fence_moved:
-            self._fence = fence
+            # A damaged one is replaced by the time in microseconds: fences that count claims cannot be as high.
+            self._fence = fence if isinstance(fence, int) else time.time_ns() // 1000
 
     def state(self, worker: int) -> WorkerState:
         """A worker's state. After changing it, call `state_changed`."""

@@ -79,7 +79,7 @@ class Writer:
 
     def _take_leave(self) -> None:
         """Copy the log into a file that is gone from its path: where it is now, if anywhere, there is no log."""
-        with suppress(Error, TypeError):
+        with suppress(Error, TypeError, ValueError):
             self.last_fence = int(self._session.value("read_store"))
             self._session.db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 

@@ -379,7 +379,7 @@ async def check_docs_that_cannot_be_read_count_as_absent(lab: Lab) -> None:
         b"\xa3\xff\xfe",
     )
     for number, body in enumerate(broken):
-        for kind, name in (("gates", "a"), ("pool", "p"), ("breaker", "x"), ("whatever", "p")):
+        for kind, name in (("gates", "a"), ("pool", "other"), ("breaker", "x"), ("whatever", "p")):
             await put(store, kind, name, body)
         ids = [f"{number}a", f"{number}b"]
         await add(store, job(ids[0], "a"), job(ids[1], "b"))
@@ -388,8 +388,24 @@ async def check_docs_that_cannot_be_read_count_as_absent(lab: Lab) -> None:
         findings = await store.check()
         holds(findings["integrity"].severity == "critical", f"{body!r} is noticed in {findings}")
     await put(store, "gates", "a", Gates(worker="a", pool="p", max_running=1))
-    await put(store, "pool", "p", PoolDoc())
+    await put(store, "pool", "other", PoolDoc())
     await put(store, "breaker", "x", BreakerState())
     await add(store, job("last", "a"))
     equal(await claim_ids(store), [], "claimed when the doc is whole again")
     equal((await store.check())["integrity"].text, "ok", "the finding when all are whole again")
+
+
+async def check_a_pool_whose_doc_cannot_be_read_counts_as_paused(lab: Lab) -> None:
+    """Nothing must start that a person has stopped. Other pools go on."""
+    store = lab.store
+    for body in (b"", b"\xc1", msgpack.encode({"paused": "maybe"})):
+        await put(store, "pool", "p", body)
+        await add(store, job(f"here {body!r}", "w", pool="p"), job(f"there {body!r}", "w", pool="q"))
+        equal(await claim_ids(store, pool="p"), [], f"claimed beside {body!r}")
+        equal(await claim_ids(store, pool="q"), [f"there {body!r}"], f"claimed from another pool beside {body!r}")
+        known = (await store.survey(None, NOW)).pools["p"]
+        holds(known.paused and known.reason is not None, f"it is shown as paused, with a reason: {known}")
+        text = (await store.check())["integrity"].text
+        holds("the pool record p cannot be read" in text and "resume it" in text, f"the doctor names it: {text}")
+        await put(store, "pool", "p", PoolDoc())
+        equal(await claim_ids(store, pool="p"), [f"here {body!r}"], "claimed when the doc is whole again")

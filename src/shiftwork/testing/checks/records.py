@@ -45,7 +45,7 @@ async def check_many_docs_are_written_each_by_itself(lab: Lab) -> None:
     equal(found, wanted, "the docs of several kinds, by kind and name")
     await add(store, job("1"), job("2"))
     equal(await claim(store, 5), [], "what is claimed from a pool that was paused together with others")
-    await store.put([Doc("pool", "p", b"", 1), Doc("kind", "x", b"")])
+    await store.put([Doc("pool", "p", msgpack.encode(PoolDoc()), 1), Doc("kind", "x", b"")])
     equal(len(await claim(store, 5)), 1, "jobs claimed under a limit that was written together with others")
 
 
