@@ -280,6 +280,14 @@ def test_missing_functions_are_installed_again(url: str) -> None:
     assert output("status", "--store", url).endswith("up to date\n")
 
 
+def test_functions_that_have_lost_their_search_path_are_installed_again(url: str) -> None:
+    output("upgrade", "--store", url)
+    run(url, f"ALTER FUNCTION shiftwork.leave_{functions.current().version} RESET search_path")
+    assert "1 step pending: shiftwork db upgrade\n" in output("status", "--store", url)
+    works(url)
+    assert output("status", "--store", url).endswith("up to date\n")
+
+
 def installed(url: str, schema: str = "shiftwork") -> set[str]:
     """Return the versions of functions in a schema, after checking that each set is complete."""
     listed = (

@@ -230,6 +230,15 @@ def test_a_database_that_nobody_sweeps(altered: postgres.Server) -> None:
     assert "every query becomes slower" in Report(altered.url).warning("vacuum", "autovacuum = on")
 
 
+def test_other_roles_that_may_create_functions(altered: postgres.Server) -> None:
+    alter(altered, "CREATE ROLE mallory", "GRANT CREATE ON SCHEMA public TO mallory")
+    try:
+        said = Report(altered.url).warning("other roles", 'REVOKE CREATE ON SCHEMA "public" FROM "mallory"')
+        assert said.startswith("mallory may create functions in the schema public")
+    finally:
+        alter(altered, "DROP OWNED BY mallory", "DROP ROLE mallory")
+
+
 def test_steps_that_are_left_to_do(database: postgres.Server) -> None:
     Report(database.url)
     alter(database, "DELETE FROM shiftwork.migrations WHERE phase = 'after'")

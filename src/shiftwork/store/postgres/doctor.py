@@ -1,5 +1,6 @@
 """The findings of `shiftwork doctor` about the server. This module only reads."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from shiftwork.core.health import Finding, integrity
@@ -7,8 +8,16 @@ from shiftwork.store.postgres import migrations
 from shiftwork.store.postgres.address import PostgresAddress
 from shiftwork.store.postgres.records import unreadable
 from shiftwork.store.postgres.session import PostgresSession
+from shiftwork.store.postgres.sql import quoted
 
 SETTINGS: Final = ("fsync", "synchronous_commit", "full_page_writes", "autovacuum")
+CREATORS: Final = """
+SELECT n.nspname::text, CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE r.rolname END::text
+FROM pg_namespace n CROSS JOIN LATERAL aclexplode(coalesce(n.nspacl, acldefault('n', n.nspowner))) AS a
+LEFT JOIN pg_roles r ON r.oid = a.grantee
+WHERE n.nspname IN ('public', %s) AND a.privilege_type = 'CREATE' AND a.grantee <> n.nspowner
+    AND coalesce(r.rolname <> current_user AND NOT r.rolsuper, true)
+ORDER BY 1, 2"""
 RELOAD: Final = "ALTER SYSTEM SET {name} = on; SELECT pg_reload_conf();"
 
 
@@ -24,11 +33,27 @@ async def check(session: PostgresSession, address: PostgresAddress, *, listens: 
         "durability": durability(settings),
         "replication": Finding(await _replication(session)),
         "vacuum": _vacuum(settings),
+        "other roles": other_roles(await session.query(CREATORS, (address.schema,))),
         "integrity": await _integrity(session),
         "schema version": Finding(f"{version}"),
         "schema steps": _steps(waiting),
         "wake-up": Finding(_wake_up(address, listens=listens)),
     }
+
+
+def other_roles(found: Sequence[tuple[str, str]]) -> Finding:
+    """Return where roles other than the owner may create functions, from pairs of schema and role."""
+    if not found:
+        return Finding("none may create functions in the schema of shiftwork, or in public")
+    shown = "; ".join(f"{role} may create functions in the schema {schema}" for schema, role in found)
+    remedy = " ".join(
+        f"REVOKE CREATE ON SCHEMA {quoted(schema)} FROM {role if role == 'PUBLIC' else quoted(role)};"
+        for schema, role in found
+    )
+    text = (
+        f"{shown}: SQL of your own, as in ctx.transaction, can call them in place of PostgreSQL's. shiftwork does not"
+    )
+    return Finding(text, remedy, "warning")
 
 
 async def _settings(session: PostgresSession) -> dict[str, str]:

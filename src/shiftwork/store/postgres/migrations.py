@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from psycopg import errors as pg
 
 from shiftwork.errors import SchemaVersionError, StoreUnavailableError
-from shiftwork.store.postgres import functions
+from shiftwork.store.postgres import functions, search_path
 from shiftwork.store.postgres.sql import DEFAULT_SCHEMA, in_schema, quoted, read_folder
 from shiftwork.store.protocol import SchemaStep
 
@@ -82,7 +82,8 @@ def sql(
     body += [_GRANTS.format(schema=quoted(schema), user=quoted(grant_to))] if grant_to else []
     if not body:
         return f"-- The schema {schema} has version {newest()}: nothing is left to do.\n"
-    parts = [_HEADER.format(schema=schema, version=newest()), "BEGIN;", f"SELECT pg_advisory_xact_lock({_LOCK});"]
+    parts = [_HEADER.format(schema=schema, version=newest()), "BEGIN;", f"{search_path.LOCAL};"]
+    parts += [f"SELECT pg_advisory_xact_lock({_LOCK});"]
     return "\n\n".join([*parts, *body, "COMMIT;"]) + "\n"
 
 
@@ -111,13 +112,12 @@ def _function_status(installed: InstalledSchema) -> list[SchemaStep]:
 async def known_namespace(conn: Connection, schema: str, namespace: str) -> int | None:
     """Return the number of a namespace; None if it has none yet, or if the schema is not up to date. One round trip."""
     _require_server(conn)
-    own = functions.current()
-    args = (namespace, schema, [f"{name}_{own.version}" for name in own.names])
+    args = (namespace, *_own_functions(schema))
     try:
-        found = await (await conn.execute(in_schema(_LOOK, schema).encode(), args)).fetchone()
+        looked = await search_path.execute(conn, in_schema(_LOOK.format(counted=_COUNT), schema), args)
     except (pg.UndefinedTable, pg.InvalidSchemaName):  # the schema has to be created
         return None
-    numbers, phases, versions, n, number, isolation = found
+    numbers, phases, versions, n, number, isolation = await looked.fetchone() or ()
     _require_isolation(isolation, conn)
     done: Done = frozenset(zip(numbers or (), phases or (), strict=True))
     _require_known(done, conn)
@@ -132,6 +132,7 @@ async def upgrade(conn: Connection, schema: str = DEFAULT_SCHEMA, *, after: bool
         return []
     async with conn.transaction():
         await conn.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")  # to see what another process has done
+        await conn.execute(search_path.LOCAL)
         await conn.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         installed = await installed_in(conn, schema)  # another process may have been faster
         if not installed.done:
@@ -189,14 +190,15 @@ def _older_sets(installed: InstalledSchema) -> tuple[str, ...]:
 async def installed_in(conn: Connection, schema: str) -> InstalledSchema:
     """Return what the schema has already. Raises `SchemaVersionError` if a newer shiftwork has finished changing it."""
     # Not by to_regclass: within a transaction that does not see what another one has committed meanwhile.
-    there = await conn.execute(
+    there = await search_path.execute(
+        conn,
         "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
         "WHERE n.nspname = %s AND c.relname = 'migrations'",
         (schema,),
     )
     if await there.fetchone() is None:
         return InstalledSchema()
-    rows = await conn.execute(in_schema("SELECT number, phase FROM shiftwork.migrations", schema))
+    rows = await search_path.execute(conn, in_schema("SELECT number, phase FROM shiftwork.migrations", schema))
     done: Done = frozenset((number, phase) for number, phase in await rows.fetchall())
     _require_known(done, conn)
     return InstalledSchema(done, await _complete_sets(conn, schema) if done else ())
@@ -204,16 +206,20 @@ async def installed_in(conn: Connection, schema: str) -> InstalledSchema:
 
 async def _complete_sets(conn: Connection, schema: str) -> tuple[str, ...]:
     """Return the versions of installed sets, oldest first; our own only if no function of it is missing."""
-    own = functions.current()
-    rows = await conn.execute(in_schema("SELECT version FROM shiftwork.functions ORDER BY made_at, version", schema))
+    listed = in_schema("SELECT version FROM shiftwork.functions ORDER BY made_at, version", schema)
+    rows = await search_path.execute(conn, listed)
     versions = [version for (version,) in await rows.fetchall()]
-    counted = await conn.execute(
-        "SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace "
-        "WHERE n.nspname = %s AND p.proname = ANY (%s)",
-        (schema, [f"{name}_{own.version}" for name in own.names]),
-    )
+    counted = await search_path.execute(conn, _COUNT, _own_functions(schema))
     (n,) = await counted.fetchone()
     return _complete(versions, n)
+
+
+def _own_functions(schema: str) -> tuple[str, list[str], list[str], str]:
+    """Return the arguments of `_COUNT`."""
+    own = functions.current()
+    inner = set(own.names) - functions.entries()
+    every, inside = ([f"{name}_{own.version}" for name in sorted(names)] for names in (own.names, inner))
+    return schema, every, inside, f"search_path={search_path.SAFE}"
 
 
 def _complete(versions: Sequence[str], n: int) -> tuple[str, ...]:
@@ -276,15 +282,17 @@ CREATE TABLE IF NOT EXISTS shiftwork.migrations (
     done_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (number, phase)
 );"""
+_COUNT: Final = """
+SELECT count(*) AS n FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+WHERE n.nspname = %s AND p.proname = ANY (%s)
+    AND (p.proname = ANY (%s) OR %s = ANY (p.proconfig))"""
+"""How many of our functions are as they should be: those that are called from outside have their search path."""
 _LOOK: Final = """
 SELECT m.numbers, m.phases, f.versions, p.n, (SELECT no FROM shiftwork.namespaces WHERE name = %s),
     current_setting('transaction_isolation')
 FROM (SELECT array_agg(number) AS numbers, array_agg(phase) AS phases FROM shiftwork.migrations) AS m
 CROSS JOIN (SELECT array_agg(version ORDER BY made_at, version) AS versions FROM shiftwork.functions) AS f
-CROSS JOIN (
-    SELECT count(*) AS n FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-    WHERE n.nspname = %s AND p.proname = ANY (%s)
-) AS p"""
+CROSS JOIN ({counted}) AS p"""
 _GRANTS: Final = """\
 GRANT USAGE ON SCHEMA {schema} TO {user};
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {user};

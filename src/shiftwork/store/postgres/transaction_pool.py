@@ -15,7 +15,7 @@ class TransactionPool:
     """Idle connections, and a limit for how many are in use."""
 
     def __init__(self, address: PostgresAddress, prepare: Prepare) -> None:
-        self._address = address
+        self._address = address.lent()
         self._prepare = prepare
         self._places = asyncio.Semaphore(address.pool_size)
         self._idle: list[AsyncConnection[Any]] = []
