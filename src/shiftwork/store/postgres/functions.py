@@ -40,11 +40,15 @@ class FunctionSet(Struct, frozen=True):
 
     def install_sql(self, schema: str) -> str:
         """Return SQL that creates all of them. It repairs a set of which some are missing."""
+        return f"{in_schema(self.versioned(self.text), schema)}\n{self.note_sql(schema)}"
+
+    def note_sql(self, schema: str) -> str:
+        """Return SQL that lists the set among those that are installed."""
         note = (
             f"INSERT INTO shiftwork.functions (version) VALUES ('{self.version}') "  # noqa: S608 - made of hex digits
             "ON CONFLICT (version) DO NOTHING;"
         )
-        return in_schema(f"{self.versioned(self.text)}\n{note}", schema)
+        return in_schema(note, schema)
 
 
 def parse(text: str) -> FunctionSet:

@@ -4,6 +4,9 @@ It owns the table `migrations` and the files in migrations/. Each file has two p
 done while processes of an older version still run; what is under `-- after` only when none is left. The same holds for
 functions: installing a set comes before, dropping the sets of older versions comes after. Opening the store does what
 comes before, and on an empty database everything; `upgrade` does everything.
+
+The comment of the table `migrations` repeats what was done. So a schema whose tables were all emptied is recognised,
+and only the rows are written again.
 """
 
 import re
@@ -17,10 +20,11 @@ from psycopg import errors as pg
 
 from shiftwork.errors import SchemaVersionError, StoreUnavailableError
 from shiftwork.store.postgres import functions, search_path
-from shiftwork.store.postgres.sql import DEFAULT_SCHEMA, in_schema, quoted, read_folder
+from shiftwork.store.postgres.sql import DEFAULT_SCHEMA, in_schema, literal, quoted, read_folder
 from shiftwork.store.protocol import SchemaStep
 
 OLDEST_SERVER: Final = 14
+_DONE: Final = re.compile(r"(\d+) (before|after)")
 _PHASES: Final = re.compile(r"^-- (before|after)$", re.MULTILINE)
 _LOCK: Final = 0x736869667477726B
 """The advisory lock that is held while a schema changes; the number spells "shiftwrk"."""
@@ -49,6 +53,10 @@ class InstalledSchema(Struct, frozen=True):
     """The phases that were done; none in an empty database."""
     sets: tuple[str, ...] = ()
     """The versions of complete sets of functions, oldest first."""
+    emptied: Done = frozenset()
+    """The phases that were done, where the table that says so was emptied."""
+    unlisted: bool = False
+    """Whether our own functions are all there, but not in the table of sets."""
 
 
 @cache
@@ -76,9 +84,11 @@ def sql(
 ) -> str:
     """Return the SQL of the steps that are left to do, for an administrator; for an empty database by default."""
     installed = installed or InstalledSchema()
-    body = [] if installed.done else [_begin(schema)]
-    for step, text in _missing(schema, installed, after=after):
+    body = [] if _was_made(installed) else [_begin(schema)]
+    missing = _missing(schema, installed, after=after)
+    for step, text in missing:
         body += [f"-- {step.name}, {step.phase}", text]
+    body += _remember(schema, installed, missing)
     body += [_GRANTS.format(schema=quoted(schema), user=quoted(grant_to))] if grant_to else []
     if not body:
         return f"-- The schema {schema} has version {newest()}: nothing is left to do.\n"
@@ -135,10 +145,9 @@ async def upgrade(conn: Connection, schema: str = DEFAULT_SCHEMA, *, after: bool
         await conn.execute(search_path.LOCAL)
         await conn.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         installed = await installed_in(conn, schema)  # another process may have been faster
-        if not installed.done:
-            await conn.execute(_begin(schema))
         missing = _missing(schema, installed, after=after)
-        for _, text in missing:
+        begin = [] if _was_made(installed) else [_begin(schema)]
+        for text in (*begin, *(text for _, text in missing), *_remember(schema, installed, missing)):
             await conn.execute(text)
     return [replace(step, done=True) for step, _ in missing]
 
@@ -153,13 +162,30 @@ def _missing(schema: str, installed: InstalledSchema, *, after: bool) -> list[St
     """
     own = functions.current()
     old = [(_drop_step(version), functions.drop_sql(schema, version)) for version in _older_sets(installed)]
+    everything = after or not _was_made(installed)
     tables = [
-        (step, text)
+        (step, in_schema(_note(step), schema) if (step.number, step.phase) in installed.emptied else text)
         for step, text in _table_steps(schema)
-        if (step.number, step.phase) not in installed.done and (step.phase == "before" or after or not installed.done)
+        if (step.number, step.phase) not in installed.done
+        and (step.phase == "before" or everything or (step.number, step.phase) in installed.emptied)
     ]
-    new = [] if own.version in installed.sets else [(_functions_step(own.version), own.install_sql(schema))]
+    install = own.note_sql(schema) if installed.unlisted else own.install_sql(schema)
+    new = [] if own.version in installed.sets else [(_functions_step(own.version), install)]
     return [*(old if after else ()), *tables, *new]
+
+
+def _was_made(installed: InstalledSchema) -> bool:
+    """Whether the tables are there, even if they were emptied."""
+    return bool(installed.done or installed.emptied)
+
+
+def _remember(schema: str, installed: InstalledSchema, missing: Sequence[StepSql]) -> list[str]:
+    """Return the SQL that writes into a comment which phases have been done, if these steps change that."""
+    before = installed.done | installed.emptied
+    files = {each.name for each in migrations()}
+    now = before | {(step.number, _phase(step.phase)) for step, _ in missing if step.name in files}
+    text = ", ".join(f"{number} {phase}" for number, phase in sorted(now))
+    return [] if now == before else [in_schema(f"COMMENT ON TABLE shiftwork.migrations IS {literal(text)};", schema)]
 
 
 def _table_steps(schema: str) -> Iterator[StepSql]:
@@ -192,26 +218,42 @@ async def installed_in(conn: Connection, schema: str) -> InstalledSchema:
     # Not by to_regclass: within a transaction that does not see what another one has committed meanwhile.
     there = await search_path.execute(
         conn,
-        "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "SELECT obj_description(c.oid, 'pg_class') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
         "WHERE n.nspname = %s AND c.relname = 'migrations'",
         (schema,),
     )
-    if await there.fetchone() is None:
+    table = await there.fetchone()
+    if table is None:
         return InstalledSchema()
     rows = await search_path.execute(conn, in_schema("SELECT number, phase FROM shiftwork.migrations", schema))
     done: Done = frozenset((number, phase) for number, phase in await rows.fetchall())
-    _require_known(done, conn)
-    return InstalledSchema(done, await _complete_sets(conn, schema) if done else ())
+    emptied = frozenset() if done else _remembered(table[0])
+    _require_known(done | emptied, conn)
+    if not done and not emptied:
+        return InstalledSchema()
+    versions, n = await _installed_sets(conn, schema)
+    own = functions.current()
+    unlisted = n == len(own.names) and own.version not in versions
+    return InstalledSchema(done, _complete(versions, n), emptied, unlisted)
 
 
-async def _complete_sets(conn: Connection, schema: str) -> tuple[str, ...]:
-    """Return the versions of installed sets, oldest first; our own only if no function of it is missing."""
+def _remembered(comment: str | None) -> Done:
+    """Return the phases that the comment of the table names."""
+    return frozenset((int(number), _phase(phase)) for number, phase in _DONE.findall(comment or ""))
+
+
+def _phase(name: str) -> Literal["before", "after"]:
+    return "before" if name == "before" else "after"
+
+
+async def _installed_sets(conn: Connection, schema: str) -> tuple[list[str], int]:
+    """Return the versions of installed sets, oldest first, and how many functions of our own are as they should be."""
     listed = in_schema("SELECT version FROM shiftwork.functions ORDER BY made_at, version", schema)
     rows = await search_path.execute(conn, listed)
     versions = [version for (version,) in await rows.fetchall()]
     counted = await search_path.execute(conn, _COUNT, _own_functions(schema))
-    (n,) = await counted.fetchone()
-    return _complete(versions, n)
+    [(n,)] = await counted.fetchall()
+    return versions, n
 
 
 def _own_functions(schema: str) -> tuple[str, list[str], list[str], str]:
