@@ -111,7 +111,7 @@ async def test_every_function_that_is_called_from_outside_has_a_search_path(data
     await store.open()
     await store.close()
     with closing(psycopg.connect(database, options="-c search_path=pg_catalog")) as conn:
-        settings = dict(conn.execute("SELECT proname, proconfig FROM pg_proc").fetchall())
+        settings: dict[str, Any] = dict(conn.execute("SELECT proname, proconfig FROM pg_proc").fetchall())
     version = functions.current().version
     assert functions.entries() <= set(functions.current().names)
     for name in functions.entries():

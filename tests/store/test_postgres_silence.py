@@ -143,6 +143,31 @@ async def test_a_node_ends_though_its_store_is_silent(
     await mill.close()
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize(("busy", "at_most"), [(False, 30.0), (True, 40.0)])
+async def test_a_silent_store_delays_the_end_of_a_node_by_twenty_seconds_at_most(
+    proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, busy: bool, at_most: float
+) -> None:
+    for name in ("MILL_LOG", "MILL_STORE", "MILL_LEASE"):
+        monkeypatch.setenv(name, "")
+    url = url_of(proxy).removesuffix("&connect_timeout=2")
+    mill = Mill(tmp_path, lease=15.0, store=f"{url}&schema=silent_{uuid4().hex[:8]}")
+    node = await mill.up(mill.node("--stop-timeout", "20s"))
+    if busy:
+        await mill.module.endless.enqueue(number=0)
+        await mill.noted("endless")
+    children = node.children()
+    proxy.fall_silent()
+    began = time.monotonic()
+    node.signal(signal.SIGTERM)
+    await asyncio.to_thread(node.end, 120.0)
+    assert time.monotonic() - began < at_most, node.said
+    await until(lambda: gone(children), what=lambda: node.said)
+    proxy.speak()
+    await mill.close()
+
+
 # ── round trips ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

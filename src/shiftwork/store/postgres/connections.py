@@ -282,10 +282,8 @@ class Connections:
         with self._lock:
             everything, self._by_loop = self._by_loop, {}
             self._is_open, self._is_closed = False, True
-        for loop, connections in everything.items():
-            await _close(loop, connections)
-        await asyncio.to_thread(self._line.close)
-        await asyncio.to_thread(self.doorbell.stop)
+        await asyncio.gather(*(_close(loop, connections) for loop, connections in everything.items()))
+        await asyncio.gather(asyncio.to_thread(self._line.close), asyncio.to_thread(self.doorbell.stop))
 
     def _forget_ended_loops(self) -> None:
         with self._lock:
