@@ -1,4 +1,4 @@
-"""How long a node that stops waits for its store: some seconds in all once its runs are over, hardly at all if hurried."""
+"""How long a node that stops waits for its store: some seconds in all once its runs are over, less if hurried."""
 
 import asyncio
 import logging
