@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from uuid import uuid4
@@ -82,6 +82,27 @@ async def test_every_call_to_a_silent_server_fails_soon_and_works_once_it_answer
     proxy.speak()
     await soon(add(store, job("after")), "an answer")
     assert await statuses(store, "before", "after") == ["queued"] * 2
+
+
+async def test_one_connection_that_is_forgotten_on_the_way_costs_one_call(
+    store: PostgresStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a firewall does that has lost its table: old connections are silent for ever, new ones work."""
+
+    async def in_transaction() -> None:
+        async with store.transaction() as transaction:
+            await transaction.connection.execute("SELECT 1")
+
+    def others() -> list[Awaitable[object]]:
+        return [claim(store), store.stats(NOW), store.find(JobFilter()), in_transaction(), add(store, job(uuid4().hex))]
+
+    await asyncio.gather(*others())
+    proxy.forget_connections()
+    with monkeypatch.context() as impatient:
+        impatient.setattr(call_queue, "CALL_SECONDS", 0.5)
+        with pytest.raises(StoreUnavailableError, match="has not answered"):
+            await store.add([job("lost")], NOW)
+    await soon(asyncio.gather(*others()), "an answer to every call, each at its first try")
 
 
 async def test_a_lone_call_to_a_silent_server_fails_soon(

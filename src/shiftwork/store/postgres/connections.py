@@ -72,6 +72,12 @@ class LoopConnections(Struct, frozen=True):
         for queue in self.queues:
             queue.break_off()
 
+    def suspect(self) -> None:
+        """Open other connections before the next calls; from any thread."""
+        for queue in self.queues:
+            queue.suspect()
+        self.transactions.suspect()
+
     def abandon(self) -> None:
         """Close the connections when no call is under way; from any thread."""
         for queue in self.queues:
@@ -215,7 +221,7 @@ class Connections:
                 raise LifecycleError(f"{self._address.place}: the store is closed")
             self._forget_ended_loops()
             to = (self._address, self.prepare)
-            silent = self.doorbell.reconnect
+            silent = self._fell_silent
             here = LoopConnections(
                 calls=CallQueue(*to, silent),
                 claims=ClaimQueues(lambda: CallQueue(*to, silent)),
@@ -226,6 +232,14 @@ class Connections:
             with self._lock:
                 self._by_loop[loop] = here
         return here
+
+    def _fell_silent(self) -> None:
+        """A connection has fallen silent: use none of those that are open now; from any event loop."""
+        self.doorbell.reconnect()
+        with self._lock:
+            everything = list(self._by_loop.values())
+        for connections in everything:
+            connections.suspect()
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
