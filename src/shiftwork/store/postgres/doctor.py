@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from shiftwork.core.health import Finding, integrity
+from shiftwork.core.plurals import counted
 from shiftwork.store.postgres import migrations
 from shiftwork.store.postgres.address import PostgresAddress
 from shiftwork.store.postgres.records import unreadable
@@ -18,6 +19,9 @@ LEFT JOIN pg_roles r ON r.oid = a.grantee
 WHERE n.nspname IN ('public', %s) AND a.privilege_type = 'CREATE' AND a.grantee <> n.nspowner
     AND coalesce(r.rolname <> current_user AND NOT r.rolsuper, true)
 ORDER BY 1, 2"""
+STANDBYS: Final = """
+SELECT count(*), current_setting('synchronous_standby_names'), current_setting('synchronous_commit')
+FROM pg_stat_replication"""
 RELOAD: Final = "ALTER SYSTEM SET {name} = on; SELECT pg_reload_conf();"
 
 
@@ -31,7 +35,7 @@ async def check(session: PostgresSession, address: PostgresAddress, *, listens: 
         "store": Finding(f"postgresql, {address.place}, schema {address.schema}"),
         "server": Finding(f"PostgreSQL {session.conn.info.parameter_status('server_version')}"),
         "durability": durability(settings),
-        "replication": Finding(await _replication(session)),
+        "replication": Finding(replication(*(await session.query(STANDBYS))[0])),
         "vacuum": _vacuum(settings),
         "other roles": other_roles(await session.query(CREATORS, (address.schema,))),
         "integrity": await _integrity(session),
@@ -81,19 +85,17 @@ def durability(settings: dict[str, str]) -> Finding:
     return Finding(f"{shown}: neither a crash nor a power cut loses an acknowledged job")
 
 
-async def _replication(session: PostgresSession) -> str:
-    [(n, waited_for)] = await session.query(
-        "SELECT (SELECT count(*) FROM pg_stat_replication), current_setting('synchronous_standby_names') <> '' "
-        "AND current_setting('synchronous_commit') IN ('on', 'remote_apply')"
-    )
-    if not n:
+def replication(standbys: int, names: str, commit: str) -> str:
+    """Return what a failover could lose: commits wait for standbys, or they do not."""
+    if not standbys and not names:
         return "no standbys: if this server and its disk are lost for good, so are the jobs"
-    loss = (
-        "a failover to a synchronous standby loses no acknowledged job"
-        if waited_for
-        else "a failover can lose the last acknowledged jobs"
-    )
-    return f"{n} standby{'s' * (n > 1)}; {loss}"
+    shown = f"{counted(standbys, 'standby')}, synchronous_standby_names={names!r}, synchronous_commit={commit}"
+    if names and commit in {"on", "remote_apply"}:
+        return f"{shown}: a failover to a synchronous standby loses no acknowledged job"
+    if names and commit == "remote_write":
+        return f"{shown}: a failover loses no acknowledged job unless the standby's machine crashes too"
+    loss = "commits do not wait for a standby, so a failover can lose the last acknowledged jobs"
+    return f"{shown}: {loss}. To prevent that, name standbys, and set synchronous_commit to on"
 
 
 def _vacuum(settings: dict[str, str]) -> Finding:
