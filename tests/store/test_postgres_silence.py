@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from msgspec import msgpack
 
+from shiftwork import WorkerOrchestrator
 from shiftwork.core.admission import Gates
 from shiftwork.core.model import Doc, Event, JobFilter
 from shiftwork.errors import StoreUnavailableError
@@ -187,6 +188,29 @@ async def test_a_silent_store_delays_the_end_of_a_node_by_twenty_seconds_at_most
     await until(lambda: gone(children), what=lambda: node.said)
     proxy.speak()
     await mill.close()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(180)
+async def test_a_node_goes_on_after_one_timeout_when_its_connections_were_forgotten(proxy: Proxy) -> None:
+    url = url_of(proxy).removesuffix("&connect_timeout=2")
+    app = WorkerOrchestrator(url, namespace=uuid4().hex)
+    ran = asyncio.Event()
+
+    @app.worker(execution_mode="continuous", interval_seconds=0.2)
+    async def loop() -> None:
+        ran.set()
+
+    await app.start()
+    await soon(ran.wait(), "the first run")
+    proxy.forget_connections()
+    began = time.monotonic()
+    async with asyncio.timeout(60):
+        while time.monotonic() - began < call_queue.CALL_SECONDS / 2:  # a run may have been under way
+            ran.clear()
+            await ran.wait()
+    assert time.monotonic() - began < 1.8 * call_queue.CALL_SECONDS, "each connection was waited for by itself"
+    await app.stop()
 
 
 # ── round trips ──────────────────────────────────────────────────────────────────────────────────────────────────────
