@@ -92,7 +92,7 @@ async def test_leases_that_ended_while_the_store_was_away_are_an_event_only_if_t
     def emit(name: str, subject: str, message: str, **_: object) -> None:
         heard.append(f"{name} {subject}")
 
-    async def judge() -> Health:
+    async def judge(*, with_room: bool = False) -> Health:
         if not looks:
             raise StoreUnavailableError("nothing listens there")
         return Health("failing", looks.pop(0))
@@ -111,6 +111,32 @@ async def test_leases_that_ended_while_the_store_was_away_are_an_event_only_if_t
     assert heard == ["health.problem b"]
     await monitor.poll()
     assert heard[1:] == ["health.problem a", "health.recovered b"], "without an outage it is one at once"
+
+
+async def test_a_leader_finds_out_that_the_store_has_no_room_and_every_process_learns_it(
+    stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[float] = []
+
+    async def no_room() -> None:
+        tried.append(clock.now())
+        raise StoreFullError("could not extend file: no space left")
+
+    app, witness = stage.app(), stage.app()
+    await app.start()
+    await clock.advance(60)
+    with monkeypatch.context() as full:
+        full.setattr(stage.store, "try_room", no_room, raising=False)
+        await clock.advance(200)
+        assert len(tried) == 3
+        problem = next(each for each in (await witness.get_health())["problems"] if each["code"] == "store_failing")
+        assert "a test write fails: could not extend file: no space left" in problem["message"]
+    await clock.advance(100)
+    assert "store_failing" not in {each["code"] for each in (await witness.get_health())["problems"]}
+    assert [event.name for event in await witness.events(limit=1000) if event.subject == "store"] == [
+        "health.problem",
+        "health.recovered",
+    ]
 
 
 async def test_the_monitor_can_be_left_out(stage: Stage, clock: ManualClock) -> None:

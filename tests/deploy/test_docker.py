@@ -12,12 +12,12 @@ import yaml
 
 from shiftwork.cli.entry import main
 from shiftwork.cli.parameters import seconds
-from shiftwork.runtime.node import node
+from shiftwork.runtime.node import node, store_patience
 from shiftwork.runtime.processes import hook_process
 from shiftwork.serve.exit import EXIT_SECONDS
 from shiftwork.serve.loading import load_app
 
-LEAVING = node.FLUSH_SECONDS + node.LEAVE_SECONDS + hook_process.DRAIN_SECONDS + EXIT_SECONDS
+LEAVING = store_patience.LAST_SECONDS + node.LEAVE_SECONDS + hook_process.DRAIN_SECONDS + EXIT_SECONDS
 """What a node may need after the grace period."""
 
 

@@ -19,7 +19,7 @@ from msgspec.structs import fields
 from shiftwork.cli.entry import main
 from shiftwork.cli.parameters import seconds
 from shiftwork.cli.run import run
-from shiftwork.runtime.node import node
+from shiftwork.runtime.node import node, store_patience
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes import hook_process
 from shiftwork.serve import notify
@@ -32,7 +32,7 @@ from shiftwork.web.routing import find_route
 VERSIONS = ("1.29", "1.37")
 """The oldest and the newest Kubernetes that the manifests are held to."""
 FILES = ("config.yaml", "deployment.yaml", "disruption.yaml", "web.yaml", "scaling.yaml")
-LEAVING = node.FLUSH_SECONDS + node.LEAVE_SECONDS + hook_process.DRAIN_SECONDS + EXIT_SECONDS
+LEAVING = store_patience.LAST_SECONDS + node.LEAVE_SECONDS + hook_process.DRAIN_SECONDS + EXIT_SECONDS
 """What a node may need after the grace period."""
 
 

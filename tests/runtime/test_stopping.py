@@ -6,6 +6,8 @@ import pytest
 
 from shiftwork import Context, JobStatus, LifecycleError, StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.node import store_patience
+from shiftwork.runtime.node.store_patience import StorePatience
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, status, statuses
 
 
@@ -188,6 +190,23 @@ async def test_a_stop_without_a_store_gives_up_after_ten_seconds_and_loses_nothi
     assert act.running == 1
     await act.finish("again")
     assert await (await other.get_job(job.id)).result(DEADLINE) == "again"
+
+
+async def test_the_store_has_one_deadline_for_everything_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call fails before it is given up; together they must not take longer than one may."""
+    monkeypatch.setattr(store_patience, "LAST_SECONDS", 0.5)
+    monkeypatch.setattr(store_patience, "HURRIED_SECONDS", 0.01)
+    done: list[int] = []
+
+    async def fail_late(n: int) -> None:
+        await asyncio.sleep(0.3)
+        done.append(n)
+
+    patience = StorePatience(0.0)
+    patience.begin()
+    for n in range(20):
+        await patience.wait(fail_late(n), "this")
+    assert done in ([], [0])
 
 
 async def test_stopping_twice_or_before_starting_is_harmless(stage: Stage) -> None:

@@ -44,6 +44,12 @@ class Proxy:
         """Pass on everything again, also what was held back."""
         self._speaking.set()
 
+    def forget_connections(self) -> None:
+        """Keep every connection, and never pass anything on again there; new ones work."""
+        self._speaking.clear()
+        self._speaking = asyncio.Event()
+        self._speaking.set()
+
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0, ssl=self._context)
         self.port = self._server.sockets[0].getsockname()[1]
@@ -67,31 +73,41 @@ class Proxy:
         asks = asyncio.Event()
         asked: deque[int] = deque()
         for task in (
-            self._pass_on(reader, to_server, asks, asked),
-            self._pass_back(from_server, writer, asks, asked),
+            self._pass_on(reader, to_server, asks, asked, self._speaking),
+            self._pass_back(from_server, writer, asks, asked, self._speaking),
         ):
             running = asyncio.ensure_future(task)
             self._tasks.add(running)
 
     async def _pass_on(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asks: asyncio.Event, asked: deque[int]
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        asks: asyncio.Event,
+        asked: deque[int],
+        speaking: asyncio.Event,
     ) -> None:
         with suppress(OSError):
             while data := await reader.read(65536):
-                await self._speaking.wait()
+                await speaking.wait()
                 asks.set()
                 asked.append(self.depth + 1)
                 writer.write(data)
         writer.transport.abort()
 
     async def _pass_back(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asks: asyncio.Event, asked: deque[int]
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        asks: asyncio.Event,
+        asked: deque[int],
+        speaking: asyncio.Event,
     ) -> None:
         number = len(self.trips)
         self.trips.append(0)
         with suppress(OSError):
             while data := await reader.read(65536):
-                await self._speaking.wait()
+                await speaking.wait()
                 self.trips[number] += asks.is_set()  # more of the same answer does not count
                 asks.clear()
                 if self._losing and not data.startswith(b"*3\r\n$8\r\nsmessage"):

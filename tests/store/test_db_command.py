@@ -280,6 +280,14 @@ def test_missing_functions_are_installed_again(url: str) -> None:
     assert output("status", "--store", url).endswith("up to date\n")
 
 
+def test_functions_that_have_lost_their_search_path_are_installed_again(url: str) -> None:
+    output("upgrade", "--store", url)
+    run(url, f"ALTER FUNCTION shiftwork.leave_{functions.current().version} RESET search_path")
+    assert "1 step pending: shiftwork db upgrade\n" in output("status", "--store", url)
+    works(url)
+    assert output("status", "--store", url).endswith("up to date\n")
+
+
 def installed(url: str, schema: str = "shiftwork") -> set[str]:
     """Return the versions of functions in a schema, after checking that each set is complete."""
     listed = (
@@ -306,6 +314,10 @@ def test_the_printed_sql_makes_a_schema_that_works_for_a_user_without_rights(
     assert "shiftwork db sql --grant-to USER" in refused.stderr
     psql(server, url, output("sql", "--grant-to", user, "--store", theirs))
     works(theirs)
+    assert document("status", "--store", theirs)["steps"] == STEPS
+    tables = run(url, f"SELECT tablename FROM pg_tables WHERE schemaname = '{schema}'")
+    run(url, "TRUNCATE " + ", ".join(f'"{schema}".{table}' for (table,) in tables))
+    works(theirs)  # it only writes rows
     assert document("status", "--store", theirs)["steps"] == STEPS
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from shiftwork.control.latency import measure
 from shiftwork.core.health import Finding
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.store.memory import MemoryStore
+from shiftwork.store.postgres import doctor
 from tests.store.servers import postgres
 from tests.store.servers.redis import DURABLE, Server, binary, required
 
@@ -228,6 +230,31 @@ def test_a_database_that_nobody_sweeps(altered: postgres.Server) -> None:
     alter(altered, "ALTER SYSTEM SET autovacuum = off", "SELECT pg_reload_conf()")
     wait_for(altered, "autovacuum", "off")
     assert "every query becomes slower" in Report(altered.url).warning("vacuum", "autovacuum = on")
+
+
+@pytest.mark.parametrize(
+    ("standbys", "names", "commit", "loss"),
+    [
+        (0, "", "on", "no standbys"),
+        (1, "", "on", "1 standby, synchronous_standby_names='', synchronous_commit=on: commits do not wait"),
+        (2, "any 1 (*)", "on", "2 standbys, .*loses no acknowledged job$"),
+        (2, "any 1 (*)", "remote_apply", "loses no acknowledged job$"),
+        (1, "b", "remote_write", "unless the standby's machine crashes too"),
+        (1, "b", "local", "can lose the last acknowledged jobs"),
+        (0, "b", "on", "0 standbys"),
+    ],
+)
+def test_what_a_failover_loses(standbys: int, names: str, commit: str, loss: str) -> None:
+    assert re.search(loss, doctor.replication(standbys, names, commit))
+
+
+def test_other_roles_that_may_create_functions(altered: postgres.Server) -> None:
+    alter(altered, "CREATE ROLE mallory", "GRANT CREATE ON SCHEMA public TO mallory")
+    try:
+        said = Report(altered.url).warning("other roles", 'REVOKE CREATE ON SCHEMA "public" FROM "mallory"')
+        assert said.startswith("mallory may create functions in the schema public")
+    finally:
+        alter(altered, "DROP OWNED BY mallory", "DROP ROLE mallory")
 
 
 def test_steps_that_are_left_to_do(database: postgres.Server) -> None:

@@ -42,8 +42,8 @@ def on_postgres(_: pytest.FixtureRequest) -> Place:
 
     def empty() -> None:
         with psycopg.connect(bare, autocommit=True) as conn:
-            tables = ["jobs", "lanes", "marks", "workers", "instances", "places", "docs", "events", "namespaces"]
-            conn.execute(f"TRUNCATE {', '.join(f'{schema}.{table}' for table in tables)}".encode())
+            found = conn.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
+            conn.execute(f"TRUNCATE {', '.join(f'{schema}.{table}' for (table,) in found)}".encode())
 
     return f"{bare}{'&' if '?' in bare else '?'}schema={schema}", empty
 

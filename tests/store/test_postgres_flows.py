@@ -323,7 +323,7 @@ async def test_steps_of_many_jobs_are_kept_in_few_transactions(url: str) -> None
         assert [(await get(store, one.id)).steps for one in claimed] == [
             () if one is stale else (step,) for one in claimed
         ]
-        with psycopg.connect(url, autocommit=True) as conn:
+        with psycopg.connect(url, autocommit=True, options="-c search_path=pg_catalog") as conn:
             transactions = conn.execute(f'SELECT count(DISTINCT xmin::text) FROM "{schema}".steps'.encode()).fetchone()
             assert transactions in {(1,), (2,)}
             conn.execute(f'DROP SCHEMA "{schema}" CASCADE'.encode())

@@ -21,7 +21,7 @@ from tests.store.servers.postgres import names, server_url
 
 FILES: Final = dict(sql.read_folder("functions"))
 CALLED: Final = re.compile(r"\bshiftwork\.(\w+)\(")
-PLANNED_FREELY: Final = {"facts", "fence_above", "record", "take_state", "take_totals"}
+PLANNED_FREELY: Final = {"announce", "facts", "fence_above", "record", "take_state", "take_totals"}
 """Functions that are called rarely, or read jobs only by a key."""
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -29,7 +29,7 @@ ROWS: Final = 20_000
 def db(request: pytest.FixtureRequest) -> Iterator[tuple["psycopg.Connection[Any]", str]]:
     """Yield a connection and the URL of a schema, which the first test fills with jobs."""
     url, schema = server_url(request.param), f"plans_{uuid4().hex}"
-    with closing(psycopg.connect(url, autocommit=True)) as conn:
+    with closing(psycopg.connect(url, autocommit=True, options="-c search_path=pg_catalog")) as conn:
         yield conn, place(url, schema)
         conn.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
 
@@ -63,7 +63,10 @@ def arguments(text: str) -> Any:
         values |= {name[2:-1]: None for name in carried}
         return values | {"pool": "p", "error": "e", "id": "1"}
     kinds = {"int": 1, "float8": 1.0, "bytea[]": ["\\x"], "bigint[]": [1]}
-    return [kinds.get(kind, ["1"] if kind.endswith("[]") else 1) for kind in re.findall(r"%s(?:::([\w\[\]]+))?", text)]
+    return [
+        kinds.get(kind, ["1"] if kind.endswith("[]") else 1)
+        for kind in re.findall(r"%s(?:::(?:pg_catalog\.)?([\w\[\]]+))?", text)
+    ]
 
 
 @pytest.mark.parametrize("name", sorted(PROMISES))

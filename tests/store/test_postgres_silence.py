@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from uuid import uuid4
@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from msgspec import msgpack
 
+from shiftwork import WorkerOrchestrator
 from shiftwork.core.admission import Gates
 from shiftwork.core.model import Doc, Event, JobFilter
 from shiftwork.errors import StoreUnavailableError
@@ -84,6 +85,27 @@ async def test_every_call_to_a_silent_server_fails_soon_and_works_once_it_answer
     assert await statuses(store, "before", "after") == ["queued"] * 2
 
 
+async def test_one_connection_that_is_forgotten_on_the_way_costs_one_call(
+    store: PostgresStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a firewall does that has lost its table: old connections are silent for ever, new ones work."""
+
+    async def in_transaction() -> None:
+        async with store.transaction() as transaction:
+            await transaction.connection.execute("SELECT 1")
+
+    def others() -> list[Awaitable[object]]:
+        return [claim(store), store.stats(NOW), store.find(JobFilter()), in_transaction(), add(store, job(uuid4().hex))]
+
+    await asyncio.gather(*others())
+    proxy.forget_connections()
+    with monkeypatch.context() as impatient:
+        impatient.setattr(call_queue, "CALL_SECONDS", 0.5)
+        with pytest.raises(StoreUnavailableError, match="has not answered"):
+            await store.add([job("lost")], NOW)
+    await soon(asyncio.gather(*others()), "an answer to every call, each at its first try")
+
+
 async def test_a_lone_call_to_a_silent_server_fails_soon(
     store: PostgresStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +163,54 @@ async def test_a_node_ends_though_its_store_is_silent(
     assert "the store does not answer" in node.said
     proxy.speak()
     await mill.close()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize(("busy", "at_most"), [(False, 30.0), (True, 40.0)])
+async def test_a_silent_store_delays_the_end_of_a_node_by_twenty_seconds_at_most(
+    proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, busy: bool, at_most: float
+) -> None:
+    for name in ("MILL_LOG", "MILL_STORE", "MILL_LEASE"):
+        monkeypatch.setenv(name, "")
+    url = url_of(proxy).removesuffix("&connect_timeout=2")
+    mill = Mill(tmp_path, lease=15.0, store=f"{url}&schema=silent_{uuid4().hex[:8]}")
+    node = await mill.up(mill.node("--stop-timeout", "20s"))
+    if busy:
+        await mill.module.endless.enqueue(number=0)
+        await mill.noted("endless")
+    children = node.children()
+    proxy.fall_silent()
+    began = time.monotonic()
+    node.signal(signal.SIGTERM)
+    await asyncio.to_thread(node.end, 120.0)
+    assert time.monotonic() - began < at_most, node.said
+    await until(lambda: gone(children), what=lambda: node.said)
+    proxy.speak()
+    await mill.close()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(180)
+async def test_a_node_goes_on_after_one_timeout_when_its_connections_were_forgotten(proxy: Proxy) -> None:
+    url = url_of(proxy).removesuffix("&connect_timeout=2")
+    app = WorkerOrchestrator(url, namespace=uuid4().hex)
+    ran = asyncio.Event()
+
+    @app.worker(execution_mode="continuous", interval_seconds=0.2)
+    async def loop() -> None:
+        ran.set()
+
+    await app.start()
+    await soon(ran.wait(), "the first run")
+    proxy.forget_connections()
+    began = time.monotonic()
+    async with asyncio.timeout(60):
+        while time.monotonic() - began < call_queue.CALL_SECONDS / 2:  # a run may have been under way
+            ran.clear()
+            await ran.wait()
+    assert time.monotonic() - began < 1.8 * call_queue.CALL_SECONDS, "each connection was waited for by itself"
+    await app.stop()
 
 
 # ── round trips ──────────────────────────────────────────────────────────────────────────────────────────────────────

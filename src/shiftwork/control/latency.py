@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Awaitable, Callable
+from secrets import token_hex
 from typing import Any, Final
 
 from shiftwork.core.health import Finding
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
-from shiftwork.store.protocol import Store
+from shiftwork.store.protocol import Store, try_room
 
 TRIPS: Final = 5
 """How often each call is timed: an odd number, so that one of them is the median."""
@@ -18,6 +19,14 @@ SKEW_SECONDS: Final = 1.0
 PLACE: Final = "doctor"
 MANY: Final = 1_000_000
 """A limit on holders that is never reached."""
+
+
+async def try_write(store: Store, now: float) -> None:
+    """Take and return a place that has no limit, and find out whether there is room for more. Raises what fails."""
+    holder = f"{PLACE} {token_hex(4)}"
+    await store.hold(PLACE, holder, MANY, 60.0, now)
+    await store.drop(PLACE, holder)
+    await try_room(store)
 
 
 async def measure(store: Store, clock: Clock) -> dict[str, Finding]:
@@ -35,6 +44,7 @@ async def _latency(store: Store, clock: Clock, trip: float) -> Finding:
     try:
         written = await _median(write)
         await store.drop(PLACE, holder)
+        await try_room(store)
     except StoreError as error:
         return Finding(
             f"{_ms(trip)} per round trip; A WRITE FAILS: {error}", "fix the cause that the message names", "critical"

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from secrets import token_hex
 
 from msgspec.structs import replace
 
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.glances import Glances
-from shiftwork.control.latency import MANY, PLACE
+from shiftwork.control.latency import try_write
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.docs import EDITION, EDITION_NAME, EXPIRED_LATELY, PLAN, PLAN_NAME, RESCHEDULED, SCHEDULE
@@ -19,6 +18,7 @@ from shiftwork.errors import StoreError
 from shiftwork.runtime.store_voice import TEST, StoreVoice
 from shiftwork.store.docs import read, read_all
 from shiftwork.store.lost_jobs import stranded_flows
+from shiftwork.store.protocol import try_room
 from shiftwork.store.sealed.key_use import keys_in_use
 from shiftwork.views.glance import Glance
 from shiftwork.views.overview import Overview, overview_of
@@ -72,8 +72,10 @@ class System:
         """Return pools, instances and running jobs; cheap enough for once a second."""
         return await self._glances.take()
 
-    async def health(self) -> Health:
-        """Return what is wrong now, with the remedy."""
+    async def health(self, *, with_room: bool = False) -> Health:
+        """Return what is wrong now, with the remedy. A store that has no room for more is found if asked for."""
+        if with_room:
+            await self._try_room()
         return self._judged(await self._snapshot())
 
     async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
@@ -82,11 +84,16 @@ class System:
         return await store.events(after, limit, before=before)
 
     async def _try_write(self) -> None:
-        """Take and return a place that has no limit; how that went is known to the voice."""
-        store, holder = await self._access.open(), f"{PLACE} {token_hex(4)}"
+        """Write to the store; how that went is known to the voice."""
+        store = await self._access.open()
         with suppress(StoreError):
-            await self._voice.hear(TEST, store.hold(PLACE, holder, MANY, 60.0, self._now()))
-            await store.drop(PLACE, holder)
+            await self._voice.hear(TEST, try_write(store, self._now()))
+
+    async def _try_room(self) -> None:
+        """Find out whether the store has room for more jobs; how that went is known to the voice."""
+        store = await self._access.open()
+        with suppress(StoreError):
+            await self._voice.hear(TEST, try_room(store))
 
     def _judged(self, seen: Snapshot) -> Health:
         fault = self._voice.fault or self._store_fault()

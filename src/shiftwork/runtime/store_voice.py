@@ -40,7 +40,9 @@ STALE_SECONDS: Final = 60.0
 """After this long without another report a failure is over: a duty that still needed the store would have tried."""
 ADDS_STALE_SECONDS: Final = 600.0
 """The same for adding jobs, which people's programs do when they have something to do."""
-ONCE: Final = {EVENTS, PROGRESS, TEST}
+TEST_STALE_SECONDS: Final = 90.0
+"""The same for test writes, which a leader makes once a minute."""
+ONCE: Final = {EVENTS, PROGRESS}
 """The callers that do not try again: no success of theirs ends a failure, only time does."""
 ONCE_STALE_SECONDS: Final = 10.0
 """The same for them. Where the cause lasts, others fail too, or they fail again with the next event."""
@@ -167,7 +169,7 @@ class StoreVoice:
 def _stale_seconds(who: str) -> float:
     if who in ONCE:
         return ONCE_STALE_SECONDS
-    return ADDS_STALE_SECONDS if who == ADDS else STALE_SECONDS
+    return {ADDS: ADDS_STALE_SECONDS, TEST: TEST_STALE_SECONDS}.get(who, STALE_SECONDS)
 
 
 def _end_of(fault: _Fault) -> str:

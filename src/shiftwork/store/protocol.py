@@ -22,7 +22,7 @@ disabled, or a doc changed), `ended` (some job ended for good), `orders` (an ins
 A lease, a place or a `keep_until` that lasts until an instant has ended at that instant.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
@@ -131,6 +131,20 @@ def add_blocking(store: "Store", jobs: Sequence[NewJob], now: float) -> list[Add
     """Add jobs on this thread, if the store has this ability and can right now."""
     add: Callable[[Sequence[NewJob], float], list[Added] | None] | None = getattr(store, "add_blocking", None)
     return None if add is None else add(jobs, now)
+
+
+class TriesRoom(Protocol):
+    """An optional ability of a store that takes small writes even if it has no room for more jobs."""
+
+    async def try_room(self) -> None:
+        """Write as much as some jobs need, and take it back. Raises `StoreFullError` if there is no room for it."""
+
+
+async def try_room(store: "Store") -> None:
+    """Find out whether there is room for more jobs. For most stores, any write shows that."""
+    attempt: Callable[[], Awaitable[None]] | None = getattr(store, "try_room", None)
+    if attempt is not None:
+        await attempt()
 
 
 class SchemaStep(Struct, frozen=True):

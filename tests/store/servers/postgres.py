@@ -22,6 +22,8 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
+from tests.store.servers.hostile import set_traps
+
 URL: Final = os.environ.get("SHIFTWORK_TEST_POSTGRES_URL")
 PATIENCE: Final = 60.0
 BUILD: Final = Path(__file__).resolve().parents[3] / "build"
@@ -172,6 +174,8 @@ def _shared(name: str) -> Server:
     if name not in _running:
         _running[name] = server = Server(places()[name])
         server.start()
+        for database in ("template1", "postgres"):  # new databases are copies of the first
+            set_traps(server.url_of(database))
     return _running[name]
 
 

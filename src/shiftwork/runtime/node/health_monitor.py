@@ -1,7 +1,7 @@
 """The health monitor: looks at everything every few seconds, and reports new problems and those that are gone."""
 
-from collections.abc import Awaitable, Callable, Collection
-from typing import Final
+from collections.abc import Collection
+from typing import Final, Protocol
 
 from shiftwork.core.health import Health, Problem
 from shiftwork.errors import StoreUnavailableError
@@ -10,6 +10,8 @@ from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.leader.leader import Leader
 
 LOOK_SECONDS: Final = 15.0
+ROOM_SECONDS: Final = 60.0
+"""How often the leader finds out whether the store has room for more jobs."""
 
 AWAY_SECONDS: Final = 10.0
 """How long a store may be away before that is reported: a restart is not worth an alarm."""
@@ -24,8 +26,13 @@ LEASED: Final = {"node_silent", "pool_unhosted", "pool_unserved"}
 """The same after an outage of the store, in which no lease could be renewed: all of them may have ended."""
 
 Key = tuple[str, str]
-Judge = Callable[[], Awaitable[Health]]
-"""Looks at everything, and returns what is wrong."""
+
+
+class Judge(Protocol):
+    """Looks at everything, and returns what is wrong."""
+
+    async def __call__(self, *, with_room: bool = False) -> Health:
+        """Return it; `with_room`, find out whether the store has room for more jobs, which is a write."""
 
 
 class HealthMonitor:
@@ -44,11 +51,16 @@ class HealthMonitor:
         self._seen: set[Key] = set()
         self._reported: dict[Key, Problem] = {}
         self._away_since: float | None = None
+        self._room_at = 0.0
+        """When to find out again whether the store has room."""
 
     async def poll(self) -> float | None:
         """Look once. Raises what the store raises."""
+        now = self._clock.monotonic()
+        with_room = self._leader.leading and now >= self._room_at
+        self._room_at = now + ROOM_SECONDS if with_room else self._room_at
         try:
-            health = await self._judge()
+            health = await self._judge(with_room=with_room)
         except StoreUnavailableError as error:
             self._away(str(error))
             raise

@@ -41,8 +41,8 @@ from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
 
-FLUSH_SECONDS: Final = 10.0
-"""How long a stopping node tries to write its last outcomes; the rest is recovered once its leases have ended."""
+REPORT_SECONDS: Final = 2.0
+"""How long before the store's time is up a stopping node gives up on its last outcomes, to report them."""
 ADOPTION_SECONDS: Final = 3600.0
 """How often a node looks for workers to adopt. Registering one starts a look at once."""
 LEAVE_SECONDS: Final = 6.0
@@ -299,19 +299,23 @@ class Node:
     async def stop(self, timeout_seconds: float) -> None:
         """Let running work finish within this time, hand back the rest, and leave.
 
-        A store that does not answer is not waited for longer than this, and hardly at all after a second signal.
+        A store that does not answer has twelve seconds for everything after that, and hardly any after a second signal.
         """
         deadline = self._environment.clock.now() + timeout_seconds
         patience = self._patience = StorePatience(timeout_seconds)
         self._draining = self._lease_keeper.draining = True
         self._instances.drain()
-        await patience.wait(self._stop_duties(), "waiting for what it was doing")
+        duties = asyncio.ensure_future(self._stop_duties())
         await self._instances.idle(deadline)
+        patience.begin()
+        await patience.wait(duties, "waiting for what it was doing")
+        await self._instances.idle(deadline)  # a claim may have been under way
         self._instances.stop_runs()
         await self._instances.idle()
+        patience.begin()
         self._loop_watch.stop()
         await patience.wait(self._instances.close(), "asking which jobs it still holds")
-        await patience.wait(self._write_the_last(), "writing the last outcomes; their jobs will run again")
+        await patience.wait(self._write_the_last(patience.left), "writing the last outcomes; their jobs will run again")
         await self._instances.gone(LEAVE_SECONDS)
         await patience.wait(self._instances.released(), "giving up the leases of processes that have ended")
         await patience.wait(self._lease_keeper.stop(), "waiting for the last renewal")
@@ -327,10 +331,10 @@ class Node:
         if self._patience is not None:
             self._patience.hurry()
 
-    async def _write_the_last(self) -> None:
+    async def _write_the_last(self, within: float) -> None:
         here = self._environment
         await here.notebook.flush()
-        unwritten = await here.outbox.drain(FLUSH_SECONDS)
+        unwritten = await here.outbox.drain(max(0.0, within - REPORT_SECONDS))
         if unwritten:
             logger.error(
                 "cannot write %s; the jobs will run again once the lease has ended", counted(unwritten, "outcome")

@@ -177,9 +177,8 @@ class NodeInstances:
 
     async def close(self) -> None:
         """Let go of all instances, none of which has runs left."""
-        for engine in self.engines:
-            await engine.close()
         self._quarantine.close()
+        await asyncio.gather(*(engine.close() for engine in self.engines))
 
     async def gone(self, within: float) -> None:
         """Wait until all processes have ended, but not longer than this."""

@@ -11,9 +11,11 @@ from urllib.parse import parse_qsl, urlencode
 
 import psycopg
 from msgspec import Struct
+from msgspec.structs import replace
 from psycopg.conninfo import conninfo_to_dict
 
 from shiftwork.errors import UnknownStoreError
+from shiftwork.store.postgres import search_path
 from shiftwork.store.postgres.faults import shown
 from shiftwork.store.postgres.sql import DEFAULT_SCHEMA
 from shiftwork.store.url_login import unknown_parameter
@@ -51,6 +53,12 @@ class PostgresAddress(Struct, frozen=True, kw_only=True):
     pool_size: int
     options: dict[str, Any]
     """The options of the driver."""
+    lent_options: dict[str, Any]
+    """The same for connections that are lent to jobs, whose SQL expects the search path of the role."""
+
+    def lent(self) -> "PostgresAddress":
+        """Return the address for connections that are lent to jobs."""
+        return replace(self, options=self.lent_options)
 
     @property
     def place(self) -> str:
@@ -85,12 +93,14 @@ def parse(url: str) -> PostgresAddress:
             f"the parameter 'schema' of postgresql:// cannot be {schema!r}: use letters, digits and _, not beginning "
             "with a digit or pg_"
         )
+    options = _driver_options(base, theirs, pooling)
     return PostgresAddress(
         url=_public(base, own, theirs),
         schema=schema,
         pooling=pooling,
         pool_size=_size(own.get("pool_size", "10")),
-        options=_driver_options(base, theirs, pooling),
+        options=options if pooling == "transaction" else _with_search_path(options),
+        lent_options=options,
     )
 
 
@@ -116,6 +126,11 @@ def _driver_options(base: str, theirs: list[tuple[str, str]], pooling: str) -> d
         # A proxy that pools by transaction refuses session settings; behind one, only functions have settings.
         options["options"] = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
     return options
+
+
+def _with_search_path(options: dict[str, Any]) -> dict[str, Any]:
+    """Add the search path of our own connections. It comes last, because the last one holds."""
+    return {**options, "options": f"{options['options']} -c search_path={search_path.SAFE.replace(' ', '')}"}
 
 
 def _public(base: str, own: dict[str, str], theirs: list[tuple[str, str]]) -> str:

@@ -7,7 +7,8 @@ while the others get their answers and call again.
 
 This module owns what happens when the connection breaks: the call under way fails, and the next one connects again. A
 call that the server has undone because of a deadlock is made again. Where the server does not answer in time, or cannot
-be reached, all calls that wait fail at once: each would wait as long again.
+be reached, all calls that wait fail at once: each would wait as long again. For the same reason, the other connections
+of the process are opened anew before their next call: what has silenced one may have silenced all.
 """
 
 import asyncio
@@ -139,7 +140,9 @@ class CallQueue:
         self._address = address
         self._prepare = prepare
         self._silent = silent
-        """Called when the server cannot be reached, or does not answer."""
+        """Called when the server does not answer."""
+        self._suspected = False
+        """Whether another connection has fallen silent since this one was opened."""
         self._calls: deque[PendingCall[Any]] = deque()
         self._conn: AsyncConnection[Any] | None = None
         self.task: asyncio.Future[Any] | None = None
@@ -323,6 +326,7 @@ class CallQueue:
                     raise translate(error, self._address.place) from error
             except StoreUnavailableError as error:
                 self._give_up(error)
+                self._silent()
                 raise
             except asyncio.CancelledError:
                 self._disconnect()
@@ -342,7 +346,7 @@ class CallQueue:
     def _begin_directly(self, call: BatchableCall, lone: LoneStatement) -> bool:
         """Send the statement of a lone call. False if the connection is gone."""
         conn = self._conn
-        if conn is None or not is_usable(conn):
+        if conn is None or self._suspected or not is_usable(conn):
             return False
         timer = self.loop.call_later(call.patience, self._fall_silent, conn)
         try:
@@ -369,6 +373,7 @@ class CallQueue:
             self._fell_silent = False
             error = silence(self._address.place, call.patience)
             self._give_up(error)
+            self._silent()
             call.fail(error)
         elif lost(outcome):
             self._disconnect()
@@ -382,9 +387,10 @@ class CallQueue:
     # ── the connection ───────────────────────────────────────────────────────────────────────────────────────────
 
     async def _connected(self) -> AsyncConnection[Any]:
-        if self._conn is not None and not is_usable(self._conn):
+        if self._conn is not None and (self._suspected or not is_usable(self._conn)):
             self._disconnect()
         if self._conn is None:
+            self._suspected = False
             try:
                 self._conn = await connect(self._address, self._prepare)
             except StoreUnavailableError as error:
@@ -401,9 +407,12 @@ class CallQueue:
     def _give_up(self, error: StoreError) -> None:
         """Fail every call that waits."""
         self._disconnect()
-        self._silent()
         while self._calls:
             self._calls.popleft().fail(error)
+
+    def suspect(self) -> None:
+        """Open another connection before the next call, because the server does not answer; from any thread."""
+        self._suspected = True
 
     async def close(self) -> None:
         """Finish all calls and close the connection; on its own event loop. A silent server is not waited for."""

@@ -20,14 +20,13 @@ from itertools import count
 from typing import Any, Final, TypeVar
 from zlib import crc32
 
-import psycopg
 from msgspec import Struct
 from psycopg import AsyncConnection
 from psycopg.pq.abc import PGresult
 
 from shiftwork.core.model import Added, Finished, Outcome
 from shiftwork.errors import LifecycleError
-from shiftwork.store.postgres import jobs, migrations, rows
+from shiftwork.store.postgres import jobs, migrations, rows, search_path
 from shiftwork.store.postgres.address import PostgresAddress
 from shiftwork.store.postgres.blocking_session import BlockingSession
 from shiftwork.store.postgres.call_queue import CALL_SECONDS, CANCEL_TIMEOUT, ITEM_SECONDS, CallQueue, LoneStatement
@@ -73,6 +72,12 @@ class LoopConnections(Struct, frozen=True):
         for queue in self.queues:
             queue.break_off()
 
+    def suspect(self) -> None:
+        """Open other connections before the next calls; from any thread."""
+        for queue in self.queues:
+            queue.suspect()
+        self.transactions.suspect()
+
     def abandon(self) -> None:
         """Close the connections when no call is under way; from any thread."""
         for queue in self.queues:
@@ -90,7 +95,6 @@ class Connections:
         self._sql = statements(address.schema)
         self._add_one = Prepared.of("shiftwork_add_one", self._sql["add_one"], binary=(rows.LONE_PAYLOAD,))
         self._line = BlockingSession(address, self._add_one, patience=CALL_SECONDS)
-        self._pipelines = psycopg.AsyncPipeline.is_supported() and not address.transaction_pooling
         self._number = 0
         """The number of the namespace, once a connection has looked it up. Closing keeps it for the calls that wait."""
         self._is_open = False
@@ -206,7 +210,7 @@ class Connections:
 
     def session(self, conn: AsyncConnection[Any]) -> PostgresSession:
         """Return a session for one operation on this connection."""
-        return PostgresSession(conn, self._number, self._sql, pipelines=self._pipelines)
+        return PostgresSession(conn, self._number, self._sql, pooled=self._address.transaction_pooling)
 
     def of_this_loop(self) -> LoopConnections:
         """Return the connections of the running event loop."""
@@ -217,7 +221,7 @@ class Connections:
                 raise LifecycleError(f"{self._address.place}: the store is closed")
             self._forget_ended_loops()
             to = (self._address, self.prepare)
-            silent = self.doorbell.reconnect
+            silent = self._fell_silent
             here = LoopConnections(
                 calls=CallQueue(*to, silent),
                 claims=ClaimQueues(lambda: CallQueue(*to, silent)),
@@ -228,6 +232,14 @@ class Connections:
             with self._lock:
                 self._by_loop[loop] = here
         return here
+
+    def _fell_silent(self) -> None:
+        """A connection has fallen silent: use none of those that are open now; from any event loop."""
+        self.doorbell.reconnect()
+        with self._lock:
+            everything = list(self._by_loop.values())
+        for connections in everything:
+            connections.suspect()
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -256,11 +268,12 @@ class Connections:
             if known is not None:
                 return known
             # Where another namespace has this number, nothing is added, and the next one is tried.
-            await conn.execute(self._sql["add_namespace"].encode(), (number % LARGEST_NUMBER + 1, self.namespace))
+            added = (number % LARGEST_NUMBER + 1, self.namespace)
+            await search_path.execute(conn, self._sql["add_namespace"], added)
         raise AssertionError("there are fewer namespaces than numbers")
 
     async def _find_number(self, conn: AsyncConnection[Any]) -> int | None:
-        row = await (await conn.execute(self._sql["find_namespace"].encode(), (self.namespace,))).fetchone()
+        row = await (await search_path.execute(conn, self._sql["find_namespace"], (self.namespace,))).fetchone()
         return None if row is None else int(row[0])
 
     @property
@@ -283,10 +296,8 @@ class Connections:
         with self._lock:
             everything, self._by_loop = self._by_loop, {}
             self._is_open, self._is_closed = False, True
-        for loop, connections in everything.items():
-            await _close(loop, connections)
-        await asyncio.to_thread(self._line.close)
-        await asyncio.to_thread(self.doorbell.stop)
+        await asyncio.gather(*(_close(loop, connections) for loop, connections in everything.items()))
+        await asyncio.gather(asyncio.to_thread(self._line.close), asyncio.to_thread(self.doorbell.stop))
 
     def _forget_ended_loops(self) -> None:
         with self._lock:

@@ -1,15 +1,28 @@
 """The findings of `shiftwork doctor` about the server. This module only reads."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from shiftwork.core.docs import damaged_docs
 from shiftwork.core.health import Finding, integrity
+from shiftwork.core.plurals import counted
 from shiftwork.store.postgres import migrations
 from shiftwork.store.postgres.address import PostgresAddress
 from shiftwork.store.postgres.records import docs
 from shiftwork.store.postgres.session import PostgresSession
+from shiftwork.store.postgres.sql import quoted
 
 SETTINGS: Final = ("fsync", "synchronous_commit", "full_page_writes", "autovacuum")
+CREATORS: Final = """
+SELECT n.nspname::text, CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE r.rolname END::text
+FROM pg_namespace n CROSS JOIN LATERAL aclexplode(coalesce(n.nspacl, acldefault('n', n.nspowner))) AS a
+LEFT JOIN pg_roles r ON r.oid = a.grantee
+WHERE n.nspname IN ('public', %s) AND a.privilege_type = 'CREATE' AND a.grantee <> n.nspowner
+    AND coalesce(r.rolname <> current_user AND NOT r.rolsuper, true)
+ORDER BY 1, 2"""
+STANDBYS: Final = """
+SELECT count(*), current_setting('synchronous_standby_names'), current_setting('synchronous_commit')
+FROM pg_stat_replication"""
 RELOAD: Final = "ALTER SYSTEM SET {name} = on; SELECT pg_reload_conf();"
 
 
@@ -23,13 +36,29 @@ async def check(session: PostgresSession, address: PostgresAddress, *, listens: 
         "store": Finding(f"postgresql, {address.place}, schema {address.schema}"),
         "server": Finding(f"PostgreSQL {session.conn.info.parameter_status('server_version')}"),
         "durability": durability(settings),
-        "replication": Finding(await _replication(session)),
+        "replication": Finding(replication(*(await session.query(STANDBYS))[0])),
         "vacuum": _vacuum(settings),
+        "other roles": other_roles(await session.query(CREATORS, (address.schema,))),
         "integrity": await _integrity(session),
         "schema version": Finding(f"{version}"),
         "schema steps": _steps(waiting),
         "wake-up": Finding(_wake_up(address, listens=listens)),
     }
+
+
+def other_roles(found: Sequence[tuple[str, str]]) -> Finding:
+    """Return where roles other than the owner may create functions, from pairs of schema and role."""
+    if not found:
+        return Finding("none may create functions in the schema of shiftwork, or in public")
+    shown = "; ".join(f"{role} may create functions in the schema {schema}" for schema, role in found)
+    remedy = " ".join(
+        f"REVOKE CREATE ON SCHEMA {quoted(schema)} FROM {role if role == 'PUBLIC' else quoted(role)};"
+        for schema, role in found
+    )
+    text = (
+        f"{shown}: SQL of your own, as in ctx.transaction, can call them in place of PostgreSQL's. shiftwork does not"
+    )
+    return Finding(text, remedy, "warning")
 
 
 async def _settings(session: PostgresSession) -> dict[str, str]:
@@ -57,19 +86,17 @@ def durability(settings: dict[str, str]) -> Finding:
     return Finding(f"{shown}: neither a crash nor a power cut loses an acknowledged job")
 
 
-async def _replication(session: PostgresSession) -> str:
-    [(n, waited_for)] = await session.query(
-        "SELECT (SELECT count(*) FROM pg_stat_replication), current_setting('synchronous_standby_names') <> '' "
-        "AND current_setting('synchronous_commit') IN ('on', 'remote_apply')"
-    )
-    if not n:
+def replication(standbys: int, names: str, commit: str) -> str:
+    """Return what a failover could lose: commits wait for standbys, or they do not."""
+    if not standbys and not names:
         return "no standbys: if this server and its disk are lost for good, so are the jobs"
-    loss = (
-        "a failover to a synchronous standby loses no acknowledged job"
-        if waited_for
-        else "a failover can lose the last acknowledged jobs"
-    )
-    return f"{n} standby{'s' * (n > 1)}; {loss}"
+    shown = f"{counted(standbys, 'standby')}, synchronous_standby_names={names!r}, synchronous_commit={commit}"
+    if names and commit in {"on", "remote_apply"}:
+        return f"{shown}: a failover to a synchronous standby loses no acknowledged job"
+    if names and commit == "remote_write":
+        return f"{shown}: a failover loses no acknowledged job unless the standby's machine crashes too"
+    loss = "commits do not wait for a standby, so a failover can lose the last acknowledged jobs"
+    return f"{shown}: {loss}. To prevent that, name standbys, and set synchronous_commit to on"
 
 
 def _vacuum(settings: dict[str, str]) -> Finding:

@@ -3,18 +3,24 @@
 In the database every function has the version of the whole set behind its name, such as `claim_3f9a01c2`. So two
 versions of shiftwork each call their own functions in the same schema, and installing a set changes nothing that
 another version uses. `shiftwork.functions` is the table of installed sets. See docs/decisions/0032.
+
+The functions that queries.sql calls have a search path of their own; those that they call inherit it.
 """
 
 import re
+from collections.abc import Collection
 from functools import cache
 from hashlib import sha256
 from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.store.postgres.sql import in_schema, literal, read_folder, without_comments
+from shiftwork.store.postgres import search_path
+from shiftwork.store.postgres.sql import in_schema, literal, read, read_folder, without_comments
 
 _DEFINED: Final = re.compile(r"^CREATE OR REPLACE FUNCTION shiftwork\.(\w+)\(", re.MULTILINE)
+_LANGUAGE: Final = re.compile(r"(?<=^LANGUAGE plpgsql)", re.MULTILINE)
+_CALLED: Final = re.compile(r"\bshiftwork\.(\w+)\(")
 
 
 class FunctionSet(Struct, frozen=True):
@@ -34,11 +40,15 @@ class FunctionSet(Struct, frozen=True):
 
     def install_sql(self, schema: str) -> str:
         """Return SQL that creates all of them. It repairs a set of which some are missing."""
+        return f"{in_schema(self.versioned(self.text), schema)}\n{self.note_sql(schema)}"
+
+    def note_sql(self, schema: str) -> str:
+        """Return SQL that lists the set among those that are installed."""
         note = (
             f"INSERT INTO shiftwork.functions (version) VALUES ('{self.version}') "  # noqa: S608 - made of hex digits
             "ON CONFLICT (version) DO NOTHING;"
         )
-        return in_schema(f"{self.versioned(self.text)}\n{note}", schema)
+        return in_schema(note, schema)
 
 
 def parse(text: str) -> FunctionSet:
@@ -50,7 +60,23 @@ def parse(text: str) -> FunctionSet:
 @cache
 def current() -> FunctionSet:
     """Return the functions that this version of shiftwork calls."""
-    return parse("\n".join(text for _, text in read_folder("functions")))
+    text = "\n".join(text for _, text in read_folder("functions"))
+    return parse(with_search_path(text, entries()))
+
+
+@cache
+def entries() -> frozenset[str]:
+    """Return the bare names of the functions that are called from outside the database."""
+    return frozenset(_CALLED.findall(read("queries.sql")))
+
+
+def with_search_path(text: str, names: Collection[str]) -> str:
+    """Return SQL in which these functions have a safe search path."""
+    before, *definitions = re.split(r"(?=^CREATE OR REPLACE FUNCTION )", text, flags=re.MULTILINE)
+    return before + "".join(
+        _LANGUAGE.sub(f" {search_path.CLAUSE}", each, count=1) if _DEFINED.findall(each)[0] in names else each
+        for each in definitions
+    )
 
 
 def drop_sql(schema: str, version: str) -> str:

@@ -4,6 +4,9 @@ It owns the table `migrations` and the files in migrations/. Each file has two p
 done while processes of an older version still run; what is under `-- after` only when none is left. The same holds for
 functions: installing a set comes before, dropping the sets of older versions comes after. Opening the store does what
 comes before, and on an empty database everything; `upgrade` does everything.
+
+The comment of the table `migrations` repeats what was done. So a schema whose tables were all emptied is recognised,
+and only the rows are written again.
 """
 
 import re
@@ -16,11 +19,12 @@ from msgspec.structs import replace
 from psycopg import errors as pg
 
 from shiftwork.errors import SchemaVersionError, StoreUnavailableError
-from shiftwork.store.postgres import functions
-from shiftwork.store.postgres.sql import DEFAULT_SCHEMA, in_schema, quoted, read_folder
+from shiftwork.store.postgres import functions, search_path
+from shiftwork.store.postgres.sql import DEFAULT_SCHEMA, in_schema, literal, quoted, read_folder
 from shiftwork.store.protocol import SchemaStep
 
 OLDEST_SERVER: Final = 14
+_DONE: Final = re.compile(r"(\d+) (before|after)")
 _PHASES: Final = re.compile(r"^-- (before|after)$", re.MULTILINE)
 _LOCK: Final = 0x736869667477726B
 """The advisory lock that is held while a schema changes; the number spells "shiftwrk"."""
@@ -49,6 +53,10 @@ class InstalledSchema(Struct, frozen=True):
     """The phases that were done; none in an empty database."""
     sets: tuple[str, ...] = ()
     """The versions of complete sets of functions, oldest first."""
+    emptied: Done = frozenset()
+    """The phases that were done, where the table that says so was emptied."""
+    unlisted: bool = False
+    """Whether our own functions are all there, but not in the table of sets."""
 
 
 @cache
@@ -76,13 +84,16 @@ def sql(
 ) -> str:
     """Return the SQL of the steps that are left to do, for an administrator; for an empty database by default."""
     installed = installed or InstalledSchema()
-    body = [] if installed.done else [_begin(schema)]
-    for step, text in _missing(schema, installed, after=after):
+    body = [] if _was_made(installed) else [_begin(schema)]
+    missing = _missing(schema, installed, after=after)
+    for step, text in missing:
         body += [f"-- {step.name}, {step.phase}", text]
+    body += _remember(schema, installed, missing)
     body += [_GRANTS.format(schema=quoted(schema), user=quoted(grant_to))] if grant_to else []
     if not body:
         return f"-- The schema {schema} has version {newest()}: nothing is left to do.\n"
-    parts = [_HEADER.format(schema=schema, version=newest()), "BEGIN;", f"SELECT pg_advisory_xact_lock({_LOCK});"]
+    parts = [_HEADER.format(schema=schema, version=newest()), "BEGIN;", f"{search_path.LOCAL};"]
+    parts += [f"SELECT pg_advisory_xact_lock({_LOCK});"]
     return "\n\n".join([*parts, *body, "COMMIT;"]) + "\n"
 
 
@@ -111,13 +122,12 @@ def _function_status(installed: InstalledSchema) -> list[SchemaStep]:
 async def known_namespace(conn: Connection, schema: str, namespace: str) -> int | None:
     """Return the number of a namespace; None if it has none yet, or if the schema is not up to date. One round trip."""
     _require_server(conn)
-    own = functions.current()
-    args = (namespace, schema, [f"{name}_{own.version}" for name in own.names])
+    args = (namespace, *_own_functions(schema))
     try:
-        found = await (await conn.execute(in_schema(_LOOK, schema).encode(), args)).fetchone()
+        looked = await search_path.execute(conn, in_schema(_LOOK.format(counted=_COUNT), schema), args)
     except (pg.UndefinedTable, pg.InvalidSchemaName):  # the schema has to be created
         return None
-    numbers, phases, versions, n, number, isolation = found
+    numbers, phases, versions, n, number, isolation = await looked.fetchone() or ()
     _require_isolation(isolation, conn)
     done: Done = frozenset(zip(numbers or (), phases or (), strict=True))
     _require_known(done, conn)
@@ -132,12 +142,12 @@ async def upgrade(conn: Connection, schema: str = DEFAULT_SCHEMA, *, after: bool
         return []
     async with conn.transaction():
         await conn.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")  # to see what another process has done
+        await conn.execute(search_path.LOCAL)
         await conn.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         installed = await installed_in(conn, schema)  # another process may have been faster
-        if not installed.done:
-            await conn.execute(_begin(schema))
         missing = _missing(schema, installed, after=after)
-        for _, text in missing:
+        begin = [] if _was_made(installed) else [_begin(schema)]
+        for text in (*begin, *(text for _, text in missing), *_remember(schema, installed, missing)):
             await conn.execute(text)
     return [replace(step, done=True) for step, _ in missing]
 
@@ -152,13 +162,30 @@ def _missing(schema: str, installed: InstalledSchema, *, after: bool) -> list[St
     """
     own = functions.current()
     old = [(_drop_step(version), functions.drop_sql(schema, version)) for version in _older_sets(installed)]
+    everything = after or not _was_made(installed)
     tables = [
-        (step, text)
+        (step, in_schema(_note(step), schema) if (step.number, step.phase) in installed.emptied else text)
         for step, text in _table_steps(schema)
-        if (step.number, step.phase) not in installed.done and (step.phase == "before" or after or not installed.done)
+        if (step.number, step.phase) not in installed.done
+        and (step.phase == "before" or everything or (step.number, step.phase) in installed.emptied)
     ]
-    new = [] if own.version in installed.sets else [(_functions_step(own.version), own.install_sql(schema))]
+    install = own.note_sql(schema) if installed.unlisted else own.install_sql(schema)
+    new = [] if own.version in installed.sets else [(_functions_step(own.version), install)]
     return [*(old if after else ()), *tables, *new]
+
+
+def _was_made(installed: InstalledSchema) -> bool:
+    """Whether the tables are there, even if they were emptied."""
+    return bool(installed.done or installed.emptied)
+
+
+def _remember(schema: str, installed: InstalledSchema, missing: Sequence[StepSql]) -> list[str]:
+    """Return the SQL that writes into a comment which phases have been done, if these steps change that."""
+    before = installed.done | installed.emptied
+    files = {each.name for each in migrations()}
+    now = before | {(step.number, _phase(step.phase)) for step, _ in missing if step.name in files}
+    text = ", ".join(f"{number} {phase}" for number, phase in sorted(now))
+    return [] if now == before else [in_schema(f"COMMENT ON TABLE shiftwork.migrations IS {literal(text)};", schema)]
 
 
 def _table_steps(schema: str) -> Iterator[StepSql]:
@@ -189,31 +216,52 @@ def _older_sets(installed: InstalledSchema) -> tuple[str, ...]:
 async def installed_in(conn: Connection, schema: str) -> InstalledSchema:
     """Return what the schema has already. Raises `SchemaVersionError` if a newer shiftwork has finished changing it."""
     # Not by to_regclass: within a transaction that does not see what another one has committed meanwhile.
-    there = await conn.execute(
-        "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+    there = await search_path.execute(
+        conn,
+        "SELECT obj_description(c.oid, 'pg_class') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
         "WHERE n.nspname = %s AND c.relname = 'migrations'",
         (schema,),
     )
-    if await there.fetchone() is None:
+    table = await there.fetchone()
+    if table is None:
         return InstalledSchema()
-    rows = await conn.execute(in_schema("SELECT number, phase FROM shiftwork.migrations", schema))
+    rows = await search_path.execute(conn, in_schema("SELECT number, phase FROM shiftwork.migrations", schema))
     done: Done = frozenset((number, phase) for number, phase in await rows.fetchall())
-    _require_known(done, conn)
-    return InstalledSchema(done, await _complete_sets(conn, schema) if done else ())
-
-
-async def _complete_sets(conn: Connection, schema: str) -> tuple[str, ...]:
-    """Return the versions of installed sets, oldest first; our own only if no function of it is missing."""
+    emptied = frozenset() if done else _remembered(table[0])
+    _require_known(done | emptied, conn)
+    if not done and not emptied:
+        return InstalledSchema()
+    versions, n = await _installed_sets(conn, schema)
     own = functions.current()
-    rows = await conn.execute(in_schema("SELECT version FROM shiftwork.functions ORDER BY made_at, version", schema))
+    unlisted = n == len(own.names) and own.version not in versions
+    return InstalledSchema(done, _complete(versions, n), emptied, unlisted)
+
+
+def _remembered(comment: str | None) -> Done:
+    """Return the phases that the comment of the table names."""
+    return frozenset((int(number), _phase(phase)) for number, phase in _DONE.findall(comment or ""))
+
+
+def _phase(name: str) -> Literal["before", "after"]:
+    return "before" if name == "before" else "after"
+
+
+async def _installed_sets(conn: Connection, schema: str) -> tuple[list[str], int]:
+    """Return the versions of installed sets, oldest first, and how many functions of our own are as they should be."""
+    listed = in_schema("SELECT version FROM shiftwork.functions ORDER BY made_at, version", schema)
+    rows = await search_path.execute(conn, listed)
     versions = [version for (version,) in await rows.fetchall()]
-    counted = await conn.execute(
-        "SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace "
-        "WHERE n.nspname = %s AND p.proname = ANY (%s)",
-        (schema, [f"{name}_{own.version}" for name in own.names]),
-    )
-    (n,) = await counted.fetchone()
-    return _complete(versions, n)
+    counted = await search_path.execute(conn, _COUNT, _own_functions(schema))
+    [(n,)] = await counted.fetchall()
+    return versions, n
+
+
+def _own_functions(schema: str) -> tuple[str, list[str], list[str], str]:
+    """Return the arguments of `_COUNT`."""
+    own = functions.current()
+    inner = set(own.names) - functions.entries()
+    every, inside = ([f"{name}_{own.version}" for name in sorted(names)] for names in (own.names, inner))
+    return schema, every, inside, f"search_path={search_path.SAFE}"
 
 
 def _complete(versions: Sequence[str], n: int) -> tuple[str, ...]:
@@ -276,15 +324,17 @@ CREATE TABLE IF NOT EXISTS shiftwork.migrations (
     done_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (number, phase)
 );"""
+_COUNT: Final = """
+SELECT count(*) AS n FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+WHERE n.nspname = %s AND p.proname = ANY (%s)
+    AND (p.proname = ANY (%s) OR %s = ANY (p.proconfig))"""
+"""How many of our functions are as they should be: those that are called from outside have their search path."""
 _LOOK: Final = """
 SELECT m.numbers, m.phases, f.versions, p.n, (SELECT no FROM shiftwork.namespaces WHERE name = %s),
     current_setting('transaction_isolation')
 FROM (SELECT array_agg(number) AS numbers, array_agg(phase) AS phases FROM shiftwork.migrations) AS m
 CROSS JOIN (SELECT array_agg(version ORDER BY made_at, version) AS versions FROM shiftwork.functions) AS f
-CROSS JOIN (
-    SELECT count(*) AS n FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-    WHERE n.nspname = %s AND p.proname = ANY (%s)
-) AS p"""
+CROSS JOIN ({counted}) AS p"""
 _GRANTS: Final = """\
 GRANT USAGE ON SCHEMA {schema} TO {user};
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {user};

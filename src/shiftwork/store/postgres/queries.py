@@ -6,6 +6,7 @@ from typing import Final
 
 from shiftwork.store.postgres import functions, rows
 from shiftwork.store.postgres.functions import FunctionSet
+from shiftwork.store.postgres.search_path import with_type_schemas
 from shiftwork.store.postgres.sql import in_schema, read, without_comments
 
 _NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
@@ -19,5 +20,5 @@ def statements(schema: str) -> dict[str, str]:
 @cache
 def _statements(schema: str, called: FunctionSet) -> dict[str, str]:
     text = read("queries.sql").replace("{columns}", rows.SELECTED)
-    parts = _NAME.split(in_schema(called.versioned(text), schema))
+    parts = _NAME.split(in_schema(called.versioned(with_type_schemas(text)), schema))
     return {name: without_comments(body).removesuffix(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)}

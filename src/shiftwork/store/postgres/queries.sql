@@ -34,7 +34,11 @@ SELECT twins, topics FROM shiftwork.add_any(
 SELECT shiftwork.tie(%s::int, %s::float8, %s::text[], %s::text[], %s::text[], %s::text[]);
 
 -- name: begun_flows
-SELECT ARRAY(SELECT id FROM shiftwork.flows WHERE namespace = %s::int AND id = ANY (%s::text::text[]));
+-- In transactions of the user, too.
+SELECT ARRAY(
+    SELECT f.id FROM shiftwork.flows f
+    WHERE f.namespace OPERATOR(pg_catalog.=) %s::int AND f.id OPERATOR(pg_catalog.=) ANY (%s::text::text[])
+);
 
 -- name: aim
 SELECT shiftwork.aim(%s::int, %s::text::text[], %s::text::text[], %s::text::float8[]);
@@ -388,33 +392,21 @@ SELECT seq, body FROM shiftwork.events WHERE namespace = %s AND seq > %s AND seq
 
 -- ── in transactions of the user ────────────────────────────────────────────────────────────────────────────────────
 
+-- These are run with the search path of the user, so every name has its schema.
+
 -- name: add_in_transaction
--- Every driver accepts a text where a text is cast to an array. A list of topics that is too long rings all bells.
-SELECT added.twins, CASE WHEN added.topics <> '{}' THEN pg_notify(
-    added.channel, CASE WHEN length(added.payload) < 3000 THEN added.payload ELSE '[]' END
-)::text END
-FROM (
-    SELECT a.twins, a.topics, n.channel, array_to_json(ARRAY[''] || a.topics)::text AS payload
-    FROM (SELECT %s::text AS channel, %s::int AS no) AS n
-    CROSS JOIN LATERAL shiftwork.add(
-        n.no, %s::text::text[], %s::text::text[], %s::text::text[], %s::text::bytea[], %s::text::float8[],
-        %s::text::int2[], %s::text::float8[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::text[],
-        %s::text::text[], %s::text::float8[], pg_current_xact_id()::text::bigint + 24
-    ) AS a
-) AS added;
+-- Every driver accepts a text where a text is cast to an array.
+SELECT a.twins, shiftwork.announce(%s::text, a.topics) FROM shiftwork.add(
+    %s::int, %s::text::text[], %s::text::text[], %s::text::text[], %s::text::bytea[], %s::text::float8[],
+    %s::text::int2[], %s::text::float8[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::text[],
+    %s::text::text[], %s::text::float8[], pg_catalog.pg_current_xact_id()::text::bigint OPERATOR(pg_catalog.+) 24
+) AS a;
 
 -- name: add_any_in_transaction
-SELECT added.twins, CASE WHEN added.topics <> '{}' THEN pg_notify(
-    added.channel, CASE WHEN length(added.payload) < 3000 THEN added.payload ELSE '[]' END
-)::text END
-FROM (
-    SELECT a.twins, a.topics, n.channel, array_to_json(ARRAY[''] || a.topics)::text AS payload
-    FROM (SELECT %s::text AS channel, %s::int AS no) AS n
-    CROSS JOIN LATERAL shiftwork.add_any(
-        n.no, %s::text::text[], %s::text::text[], %s::text::text[], %s::text::bytea[], %s::text::float8[],
-        %s::text::int2[], %s::text::float8[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::text[],
-        %s::text::text[], %s::text::float8[], pg_current_xact_id()::text::bigint + 24, %s::text::float8[],
-        %s::text::bytea[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::bool[], %s::text::text[],
-        %s::text::text[], %s::text::text[], %s::text::bool[], %s::text::bool[], %s::text::bool[], false
-    ) AS a
-) AS added;
+SELECT a.twins, shiftwork.announce(%s::text, a.topics) FROM shiftwork.add_any(
+    %s::int, %s::text::text[], %s::text::text[], %s::text::text[], %s::text::bytea[], %s::text::float8[],
+    %s::text::int2[], %s::text::float8[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::text[],
+    %s::text::text[], %s::text::float8[], pg_catalog.pg_current_xact_id()::text::bigint OPERATOR(pg_catalog.+) 24,
+    %s::text::float8[], %s::text::bytea[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::bool[],
+    %s::text::text[], %s::text::text[], %s::text::text[], %s::text::bool[], %s::text::bool[], %s::text::bool[], false
+) AS a;

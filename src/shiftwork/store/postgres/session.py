@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
-from psycopg import AsyncConnection, AsyncCursor
+from psycopg import AsyncConnection, AsyncCursor, AsyncPipeline
 
+from shiftwork.store.postgres import search_path
 from shiftwork.store.postgres.call_queue import BatchWork, CallQueue
 
 Arguments = Sequence[Any] | dict[str, Any]
@@ -45,11 +46,13 @@ class Statements(ABC):
 class PostgresSession(Statements):
     """One operation on one connection."""
 
-    def __init__(self, conn: AsyncConnection[Any], namespace: int, sql: dict[str, str], *, pipelines: bool) -> None:
+    def __init__(self, conn: AsyncConnection[Any], namespace: int, sql: dict[str, str], *, pooled: bool) -> None:
         super().__init__(namespace)
         self.conn = conn
         self.sql = sql
-        self._pipelines = pipelines
+        self._pooled = pooled
+        """Whether a proxy pools by transaction: it keeps no setting of the session."""
+        self._pipelines = AsyncPipeline.is_supported() and not pooled
         """Whether statements may be sent before the answers to earlier ones have come."""
 
     async def rows(self, name: str, args: Arguments = ()) -> Rows:
@@ -57,9 +60,7 @@ class PostgresSession(Statements):
 
     async def query(self, text: str, args: Arguments = ()) -> Rows:
         """Run a statement given as text and return its rows."""
-        cursor = self.conn.cursor(binary=True)
-        await cursor.execute(text.encode(), args)
-        return await cursor.fetchall()
+        return await (await self._execute(text, args)).fetchall()
 
     async def together(self, statements: Sequence[tuple[str, Arguments]]) -> list[Rows]:
         """Run these named statements in order, and return the rows of each: all of them take effect, or none does."""
@@ -71,9 +72,7 @@ class PostgresSession(Statements):
 
     async def run(self, name: str, args: Sequence[Any] = ()) -> int:
         """Run a named statement that returns no rows, and return how many rows it changed."""
-        cursor = self.conn.cursor()
-        await cursor.execute(self.sql[name].encode(), args)
-        return cursor.rowcount
+        return (await self._execute(self.sql[name], args)).rowcount
 
     @asynccontextmanager
     async def quick_transaction(self) -> AsyncIterator[None]:
@@ -90,8 +89,13 @@ class PostgresSession(Statements):
 
     async def send(self, name: str, args: Arguments = ()) -> "AsyncCursor[tuple[Any, ...]]":
         """Send a named statement in a quick transaction; its rows can be fetched once that has ended."""
+        return await self._execute(self.sql[name], args)
+
+    async def _execute(self, text: str, args: Arguments) -> "AsyncCursor[tuple[Any, ...]]":
+        if self._pooled and not search_path.is_call(text):
+            return await search_path.execute(self.conn, text, args)
         cursor = self.conn.cursor(binary=True)
-        await cursor.execute(self.sql[name].encode(), args)
+        await cursor.execute(text.encode(), args)
         return cursor
 
 

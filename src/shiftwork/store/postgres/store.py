@@ -40,7 +40,7 @@ from shiftwork.core.model import (
 )
 from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.errors import JobStateError
-from shiftwork.store.postgres import doctor, find, jobs, leader, migrations, records, restore, user_transaction
+from shiftwork.store.postgres import doctor, find, jobs, leader, migrations, records, restore, room, user_transaction
 from shiftwork.store.postgres.address import parse
 from shiftwork.store.postgres.call_queue import CALL_SECONDS
 from shiftwork.store.postgres.claim import Claimer
@@ -266,6 +266,9 @@ class PostgresStore:
 
     def listen(self, topics: Collection[str]) -> Bell:
         return self._connections.doorbell.listen(topics)
+
+    async def try_room(self) -> None:
+        await self._connections.read(room.try_room)
 
     async def check(self) -> dict[str, Finding]:
         await self._connections.connect()

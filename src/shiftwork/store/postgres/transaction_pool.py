@@ -15,11 +15,13 @@ class TransactionPool:
     """Idle connections, and a limit for how many are in use."""
 
     def __init__(self, address: PostgresAddress, prepare: Prepare) -> None:
-        self._address = address
+        self._address = address.lent()
         self._prepare = prepare
         self._places = asyncio.Semaphore(address.pool_size)
         self._idle: list[AsyncConnection[Any]] = []
         self._closed = False
+        self._suspected = False
+        """Whether another connection has fallen silent: then none that is idle is used again."""
 
     @asynccontextmanager
     async def borrow(self) -> AsyncIterator[AsyncConnection[Any]]:
@@ -35,12 +37,17 @@ class TransactionPool:
                     self._idle.append(conn)
 
     async def _take(self) -> AsyncConnection[Any]:
+        suspected, self._suspected = self._suspected, False
         while self._idle:
             conn = self._idle.pop()
-            if is_usable(conn):
+            if is_usable(conn) and not suspected:
                 return conn
             disconnect(conn)
         return await connect(self._address, self._prepare)
+
+    def suspect(self) -> None:
+        """Lend none of the idle connections, because the server does not answer; from any thread."""
+        self._suspected = True
 
     def close(self) -> None:
         """Close idle connections now, and the others when they are given back; from any thread."""

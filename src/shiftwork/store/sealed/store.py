@@ -47,6 +47,7 @@ from shiftwork.store.protocol import (
     Transactional,
     add_blocking,
     transactional,
+    try_room,
 )
 from shiftwork.store.sealed.key_ring import KeyRing
 from shiftwork.store.sealed.sealer import Sealer
@@ -262,6 +263,9 @@ class SealedDatabase(SealedStore):
     @property
     def _database(self) -> Transactional:
         return transactional(self.inner, "a transaction")
+
+    async def try_room(self) -> None:
+        await try_room(self.inner)
 
     async def add_with(self, connection: Any, jobs: Sequence[NewJob], now: float) -> list[Added]:
         return await self._database.add_with(connection, [self.sealer.seal_new(job) for job in jobs], now)

@@ -66,3 +66,16 @@ BEGIN
         ), false)
     );
 END $$;
+
+-- Notify of these topics when the transaction ends: it is the user's. A list that is too long rings all bells.
+CREATE OR REPLACE FUNCTION shiftwork.announce(channel text, topics text[]) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    listed text := array_to_json(ARRAY[''] || topics)::text;
+BEGIN
+    IF topics = '{}' THEN
+        RETURN false;
+    END IF;
+    PERFORM pg_notify(channel, CASE WHEN length(listed) < 3000 THEN listed ELSE '[]' END);
+    RETURN true;
+END $$;
