@@ -59,6 +59,12 @@ def test_every_outcome_is_of_its_job(kind: EndKind) -> None:
 
 
 @pytest.mark.parametrize("kind", EndKind)
+def test_only_a_failed_attempt_and_a_function_that_asks_for_a_later_time_change_the_rank(kind: EndKind) -> None:
+    moves = kind in {EndKind.RAISED, EndKind.TIMED_OUT, EndKind.SNOOZED}
+    assert settled(kind, again_in=5.0).keeps_rank == (not moves)
+
+
+@pytest.mark.parametrize("kind", EndKind)
 def test_every_end_of_a_run_but_success_and_handing_back_is_reported(kind: EndKind) -> None:
     outcome = settled(kind, error="boom", traceback="at line 1")
     if kind in {EndKind.RETURNED, EndKind.DRAINED, EndKind.SNOOZED, EndKind.EXPIRED}:

@@ -17,6 +17,13 @@ local function landing(job, said, run_at) -- the original is `shiftwork.core.lan
   return said == FAILED and FAILED or SCHEDULED
 end
 
+local function lead(job, lands, run_at, keeps_rank) -- the original is `rank` in `shiftwork.core.landing`
+  if keeps_rank or lands >= COMPLETED then
+    return run_at == job.run_at and job.lead or run_at - (job.run_at - job.lead)
+  end
+  return job.head_start
+end
+
 local function count_run(job, said, ended_at, waited)
   local at = lane(job.pool, job.worker)
   if said == COMPLETED then
@@ -79,6 +86,7 @@ local function settle_outcome(job, outcome)
     call('SREM', P .. 'cancels', job.id)
     set(job, CANCELLING, false)
   end
+  job.lead = lead(job, lands, run_at, outcome.keeps_rank)
   job.status, job.ended, job.run_at = lands, outcome.ended_at, run_at
   job.attempt, job.crashes = outcome.attempt, outcome.crashes
   local keep_until = outcome.keep_until

@@ -53,6 +53,7 @@ _outcome_fields: Final = attrgetter(
     "waited",
     "marks",
     "wait",
+    "keeps_rank",
 )
 _QUEUED: Final = NUMBERS[JobStatus.QUEUED]
 _NONE: Final = float("nan")
@@ -174,8 +175,8 @@ def _outcome(one: Outcome, behind: list[bytes]) -> tuple[Any, ...]:
     if one.report is not None:
         behind.append(_encode(one.report))
         report = OWN_ARGUMENTS + len(behind)
-    *before, _, error, keep_until, cause, _, waited, marks, wait = _outcome_fields(one)
-    return (*before, result, error, keep_until, cause, report, waited, marks, wait_text(wait))
+    *before, _, error, keep_until, cause, _, waited, marks, wait, keeps_rank = _outcome_fields(one)
+    return (*before, result, error, keep_until, cause, report, waited, marks, wait_text(wait), keeps_rank)
 
 
 def wait_text(wait: Wait | None) -> str | None:

@@ -381,9 +381,9 @@ FROM ended WHERE jobs.seq = ended.seq;
 -- name: return_job
 -- serves: jobs (rowid)
 UPDATE jobs SET
-    status = ?1, cancelling = 0, run_at = ?2, rank = ?2 - head_start, attempt = ?3, crashes = ?4, ended_at = ?5,
-    keep_until = NULL, result = ?6, error = ?7, parked = ?8, wait = ?9
-WHERE seq = ?10;
+    status = ?1, cancelling = 0, run_at = ?2, rank = CASE WHEN ?10 THEN rank ELSE ?2 - head_start END, attempt = ?3,
+    crashes = ?4, ended_at = ?5, keep_until = NULL, result = ?6, error = ?7, parked = ?8, wait = ?9
+WHERE seq = ?11;
 
 -- name: add_result
 INSERT OR REPLACE INTO results (job, body) VALUES (?, ?);
