@@ -310,6 +310,11 @@ class JobRecord(Struct, frozen=True, kw_only=True, gc=False):
 
     __repr__ = shown_without_payload
 
+    @property
+    def since(self) -> float:
+        """Since when it has had its place: when it became due, or first became due if runs were interrupted since."""
+        return self.rank + self.head_start
+
     @classmethod
     def of(cls, job: NewJob, now: float) -> "JobRecord":
         """The record that a store makes of a new job."""

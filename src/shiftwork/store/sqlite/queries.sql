@@ -321,7 +321,7 @@ WHERE pool = ? AND worker = ? AND status = 3 AND parked = 0;
 
 -- name: heads_of_lane
 -- serves: jobs_ready
-SELECT rank, id, run_at, seq FROM jobs INDEXED BY jobs_ready
+SELECT rank, id, rank + head_start, seq FROM jobs INDEXED BY jobs_ready
 WHERE pool = ? AND worker = ? AND status = 3 AND parked = 0 ORDER BY rank, id LIMIT ?;
 
 -- name: chosen_jobs

@@ -7,7 +7,21 @@ from shiftwork.core.job_parts import Signal, Wait
 from shiftwork.core.model import Claimed, JobPriority, NewJob, Outcome, Requeue
 from shiftwork.core.retry import End, EndKind, settle
 from shiftwork.store.protocol import Store
-from shiftwork.testing.acts import NOW, add, beat, claim, claim_ids, claim_one, finish, get, job, outcome
+from shiftwork.testing.acts import (
+    NOW,
+    add,
+    beat,
+    claim,
+    claim_ids,
+    claim_one,
+    finish,
+    gate,
+    get,
+    job,
+    outcome,
+    run,
+    succeeded,
+)
 from shiftwork.testing.expect import equal, there
 from shiftwork.testing.lab import Lab
 
@@ -111,6 +125,25 @@ async def check_a_job_of_a_dead_instance_keeps_its_rank(lab: Lab) -> None:
     await finish(store, *(_ended(taken[id].claimed(), kind) for id, kind in ends.items()), now=NOW + 30)
     await store.promote(10, LATER)
     equal(await claim_ids(store, now=LATER), ["1", "2", "3"], "claimed")
+
+
+async def check_an_interrupted_job_keeps_its_turn(lab: Lab) -> None:
+    """What it depends on has ended since it was first due, so it goes before the next run of that."""
+    store = lab.store
+    await gate(store, "a", before=("b",))
+    await gate(store, "b", after={"a": "done"})
+    for n, kind in enumerate(INTERRUPTED):
+        at = NOW + 1000 * n
+        await beat(store, "i", now=at, ttl=900)
+        await add(store, job(f"b {kind}", "b", run_at=at - 10, head_start=4.0), now=at - 10)
+        await run(store, f"a {kind}", "a", now=at - 5)
+        interrupted = _ended(await claim_one(store, f"b {kind}", now=at), kind, now=at + 30)
+        await add(store, job(f"a, next {kind}", "a", run_at=at + 30), now=at + 30)
+        await finish(store, interrupted, now=at + 30)
+        await store.promote(10, at + 100)
+        again = await claim_one(store, f"b {kind}", now=at + 100)
+        await finish(store, succeeded(again, now=at + 101), now=at + 101)
+        await finish(store, succeeded(await claim_one(store, f"a, next {kind}", now=at + 110)), now=at + 111)
 
 
 async def check_a_requeued_job_has_a_new_rank(lab: Lab) -> None:
