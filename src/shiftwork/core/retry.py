@@ -17,7 +17,8 @@
 
 A run that was only interrupted (crashed, lost, drained, undecodable for this version) costs its job neither an attempt
 nor its place in the queue: the job keeps its rank. Only after a failed attempt, or when the function asked for a later
-time, is the rank that of a job which is new at its next `run_at`.
+time, is the rank that of a job which is new at its next `run_at`. An interrupted job is due again from now on, or from
+the end of its pause: the time that its run took is no waiting time.
 
 Consecutive failures of a worker count jobs, not attempts: only the attempt that makes a job dead is a failure of its
 worker. Nothing here writes: the outcome is a value, and `core.landing` says where the store takes the job with it.
@@ -83,6 +84,8 @@ class End(Struct, frozen=True, gc=False):
     """Whether its process was killed from outside: the job itself may be innocent."""
     log: tuple[LogLine, ...] = ()
     """The lines it logged."""
+    begun: bool = True
+    """Whether a drained run had begun. If not, its job has waited all the time."""
     unasked: bool = False
     """Whether a drained run was handed back although nothing had asked it to stop."""
     final: bool = False
@@ -294,7 +297,7 @@ def _lost(run: _EndedRun, losses: int) -> Outcome:
     attempt = _uncounted(run.job)
     if losses >= LOSS_LIMIT:
         return run.dead(f"lost {losses} times, the last time: {error}", attempt=attempt)
-    return run.outcome(JobStatus.QUEUED, attempt=attempt, error=error, report=run.report(error))
+    return run.outcome(JobStatus.QUEUED, run_at=run.now, attempt=attempt, error=error, report=run.report(error))
 
 
 def _cancelled(run: _EndedRun) -> Outcome:
@@ -311,7 +314,7 @@ def _handed_back(run: _EndedRun, hand_backs: int) -> Outcome:
         run_at = run.now + (run.end.again_in or 0.0)
         return run.outcome(JobStatus.QUEUED, run_at=run_at, attempt=attempt, wait=run.end.wait, keeps_rank=False)
     if hand_backs <= HAND_BACK_LIMIT:
-        return run.outcome(JobStatus.QUEUED, attempt=attempt)
+        return run.outcome(JobStatus.QUEUED, run_at=run.now if run.end.begun else run.job.run_at, attempt=attempt)
     error = (
         f"stopped: it started {hand_backs} times within a minute and was handed back each time, without using up an "
         "attempt. Look for the reason in the log of the node that ran it, then retry the job"

@@ -35,7 +35,7 @@ class Run:
     """A job in the hands of this process, from claim to end."""
 
     __slots__ = (
-        *("callee", "cancelled", "config", "ended", "idle", "job", "job_log", "log", "outcome", "overruled"),
+        *("begun", "callee", "cancelled", "config", "ended", "idle", "job", "job_log", "log", "outcome", "overruled"),
         *("owner", "patience", "pid", "span", "started_at", "state", "stopped_as", "stopping", "task", "thread"),
     )
 
@@ -54,6 +54,8 @@ class Run:
         """The worker's state when the run began, as far as this node knew it."""
         self.started_at = started_at
         self.owner = owner
+        self.begun = False
+        """Whether it has begun, or is the repetition of a run that had. Its owner sets it."""
         self.ended = False
         self.stopped_as: EndKind | None = None
         """Why we ended the run, if we did. What the function itself reports no longer counts then."""
