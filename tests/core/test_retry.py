@@ -175,7 +175,7 @@ def test_a_drained_job_is_queued_at_its_old_place_as_if_nothing_had_been() -> No
     assert (outcome.attempt, outcome.crashes, outcome.verdict, outcome.error) == (1, 1, "neutral", None)
 
 
-def test_the_time_of_an_interrupted_run_is_no_waiting_time_of_the_next_one() -> None:
+def test_the_time_of_an_interrupted_run_does_not_count_as_waiting_time_of_the_next_one() -> None:
     for kind, due in ((EndKind.DRAINED, NOW), (EndKind.LOST, NOW), (EndKind.CRASHED, NOW + 1)):
         outcome = settled(kind)
         assert (outcome.run_at, outcome.keeps_rank) == (due, True)

@@ -92,7 +92,9 @@ async def test_a_stop_hands_it_back_in_its_place(line: Line, stage: Stage) -> No
     await line.second.start()
     await line.goes_on()
     others = sum(103 - number for number in range(1, JOBS))  # they have waited while the first one ran
-    assert others <= await line.waits() < others + 50, "its first run, of a hundred seconds, was no waiting time"
+    assert others <= await line.waits() < others + 50, (
+        "its first run, of a hundred seconds, does not count as waiting time"
+    )
 
 
 async def test_a_node_that_cannot_renew_its_lease_hands_it_back_in_its_place(line: Line, stage: Stage) -> None:

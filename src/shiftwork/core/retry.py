@@ -18,7 +18,7 @@
 A run that was only interrupted (crashed, lost, drained, undecodable for this version) costs its job neither an attempt
 nor its place in the queue: the job keeps its rank. Only after a failed attempt, or when the function asked for a later
 time, is the rank that of a job which is new at its next `run_at`. An interrupted job is due again from now on, or from
-the end of its pause: the time that its run took is no waiting time.
+the end of its pause: the time that its run took does not count as waiting time.
 
 Consecutive failures of a worker count jobs, not attempts: only the attempt that makes a job dead is a failure of its
 worker. Nothing here writes: the outcome is a value, and `core.landing` says where the store takes the job with it.
