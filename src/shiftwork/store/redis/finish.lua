@@ -1,10 +1,11 @@
 -- finish: now, the number of outcomes, whether completed jobs are counted, and the columns of COLUMNS, where result
--- and report are positions in ARGV, and wait is "NTH NAME" of a signal. Returns the topics, 1 or 0 for each outcome (accepted or rejected), and the
+-- and report are positions in ARGV, wait is "NTH NAME" of a signal, and moves (whether a job that runs again gets a new
+-- rank) is missing if all have completed. Returns the topics, 1 or 0 for each outcome (accepted or rejected), and the
 -- workers that were disabled.
 
 local COLUMNS = {
   'id', 'fence', 'worker', 'pool', 'status', 'ended_at', 'run_at', 'attempt', 'crashes', 'verdict', 'disable_after',
-  'result', 'error', 'keep_until', 'cause', 'report', 'waited', 'marks', 'wait', 'keeps_rank',
+  'result', 'error', 'keep_until', 'cause', 'report', 'waited', 'marks', 'wait', 'moves',
 }
 
 local now, many, counted = A[1], A[2], A[3]

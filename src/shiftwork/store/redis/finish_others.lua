@@ -17,11 +17,11 @@ local function landing(job, said, run_at) -- the original is `shiftwork.core.lan
   return said == FAILED and FAILED or SCHEDULED
 end
 
-local function lead(job, lands, run_at, keeps_rank) -- the original is `rank` in `shiftwork.core.landing`
-  if keeps_rank or lands >= COMPLETED then
-    return run_at == job.run_at and job.lead or run_at - (job.run_at - job.lead)
+local function lead(job, lands, run_at, moves) -- the original is `rank` in `shiftwork.core.landing`
+  if moves and lands < COMPLETED then
+    return job.head_start
   end
-  return job.head_start
+  return run_at == job.run_at and job.lead or run_at - (job.run_at - job.lead)
 end
 
 local function count_run(job, said, ended_at, waited)
@@ -86,7 +86,7 @@ local function settle_outcome(job, outcome)
     call('SREM', P .. 'cancels', job.id)
     set(job, CANCELLING, false)
   end
-  job.lead = lead(job, lands, run_at, outcome.keeps_rank)
+  job.lead = lead(job, lands, run_at, outcome.moves)
   job.status, job.ended, job.run_at = lands, outcome.ended_at, run_at
   job.attempt, job.crashes = outcome.attempt, outcome.crashes
   local keep_until = outcome.keep_until

@@ -53,8 +53,9 @@ _outcome_fields: Final = attrgetter(
     "waited",
     "marks",
     "wait",
-    "keeps_rank",
 )
+_STATUS: Final = 4
+"""The place of the status among these."""
 _QUEUED: Final = NUMBERS[JobStatus.QUEUED]
 _NONE: Final = float("nan")
 OWN_ARGUMENTS: Final = 2
@@ -162,7 +163,10 @@ def _extra(job: NewJob) -> bytes | None:
 def outcomes(given: Sequence[Outcome]) -> tuple[list[Any], list[bytes]]:
     """Return outcomes as columns for `finish.lua`, and the bytes that follow them."""
     behind: list[bytes] = []
-    return columns(_outcome(one, behind) for one in given), behind
+    said = columns(_outcome(one, behind) for one in given)
+    if said and said[_STATUS] is not JobStatus.COMPLETED:  # apart: nearly all have completed, and need no place
+        said.append(_brief(tuple(not one.keeps_rank for one in given)))
+    return said, behind
 
 
 def _outcome(one: Outcome, behind: list[bytes]) -> tuple[Any, ...]:
@@ -175,8 +179,8 @@ def _outcome(one: Outcome, behind: list[bytes]) -> tuple[Any, ...]:
     if one.report is not None:
         behind.append(_encode(one.report))
         report = OWN_ARGUMENTS + len(behind)
-    *before, _, error, keep_until, cause, _, waited, marks, wait, keeps_rank = _outcome_fields(one)
-    return (*before, result, error, keep_until, cause, report, waited, marks, wait_text(wait), keeps_rank)
+    *before, _, error, keep_until, cause, _, waited, marks, wait = _outcome_fields(one)
+    return (*before, result, error, keep_until, cause, report, waited, marks, wait_text(wait))
 
 
 def wait_text(wait: Wait | None) -> str | None:

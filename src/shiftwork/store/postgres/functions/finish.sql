@@ -7,14 +7,14 @@
 -- their worker. What the outcomes add to the marks of their pools arrives summed up, and outcome by outcome in
 -- `one_by_one`, which is read only if one is rejected: summing up here would cost three times as much. Statuses, times
 -- to run at, numbers of attempts and crashes, and verdicts may have one element if all are equal; if signals that jobs
--- wait for are given, times to run at have all elements. Limits are given if a run has failed, and who gets a
--- new rank if any does.
+-- wait for are given, times to run at have all elements. Limits are given if a run has failed, and moves
+-- (whether a job that runs again gets a new rank) if any does.
 CREATE OR REPLACE FUNCTION shiftwork.finish(
     ns integer, at double precision, ids text[], fences bigint[], statuses smallint[], ends double precision[],
     run_ats double precision[], tries integer[], falls integer[], verdicts smallint[], limits integer[],
     results bytea[], errors text[], reports bytea[], keeps double precision[],
-    wait_names text[], wait_nths integer[], moves boolean[], mark_pools text[], mark_names text[], mark_numbers double precision[],
-    one_by_one text,
+    wait_names text[], wait_nths integer[], moves boolean[], mark_pools text[], mark_names text[],
+    mark_numbers double precision[], one_by_one text,
     OUT accepted integer[], OUT disabled integer[], OUT topics text[]
 )
 LANGUAGE plpgsql
@@ -43,13 +43,13 @@ BEGIN
             t.id, t.fence, coalesce(t.status, statuses[1]) AS status, t.ended_at,
             coalesce(t.run_at, run_ats[1]) AS run_at, coalesce(t.attempt, tries[1]) AS attempt,
             coalesce(t.crashes, falls[1]) AS crashes, coalesce(t.verdict, verdicts[1]) AS verdict, t.result, t.error,
-            t.report, t.keep_until, t.wait_name, t.wait_nth, t.moves, t.ord
+            t.report, t.keep_until, t.wait_name, t.wait_nth, t.ord
         FROM unnest(
             ids, fences, statuses, ends, run_ats, tries, falls, verdicts, results, errors, reports, keeps, wait_names,
-            wait_nths, moves
+            wait_nths
         ) WITH ORDINALITY AS t (
             id, fence, status, ended_at, run_at, attempt, crashes, verdict, result, error, report, keep_until, wait_name,
-            wait_nth, moves, ord
+            wait_nth, ord
         )
         ORDER BY t.id, t.fence, t.ord
     ),
@@ -64,7 +64,7 @@ BEGIN
             END,
             parked = j.key IS NOT NULL AND t.status < 5 AND NOT j.cancelling AND t.run_at <= at,
             rank = CASE
-                WHEN t.moves AND t.status < 5 AND NOT j.cancelling THEN t.run_at - j.head_start
+                WHEN t.status < 5 AND moves[t.ord::integer] AND NOT j.cancelling THEN t.run_at - j.head_start
                 ELSE j.rank
             END,
             run_at = t.run_at,
