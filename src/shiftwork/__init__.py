@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from shiftwork.core.beats import WorkerInstance
+from shiftwork.core.job_parts import FlowFailure
 from shiftwork.core.model import Event, JobPriority, JobStatus, PoolConfig, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.option_types import PoolOptions, WorkerOptions
 from shiftwork.core.policies import Breaker, Retry
@@ -66,6 +67,7 @@ __all__ = [
     "Event",
     "Flow",
     "FlowError",
+    "FlowFailure",
     "GiveUp",
     "HistoryError",
     "Job",

@@ -28,7 +28,7 @@ from tests.runtime.stage import DEADLINE, Act, Stage
 
 def test_every_name_of_the_contract_is_exported() -> None:
     promised = """WorkerOrchestrator WorkerConfig WorkerExecutionMode JobPriority PoolConfig Job JobStatus
-        WorkerInstance Context Retry Breaker ShiftworkError WorkerFn"""
+        WorkerInstance Context FlowFailure Retry Breaker ShiftworkError WorkerFn"""
     assert set(promised.split()) <= set(shiftwork.__all__)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from shiftwork import (
     Context,
     Flow,
     FlowError,
+    FlowFailure,
     JobCancelledError,
     JobFailedError,
     JobPriority,
@@ -18,6 +19,7 @@ from shiftwork import (
     JobStatus,
     PayloadTypeError,
     ResultTimeoutError,
+    Secret,
     WorkerOrchestrator,
 )
 from shiftwork.control.submission import Submission
@@ -359,6 +361,67 @@ async def test_a_dead_job_holds_what_needs_it_until_the_flow_is_retried(app: Wor
         assert await flow.retry() == 0
 
 
+async def test_a_clean_up_behind_a_broken_chain_runs_and_is_handed_what_failed(app: WorkerOrchestrator) -> None:
+    handed: list[tuple[str, tuple[FlowFailure, ...]]] = []
+    broken = [True]
+
+    @app.task(max_retries=0)
+    async def fetch(token: Annotated[str, Secret]) -> int:
+        if broken:
+            raise ConnectionError(f"{token} was refused")
+        return 5
+
+    @app.task
+    async def total(n: int) -> int:
+        return n
+
+    @app.task
+    async def clean_up(ctx: Context) -> None:
+        handed.append((ctx.name, ctx.flow_failures))
+
+    @app.task
+    def tidy(ctx: Context) -> None:
+        handed.append((ctx.name, ctx.flow_failures))
+
+    async with app.testing() as test:
+        fetched, idle = fetch.call(token="hunter2"), fetch.with_options(delay_seconds=600).call(token="x")
+        summed = total.call(n=fetched.output)
+        last = tidy.call().after(clean_up.call().after(summed, idle, whatever=True))
+        flow = await app.enqueue_flow(last, tidy.call().after(summed, fetched, whatever=True))
+        await app.cancel_job(next(job.id for job in flow.jobs if job.status is JobStatus.SCHEDULED))
+        assert names(await test.run_pending()) == ["fetch", "clean_up", "tidy", "tidy"]
+        dead, cancelled = (job for job in flow.jobs if job.worker == "fetch")
+        failure = FlowFailure("fetch", dead.id, "ConnectionError: ••• was refused")
+        other = FlowFailure("fetch", cancelled.id, "cancelled")
+        wanted = [("clean_up", {failure, other}), ("tidy", {failure}), ("tidy", set())]
+        assert [(name, set(failures)) for name, failures in handed] == wanted
+        broken.clear()
+        assert await flow.retry() == 2
+        assert names(await test.run_pending()) == ["fetch", "fetch", "total"], "what has run stays so"
+
+
+async def test_a_job_is_handed_no_more_than_a_hundred_failures(
+    app: WorkerOrchestrator,
+) -> None:
+    handed: list[tuple[FlowFailure, ...]] = []
+
+    @app.task(max_retries=0)
+    async def visit(page: int) -> None:
+        raise ValueError("x" * 5_000)
+
+    @app.task
+    async def sum_up(ctx: Context) -> None:
+        handed.append(ctx.flow_failures)
+
+    async with app.testing() as test:
+        flow = await app.enqueue_flow(sum_up.call().after(*(visit.call(page) for page in range(120)), whatever=True))
+        await test.run_pending()
+        [failures] = handed
+        assert len(failures) == 100
+        assert {len(one.error) for one in failures} == {1_000}
+        assert {one.job_id for one in failures} <= {job.id for job in flow.jobs}
+
+
 async def test_a_retried_failure_holds_no_less_than_a_running_job(app: WorkerOrchestrator) -> None:
     failures = [1]
 
@@ -612,6 +675,7 @@ async def test_a_flow_that_waits_for_a_dead_job_of_another_one_is_broken(app: Wo
         flow = await app.enqueue_flow(note.call().after(fail.with_options(job_id=outside.id).call()))
         with pytest.raises(FlowError, match=f"job {outside.id} of fail is dead.* `shiftwork retry {outside.id}`"):
             await flow.result(DEADLINE)
+        assert (await flow.status()).state == "broken"
     finally:
         await app.stop()
 
@@ -661,6 +725,18 @@ async def test_a_waiting_job_says_what_it_waits_for(app: WorkerOrchestrator) -> 
         )
         with pytest.raises(ResultTimeoutError, match="it waits for 5 of 8 jobs: 3 of render are scheduled"):
             await book.result(0)
+        [wait] = (await app.explain_job(letter.id)).waits
+        assert (wait.code, wait.by) == ("stranded", flow.jobs[3].id)
+        assert wait.why == (
+            f"1 job: 1 of merge cannot run, job {flow.jobs[3].id} of render is dead, and 1 other ended badly: "
+            "retry them or cancel the flow"
+        )
+        assert (await flow.status()).stranded == 2
+        [problem] = [one for one in (await app.get_health())["problems"] if one["code"] == "jobs_stranded"]
+        assert problem["message"] == f"2 jobs of flow {flow.id} cannot run: job {flow.jobs[3].id} of render is dead"
+        assert f"shiftwork retry {flow.jobs[3].id}" in problem["remedy"]
+        with pytest.raises(ResultTimeoutError, match=f"1 of merge cannot run, job {flow.jobs[3].id} of render is dead"):
+            await letter.result(0)
 
 
 # ── jobs that a running job adds ─────────────────────────────────────────────────────────────────────────────────────

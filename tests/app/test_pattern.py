@@ -35,7 +35,7 @@ from shiftwork.core.retry import End
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.surroundings import Surroundings
-from shiftwork.runtime.processes.begun_page import BegunPage, page_file
+from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
 from shiftwork.runtime.processes.instance import Instance
 from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.messages import NodeFrame, Setup, Start
@@ -147,22 +147,23 @@ class Witness(MadeValues):
 
 async def test_the_state_travels_to_other_processes_with_the_run() -> None:
     theirs, ours = socket.socketpair()
-    page = page_file()
-    instance, witness = Instance(ours, BegunPage(page)), Witness()
-    os.close(page)
+    runs = NodeEnd()
+    instance, witness = Instance(ours, ProcessEnd(runs.tokens, runs.page)), Witness()
+    runs.close_page()
 
     async def store() -> MemoryStore:
         return MemoryStore()
 
     instance.serve({"nap": witness}, store, Surroundings(), alone=False)
     state = RunState(failures=2, last_started=7.0, last_success=5.0, last_error="ValueError: no")
-    body = msgspec.msgpack.encode(NodeFrame([Start(claimed(), 1, state)]))
+    body = msgspec.msgpack.encode(NodeFrame([Start(claimed(), *runs.give(claimed().id), state)]))
     theirs.send(len(body).to_bytes(4, "little") + body)
     await eventually(lambda: bool(witness.seen))
     (ctx,) = witness.seen
     assert (ctx.consecutive_failures, ctx.last_run, ctx.last_success, ctx.last_error) == (2, 7.0, 5.0, "ValueError: no")
     instance.link.close()
     theirs.close()
+    runs.close()
 
 
 class Mailbox:
@@ -173,6 +174,7 @@ class Mailbox:
     def __init__(self, **_callbacks: Any) -> None:
         self.sent: list[Any] = []
         self.send = self.sent.append
+        self.runs = NodeEnd()
 
 
 async def test_a_node_sends_the_state_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +184,9 @@ async def test_a_node_sends_the_state_with_the_run(monkeypatch: pytest.MonkeyPat
     runner = RemoteRunner(setup, ManualClock(), report=lambda _job, _progress: None, kills=KillRecord())
     state = RunState(last_success=5.0)
     runner.start(Run(claimed(), WorkerConfig(name="nap"), 0.0, Owner(), state))
-    assert mailbox.sent[-1] == Start(claimed(), 1, state)
+    assert mailbox.sent[-1] == Start(claimed(), 1, 0, state)
+    mailbox.runs.close_page()
+    mailbox.runs.close()
 
 
 class Owner:

@@ -13,7 +13,16 @@ from typing import Any
 import pytest
 
 from pytest_shiftwork import shiftwork_test
-from shiftwork import Context, JobFailedError, JobStateError, JobStatus, LifecycleError, Retry, WorkerOrchestrator
+from shiftwork import (
+    Context,
+    FlowFailure,
+    JobFailedError,
+    JobStateError,
+    JobStatus,
+    LifecycleError,
+    Retry,
+    WorkerOrchestrator,
+)
 from shiftwork.testing import Bench, make_context
 
 __all__ = ["shiftwork_test"]
@@ -332,6 +341,12 @@ def test_a_context_for_a_function_that_is_called_directly(app: WorkerOrchestrato
     assert [line.message for line in context.logged] == ["here"]
     with pytest.raises(JobStateError, match="make_context"):
         context.transaction()
+
+
+def test_a_made_context_has_the_failures_that_the_test_gives_it() -> None:
+    failure = FlowFailure(worker="fetch", job_id="7", error="OSError: no route")
+    assert make_context(flow_failures=[failure]).flow_failures == (failure,)
+    assert make_context().flow_failures == ()
 
 
 async def test_a_durable_function_is_called_with_a_made_context() -> None:

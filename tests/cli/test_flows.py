@@ -53,6 +53,11 @@ def test_flows_are_listed_shown_cancelled_and_retried(shop: Terminal) -> None:
     assert f"flow {flow}: broken, 3 jobs" in shown
     assert "  * resize: 2 jobs: 1 completed, 1 dead" in shown
     assert "    * resize: waiting, job" in shown
+    assert f"1 job cannot run: a job before is dead or cancelled; shiftwork retry --flow {flow}" in shown
+    assert shop.json("flow", flow)["flow"]["stranded"] == 1
+    assert "cannot run: a job before it is dead or cancelled" in shop.ok("jobs", "--flow", flow, "--status", "waiting")
+    assert [job["stranded"] for job in shop.json("jobs", "--flow", flow)["jobs"]] == [True, False, False]
+    assert "1 job of flow" in shop.run("status").output
     boxes = shop.json("flow", flow)["flow"]["boxes"]
     assert [(box["depth"], box["jobs"], box["needs"]) for box in boxes] == [(0, 2, []), (1, 1, [0])]
     dead = boxes[0]["samples"][0]

@@ -11,6 +11,7 @@ from shiftwork.core.health import (
     InstanceFacts,
     NodeFacts,
     PoolFacts,
+    StrandedFacts,
     WorkerFacts,
     judge,
 )
@@ -55,6 +56,10 @@ def node(age: float) -> HealthFacts:
     silent = instance(age)
     silent.nodes = [NodeFacts(name="n", host="h", last_beat_at=NOW - age, ttl=15)]
     return silent
+
+
+def stranded(jobs: int, *, all_counted: bool = True) -> StrandedFacts:
+    return StrandedFacts(flow="f", jobs=jobs, all_counted=all_counted, job_id="7", worker="fetch", status="dead")
 
 
 def pool(**facts: object) -> HealthFacts:
@@ -202,6 +207,20 @@ WRONG = [
         "p",
         "degraded",
         "more than 10 s",
+    ),
+    (
+        HealthFacts(stranded=[stranded(jobs=12)]),
+        "jobs_stranded",
+        "f",
+        "degraded",
+        "12 jobs of flow f cannot run: job 7 of fetch is dead",
+    ),
+    (
+        HealthFacts(stranded=[stranded(jobs=900, all_counted=False)]),
+        "jobs_stranded",
+        "f",
+        "degraded",
+        "900 or more jobs of flow f cannot run",
     ),
     (pool(expired=10), "jobs_expired", "p", "degraded", "10 jobs of pool p expired within 10 minutes"),
     (pool(dead=4), "dead_letters", "p", "degraded", "4 jobs of pool p in the dead-letter queue"),

@@ -4,10 +4,22 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import psutil
 
 from shiftwork.runtime.processes.process_guard import PROGRAM, ProcessGuard
+
+
+def the_guard() -> psutil.Process:
+    """Find the guard's process, whose command line the system may show a moment after its start."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        found = [one for one in psutil.Process().children() if str(PROGRAM) in one.cmdline()]
+        if found:
+            return found[0]
+    message = "there is no guard"
+    raise AssertionError(message)
 
 
 def test_a_guard_outlives_the_signals_that_end_its_node() -> None:
@@ -15,7 +27,7 @@ def test_a_guard_outlives_the_signals_that_end_its_node() -> None:
     try:
         guard = ProcessGuard()
         guard.watch(sleeper.pid)
-        (process,) = [one for one in psutil.Process().children() if str(PROGRAM) in one.cmdline()]
+        process = the_guard()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             process.send_signal(number)
         guard.close()

@@ -6,7 +6,6 @@ import resource
 import socket
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,7 +22,7 @@ from shiftwork.runtime.engine.run import Run, RunOwner
 from shiftwork.runtime.engine.runner import Runner, RunnerListener
 from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.runtime.processes import hook_process as hook_process_module
-from shiftwork.runtime.processes.begun_page import BegunPage, page_file
+from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
 from shiftwork.runtime.processes.hook_process import HookProcess
 from shiftwork.runtime.processes.instance import Instance
 from shiftwork.runtime.processes.kill_record import KillRecord
@@ -273,36 +272,48 @@ async def a_while() -> None:
         await asyncio.sleep(0)
 
 
+class Given:
+    """Runs that are given to an instance, over both ends of the handover."""
+
+    def __init__(self) -> None:
+        self.node = NodeEnd()
+        self.process = ProcessEnd(self.node.tokens, self.node.page)
+        self.node.close_page()
+
+    def __call__(self, job: Claimed) -> Start:
+        return Start(job, *self.node.give(job.id))
+
+
 @pytest.fixture
-def page() -> Iterator[BegunPage]:
-    fd = page_file()
-    page = BegunPage(fd)
-    os.close(fd)
-    yield page
-    page.close()
+def given() -> Iterator[Given]:
+    given = Given()
+    yield given
+    given.process.close()
+    given.node.close()
 
 
 async def no_store() -> MemoryStore:
     return MemoryStore()
 
 
-async def test_what_the_node_has_withdrawn_is_not_begun(
-    ends: tuple[socket.socket, socket.socket], page: BegunPage
+async def test_what_the_node_has_taken_back_is_not_begun(
+    ends: tuple[socket.socket, socket.socket], given: Given
 ) -> None:
     theirs, ours = ends
-    instance, callee = Instance(ours, page), Callee()
+    instance, callee = Instance(ours, given.process), Callee()
     instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
-    told(theirs, Start(claimed(1), 1), Start(claimed(2), 2), Start(claimed(3), 3))
-    assert page.withdraw(2) == 0  # before it has read any of them
+    told(theirs, given(claimed(1)), given(claimed(2)))
+    assert given.node.take_back() == ["job-1", "job-2"]  # before it has read any of them
+    told(theirs, given(claimed(3)))
     await eventually(lambda: callee.ran != [])
     await a_while()
     assert callee.ran == [3]
-    assert page.begun == 3
+    assert [given.node.began(job_id) is None for job_id in ("job-1", "job-2", "job-3")] == [True, True, False]
     instance.link.close()
 
 
 async def test_a_process_runs_a_job_with_the_job_s_own_limits(
-    ends: tuple[socket.socket, socket.socket], page: BegunPage
+    ends: tuple[socket.socket, socket.socket], given: Given
 ) -> None:
     theirs, ours = ends
     seen: list[tuple[int, float | None]] = []
@@ -312,23 +323,23 @@ async def test_a_process_runs_a_job_with_the_job_s_own_limits(
             seen.append((context.worker.max_retries, context.timeout_seconds))
             return super().bind(_payload, context)
 
-    instance = Instance(ours, page)
+    instance = Instance(ours, given.process)
     instance.serve({"nap": Looking()}, no_store, Surroundings(), alone=False)
     own = pack(OwnOptions(max_retries=9, timeout_seconds=7.0))
-    told(theirs, Start(claimed(1, options=own), 1), Start(claimed(2), 2))
+    told(theirs, given(claimed(1, options=own)), given(claimed(2)))
     await eventually(lambda: len(seen) == 2)
     assert seen == [(9, 7.0), (3, 60.0)]
     instance.link.close()
 
 
 async def test_a_worker_that_the_process_does_not_know_fails_alone(
-    ends: tuple[socket.socket, socket.socket], page: BegunPage
+    ends: tuple[socket.socket, socket.socket], given: Given
 ) -> None:
     theirs, ours = ends
-    instance, callee = Instance(ours, page), Callee()
+    instance, callee = Instance(ours, given.process), Callee()
     instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
     stranger = Claimed(id="x", worker="stranger", pool="p", payload=b"", fence=9, attempt=1, crashes=0, run_at=0.0)
-    told(theirs, Start(stranger, 1), Start(claimed(2), 2))
+    told(theirs, given(stranger), given(claimed(2)))
     await eventually(lambda: callee.ran == [2])
     await a_while()
     said = theirs.recv(100_000)
@@ -576,17 +587,23 @@ class Puppet:
         self.receive, self.ended, self.refused, self.longest = receive, ended, refused, longest
         self.said: list[Any] = []
         self.killed = False
-        self.freezes = True
-        file = page_file()
-        self.page = BegunPage(file)
-        os.close(file)
+        self.runs = NodeEnd()
+        self.process = ProcessEnd(self.runs.tokens, self.runs.page)
+        self.runs.close_page()
 
     def send(self, message: Any) -> None:
         self.said.append(message)
+        if isinstance(message, Start):
+            self.process.arrived(message)
 
-    @contextmanager
-    def frozen(self) -> Iterator[bool]:
-        yield self.freezes
+    def take(self) -> Start:
+        """Take the next run, as the process does."""
+        start = self.process.take()
+        assert start is not None
+        return start
+
+    def begin(self) -> None:
+        self.process.begin(self.take().place, 1.0)
 
     def catch_up(self) -> None: ...
 
@@ -639,7 +656,7 @@ class Theatre:
         if self.runner.start(run):
             self.begun.append(run.job.id)
         if begun:
-            self.puppet.page.begin(number)
+            self.puppet.begin()
         return run
 
     def run_begun(self, run: Run) -> None:

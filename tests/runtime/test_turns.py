@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from msgspec import msgpack
+from msgspec.structs import replace
 
+from shiftwork.core.job_parts import FlowFailure
 from shiftwork.core.model import Claimed, WorkerConfig
 from shiftwork.core.retry import End, EndKind
 from shiftwork.runtime.clock import SystemClock
@@ -22,7 +24,7 @@ APP = """
 import ctypes, os
 from contextvars import ContextVar
 from pathlib import Path
-from shiftwork import WorkerOrchestrator
+from shiftwork import Context, WorkerOrchestrator
 
 app = WorkerOrchestrator("memory://")
 app.register_pool("p", kind="process")
@@ -37,6 +39,10 @@ def note(number: int) -> int:
 @app.task(pool="p")
 async def note_on_the_loop(number: int) -> int:
     return note.function(number)
+
+@app.task(pool="p")
+def failures(number: int, ctx: Context) -> list[str]:
+    return [f"{one.worker} {one.job_id}: {one.error}" for one in ctx.flow_failures]
 
 @app.task(pool="p")
 def abort(number: int) -> None:
@@ -57,25 +63,25 @@ class Turns:
         self.ends: dict[int, End] = {}
         self.blamed: list[int] = []
         self._changed = asyncio.Event()
-        self._held = folder / "held"
-        os.mkfifo(self._held)
+        self.held = folder / "held"
+        os.mkfifo(self.held)
         setup = Setup(app="turns:app", role="alone", path=[str(folder)])
         self.runner = RemoteRunner(setup, SystemClock(), report=lambda _job, _progress: None, kills=KillRecord())
         self.runner.attach(self)
 
-    def start(self, worker: str, number: int) -> Run:
+    def start(self, worker: str, number: int, failures: tuple[FlowFailure, ...] = ()) -> Run:
         payload = msgpack.encode({"number": number})
         job = Claimed(
             id=f"{number}", worker=worker, pool="p", payload=payload, fence=1, attempt=1, crashes=0, run_at=0.0
         )
-        run = Run(job, WorkerConfig(name=worker), 0.0, self)
+        run = Run(replace(job, failures=failures), WorkerConfig(name=worker), 0.0, self)
         if self.runner.start(run):
             self.run_begun(run)
         return run
 
     async def release(self) -> None:
         """Let `hold` end, once it has begun."""
-        os.close(await asyncio.to_thread(os.open, self._held, os.O_WRONLY))
+        os.close(await asyncio.to_thread(os.open, self.held, os.O_WRONLY))
 
     async def until(self, true: Callable[[], Any]) -> None:
         async with asyncio.timeout(60):
@@ -122,6 +128,15 @@ async def test_runs_follow_each_other_and_only_the_one_that_has_begun_crashes(tu
         "each has a context of its own"
     )
     assert turns.blamed == []
+
+
+async def test_a_process_is_handed_what_failed_before_a_job(turns: Turns) -> None:
+    await turns.until(lambda: turns.runner.ready)
+    turns.start("failures", 1, (FlowFailure("fetch", "7", "OSError: no route"),))
+    turns.start("failures", 2)
+    await turns.until(lambda: len(turns.ends) == 2)
+    assert msgpack.decode(turns.ends[1].result or b"") == ["fetch 7: OSError: no route"]
+    assert msgpack.decode(turns.ends[2].result or b"") == []
 
 
 async def test_what_waits_for_a_long_run_is_handed_back_although_the_process_does_not_react(turns: Turns) -> None:

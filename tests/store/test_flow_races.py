@@ -12,6 +12,7 @@ import pytest
 
 from shiftwork.core.job_parts import Need
 from shiftwork.core.model import Cancel, Claimed, JobFilter, JobStatus, NewJob, Outcome, Requeue
+from shiftwork.core.releasing import is_lost
 from shiftwork.store.protocol import Store
 from shiftwork.testing import StoreFactory
 from shiftwork.testing.acts import outcome, signs
@@ -113,6 +114,19 @@ class Race:
             await store.prune(LARGE, time.time())
             await asyncio.sleep(0.02)
 
+    async def waits_in_vain(self) -> list[tuple[str, Need]]:
+        """Return the needs that do not say what they should: of lost jobs alone, they are broken or met."""
+        first, *_ = self.stores
+        waiting = {one.id for one in await first.find(JobFilter(status=(JobStatus.WAITING, *BAD), limit=LARGE))}
+        waiters = {one.id: one for one in await first.get(sorted(waiting)) if one is not None}
+        needed = {need.id for one in waiters.values() for need in one.unmet}
+        jobs = waiters | {one.id: one for one in await first.get(sorted(needed - waiting)) if one is not None}
+        lost = {one.id for one in jobs.values() if is_lost(one.status, one.unmet)}
+        needs = [(one.id, need) for one in waiters.values() for need in one.unmet]
+        return [
+            (id, need) for id, need in needs if need.broken != (need.id in lost) or (need.whatever and need.id in lost)
+        ]
+
     async def retry(self) -> list[str]:
         """Run everything again that has ended badly, and return what is still not completed."""
         first, *others = self.stores
@@ -134,6 +148,7 @@ async def test_every_job_of_every_flow_completes_once_whatever_happens_meanwhile
         *(race.add(one), race.add(two), race.run(two, "x"), race.run(three, "y"), race.run(four, "z")),
         *(race.meddle(five), race.lead(six)),
     )
+    assert await race.waits_in_vain() == []
     rounds = 1
     while await race.retry():
         rounds += 1

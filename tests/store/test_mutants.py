@@ -400,6 +400,12 @@ REPEATED_IN_LUA: list[tuple[str, str, str, str]] = [
     ("needs", "tonumber(waiters[at + 1]) % 2 == 1", "true", "a_failure_does_not_release"),
     ("needs", "if call('HLEN', UNMET .. waiting) <= #met[waiting] then", "if true then", "a_job_waits_for_all"),
     ("flows", "job.run_at = math.max(job.run_at, now)", "", "a_job_waits_for_all"),
+    ("releasing", "break_needs(ended)", "", "any_end_is_seen_through"),
+    ("flows", "act(waiting) and is_waiting(waiting)", "act(waiting)", "a_job_is_stranded_until"),
+    ("flows", "regained[#regained + 1] = other", "", "a_long_chain_is_stranded"),
+    ("add_others", "or (\n      status == WAITING", "or (\n      false", "a_job_that_is_added_behind"),
+    ("add_others", "strand(one)\n    end", "end", "what_a_running_job_adds_may_be_stranded"),
+    ("amend", "not (waits and call('EXISTS', BROKEN .. job.id) == 1)", "true", "a_job_is_stranded_until"),
     ("add_others", "need[2])", "true)", "ended_jobs_meet_needs"),
     ("add_others", "tie_to(one.job.id, waiters[at], kind)", "", "what_waits_for_a_parent"),
     ("add_others", "if kind == '0' or kind == '1' then", "if true then", "a_job_that_runs_after_its_own_parent"),
@@ -456,7 +462,25 @@ REPEATED_IN_FUNCTIONS: list[tuple[str, str, str]] = [
     ("attempt = 0, crashes = 0, ", "", "changes_are_allowed_and_made"),
     ("EXIT WHEN busy + cardinality", "CONTINUE WHEN busy + cardinality", "keys_are_parked"),
     ("EXIT WHEN busy + cardinality", "EXIT WHEN cardinality", "keys_are_parked"),
-    ("WHERE n.whatever OR j.status = 5\n", "", "a_failure_does_not_release"),
+    ("AND n.needed = e.id AND j.status = 5", "AND n.needed = e.id", "a_failure_does_not_release"),
+    ("lost := stranded;", "lost := '{}';", "any_end_is_seen_through_jobs_that_cannot_run"),
+    ("AND j.status + 0 = 2 AND NOT EXISTS", "AND NOT EXISTS", "a_job_is_stranded_until_all_that_holds_it_is_retried"),
+    (
+        "regained := shiftwork.with_whole_needs(ns, waiters)",
+        "regained := '{}'",
+        "a_long_chain_is_stranded_and_regained",
+    ),
+    (
+        "OR n.whatever AND p.lost",
+        "OR n.whatever AND p.status > 5",
+        "a_job_that_is_added_behind_a_stranded_one_starts_if_any_end_will_do",
+    ),
+    (
+        "RETURN topics || shiftwork.lose(ns, at, stranded);",
+        "RETURN topics;",
+        "what_a_running_job_adds_may_be_stranded_at_once",
+    ),
+    ("PERFORM shiftwork.mend(ns, wanted);", "", "a_retry_runs_what_was_stranded_and_nothing_twice"),
     ("ELSE greatest(j.run_at, at) END", "ELSE j.run_at END", "a_job_waits_for_all_that_it_needs"),
     ("WHEN job.unmet IS NOT NULL THEN 2 ", "", "a_cancelled_waiting_job_waits_again_when_it_is_requeued"),
     ("'{0, 1, 2, 3, 4, 6}'", "'{0, 1, 2, 3, 4}'", "results_are_kept_while_the_flow_needs_them"),
@@ -495,6 +519,15 @@ REPEATED_IN_SQL: list[tuple[str, str, str, str]] = [
     ("change_texts", "error = ?, progress = ?", "error = error, progress = ?2", "rewrites_are_made"),
     ("change_attempt", "body = ? WHERE", "body = body WHERE 1 OR ?1 = ?1 AND", "rewrites_are_made"),
     ("count_key_running", "status = 4", "status = 5", "keys_are_parked"),
+    ("waiting_with_whole_needs", "AND jobs.status = 2", "", "a_job_is_stranded_until_all_that_holds_it_is_retried"),
+    ("break_needs", "kind & 5 = 0", "kind = 4", "any_end_is_seen_through_jobs_that_cannot_run"),
+    ("mend_needs", "kind >= 4", "kind = 7", "a_retry_runs_what_was_stranded_and_nothing_twice"),
+    (
+        "stranded_ids",
+        "jobs.status = 2",
+        "jobs.status = 6",
+        "a_job_that_is_added_behind_a_stranded_one_starts_if_any_end_will_do",
+    ),
     ("key_parked", "ORDER BY rank, id", "ORDER BY rank DESC, id", "keys_are_parked"),
 ]
 
@@ -508,7 +541,8 @@ async def test_a_rule_repeated_wrongly_in_sql_is_noticed(
     monkeypatch.setitem(SQL, statement, SQL[statement].replace(right, wrong))
     with pytest.raises(AssertionError):
         await run_check(
-            CHECK[f"{noticed_by}_as_the_original_says"], lambda: lambda: SqliteStore(str(tmp_path / "shiftwork.db"))
+            CHECK.get(f"{noticed_by}_as_the_original_says") or CHECK[noticed_by],
+            lambda: lambda: SqliteStore(str(tmp_path / "shiftwork.db")),
         )
 
 

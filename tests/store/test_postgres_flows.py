@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from itertools import product
 from typing import Any
 from uuid import uuid4
 
@@ -11,7 +12,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from shiftwork.core.job_parts import Need, Step
-from shiftwork.core.model import JobStatus
+from shiftwork.core.model import JobStatus, Requeue
 from shiftwork.core.releasing import POSTPONED
 from shiftwork.store.postgres import jobs
 from shiftwork.store.postgres.leader import prune
@@ -57,10 +58,12 @@ async def two(url: str) -> AsyncIterator[tuple[PostgresStore, PostgresStore]]:
         yield one, other
 
 
-async def blocked(url: str) -> None:
-    """Return once a session waits for a lock."""
+async def blocked(url: str, *, unless: asyncio.Task[Any] | None = None) -> None:
+    """Return once a session waits for a lock, or this task is done."""
     async with await AsyncConnection.connect(url, autocommit=True) as conn:
         for _ in range(int(PATIENCE / 0.02)):
+            if unless is not None and unless.done():
+                return
             found = await conn.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
             if await found.fetchone():
                 return
@@ -85,6 +88,103 @@ async def test_the_last_two_needs_are_met_by_two_transactions_at_once(
     await soon(finishing, "the second end")
     assert await statuses(store, "c") == ["queued"]
     assert await claim_ids(store) == ["c"]
+
+
+NET = (  # two ends meet at "any": each directly, or through a chain of its own, or through one that they share
+    (("any", "a", "b"),),
+    (("c", "a"), ("any", "c", "b")),
+    (("c", "a"), ("d", "b"), ("any", "c", "d")),
+    (("c", "a", "b"), ("d", "c"), ("any", "d")),
+    (("c", "a", "b"), ("any", "a", "b", "c")),
+)
+FIRST_ENDS = tuple(product("ab", (JobStatus.DEAD, JobStatus.CANCELLED, JobStatus.COMPLETED), (True, False)))
+
+
+@pytest.mark.parametrize("net", NET)
+async def test_two_ends_that_meet_at_a_job_that_needs_any_end(
+    two: tuple[PostgresStore, PostgresStore], url: str, net: tuple[tuple[str, ...], ...]
+) -> None:
+    """In both orders, with every end of the first, which commits or is rolled back: the job starts, and once."""
+    store, other = two
+    for n, (first, status, commits) in enumerate(FIRST_ENDS):
+        rest = [
+            job(f"{n}{id}", needs=tuple(Need(f"{n}{one}", whatever=id == "any") for one in needs), flow="f")
+            for id, *needs in net
+        ]
+        await add(store, job(f"{n}a"), job(f"{n}b"), *rest)
+        one, two_ = sorted(await claim(store, 2), key=lambda claimed: claimed.id[-1] != first)
+        with suppress(psycopg.Error):
+            async with store.transaction() as transaction:
+                assert await transaction.finish(outcome(one, status, error="e"), NOW)
+                finishing = asyncio.create_task(finish(other, outcome(two_, JobStatus.DEAD, error="e")))
+                await blocked(url, unless=finishing)
+                if not commits:
+                    await transaction.connection.execute("SELECT 1 / 0")
+        await soon(finishing, "the second end")
+        if not commits:
+            await finish(store, outcome(one, status, error="e"))
+        started: list[str] = []
+        while ready := await claim(store):
+            started += [claimed.id for claimed in ready]
+            await finish(store, *(succeeded(claimed) for claimed in ready))
+        assert started.count(f"{n}any") == 1, (first, status, commits, started)
+
+
+async def test_a_job_that_is_stranded_while_another_is_added_that_needs_it(
+    two: tuple[PostgresStore, PostgresStore], url: str
+) -> None:
+    """The addition waits for the end, which reaches the job that it needs through another one, or vice versa."""
+    store, other = two
+    await add(store, job("a"), job("b", needs=(Need("a"),)), job("c", needs=(Need("b"),)))
+    claimed = await claim_one(store, "a")
+    async with store.transaction() as transaction:
+        assert await transaction.finish(outcome(claimed, JobStatus.DEAD, error="e"), NOW)
+        adding = asyncio.create_task(add(other, job("d", needs=(Need("c", whatever=True),))))
+        await blocked(url)
+    await soon(adding, "the addition")
+    assert await claim_ids(store) == ["d"]
+    await store.amend(["a"], Requeue(run_at=NOW), NOW)
+    claimed = await claim_one(store, "a")
+    async with store.transaction() as transaction:
+        await jobs.add(transaction._session, [(job("e", needs=(Need("c", whatever=True),)), NOW)])
+        finishing = asyncio.create_task(finish(other, outcome(claimed, JobStatus.DEAD, error="e")))
+        await blocked(url)
+    await soon(finishing, "the end")
+    assert await claim_ids(store) == ["e"]
+
+
+async def test_a_job_that_is_stranded_while_what_stranded_it_before_is_retried(
+    two: tuple[PostgresStore, PostgresStore], url: str
+) -> None:
+    store, other = two
+    await add(store, job("a", "v"), job("b"), job("c", needs=(Need("a"), Need("b"))), job("d", needs=(Need("c"),)))
+    await finish(store, outcome(await claim_one(store, "a", workers=["v"]), JobStatus.DEAD, error="e"))
+    claimed = await claim_one(store, "b", workers=["w"])
+    async with store.transaction() as transaction:
+        assert await transaction.finish(outcome(claimed, JobStatus.DEAD, error="e"), NOW)
+        retrying = asyncio.create_task(other.amend(["a"], Requeue(run_at=NOW), NOW))
+        await blocked(url)
+    await soon(retrying, "the retry")
+    assert (await get(store, "c")).unmet == (Need("a"), Need("b", broken=True))
+    assert (await get(store, "d")).unmet == (Need("c", broken=True),)
+    await store.amend(["b"], Requeue(run_at=NOW), NOW)
+    assert (await get(store, "d")).unmet == (Need("c"),)
+
+
+async def test_a_child_that_a_users_transaction_adds_may_be_dead_before_it_is_tied(
+    two: tuple[PostgresStore, PostgresStore], url: str
+) -> None:
+    store, _ = two
+    await add(
+        store, job("parent"), job("end", needs=(Need("parent"),)), job("any", needs=(Need("end", whatever=True),))
+    )
+    parent = await claim_one(store, "parent")
+    async with await AsyncConnection.connect(url) as conn:
+        await store.add_with(conn, [job("child", parent="parent")], NOW)
+    await finish(store, outcome(await claim_one(store, "child"), JobStatus.DEAD, error="e"))
+    await finish(store, succeeded(parent))
+    assert (await get(store, "end")).unmet == (Need("child", broken=True),)
+    assert await claim_ids(store) == ["any"]
 
 
 async def test_a_job_that_ends_while_another_is_added_that_needs_it(
@@ -113,7 +213,7 @@ async def test_a_job_is_not_pruned_while_another_is_added_that_needs_it(
         assert await soon(other.prune(10, NOW + 2), "the prune") == 0
     assert await other.prune(10, NOW + 2) == 1
     assert (await get(store, "a")).keep_until == NOW + 2 + POSTPONED
-    assert (await get(store, "b")).unmet == (Need("a"),)
+    assert (await get(store, "b")).unmet == (Need("a", broken=True),)
 
 
 async def test_a_job_that_is_pruned_while_another_is_added_that_needs_it(

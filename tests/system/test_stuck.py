@@ -1,6 +1,8 @@
 """Jobs that hold up their process: theirs while they are in time, ended when they are not, harmless to the others."""
 
+import os
 import signal
+import time
 from functools import partial
 
 import pytest
@@ -111,3 +113,25 @@ async def test_a_node_that_was_frozen_within_its_lease_blames_no_job(mill: Mill)
     mill.module.gate.touch()
     ended = await mill.ended(job)
     assert (ended.status, ended.attempt, ended.record.crashes) == (JobStatus.COMPLETED, 1, 0)
+
+
+@pytest.mark.parametrize("worker", ["quick_in_a_coroutine", "quick_in_a_thread"])
+async def test_what_a_frozen_process_has_not_begun_is_not_timed_out(mill: Mill, worker: str) -> None:
+    """Their timeout is half a second, and there is no retry."""
+    node = await mill.up(mill.node())
+    quick = getattr(mill.module, worker)
+    await mill.all_ended([await quick.enqueue(number=0)])
+    process = mill.lines(worker, "start")[0].pid
+    os.kill(process, signal.SIGSTOP)
+    jobs = await mill.app.enqueue_many([quick.call(number=number) for number in range(1, 4)])
+
+    async def beyond_their_time() -> bool:
+        found = [await mill.job(job) for job in jobs]
+        return all(job.ended_at is not None or (job.started_at or time.time()) + 0.7 < time.time() for job in found)
+
+    await until(beyond_their_time)
+    os.kill(process, signal.SIGCONT)
+    ended = await mill.all_ended(jobs)
+    assert [(job.status, job.attempt, job.record.crashes) for job in ended] == [(JobStatus.COMPLETED, 1, 0)] * 3
+    assert sorted(line.number for line in mill.lines(worker, "start")) == [0, 1, 2, 3]
+    assert not node.over

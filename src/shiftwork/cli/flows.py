@@ -64,16 +64,25 @@ def flow(flow_id: str, source: Source, *, as_json: bool) -> None:
         show_json({"flow": whole_flow_shape(found, graph)})
         return
     jobs = sum(found.counts.values())
+    stranded = sum(box.stranded for box in graph.boxes)
     say(
         t(
             "flow {id}: {state_of}, {jobs}, added {time}",
             id=found.id,
-            state_of=state_of(found.counts),
+            state_of=state_of(found.counts, stranded),
             jobs=counted(jobs, "job"),
             time=when(found.created_at, now),
         )
     )
     say(f"  {_counts(found.counts)}")
+    if stranded:
+        say(
+            t(
+                "  {jobs} cannot run: a job before is dead or cancelled; shiftwork retry --flow {id}, or cancel it",
+                jobs=counted(stranded, "job"),
+                id=found.id,
+            )
+        )
     for box in graph.boxes:
         _show_box(box)
     _show_critical(graph.critical, now)

@@ -8,10 +8,12 @@ from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.admission import Facts, Gates, Head, Lane, Obstacle, explain
 from shiftwork.core.beats import Beat
+from shiftwork.core.flow_failures import behind, lost_jobs
 from shiftwork.core.model import JobFilter, JobRecord, JobStatus, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.own_options import policy
 from shiftwork.errors import UnknownWorkerError
 from shiftwork.handles.job import Unfinished
+from shiftwork.store.lost_jobs import jobs_before
 from shiftwork.views.explanation import Explanation, explanation_of, unfinished_text
 from shiftwork.views.flow_waits import is_suspended, need_wait, suspension
 from shiftwork.views.instants import clock_time
@@ -121,15 +123,14 @@ class Explanations:
         return waits or _behind(record, facts)
 
     async def _needs(self, record: JobRecord) -> list[Obstacle]:
-        """Return what a job waits for that needs other jobs. Those that have ended badly are looked for apart."""
+        """Return what a job waits for that needs other jobs, and the dead and cancelled jobs that strand it."""
         store = await self._access.open()
         record = (await store.get([record.id]))[0] or record
-        ids = [need.id for need in record.unmet]
-        some = await store.find(JobFilter(ids=tuple(ids[:MOST_LOOKED_AT]), limit=MOST_LOOKED_AT)) if ids else []
-        bad = (JobStatus.DEAD, JobStatus.CANCELLED)
-        ended = await store.find(JobFilter(flow=record.flow, status=bad, limit=MOST_LOOKED_AT)) if record.flow else []
-        needed = {job.id: job for job in (*some, *ended) if job.id in set(ids)}
-        return [need_wait(record, list(needed.values()))]
+        ids = [need.id for need in record.unmet][:MOST_LOOKED_AT]
+        needed = await store.find(JobFilter(ids=tuple(ids), limit=MOST_LOOKED_AT)) if ids else []
+        broken = behind(record)
+        lost = lost_jobs(broken, await jobs_before(store, broken)) if broken else []
+        return [need_wait(record, needed, lost)]
 
     async def _key_wait(self, record: JobRecord) -> Obstacle:
         store = await self._access.open()

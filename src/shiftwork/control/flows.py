@@ -15,6 +15,7 @@ from shiftwork.control.known_calls import check_inputs, check_no_circle, check_t
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission
+from shiftwork.core.flow_failures import behind, lost_jobs
 from shiftwork.core.flow_graph import FlowGraph, FlowJob, draw, state_of
 from shiftwork.core.job_parts import Input, Need
 from shiftwork.core.model import Cancel, Change, Claimed, FlowMember, FlowRecord, JobRecord, JobStatus, NewJob, Requeue
@@ -25,6 +26,7 @@ from shiftwork.handles.call import Call
 from shiftwork.handles.flow import Flow, FlowStatus, child_ids, in_order
 from shiftwork.handles.ids import new_id
 from shiftwork.handles.job import Job
+from shiftwork.store.lost_jobs import jobs_before
 
 PAGE: Final = 1_000
 MEMBERS: Final = 10_000
@@ -35,8 +37,6 @@ LOOK_SECONDS: Final = 10.0
 MANY: Final = 500
 """A flow of more jobs is drawn in a thread: it takes a while, and others must not wait for it."""
 BROKEN: Final = (JobStatus.DEAD, JobStatus.CANCELLED)
-LOOKED_AT: Final = (*BROKEN, JobStatus.WAITING, None)
-"""The statuses of needed jobs that may be the reason why a flow is broken; None is that of a job of another flow."""
 STOPPABLE: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.FAILED, JobStatus.QUEUED, JobStatus.PROCESSING)
 
 
@@ -135,6 +135,7 @@ class FlowCommands:
             call.options.own,
             inputs=tuple(Input(ids[one], path) for one, path in call.inputs),
             needs=tuple(ids[one] for one in needed),
+            whatever=any(needed.values()),
             parent=parent,
         )
         return replace(
@@ -151,11 +152,13 @@ class FlowCommands:
     async def status(self, flow_id: str) -> FlowStatus:
         """Return how far a flow is. Raises `FlowError` if it does not exist."""
         counts: dict[str, int] = {}
+        stranded = 0
         async for job in self._members(flow_id):
             counts[job.status] = counts.get(job.status, 0) + 1
+            stranded += job.stranded
         if not counts:
             raise UnknownFlowError(_unknown(flow_id))
-        return FlowStatus(state_of(counts), counts)
+        return FlowStatus(state_of(counts, stranded), counts, stranded)
 
     async def newest(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
         """Return the newest flows."""
@@ -194,7 +197,8 @@ class FlowCommands:
         except TimeoutError:
             status = await self.status(flow_id)
             words = ", ".join(f"{number} {name}" for name, number in status.counts.items())
-            message = f"flow {flow_id} is not finished after {timeout_seconds:g} s: {words}"
+            cannot = f"; {counted(status.stranded, 'job')} cannot run before a retry" if status.stranded else ""
+            message = f"flow {flow_id} is not finished after {timeout_seconds:g} s: {words}{cannot}"
             raise ResultTimeoutError(message) from None
         return [await job.result() for job in jobs]
 
@@ -214,8 +218,12 @@ class FlowCommands:
         """Raise if the job waits, directly or not, for one that has ended badly."""
         if job.status is not JobStatus.WAITING:
             return
-        statuses = {one.id: one.status async for one in self._members(flow_id)}
-        first = await self._first_broken(job.id, statuses)
+        store = await self._access.open()
+        [record] = await store.get([job.id])
+        broken = [] if record is None else behind(record)
+        if not broken:
+            return
+        first = next(iter(lost_jobs(broken, await jobs_before(store, broken))), None)
         if first is not None:
             which = f"--flow {flow_id}" if first.flow == flow_id else quote(first.id)
             message = (
@@ -223,23 +231,6 @@ class FlowCommands:
                 f"Continue it from there with `shiftwork retry {which}`, or cancel it"
             )
             raise FlowError(message)
-
-    async def _first_broken(self, job_id: str, statuses: Mapping[str, JobStatus]) -> JobRecord | None:
-        """Return the first job that has ended badly of those that a job waits for, directly or not.
-
-        Of the flow's own jobs, whose statuses are known, only those are read that wait for others.
-        """
-        store = await self._access.open()
-        seen, level = {job_id}, [job_id]
-        while level:
-            records = [job for job in await store.get(level) if job is not None]
-            for record in records:
-                if record.status in BROKEN:
-                    return record
-            needed = dict.fromkeys(need.id for job in records for need in job.unmet if need.id not in seen)
-            level = [id for id in needed if statuses.get(id) in LOOKED_AT]
-            seen.update(needed)
-        return None
 
     # ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,7 +1,9 @@
 """Single jobs: adding one by its worker's name, reading it, explaining it, and changing it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from shiftwork.control.audit import Audit
 from shiftwork.control.definitions import Definitions
@@ -13,7 +15,17 @@ from shiftwork.control.stacks import read_stack
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission, id_taken
 from shiftwork.core.job_parts import Signal
-from shiftwork.core.model import Cancel, Change, Discard, JobRecord, NewJob, PoolConfig, Requeue, WorkerConfig
+from shiftwork.core.model import (
+    Cancel,
+    Change,
+    Discard,
+    JobRecord,
+    JobStatus,
+    NewJob,
+    PoolConfig,
+    Requeue,
+    WorkerConfig,
+)
 from shiftwork.core.own_options import unpack
 from shiftwork.errors import JobStateError, UnknownJobError
 from shiftwork.handles.call import new_job
@@ -23,6 +35,7 @@ from shiftwork.handles.payloads import Packed, pack_plain
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.handles.signal_values import encode_signal
+from shiftwork.store.protocol import Store
 from shiftwork.telemetry.tracing import sending
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.stack import JobStack
@@ -33,6 +46,8 @@ _REFUSED: Final[Mapping[type[Any], str]] = {
     Discard: "only ended jobs can be discarded; cancel it first",
 }
 
+PAGE: Final = 1_000
+"""How many waiting jobs of a list are read at a time."""
 _NEEDED: Final = "another job of its flow waits for it; cancel the flow, or that job, first"
 
 
@@ -101,7 +116,7 @@ class Jobs:
     async def find(self, **wanted: Any) -> list[Job[Any]]:
         """Return the jobs that match, newest first. See `WorkerOrchestrator.find_jobs`."""
         store = await self._access.open()
-        return await self._handles.of(await store.find(job_filter(**wanted)))
+        return await self._handles.of(await _with_needs(store, await store.find(job_filter(**wanted))))
 
     async def explain(self, job_id: str) -> Explanation:
         """Return why a job is not running, or how it ended."""
@@ -201,6 +216,14 @@ class Jobs:
         known = await self._definitions.worker(worker, self._registry.workers)
         whole = _unmasked(worker, known.schema, payload, original)
         return known.config, known.pool, pack_plain(known.config, whole, known.schema)
+
+
+async def _with_needs(store: Store, found: Sequence[JobRecord]) -> list[JobRecord]:
+    """Return these jobs, those that wait with what they wait for: lists show which of them are stranded."""
+    waiting = [record.id for record in found if record.status is JobStatus.WAITING]
+    pages = [await store.get(waiting[at : at + PAGE]) for at in range(0, len(waiting), PAGE)]
+    unmet = {record.id: record.unmet for page in pages for record in page if record is not None}
+    return [replace(record, unmet=unmet[record.id]) if record.id in unmet else record for record in found]
 
 
 def _unmasked(

@@ -18,6 +18,7 @@ from shiftwork.core.timing import rescheduled
 from shiftwork.errors import StoreError
 from shiftwork.runtime.store_voice import TEST, StoreVoice
 from shiftwork.store.docs import read, read_all
+from shiftwork.store.lost_jobs import stranded_flows
 from shiftwork.store.sealed.key_use import keys_in_use
 from shiftwork.views.glance import Glance
 from shiftwork.views.overview import Overview, overview_of
@@ -92,15 +93,17 @@ class System:
         return judged(seen, self._strays(), lease_seconds=self._lease_seconds, store_fault=fault)
 
     async def _snapshot(self) -> Snapshot:
-        """Ask the store ten questions, whose cost does not depend on how many jobs there are."""
+        """Ask the store ten questions, more if jobs wait; what they cost does not depend on how many jobs there are."""
         store, now = await self._access.open(), self._now()
         edition = await read(store, EDITION, EDITION_NAME)
         changes = await read_all(store, RESCHEDULED)
         workers = await self._definitions.workers()
+        stats = await store.stats(now)
+        waiting = any(pool.waiting for pool in stats.pools.values())
         return Snapshot(
             at=now,
             facts=await store.survey(None, now),
-            stats=await store.stats(now),
+            stats=stats,
             instances=await store.instances(),
             workers={name: rescheduled(config, changes.get(name)) for name, config in workers.items()},
             rescheduled=changes,
@@ -110,4 +113,5 @@ class System:
             keys_in_use=await keys_in_use(store),
             edition=edition,
             expired={pool: one.number(now) for pool, one in (await read_all(store, EXPIRED_LATELY)).items()},
+            stranded=await stranded_flows(store) if waiting else [],
         )

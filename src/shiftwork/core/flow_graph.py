@@ -44,6 +44,8 @@ class FlowJob(Struct, frozen=True, kw_only=True):
     """The job that added it while it ran."""
     started_at: float | None = None
     ended_at: float | None = None
+    stranded: bool = False
+    """Whether it cannot run until a dead or cancelled job before it is retried."""
 
     @classmethod
     def of(cls, record: FlowMember) -> "FlowJob":
@@ -57,6 +59,7 @@ class FlowJob(Struct, frozen=True, kw_only=True):
             parent=own.parent,
             started_at=record.started_at,
             ended_at=record.ended_at,
+            stranded=record.stranded,
         )
 
 
@@ -66,6 +69,8 @@ class FlowBox(Struct, frozen=True, kw_only=True):
     worker: str
     depth: int
     counts: dict[JobStatus, int]
+    stranded: int = 0
+    """How many of those that wait cannot run until a dead or cancelled job before them is retried."""
     samples: list[str]
     """The ids of some of its jobs: those that have ended badly first, then those that run."""
     critical: bool
@@ -100,13 +105,13 @@ def draw(jobs: Sequence[FlowJob]) -> FlowGraph:
     return FlowGraph(boxes=_boxes(known, depths, {job.id for job in critical}), critical=critical)
 
 
-def state_of(counts: Mapping[str, int]) -> Literal["running", "broken", "completed", "cancelled"]:
-    """How far a flow is whose jobs have these statuses."""
+def state_of(counts: Mapping[str, int], stranded: int = 0) -> Literal["running", "broken", "completed", "cancelled"]:
+    """How far a flow is whose jobs have these statuses, and of which so many are known to be stranded."""
     if any(counts.get(status) for status in ("scheduled", "failed", "queued", "processing")):
         return "running"
     ended_badly = counts.get("dead") or counts.get("cancelled")
     if counts.get("waiting"):
-        return "broken" if ended_badly else "running"
+        return "broken" if ended_badly or stranded == counts["waiting"] else "running"
     if counts.get("dead"):
         return "broken"
     return "cancelled" if ended_badly else "completed"
@@ -202,6 +207,7 @@ def _boxes(jobs: Mapping[str, FlowJob], depths: Mapping[str, int], critical: set
             worker=worker,
             depth=depth,
             counts=_counts(inside),
+            stranded=sum(job.stranded for job in inside),
             samples=[job.id for job in sorted(inside, key=lambda job: _SAMPLED_FIRST.index(job.status))[:SAMPLES]],
             critical=any(job.id in critical for job in inside),
             needs=sorted(

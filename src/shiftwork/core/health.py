@@ -46,8 +46,8 @@ class Problem(Struct, frozen=True):
     code: str
     """One of worker_disabled, worker_failing, worker_starved, worker_unknown, schedule_missed, pool_failing,
     pool_unhosted, pool_unplaced, pool_unserved, pool_starved, pool_paused, node_silent, node_lost, instance_silent,
-    breaker_open, no_leader, dead_letters, jobs_expired, thread_stuck, key_missing, store_failing, store_emptied; or
-    the name of a finding, if the store was examined."""
+    breaker_open, no_leader, dead_letters, jobs_expired, jobs_stranded, thread_stuck, key_missing, store_failing,
+    store_emptied; or the name of a finding, if the store was examined."""
     subject: str
     message: str
     remedy: str
@@ -129,6 +129,19 @@ class PoolFacts(Struct, frozen=True, kw_only=True):
     """Why it has fewer workers than it should, if no node has room for more."""
 
 
+class StrandedFacts(Struct, frozen=True, kw_only=True):
+    """Jobs of a flow that cannot run, because one before them is dead or cancelled."""
+
+    flow: str
+    jobs: int
+    all_counted: bool
+    """Whether there are no more of them: only the newest jobs of a flow are counted."""
+    job_id: str
+    """The job that they wait for, directly or not."""
+    worker: str
+    status: str
+
+
 class HealthFacts(Struct, kw_only=True):
     """Everything a verdict is made from."""
 
@@ -141,6 +154,8 @@ class HealthFacts(Struct, kw_only=True):
     """Nodes that vanished a short while ago."""
     instances: list[InstanceFacts] = field(default_factory=list)
     pools: list[PoolFacts] = field(default_factory=list)
+    stranded: list[StrandedFacts] = field(default_factory=list)
+    """Flows with jobs that cannot run, some of the newest."""
     breakers: dict[str, BreakerState] = field(default_factory=dict)
     leader: bool = True
     """Whether any node leads."""
@@ -165,6 +180,7 @@ def judge(facts: HealthFacts, now: float) -> Health:
     nodes = [*_leader(facts), *_nodes(facts, now), *_lost(facts, now), *_instances(facts, now), *_keys(facts)]
     workers = [*_workers(facts, now), *_starved(facts), *_unknown(facts)]
     problems = [*_store(facts), *_emptied(facts, now), *nodes, *_pools(facts), *workers, *_breakers(facts, now)]
+    problems += _stranded(facts)
     problems.sort(key=lambda problem: (problem.severity != "critical", problem.code, problem.subject))
     if any(problem.severity == "critical" for problem in problems):
         return Health("failing", problems)
@@ -399,6 +415,17 @@ def _unknown(facts: HealthFacts) -> Iterator[Problem]:
             f"is gone for good: shiftwork cancel --waiting --worker {quote(name)}, then shiftwork forget {quote(name)}"
         )
         yield Problem("worker_unknown", name, message, remedy)
+
+
+def _stranded(facts: HealthFacts) -> Iterator[Problem]:
+    for one in facts.stranded:
+        number = counted(one.jobs, "job") if one.all_counted else f"{one.jobs:,} or more jobs"
+        message = f"{number} of flow {one.flow} cannot run: job {one.job_id} of {one.worker} is {one.status}"
+        remedy = (
+            f"fix the cause, then retry it: shiftwork retry {quote(one.job_id)}; or cancel what waits: "
+            f"shiftwork cancel --flow {quote(one.flow)}"
+        )
+        yield Problem("jobs_stranded", one.flow, message, remedy)
 
 
 def _breakers(facts: HealthFacts, now: float) -> Iterator[Problem]:

@@ -14,6 +14,8 @@ class Need(Struct, frozen=True, array_like=True, gc=False):
     """Whether any end will do. Otherwise the job must complete."""
     alone: bool = False
     """Whether only that job counts, and not the jobs that it adds while it runs."""
+    broken: bool = False
+    """Whether that job cannot complete unless a person retries one: see `core.releasing`. Stores keep it up to date."""
 
 
 class Step(Struct, frozen=True, array_like=True, gc=False):
@@ -49,6 +51,15 @@ class Input(Struct, frozen=True, array_like=True, gc=False):
     path: tuple[str | int, ...]
 
 
+class FlowFailure(Struct, frozen=True, array_like=True, gc=False):
+    """A job of a flow that is dead or cancelled, as a job that runs in spite of that sees it: `ctx.flow_failures`."""
+
+    worker: str
+    job_id: str
+    error: str
+    """Its last error, in one line; the reason if it was cancelled. Empty if there is none."""
+
+
 class OwnOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a job has of its own and only its run reads. Stores keep it as bytes (msgpack), as they keep payloads."""
 
@@ -57,5 +68,7 @@ class OwnOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     inputs: tuple[Input, ...] = ()
     needs: tuple[str, ...] = ()
     """The jobs it was added to wait for, met or not: to draw the flow."""
+    whatever: bool = False
+    """Whether any end of one of these will do, so that its function may ask what failed."""
     parent: str | None = None
     """The job that added it to the flow while it ran."""

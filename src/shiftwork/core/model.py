@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
-from shiftwork.core.job_parts import Need, Signal, Step, Wait
+from shiftwork.core.job_parts import FlowFailure, Need, Signal, Step, Wait
 from shiftwork.core.option_structs import OptionStructMeta
 from shiftwork.core.policies import Breaker, Retry
 
@@ -208,6 +208,8 @@ class Claimed(Struct, frozen=True, gc=False):
     expires_at: float | None = None
     """When it expired or will expire, if it has never been claimed before."""
     options: bytes | None = None
+    failures: tuple[FlowFailure, ...] = ()
+    """What failed before it. No store sets it: the engine does, before the run (`core.flow_failures`)."""
 
     __repr__ = shown_without_payload
 
@@ -437,6 +439,8 @@ class FlowMember(Struct, frozen=True):
     ended_at: float | None
     options: bytes | None
     """Which jobs it needs is in there (`core.own_options`)."""
+    stranded: bool = False
+    """Whether it waits for a job that cannot complete unless a person retries one (`core.releasing`)."""
 
 
 class Finished(Struct, frozen=True):

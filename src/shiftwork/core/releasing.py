@@ -1,7 +1,13 @@
 """Flows: when a job that waits for others is released.
 
-    the needed job is   completed   dead or cancelled              live
+    the needed job is   completed   dead, cancelled or stranded    any other
     the need is         met         met, if any end will do        not met
+                                    otherwise broken
+
+A waiting job is *stranded* while one of its needs is broken: it cannot run until a person retries a job before it. So
+what is wrong travels along the needs that ask for a completed job, over as many jobs as there are, and ends at those
+that any end will do for. A need that is broken is whole again when the needed job is retried and not stranded itself.
+All of it happens in the same step as the end, the retry or the addition that causes it.
 
 A job with an unmet need is waiting. When the last need is met, it is queued, or scheduled if its time has not come, and
 counts as due from then on: what came before it is not its queue's delay. A need that is met stays met, whatever becomes
@@ -21,29 +27,35 @@ The memory store calls these functions, and the SQLite store all but `released`,
 repeats. Redis (flows.lua) and PostgreSQL (flows.sql) repeat them; the suite compares every store with the memory store.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
 from shiftwork.core.job_parts import Need
 from shiftwork.core.model import JobRecord, JobStatus, NewJob
-from shiftwork.core.statuses import ENDED
 
 POSTPONED: Final = 60.0
 """How many seconds later an ended job is looked at again that its flow still needs."""
+LOST: Final = (JobStatus.DEAD, JobStatus.CANCELLED)
+"""The statuses of jobs that have ended and did not complete."""
 SETTLED: Final = (JobStatus.COMPLETED, JobStatus.CANCELLED)
 """The statuses of jobs that need no result of another job any longer."""
 
 
-def meets(status: JobStatus | None, need: Need) -> bool:
-    """Whether a job with this status, or None if there is none, meets the need."""
-    return status is None or status is JobStatus.COMPLETED or (need.whatever and status in ENDED)
+def is_lost(status: JobStatus | None, unmet: Iterable[Need]) -> bool:
+    """Whether a job with this status and these unmet needs cannot complete unless a person retries one."""
+    return status in LOST or (status is JobStatus.WAITING and any(need.broken for need in unmet))
+
+
+def meets(status: JobStatus | None, need: Need, *, lost: bool) -> bool:
+    """Whether a job with this status, or None if there is none, meets the need. `lost` is what `is_lost` says of it."""
+    return status is None or status is JobStatus.COMPLETED or (need.whatever and lost)
 
 
 def needs_of(job: NewJob) -> list[Need]:
     """The needs of a new job, one for each needed job: the last one given counts."""
-    needs = {need.id: need for need in job.needs}
+    needs = {need.id: replace(need, broken=False) if need.broken else need for need in job.needs}
     if job.parent is not None and job.parent in needs:
         needs[job.parent] = replace(needs[job.parent], alone=True)
     return list(needs.values())

@@ -28,6 +28,8 @@ class FlowStatus(Struct, frozen=True):
     """`broken`: a job is dead, and everything that could go on without it has ended."""
     counts: dict[str, int]
     """How many of its jobs have which status."""
+    stranded: int = 0
+    """How many of those that wait cannot run until a dead or cancelled job before them is retried."""
 
 
 class FlowControl(Protocol):

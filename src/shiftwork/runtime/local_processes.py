@@ -21,7 +21,6 @@ OWNER: Final = "SHIFTWORK_OWNER"
 """The environment variable by which everything that a node's jobs start can be recognised."""
 _PROC: Final = Path("/proc")
 _ENDED: Final = frozenset("ZX")
-_STOPPED: Final = "T"
 
 
 class SeenProcess(Struct, frozen=True):
@@ -74,16 +73,6 @@ def seen(pid: int, proc: Path = _PROC) -> SeenProcess | None:
         return _parsed((proc / str(pid) / "stat").read_bytes())
     except (OSError, ValueError, IndexError):
         return None
-
-
-def is_stopped(pid: int, proc: Path = _PROC) -> bool:
-    """Whether a signal has stopped a process, so that it does nothing at all."""
-    if (proc / "self").exists():
-        found = seen(pid, proc)
-        return found is not None and found.state == _STOPPED
-    from shiftwork.runtime import without_proc  # noqa: PLC0415 - see there
-
-    return without_proc.is_stopped(pid)
 
 
 def owner_word(mark: ProcessMark) -> str:

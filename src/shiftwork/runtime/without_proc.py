@@ -19,11 +19,3 @@ def cpu_and_memory(pid: int) -> tuple[float, int] | None:
         return times.user + times.system, int(process.memory_info().rss)
     except psutil.Error:
         return None
-
-
-def is_stopped(pid: int) -> bool:
-    """Whether a signal has stopped a process."""
-    try:
-        return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
-    except psutil.Error:
-        return False

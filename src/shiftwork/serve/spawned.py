@@ -1,4 +1,4 @@
-"""Entry point of every process that a node starts: `python -m shiftwork.serve.spawned SOCKET LIFELINE STACKS PAGE`.
+"""Entry point of every process that a node starts: `python -m shiftwork.serve.spawned` and five descriptors.
 
 It imports the app, which the node never does. It ends when the node tells it to, when the node has ended, and when the
 node can no longer guarantee its lease: another process may have its jobs by then.
@@ -21,7 +21,7 @@ from shiftwork.control.event_loop import run
 from shiftwork.errors import LifecycleError, ShiftworkError
 from shiftwork.runtime.engine.error_text import describe
 from shiftwork.runtime.engine.surroundings import Surroundings
-from shiftwork.runtime.processes.begun_page import BegunPage
+from shiftwork.runtime.processes.handover import ProcessEnd
 from shiftwork.runtime.processes.instance import Instance
 from shiftwork.runtime.processes.lifeline import CUT_OFF, LEASE, STACK_SIGNAL
 from shiftwork.runtime.processes.messages import Ready, Setup, SetupFailed
@@ -37,10 +37,10 @@ NICE: Final = 5
 
 def main() -> None:
     """Play the role that the node assigns."""
-    sock, lifeline, stacks, page = (int(word) for word in sys.argv[1:])
-    begun_page = BegunPage(page)
+    sock, lifeline, stacks, tokens, page = (int(word) for word in sys.argv[1:])
+    runs = ProcessEnd(tokens, page)
     os.close(page)
-    for fd in (sock, lifeline, stacks):
+    for fd in (sock, lifeline, stacks, tokens):
         os.set_inheritable(fd, False)  # noqa: FBT003 - they are ours, not for processes that a job starts
     faulthandler.enable(stacks)
     faulthandler.register(STACK_SIGNAL, stacks)
@@ -48,7 +48,7 @@ def main() -> None:
     watch.start()
     die_with_parent()
     try:
-        run(_live(socket.socket(fileno=sock), begun_page))
+        run(_live(socket.socket(fileno=sock), runs))
     except OSError as error:
         if error.errno != errno.EBADF:
             raise
@@ -100,11 +100,11 @@ def _identity(fd: int) -> tuple[int, int] | None:
     return seen.st_dev, seen.st_ino
 
 
-async def _live(sock: socket.socket, page: BegunPage) -> None:
+async def _live(sock: socket.socket, runs: ProcessEnd) -> None:
     task = asyncio.current_task()
     if task is not None:
         task.set_name("shiftwork instance")  # marks it as ours in a list of tasks
-    instance = Instance(sock, page)
+    instance = Instance(sock, runs)
     setup = await instance.setup
     if setup.log_level is not None:
         set_up_logging(setup.log_level, setup.log_format)

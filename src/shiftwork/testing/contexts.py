@@ -4,7 +4,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
-from shiftwork.core.job_parts import Step
+from msgspec.structs import replace
+
+from shiftwork.core.job_parts import FlowFailure, Step
 from shiftwork.core.model import Claimed, Outcome, Progress, RunState, WorkerConfig
 from shiftwork.core.retry import End
 from shiftwork.core.retry_options import RetryRule
@@ -37,12 +39,14 @@ def make_context(
     last_success: float | None = None,
     last_error: str | None = None,
     consecutive_failures: int = 0,
+    flow_failures: Sequence[FlowFailure] = (),
     signals: Mapping[str, Any] | None = None,
     connection: Any = None,
 ) -> "MadeContext":
     """Return a context with these values, to call a function with that takes one.
 
     `worker` is a registered worker, a configuration, or only a name. `state` is what the lifespan would have yielded.
+    `flow_failures` are the jobs before it that are dead or cancelled.
     Steps run, and nothing is kept; `ctx.sleep` sets the context's clock, and returns. `signals` are the values that
     `ctx.wait_for` returns, by name; without one it raises `TimeoutError`, as if none came in time. `connection` is what
     steps in a transaction get.
@@ -52,7 +56,7 @@ def make_context(
         failures=consecutive_failures, last_started=last_run, last_success=last_success, last_error=last_error
     )
     run = MadeRun(
-        _claimed(config.name, job_id, fence=fence, attempt=attempt),
+        replace(_claimed(config.name, job_id, fence=fence, attempt=attempt), failures=tuple(flow_failures)),
         config if isinstance(config, WorkerConfig) else config.config,
         before,
         cancelled=cancelled,

@@ -40,6 +40,7 @@ from shiftwork.core.model import (
     ProgressNote,
     Requeue,
 )
+from shiftwork.core.releasing import is_lost
 from shiftwork.core.stats import PoolStats, WorkerStats
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
@@ -384,6 +385,17 @@ class Histories(RuleBasedStateMachine):
         for one, other in zip(wanted, got, strict=True):
             holds(one is not None, "no job that was acknowledged is lost")
             equal(other and replace(other, fence=0), one and replace(one, fence=0), "a job")
+
+    @invariant()
+    def jobs_are_stranded_by_lost_jobs_alone(self) -> None:
+        """A need is broken if and only if the needed job is lost; what any end will do for waits for no lost job."""
+        found = self.loop.run(self.reference.get(sorted(self.acknowledged)))
+        records = {record.id: record for record in found if record is not None}
+        lost = {record.id for record in records.values() if is_lost(record.status, record.unmet)}
+        for record in records.values():
+            for need in record.unmet:
+                holds(need.broken == (need.id in lost), f"{need} of {record.id} is broken if that is lost: {lost}")
+                holds(not (need.whatever and need.id in lost), f"{record.id} does not wait for lost {need.id}")
 
     @invariant()
     def flows_are_alike(self) -> None:

@@ -27,6 +27,7 @@ from shiftwork.testing.checks import (
     rewriting,
     ringing,
     schedules,
+    stranded,
     surveys,
 )
 from shiftwork.testing.lab import Lab, StoreFactory
@@ -52,6 +53,7 @@ TOPICS: Final = (
     ringing,
     expiring,
     flows,
+    stranded,
     durable,
     schedules,
     racing,

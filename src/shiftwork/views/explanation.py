@@ -7,6 +7,7 @@ from shiftwork.core.durations import in_words
 from shiftwork.core.expiry import EXPIRED, expiry
 from shiftwork.core.model import JobRecord, JobStatus
 from shiftwork.core.plurals import counted
+from shiftwork.views.flow_waits import NEEDS
 from shiftwork.views.instants import clock_time
 
 
@@ -37,14 +38,14 @@ def unfinished_text(record: JobRecord, waits: list[Obstacle], *, attempts: int |
     if record.status is JobStatus.PROCESSING:
         seconds = max(0.0, now - (record.started_at or now))
         return f"{attempt} has been running for {seconds:.0f} s on {record.instance}"
-    start = "it waits for " if waits and waits[0].code == "needs" else ""
+    start = "it waits for " if waits and waits[0].code in NEEDS else ""
     doing = "; ".join(_wait_text(wait) for wait in waits) or f"it is {record.status}"
     return start + doing + _expiry_text(record, now)
 
 
 def _text(record: JobRecord, waits: list[Obstacle]) -> str:
     if waits:
-        start = "waits for " if waits[0].code == "needs" else "waits: "
+        start = "waits for " if waits[0].code in NEEDS else "waits: "
         return start + "; ".join(_wait_text(wait) for wait in waits)
     if record.status is JobStatus.PROCESSING:
         how = "is being cancelled" if record.cancelling else "runs"

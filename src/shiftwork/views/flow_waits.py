@@ -13,6 +13,8 @@ from shiftwork.core.waits import SLEEP
 FOR_EVER: Final = 5 * 365 * SECONDS_A_DAY
 """A job that is due later than this waits without an end."""
 BAD: Final = (JobStatus.DEAD, JobStatus.CANCELLED)
+NEEDS: Final = ("needs", "stranded")
+"""The codes of waits for other jobs: for some that may still complete, or also for one that cannot."""
 _DOING: Final = {JobStatus.PROCESSING: "running", JobStatus.FAILED: "to be retried"}
 
 
@@ -38,18 +40,24 @@ def suspension(record: JobRecord, now: float) -> Obstacle:
     return Obstacle("signal", name, why, until=until, since=since)
 
 
-def need_wait(record: JobRecord, needed: Sequence[JobRecord]) -> Obstacle:
-    """Return what a job waits for that needs other jobs, of which these are known."""
-    unmet = {need.id for need in record.unmet}
-    of = len(unmet | set(unpack(record.options).needs))
-    parts = [*_under_way(needed), *_ended_badly([job for job in needed if job.status in BAD])]
+def need_wait(record: JobRecord, needed: Sequence[JobRecord], lost: Sequence[JobRecord]) -> Obstacle:
+    """Return what a job waits for that needs other jobs, of which these are known.
+
+    `lost` are the dead and cancelled jobs that strand it, directly or not, by their ends.
+    """
+    unmet = {need.id: need for need in record.unmet}
+    of = len(unmet.keys() | set(unpack(record.options).needs))
+    stranded = [job for job in needed if job.status is JobStatus.WAITING and unmet[job.id].broken]
+    others = [job for job in needed if job.status not in BAD and job not in stranded]
+    parts = [*_under_way(others), *_stranded(stranded), *_ended_badly(lost)]
     words = f"{len(unmet):,} of {counted(of, 'job')}" if of > 1 else "1 job"
-    return Obstacle("needs", record.flow or "", f"{words}: {', '.join(parts)}" if parts else words)
+    why = f"{words}: {', '.join(parts)}" if parts else words
+    return Obstacle("stranded", lost[0].id, why) if lost else Obstacle("needs", record.flow or "", why)
 
 
 def _under_way(needed: Sequence[JobRecord]) -> list[str]:
     """Return how many jobs of which worker are how far."""
-    counts = Counter((job.worker, job.status) for job in needed if job.status not in BAD)
+    counts = Counter((job.worker, job.status) for job in needed)
     ordered = sorted(counts.items(), key=lambda one: (_ORDER.index(one[0][1]), one[0][0]))
     return [
         f"{number:,} of {worker} {'is' if number == 1 else 'are'} {_DOING.get(status, status)}"
@@ -57,10 +65,16 @@ def _under_way(needed: Sequence[JobRecord]) -> list[str]:
     ]
 
 
+def _stranded(jobs: Sequence[JobRecord]) -> list[str]:
+    return [
+        f"{number:,} of {worker} cannot run" for worker, number in sorted(Counter(job.worker for job in jobs).items())
+    ]
+
+
 def _ended_badly(jobs: Sequence[JobRecord]) -> list[str]:
     if not jobs:
         return []
-    first = min(jobs, key=lambda job: (job.ended_at or 0.0, job.id))
+    first = jobs[0]
     others = len(jobs) - 1
     more = f", and {counted(others, 'other')} ended badly" if others else ""
     it = "it" if not others else "them"

@@ -17,6 +17,7 @@ from shiftwork.core.health import (
     InstanceFacts,
     NodeFacts,
     PoolFacts,
+    StrandedFacts,
     WorkerFacts,
     judge,
 )
@@ -49,6 +50,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """Which definitions the store holds."""
     expired: dict[str, int] = {}
     """How many jobs of each pool have expired lately."""
+    stranded: list[StrandedFacts] = []
+    """Flows with jobs that cannot run, some of the newest."""
 
 
 def judged(
@@ -69,6 +72,7 @@ def judged(
             instances=[_instance_facts(known, strays, lease_seconds) for known in seen.instances if known.beat.pool],
             lost=seen.plan.lost,
             pools=_pool_facts(seen, live),
+            stranded=seen.stranded,
             breakers=seen.facts.breakers,
             leader=leader_of(seen.instances, seen.at) is not None,
             keys_in_use=seen.keys_in_use,

@@ -83,6 +83,16 @@ async def nap_in_a_coroutine(number: int, seconds: float) -> int:
     return number
 
 
+@app.task(pool="threads", max_retries=0, timeout_seconds=0.5)
+def quick_in_a_thread(number: int) -> None:
+    note("quick_in_a_thread", number, "start")
+
+
+@app.task(pool="coroutines", max_retries=0, timeout_seconds=0.5)
+async def quick_in_a_coroutine(number: int) -> None:
+    note("quick_in_a_coroutine", number, "start")
+
+
 @app.task(pool="apart", max_running=1)
 def left(number: int, seconds: float) -> int:
     with alone("left", number):
@@ -248,7 +258,7 @@ async def big_in_a_coroutine(data: str) -> str:
 def hang_up(number: int) -> None:
     """Close what is not one's own: all of it, as programs that become daemons do, or only what sockets there are."""
     note("hang_up", number, "start")
-    for fd in range(3, 64):
+    for fd in range(3, 256):
         if number == 0 or is_socket(fd):
             with suppress(OSError):
                 os.close(fd)
@@ -259,7 +269,7 @@ def hang_up(number: int) -> None:
 async def babble(number: int) -> None:
     """Say something to the node that is no message."""
     note("babble", number, "start")
-    for fd in filter(is_socket, range(3, 64)):
+    for fd in filter(is_socket, range(3, 256)):
         with suppress(OSError):
             os.write(fd, b"\x05\x00\x00\x00hello, world")
     await asyncio.sleep(600)

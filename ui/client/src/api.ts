@@ -35,6 +35,8 @@ export interface Box {
   depth: number;
   jobs: number;
   counts: Partial<Record<"waiting" | "scheduled" | "queued" | "processing" | "completed" | "failed" | "dead" | "cancelled", number>>;
+  /** How many of those that wait cannot run until a dead or cancelled job before them is retried. */
+  stranded: number;
   /** The ids of some of its jobs: those that have ended badly first, then those that run. */
   samples: string[];
   /** Whether a job of the critical path is among them. */
@@ -310,6 +312,8 @@ export interface Job {
   ended_at: string | null;
   instance: string | null;
   cancelling: boolean;
+  /** Whether it waits for a dead or cancelled job, directly or not, and cannot run until that one is retried. */
+  stranded: boolean;
   unique_key: string | null;
   concurrency_key: string | null;
   /** The flow that it belongs to. */
@@ -777,6 +781,8 @@ export interface WholeFlow {
   ended: number;
   /** How many of them have which status. */
   counts: Partial<Record<"waiting" | "scheduled" | "queued" | "processing" | "completed" | "failed" | "dead" | "cancelled", number>>;
+  /** How many of its jobs cannot run until a dead or cancelled job before them is retried. */
+  stranded: number;
   /** By depth, then by the worker's name. */
   boxes: Box[];
   /** The jobs that decide how long it takes, from the first to the last. */
@@ -800,6 +806,8 @@ export interface WholeJob {
   ended_at: string | null;
   instance: string | null;
   cancelling: boolean;
+  /** Whether it waits for a dead or cancelled job, directly or not, and cannot run until that one is retried. */
+  stranded: boolean;
   unique_key: string | null;
   concurrency_key: string | null;
   /** The flow that it belongs to. */

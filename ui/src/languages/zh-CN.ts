@@ -122,6 +122,12 @@ const chinese = {
   warning: "警告",
   critical: "严重",
   "An attempt failed; it will be retried": "一次尝试失败，将会重试",
+  "cannot run": "无法运行",
+  "Fix the cause, then retry the flow, or cancel it": "请排除原因，然后重试流程，或取消它",
+  "A job before it is dead or cancelled: retry that one, or cancel the flow":
+    "它之前的任务已死亡或已取消：请重试那个任务，或取消流程",
+  "{n} {n:job|jobs} cannot run: a job before is dead or cancelled. Retry the flow, or cancel it.":
+    "{n} 个任务无法运行：之前的任务已死亡或已取消。请重试流程，或取消它。",
 
   // ── 通用操作 ──
   Copy: "复制",

@@ -125,6 +125,13 @@ export function FlowPage({ id }: { id: string }) {
                 ))}
                 {rich("added {time}", { time: <Time at={seen.created_at} /> })}
               </p>
+              {seen.stranded > 0 && (
+                <p className="mt-1 text-sm text-bad">
+                  {t("{n} {n:job|jobs} cannot run: a job before is dead or cancelled. Retry the flow, or cancel it.", {
+                    n: seen.stranded,
+                  })}
+                </p>
+              )}
             </Panel>
             <Panel title={t("Jobs")}>
               {seen.boxes.length > MOST_BOXES ? (

@@ -35,7 +35,7 @@ export function JobPage({ id }: { id: string }) {
                 <span className="font-mono text-base" title={seen.id}>
                   {brief(seen.id)}
                 </span>
-                <StatusBadge status={seen.status} cancelling={seen.cancelling} />
+                <StatusBadge status={seen.status} cancelling={seen.cancelling} stranded={seen.stranded} />
               </>
             }
           >

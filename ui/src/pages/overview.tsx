@@ -188,6 +188,7 @@ const Plot = ({ children }: { children: ReactNode }) => <Panel>{children}</Panel
 /** Remedies in terms of this dashboard; for other problems the server's remedy is shown. */
 const REMEDIES: Record<string, string> = {
   dead_letters: t("Inspect the errors, then requeue or discard"),
+  jobs_stranded: t("Fix the cause, then retry the flow, or cancel it"),
   worker_disabled: t("Fix the cause, then enable it"),
   worker_failing: t("Read the error and the traceback of its newest job"),
   worker_unknown: t(
@@ -202,6 +203,7 @@ function remedyOf(problem: Problem): string {
   const { code, subject } = problem;
   if (code === "dead_letters") return to(["dead"]);
   if (code.startsWith("pool_")) return to(["pools", subject]);
+  if (code === "jobs_stranded") return to(["flows", subject]);
   if (code === "jobs_expired") return to(["jobs"], { pool: subject, status: "cancelled" });
   if (code === "worker_unknown") return to(["jobs"], { worker: subject, status: "queued" });
   if (code.startsWith("worker_") || code === "schedule_missed") return to(["workers", subject]);

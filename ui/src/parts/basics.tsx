@@ -40,12 +40,18 @@ const STATUS: Record<Status, [Tone, string]> = {
   cancelled: ["plain", "⊘"],
 };
 
-export function StatusBadge({ status, cancelling = false }: { status: Status; cancelling?: boolean }) {
+type Shown = { status: Status; cancelling?: boolean; stranded?: boolean };
+
+export function StatusBadge({ status, cancelling = false, stranded = false }: Shown) {
   const [tone, sign] = STATUS[status];
+  const why = stranded ? t("A job before it is dead or cancelled: retry that one, or cancel the flow") : undefined;
   return (
-    <Badge tone={tone} title={status === "failed" ? t("An attempt failed; it will be retried") : undefined}>
+    <Badge
+      tone={stranded ? "bad" : tone}
+      title={status === "failed" ? t("An attempt failed; it will be retried") : why}
+    >
       <span aria-hidden="true">{sign}</span>
-      {cancelling ? t("cancelling") : t(status)}
+      {cancelling ? t("cancelling") : stranded ? t("cannot run") : t(status)}
     </Badge>
   );
 }

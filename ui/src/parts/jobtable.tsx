@@ -68,7 +68,9 @@ export function JobTable({
         {
           header: t("Status"),
           id: "status",
-          cell: ({ row: { original } }) => <StatusBadge status={original.status} cancelling={original.cancelling} />,
+          cell: ({ row: { original } }) => (
+            <StatusBadge status={original.status} cancelling={original.cancelling} stranded={original.stranded} />
+          ),
         },
         ...(without === "worker"
           ? []

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.core.durations import Duration, seconds_of, summed
-from shiftwork.core.job_parts import Step
+from shiftwork.core.job_parts import FlowFailure, Step
 from shiftwork.core.model import Claimed, LogLine, Outcome, Progress, RunState, WorkerConfig
 from shiftwork.errors import JobCancelledError, LifecycleError, StepError, nearest
 from shiftwork.runtime.engine.context_call import ContextCall, begun
@@ -203,6 +203,15 @@ class Context:
     def is_running(self) -> bool:
         """True: this run is running."""
         return True
+
+    @property
+    def flow_failures(self) -> tuple[FlowFailure, ...]:
+        """The dead and cancelled jobs before a job that was added `after(…, whatever=True)`, by their ends.
+
+        Each has `worker`, `job_id` and `error`. They are as they were when the job was claimed, and at most 100. Any
+        other job has none: what it needs has completed.
+        """
+        return self._run.job.failures
 
     @property
     def state(self) -> Any:

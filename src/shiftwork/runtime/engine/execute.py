@@ -24,6 +24,7 @@ from shiftwork.runtime.engine.surroundings import await_within, call_within, fin
 
 async def run_async(run: Run, services: ContextServices) -> End:
     """Run a coroutine function on this event loop."""
+    run.begin(services.clock.monotonic())
     try:
         function, args, kwargs = _bound(run, services)
     except BaseException as error:  # noqa: BLE001 - whatever a user's code raises is its outcome
@@ -39,6 +40,7 @@ async def run_async(run: Run, services: ContextServices) -> End:
 
 def run_sync(run: Run, services: ContextServices) -> End | Coroutine[Any, Any, Any]:
     """Run a plain function in this thread. If it returns a coroutine, that is returned, to be run on the loop."""
+    run.begin(services.clock.monotonic())
     run.thread = threading.get_ident()
     try:
         function, args, kwargs = _bound(run, services)

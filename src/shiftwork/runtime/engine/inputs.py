@@ -1,4 +1,4 @@
-"""Claimed jobs of flows get the results that they need, straight from the store."""
+"""Claimed jobs of flows get the results that they need, and what failed before them, straight from the store."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -6,11 +6,13 @@ from typing import NamedTuple
 from msgspec import MsgspecError
 from msgspec.structs import replace
 
+from shiftwork.core.flow_failures import failures
 from shiftwork.core.inputs import insert
 from shiftwork.core.job_parts import Input
 from shiftwork.core.model import Claimed
 from shiftwork.core.own_options import unpack
 from shiftwork.core.sealing import is_sealed
+from shiftwork.store.lost_jobs import jobs_before
 from shiftwork.store.protocol import Store
 
 MISFIT = "its payload has no place for the results of other jobs: enqueue the flow again"
@@ -23,6 +25,17 @@ class Complete(NamedTuple):
     jobs: Sequence[Claimed]
     misfits: Sequence[tuple[Claimed, str]] = ()
     """Those that cannot get the results, each with the reason."""
+
+
+async def with_failures(store: Store, jobs: Sequence[Claimed]) -> Sequence[Claimed]:
+    """These jobs with what failed before them. Jobs that ask for completed ones cost nothing: nothing has failed."""
+    if all(job.options is None for job in jobs):
+        return jobs
+    needs = {job.id: own.needs for job in jobs if (own := unpack(job.options)).whatever}
+    if not needs:
+        return jobs
+    known = await jobs_before(store, (id for needed in needs.values() for id in needed))
+    return [replace(job, failures=failures(needs[job.id], known)) if job.id in needs else job for job in jobs]
 
 
 async def with_inputs(store: Store, jobs: Sequence[Claimed]) -> Complete:

@@ -15,7 +15,7 @@ from shiftwork.core.own_options import is_damaged
 from shiftwork.core.retry import End, EndKind
 from shiftwork.core.sealing import is_sealed, key_of
 from shiftwork.runtime.engine.environment import EngineEnvironment
-from shiftwork.runtime.engine.inputs import with_inputs
+from shiftwork.runtime.engine.inputs import with_failures, with_inputs
 from shiftwork.runtime.engine.pace import Pace
 from shiftwork.runtime.engine.reserve import Reserve
 from shiftwork.runtime.engine.run import Run
@@ -136,7 +136,7 @@ class JobClaimer:
             return wanted, Claims([], next_at=self._clock.now())
         if claims.jobs:
             self._publication.fence = max(self._publication.fence, claims.jobs[-1].fence)
-        complete = await with_inputs(self._store, claims.jobs)
+        complete = await with_inputs(self._store, await with_failures(self._store, claims.jobs))
         if self._serves_as(instance):
             for job in complete.jobs:
                 self._accept(job)

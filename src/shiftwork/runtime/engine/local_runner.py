@@ -113,6 +113,9 @@ class LocalRunner:
     def waiting(self) -> int:
         return 0
 
+    def began(self, run: Run) -> float | None:
+        return run.began_at
+
     def take_back(self) -> list[Run]:
         """Nothing: every run begins at once."""
         return []

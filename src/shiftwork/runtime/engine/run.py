@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 _NEVER_RUN: Final = RunState()
 
 
+class BeginPage(Protocol):
+    """Memory that another process can read."""
+
+    def begin(self, place: int, at: float) -> None:
+        """Note that the run in this place begins."""
+
+
 class RunOwner(Protocol):
     """Hears how a run goes, on the event loop."""
 
@@ -35,8 +42,9 @@ class Run:
     """A job in the hands of this process, from claim to end."""
 
     __slots__ = (
-        *("begun", "callee", "cancelled", "config", "ended", "idle", "job", "job_log", "log", "outcome", "overruled"),
-        *("owner", "patience", "pid", "span", "started_at", "state", "stopped_as", "stopping", "task", "thread"),
+        *("began_at", "begun", "callee", "cancelled", "config", "ended", "idle", "job", "job_log", "log", "outcome"),
+        *("overruled", "owner", "page", "patience", "pid", "place", "span", "started_at", "state", "stopped_as"),
+        *("stopping", "task", "thread"),
     )
 
     def __init__(
@@ -55,7 +63,7 @@ class Run:
         self.started_at = started_at
         self.owner = owner
         self.begun = False
-        """Whether it has begun, or is the repetition of a run that had. Its owner sets it."""
+        """Whether it was started, or repeats a run that was, and was not taken back before it began. Owners set it."""
         self.ended = False
         self.stopped_as: EndKind | None = None
         """Why we ended the run, if we did. What the function itself reports no longer counts then."""
@@ -66,6 +74,11 @@ class Run:
         self.patience: Timer | None = None
         """Runs while a function that was told to stop may still do so by itself."""
         # Only where the function runs in this very process:
+        self.began_at: float | None = None
+        """When it began, by the monotonic clock; a run that was started may have to wait for the loop or a thread."""
+        self.page: BeginPage | None = None
+        """Where its beginning is noted for the node, and the place there."""
+        self.place = 0
         self.callee: Callee | None = None
         self.pid = 0
         """This process, from which a child that the function forks can be told apart."""
@@ -81,6 +94,12 @@ class Run:
         self.span: RunSpan | None = None
         self.task: asyncio.Task[End] | None = None
         self.thread: int | None = None
+
+    def begin(self, at: float) -> None:
+        """Note that the run begins, before anything of it is done that can fail or take long."""
+        self.began_at = at
+        if self.page is not None:
+            self.page.begin(self.place, at)
 
     @property
     def worker_values(self) -> "WorkerValues":

@@ -109,6 +109,9 @@ class Runner(Protocol):
     def stop(self, run: Run) -> None:
         """Make a run end as `run.stopped_as` says. One that does not stop is given up on, or killed."""
 
+    def began(self, run: Run) -> float | None:
+        """When a run that has not ended began, by the monotonic clock: its deadline counts from then. None before."""
+
     def take_back(self) -> list[Run]:
         """Take back the runs that were started and have certainly not begun. They never will, and do not end here."""
 

@@ -35,11 +35,13 @@ class Runs:
         self._states = environment.states
         self._settler = settler
         self._clock = environment.clock
-        self._begun = environment.reporter.run_begun
+        self._report_beginning = environment.reporter.run_begun
         self._suspected = suspected
         """Called with isolated runs that died together."""
         self._after_end = after_end
-        self._deadlines = Deadlines(environment.clock, partial(self.stop, kind=EndKind.TIMED_OUT))
+        self._deadlines = Deadlines(
+            environment.clock, began=self._began, expire=partial(self.stop, kind=EndKind.TIMED_OUT)
+        )
 
     def start(self, job: Claimed) -> None:
         """Run a job. One that has crashed before runs alone, where that can be had."""
@@ -87,7 +89,11 @@ class Runs:
         timeout = run.config.timeout_seconds
         if timeout is not None:
             self._deadlines.watch(run, timeout)
-        self._begun(run.job)
+        self._report_beginning(run.job)
+
+    def _began(self, run: Run) -> float | None:
+        runner = self.runner_of(run)
+        return None if runner is None else runner.began(run)
 
     def _forget_deadline(self, run: Run) -> None:
         if run.config.timeout_seconds is not None:

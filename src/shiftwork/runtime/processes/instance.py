@@ -16,13 +16,14 @@ from shiftwork.runtime.engine.loop_watch import LoopWatch
 from shiftwork.runtime.engine.registry import Callee
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.surroundings import Surroundings
-from shiftwork.runtime.processes.begun_page import BegunPage
+from shiftwork.runtime.processes.handover import ProcessEnd
 from shiftwork.runtime.processes.link import LONGEST_DEFINITION, Link, log_refusal, longest_frame
 from shiftwork.runtime.processes.messages import (
     CallHooks,
     Drain,
     Exit,
     FromNode,
+    LookAgain,
     NodeFrame,
     Ping,
     Pong,
@@ -47,8 +48,8 @@ FULL_SECONDS: Final = 0.005
 class Instance:
     """Lives until the node ends it, or is gone."""
 
-    def __init__(self, sock: socket.socket, page: BegunPage) -> None:
-        self._page = page
+    def __init__(self, sock: socket.socket, runs: ProcessEnd) -> None:
+        self._given = runs
         self.setup: asyncio.Future[Setup] = asyncio.get_running_loop().create_future()
         self.over = asyncio.Event()
         self.clock = SystemClock()
@@ -93,7 +94,7 @@ class Instance:
         services = context_services(store, self.clock, report=self._progress.report, surroundings=surroundings)
         if alone:
             self._runner = self._serial = SerialRunner(
-                callees, services, begin=self._begin, not_started=self._not_started
+                callees, services, self._given, prepare=self._prepare, not_started=self._not_started
             )
         else:
             self._runner = LocalRunner(callees, services)
@@ -108,11 +109,20 @@ class Instance:
 
     def _received(self, frames: list[NodeFrame]) -> None:
         for frame in frames:
+            arrived = False
             for message in frame.messages:
                 if isinstance(message, Start):
-                    self._take(message)
+                    self._put(message)
+                    arrived = True
+                elif isinstance(message, LookAgain):
+                    arrived = True
                 else:
+                    if arrived:  # the message may be about one of them
+                        self._take()
+                    arrived = False
                     self._handle(message)
+            if arrived:
+                self._take()
 
     def _handle(self, message: FromNode) -> None:
         match message:
@@ -152,22 +162,29 @@ class Instance:
 
     # ── running ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _take(self, start: Start) -> None:
+    def _put(self, start: Start) -> None:
         if self._serial is not None:
             self._serial.put(start)
+        else:
+            self._given.arrived(start)
+
+    def _take(self) -> None:
+        """Start what has arrived and was not taken back: all of it, or the first where runs follow each other."""
+        if self._serial is not None:
+            self._serial.begin_next()
             return
-        run = self._begin(start)
-        if run is not None:
-            assert self._runner is not None  # noqa: S101 - the node sends no job before we are ready
+        assert self._runner is not None  # noqa: S101 - the node sends no job before we are ready
+        for start in self._given.take_all():
+            run = self._prepare(start)
+            if run is None:
+                continue
             try:
                 self._runner.start(run)
             except RuntimeError as error:  # out of threads: another instance may run it
                 self._not_started(run, error)
 
-    def _begin(self, start: Start) -> Run | None:
-        """Note that a run begins, in any thread; None if the node has withdrawn it, or we cannot run it."""
-        if not self._page.begin(start.number):
-            return None
+    def _prepare(self, start: Start) -> Run | None:
+        """Make a run of what was taken, in any thread; None if we cannot run it."""
         job = start.job
         callee = self._callees.get(job.worker)
         if callee is None:
@@ -175,6 +192,7 @@ class Instance:
             self._send_end(RunEnded(job.id, job.fence, End(EndKind.RAISED, error=f"{error}: restart the node")))
             return None
         run = self._runs[job.id] = Run(job, callee.config, self.clock.now(), self, start.state)
+        run.page, run.place = self._given, start.place
         return run
 
     def _not_started(self, run: Run, error: RuntimeError) -> None:

@@ -35,9 +35,14 @@ class Start(Struct, frozen=True, tag=True, array_like=True, gc=False):
 
     job: Claimed
     number: int
-    """The position of this message among all `Start` messages, from 1. See `BegunPage`."""
+    """The number of its token, and the place where its beginning is noted: `processes.handover`."""
+    place: int
     state: RunState = RunState()
     """The state of the worker when the job was claimed."""
+
+
+class LookAgain(Struct, frozen=True, tag=True, array_like=True):
+    """Look for runs to take again: their tokens were away for a moment."""
 
 
 class Stop(Struct, frozen=True, tag=True, array_like=True):
@@ -76,7 +81,7 @@ class Exit(Struct, frozen=True, tag=True, array_like=True):
     """End the process."""
 
 
-FromNode = Setup | Start | Stop | Drain | Ping | ShowStack | CallHooks | Exit
+FromNode = Setup | Start | LookAgain | Stop | Drain | Ping | ShowStack | CallHooks | Exit
 
 # ── from the process ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -5,12 +5,10 @@ import logging
 import os
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from typing import Any, Final
 
-from shiftwork.runtime.local_processes import is_stopped
 from shiftwork.runtime.processes.lifeline import CUT_OFF, LEASE, STACK_SIGNAL
 from shiftwork.runtime.processes.link import Link, log_refusal
 from shiftwork.runtime.processes.messages import NodeFrame, ProcessFrame
@@ -22,8 +20,6 @@ logger: Final = logging.getLogger("shiftwork")
 SPEECHLESS_SECONDS: Final = 5.0
 """How long a process may live on after its connection has ended."""
 STACK_SECONDS: Final = 0.3
-FREEZE_SECONDS: Final = 0.0005
-FREEZE_TRIES: Final = 40
 
 
 class Process:
@@ -50,7 +46,7 @@ class Process:
             spawned = SpawnedProcess(on_failure)
             self._popen, self._lifeline, self._stacks = spawned.popen, spawned.lifeline, spawned.stacks
             self.pid = self._popen.pid
-            self.page = spawned.page
+            self.runs = spawned.runs
             self._watch()
             self._link: Link[ProcessFrame] = Link(
                 spawned.socket,
@@ -120,22 +116,6 @@ class Process:
             with suppress(BlockingIOError, BrokenPipeError):
                 os.write(self._lifeline, LEASE.pack(until))
 
-    @contextmanager
-    def frozen(self) -> Iterator[bool]:
-        """Within this the process does nothing at all; False if it could not be stopped."""
-        self._signal(signal.SIGSTOP)
-        try:
-            yield self._stands_still()
-        finally:
-            self._signal(signal.SIGCONT)
-
-    def _stands_still(self) -> bool:
-        for _ in range(FREEZE_TRIES):
-            if is_stopped(self.pid):
-                return True
-            time.sleep(FREEZE_SECONDS)
-        return False
-
     async def stack(self, patience: float = STACK_SECONDS) -> str:
         """What each of its threads is doing, as far as it still reacts."""
         return await self._stacks.ask(lambda: self._signal(STACK_SIGNAL), patience)
@@ -196,7 +176,7 @@ class Process:
             self._ended(status)
         finally:
             self._stacks.close()
-            self.page.close()
+            self.runs.close()
 
 
 CUT_OFF_WORDS: Final = "closed its connection with the node: a job must close only what it has opened"

@@ -25,6 +25,7 @@ from shiftwork.runtime.processes.messages import (
     Exit,
     FromNode,
     FromProcess,
+    LookAgain,
     Ping,
     ProcessFrame,
     Progressed,
@@ -50,6 +51,8 @@ CANCEL_SECONDS: Final = 1.0
 """How long a run that is alone may take to end by itself once its time is over, before its process is terminated."""
 SILENT_SECONDS: Final = 1.0
 """A process that has not answered for this long is given no more runs."""
+UNBEGUN_SECONDS: Final = 10.0
+"""A process that has not answered for this long, and has begun none of its runs, is killed: others may run them."""
 MOST_NAMED: Final = 3
 """How many of the workers are named that ran in a process that died."""
 PLACES: Final = 16
@@ -86,9 +89,6 @@ class RemoteRunner:
         self._kills = kills
         self._listener: RunnerListener | None = None
         self._runs: dict[str, Run] = {}
-        self._numbers: dict[str, int] = {}
-        """The number of the `Start` message of each run."""
-        self._started = 0
         self._turn: Timer | None = None
         """Runs while runs wait for the one that has begun."""
         self._going_on: set[Run] = set()
@@ -120,7 +120,8 @@ class RemoteRunner:
 
     @property
     def silence(self) -> float:
-        return 0.0 if self._alone else self._answer.overdue
+        """A function that runs alone may take all of its process."""
+        return 0.0 if self._alone and self._busy else self._answer.overdue
 
     @property
     def lapsed(self) -> bool:
@@ -128,7 +129,7 @@ class RemoteRunner:
 
     @property
     def used(self) -> bool:
-        return self._started > 0
+        return self._process.runs.used
 
     @property
     def load(self) -> Load:
@@ -153,10 +154,9 @@ class RemoteRunner:
         if self.dead:
             message = f"process {self.pid} has just ended"
             raise RuntimeError(message)
-        self._started += 1
+        number, place = self._process.runs.give(run.job.id)
         self._runs[run.job.id] = run
-        self._numbers[run.job.id] = self._started
-        self._process.send(Start(run.job, self._started, run.state))
+        self._process.send(Start(run.job, number, place, run.state))
         if not self.waiting:
             return True
         if self._turn is None:
@@ -164,11 +164,18 @@ class RemoteRunner:
         return False
 
     def stop(self, run: Run) -> None:
-        """Ask the process to stop the run; if that does not help, kill the process. One that waits just ends."""
-        if self._waits(run):
-            self._stop_waiting(run)
+        """Ask the process to stop the run; if that does not help, kill the process. One that it has not taken ends."""
+        if self.began(run) is None and self._take_back_one(run):
+            self._hand_back(run)
         else:
             self._ask_to_stop(run)
+
+    def _take_back_one(self, run: Run) -> bool:
+        taken_back = not self.dead and self._process.runs.take_back_one(run.job.id)
+        self._process.send(LookAgain())
+        if taken_back:
+            self._forget(run)
+        return taken_back
 
     def _ask_to_stop(self, run: Run) -> None:
         assert run.stopped_as is not None  # noqa: S101 - set by all who stop a run
@@ -178,36 +185,33 @@ class RemoteRunner:
             patience = CANCEL_SECONDS
         elif not self._alone:
             patience += CANCEL_SECONDS  # the process has a patience of its own
+        if run.patience is not None:
+            run.patience.cancel()
         run.patience = self._clock.call_in(patience, partial(self._overdue, run))
 
     def _overdue(self, run: Run) -> None:
         if not run.ended:
             self.kill(f"job {run.job.id} of {run.job.worker} was told to stop ({run.stopped_as}) and did not")
 
-    def take_back(self) -> list[Run]:
-        """The runs that the process has not begun. It never will: it is held still while they are withdrawn."""
-        with self._process.frozen() as frozen:
-            self._process.catch_up()
-            if not frozen:
-                return []
-            self._process.page.withdraw(self._started)
-        unbegun = self._unbegun()
-        for run in unbegun:
-            self._forget(run)
-        return unbegun
+    def began(self, run: Run) -> float | None:
+        return self._process.runs.began(run.job.id)
 
-    def _unbegun(self) -> list[Run]:
-        begun = self._process.page.begun
-        return [run for run in self._runs.values() if self._numbers[run.job.id] > begun]
+    def take_back(self) -> list[Run]:
+        if self.dead:
+            return []
+        taken_back = [self._runs[job_id] for job_id in self._process.runs.take_back()]
+        for run in taken_back:
+            self._forget(run)
+        return taken_back
 
     async def stack(self, run: Run) -> str:
-        if self._waits(run):
-            return "it has not begun: it waits until another run has ended in its process\n"
+        if self.began(run) is None:
+            return "it has not begun: it waits for its turn in its process\n"
         return await self._questions.ask(run)
 
     def _forget(self, run: Run) -> None:
         del self._runs[run.job.id]
-        del self._numbers[run.job.id]
+        self._process.runs.forget(run.job.id)
         self._going_on.discard(run)
         if run.patience is not None:
             run.patience.cancel()
@@ -217,29 +221,30 @@ class RemoteRunner:
         next_begins = self._alone and not self._waits(run)
         self._forget(run)
         run.ended = True
-        if next_begins and self._runs:
-            self._begins(next(iter(self._runs.values())))
+        if next_begins and self._first is not None:
+            self._begins(self._first)
         run.owner.run_ended(run, end)
 
     # ── runs that wait for their turn ────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def _first(self) -> Run | None:
+        return next(iter(self._runs.values()), None)
+
+    @property
+    def _busy(self) -> bool:
+        """Whether the first run has begun."""
+        return self._first is not None and self.began(self._first) is not None
+
     def _waits(self, run: Run) -> bool:
         """Whether a run waits until another one has ended."""
-        return self._alone and next(iter(self._runs.values()), run) is not run
+        return self._alone and self._first is not run
 
     def _begins(self, run: Run) -> None:
         run.started_at = self._clock.now()
         run.owner.run_begun(run)
         if run.stopped_as is not None:
             self._ask_to_stop(run)
-
-    def _stop_waiting(self, run: Run) -> None:
-        """End a run that has not begun. If the process cannot be held still, it is stopped when it begins."""
-        for one in self.take_back():
-            if one is run:
-                self._hand_back(one)
-            elif self.start(one):
-                one.owner.run_begun(one)
 
     def _hand_back(self, run: Run) -> None:
         run.ended = True
@@ -254,7 +259,7 @@ class RemoteRunner:
         self._turn = None
         if self.dead or not self.waiting:
             return
-        if self._waits(watched) or watched.ended:
+        if self._waits(watched) or watched.ended or not self._busy:
             self._watch_turn()
         else:
             self._hand_back_waiting()
@@ -340,14 +345,16 @@ class RemoteRunner:
         used = self._gauge.look()
         if memory_limit is not None and used > memory_limit:
             self._exceeds(used, memory_limit)
+        if self._answer.overdue > UNBEGUN_SECONDS and self._runs and not any(map(self.began, self._runs.values())):
+            self.kill(f"it has not answered for {UNBEGUN_SECONDS:g} s, nor begun any of its runs")
         self._answer.due_in(0.0)
         self._process.send(Ping(self._clock.now(), time.monotonic()))
 
     def _exceeds(self, used: int, limit: int) -> None:
         """A process that uses more memory than it may and is not ended here is replaced when it is idle."""
         why = f"its process used {used:,} bytes of memory; max_memory_per_instance is {limit:,}"
-        if self._alone and self._runs and self._termination.why is None:
-            first = next(iter(self._runs.values()))
+        first = self._first
+        if self._alone and first is not None and self._busy and self._termination.why is None:
             first.stopped_as = first.stopped_as or EndKind.RAISED
             self.kill(why)
         elif used > BURSTING * limit:
@@ -383,7 +390,7 @@ class RemoteRunner:
             stack=self._termination.stack or self._process.last_words() or None,
         )
         self.killed_from_outside = death.from_outside
-        unbegun = self._unbegun()
+        unbegun = [run for run in self._runs.values() if self.began(run) is None]
         for run in unbegun:
             self._forget(run)
         self._log_death(death)

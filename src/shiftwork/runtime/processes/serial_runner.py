@@ -1,7 +1,6 @@
 """Runs that take place in this process one at a time, in the order in which they arrive."""
 
 import threading
-from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import copy_context
 from typing import Any
@@ -11,6 +10,7 @@ from shiftwork.runtime.engine.context import ContextServices
 from shiftwork.runtime.engine.local_runner import LocalRunner
 from shiftwork.runtime.engine.registry import Callee
 from shiftwork.runtime.engine.run import Run
+from shiftwork.runtime.processes.handover import ProcessEnd
 from shiftwork.runtime.processes.messages import Start
 
 
@@ -24,26 +24,31 @@ class SerialRunner(LocalRunner):
         self,
         callees: Mapping[str, Callee],
         services: ContextServices,
+        given: ProcessEnd,
         *,
-        begin: Callable[[Start], Run | None],
+        prepare: Callable[[Start], Run | None],
         not_started: Callable[[Run, RuntimeError], None],
     ) -> None:
         super().__init__(callees, services, gives_up=False)
-        self._begin = begin
-        """Makes a run of what has arrived; None if there is nothing to run."""
+        self._given = given
+        self._prepare = prepare
+        """Makes a run of what was taken; None if it cannot run here."""
         self._not_started = not_started
         """Called with a run that could not be started."""
         self._context = copy_context()
         """As it was before any run, which may set variables in its own."""
-        self._line: deque[Start] = deque()
         self._busy = False
         self._lock = threading.Lock()
-        """Guards the line: its next run may begin on the event loop or in a thread."""
+        """Guards what was given: the next run may be taken on the event loop or in a thread."""
 
     def put(self, start: Start) -> None:
-        """Run this after all that arrived before it."""
+        """Run this after all that arrived before it, once `begin_next` is called."""
         with self._lock:
-            self._line.append(start)
+            self._given.arrived(start)
+
+    def begin_next(self) -> None:
+        """Begin the next run, unless one is under way."""
+        with self._lock:
             idle, self._busy = not self._busy, True
         if idle:
             self._go_on()
@@ -56,11 +61,11 @@ class SerialRunner(LocalRunner):
     def _next(self) -> Run | None:
         while True:
             with self._lock:
-                if not self._line:
+                start = self._given.take()
+                if start is None:
                     self._busy = False
                     return None
-                start = self._line.popleft()
-            run = self._begin(start)
+            run = self._prepare(start)
             if run is not None:
                 return run
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from shiftwork.runtime.local_processes import OWNER, own_mark, owner_word
-from shiftwork.runtime.processes.begun_page import BegunPage, page_file
+from shiftwork.runtime.processes.handover import NodeEnd
 from shiftwork.runtime.processes.stack_file import StackFile
 
 ENTRY: Final = "shiftwork.serve.spawned"
@@ -35,11 +35,10 @@ class SpawnedProcess:
             os.set_blocking(self.lifeline, False)
             self.stacks = StackFile()
             on_failure.callback(self.stacks.close)
-            page = page_file()
-            theirs.callback(os.close, page)
-            self.page = BegunPage(page)
-            on_failure.callback(self.page.close)
-            inherited = [their_socket.fileno(), alive, self.stacks.fileno(), page]
+            self.runs = NodeEnd()
+            on_failure.callback(self.runs.close)
+            theirs.callback(self.runs.close_page)
+            inherited = [their_socket.fileno(), alive, self.stacks.fileno(), self.runs.tokens, self.runs.page]
             self.popen = subprocess.Popen(
                 [sys.executable, *_flags(), "-m", ENTRY, *map(str, inherited)],
                 pass_fds=inherited,

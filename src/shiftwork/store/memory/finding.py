@@ -7,6 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from shiftwork.core.model import DeadJob, FlowMember, JobFilter, JobRecord, JobStatus
+from shiftwork.store.memory.jobs import JobTable
 
 EXACT: Final = ("worker", "pool", "key", "unique_key", "instance", "flow")
 
@@ -29,13 +30,16 @@ def dead(jobs: Mapping[str, JobRecord], behind: tuple[float, str] | None, limit:
     return [DeadJob(job.id, job.worker, job.error, job.created_at, job.ended_at) for job in found]
 
 
-def members(jobs: Mapping[str, JobRecord], flow: str, behind: tuple[float, str] | None, limit: int) -> list[FlowMember]:
+def members(table: JobTable, flow: str, behind: tuple[float, str] | None, limit: int) -> list[FlowMember]:
     """The newest jobs of a flow behind a place."""
-    of_flow = (job for job in jobs.values() if job.flow == flow and (behind is None or _age(job) < behind))
-    return [
-        FlowMember(job.id, job.worker, job.status, job.created_at, job.started_at, job.ended_at, job.options)
-        for job in nlargest(limit, of_flow, key=_age)
-    ]
+    of_flow = (job for job in table.by_id.values() if job.flow == flow and (behind is None or _age(job) < behind))
+    return [_member(table, job) for job in nlargest(limit, of_flow, key=_age)]
+
+
+def _member(table: JobTable, job: JobRecord) -> FlowMember:
+    stranded = job.status is JobStatus.WAITING and table.flows.is_lost(job.id, job.status)
+    times = job.created_at, job.started_at, job.ended_at
+    return FlowMember(job.id, job.worker, job.status, *times, job.options, stranded)
 
 
 def _age(job: JobRecord) -> tuple[float, str]:

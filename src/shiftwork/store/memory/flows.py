@@ -1,13 +1,15 @@
 """The flows of a memory store: which job waits for which, and which jobs belong together."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from heapq import nlargest
 from math import inf
 
+from msgspec.structs import replace
+
 from shiftwork.core.job_parts import Need
 from shiftwork.core.model import FlowRecord, JobRecord, JobStatus
-from shiftwork.core.releasing import SETTLED, is_kept
+from shiftwork.core.releasing import SETTLED, is_kept, is_lost
 
 
 class Flows:
@@ -66,6 +68,35 @@ class Flows:
         if not unmet:
             del self._unmet[id]
         return not unmet
+
+    def lose(self, ids: Iterable[str], statuses: Callable[[str], JobStatus | None]) -> list[tuple[str, str]]:
+        """Break the needs of jobs that are lost, and of all that this strands. Returns the needs that this meets."""
+        met: list[tuple[str, str]] = []
+        lost = list(ids)
+        for id in lost:  # it grows
+            for waiter, need in self.waiters_of(id):
+                if need.whatever:
+                    met.append((waiter, id))
+                    continue
+                if statuses(waiter) is JobStatus.WAITING and not self.is_lost(waiter, statuses(waiter)):
+                    lost.append(waiter)
+                self._unmet[waiter][id] = replace(need, broken=True)
+        return met
+
+    def regain(self, id: str, statuses: Callable[[str], JobStatus | None]) -> None:
+        """Mend the needs of a job that was retried, and those of all that this leaves with none that is broken."""
+        regained = [id]
+        for one in regained:  # it grows
+            if self.is_lost(one, statuses(one)):
+                continue
+            for waiter, need in self.waiters_of(one):
+                if need.broken:
+                    self._unmet[waiter][one] = replace(need, broken=False)
+                    regained.append(waiter)
+
+    def is_lost(self, id: str, status: JobStatus | None) -> bool:
+        """Whether a job with this status cannot complete unless a person retries one."""
+        return is_lost(status, self._unmet.get(id, {}).values())
 
     def unmet_of(self, id: str) -> tuple[Need, ...]:
         """The unmet needs of a job, by id."""

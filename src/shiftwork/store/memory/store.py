@@ -45,7 +45,7 @@ from shiftwork.core.model import (
     Rewrite,
     WorkerState,
 )
-from shiftwork.core.releasing import POSTPONED, inherited, meets, needs_of, released
+from shiftwork.core.releasing import LOST, POSTPONED, inherited, meets, needs_of, released
 from shiftwork.core.rewriting import is_written, rewritten
 from shiftwork.core.signals import signalled
 from shiftwork.core.stats import PoolStats, Stats
@@ -110,22 +110,32 @@ class MemoryStore:
     def _add_all(self, table: JobTable, jobs: Sequence[NewJob], now: float) -> list[Added]:
         new_flows = {job.flow for job in jobs if job.flow is not None and not table.flows.has_jobs(job.flow)}
         added = [self._add(table, job, now) for job in jobs]
+        lost = {need.id for job in jobs for need in job.needs if self._is_lost(table, need.id)}
+        tied = [job for job, answer in zip(jobs, added, strict=True) if answer.created and (job.needs or job.parent)]
+        for job in tied:
+            self._tie(table, job, lost, now)
+        self._lose(table, [job.id for job in tied if self._is_lost(table, job.id)], now)
         for job, answer in zip(jobs, added, strict=True):
-            if answer.created and (job.needs or job.parent):
-                self._tie(table, job, now)
             if answer.created and job.flow is not None and job.flow in new_flows:
                 table.flows.aim(job.flow, job.worker, job.tags)
         return added
 
-    def _tie(self, table: JobTable, job: NewJob, now: float) -> None:
-        """Let a new job wait for what it needs, and let what waits for its parent wait for it."""
-        unmet = [need for need in needs_of(job) if not meets(self._status(need.id), need)]
+    def _tie(self, table: JobTable, job: NewJob, lost: Collection[str], now: float) -> None:
+        """Let a new job wait for what it needs, and let what waits for its parent wait for it.
+
+        `lost` has the needed jobs that were lost before the call.
+        """
+        needs = [replace(need, broken=need.id in lost) for need in needs_of(job)]
+        unmet = [need for need in needs if not meets(self._status(need.id), need, lost=need.broken)]
         table.flows.need(job.id, unmet)
         if job.needs and not unmet:
             table.write(released(table.by_id[job.id], now))
         for waiter, need in table.flows.waiters_of(job.parent or ""):
             if (more := inherited(job.id, need)) is not None:
                 table.flows.need(waiter, [more])
+
+    def _is_lost(self, table: JobTable, id: str) -> bool:
+        return table.flows.is_lost(id, self._status(id))
 
     def _status(self, id: str) -> JobStatus | None:
         job = self._jobs.by_id.get(id)
@@ -261,7 +271,7 @@ class MemoryStore:
         self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000
     ) -> list[FlowMember]:
         with self._change() as table:
-            return members(table.by_id, flow, behind, limit)
+            return members(table, flow, behind, limit)
 
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -465,11 +475,21 @@ class MemoryStore:
     # ── what the calls share; the lock is held ───────────────────────────────────────────────────────────────────
 
     def _meet(self, table: JobTable, job: JobRecord, now: float) -> None:
-        """Meet the needs that this job's end meets, and release the jobs that need nothing else."""
-        for waiter, need in table.flows.waiters_of(job.id):
-            if not meets(job.status, need):
-                continue
-            last = table.flows.meet(waiter, job.id)
+        """Meet or break the needs of this job, which has changed, and release the jobs that need nothing else."""
+        if job.status in LOST:
+            self._lose(table, [job.id], now)
+        elif job.status is JobStatus.COMPLETED:
+            self._meet_all(table, [(waiter, job.id) for waiter, _ in table.flows.waiters_of(job.id)], now)
+        else:
+            table.flows.regain(job.id, self._status)
+
+    def _lose(self, table: JobTable, ids: Iterable[str], now: float) -> None:
+        """Break the needs of these jobs, which are lost, and release the jobs that any end will do for."""
+        self._meet_all(table, table.flows.lose(ids, self._status), now)
+
+    def _meet_all(self, table: JobTable, met: Iterable[tuple[str, str]], now: float) -> None:
+        for waiter, needed in met:
+            last = table.flows.meet(waiter, needed)
             if last and table.by_id[waiter].status is JobStatus.WAITING:
                 table.write(released(table.by_id[waiter], now))
 

@@ -173,7 +173,7 @@ SELECT shiftwork.restore(
     %s::float8[], %s::float8[], %s::text[], %s::int[], %s::int[], %s::bigint[], %s::text[], %s::float8[], %s::float8[], %s::text[],
     %s::text[], %s::int[], %s::bytea[], %s::text[], %s::bytea[], %s::text[], %s::float8[], %s::float8[], %s::bytea[],
     %s::text[], %s::text[], %s::text[], %s::int[], %s::int[], %s::int[], %s::bytea[], %s::int[], %s::text[], %s::bytea[],
-    %s::text[], %s::text[], %s::bool[], %s::bool[], %s::text[], %s::int[], %s::bytea[]
+    %s::text[], %s::text[], %s::bool[], %s::bool[], %s::bool[], %s::text[], %s::int[], %s::bytea[]
 );
 
 -- name: take_state
@@ -200,7 +200,7 @@ SELECT shiftwork.facts(%s::int, %s::float8, %s::text[])::text;
 SELECT
     {columns}, j.attempts, j.signals,
     CASE WHEN j.unmet IS NOT NULL THEN (
-        SELECT json_agg(json_build_array(n.needed, n.whatever, n.alone) ORDER BY n.needed)::text FROM shiftwork.needs n
+        SELECT json_agg(json_build_array(n.needed, n.whatever, n.alone, n.broken) ORDER BY n.needed)::text FROM shiftwork.needs n
         WHERE n.namespace = j.namespace AND n.id = j.id
     ) END,
     CASE WHEN j.durable IS NOT NULL THEN (
@@ -285,8 +285,13 @@ SELECT {columns} FROM (
 ) AS j ORDER BY t.created_at DESC, t.id DESC LIMIT %(limit)s;
 
 -- name: members
--- serves: jobs_of_flow
-SELECT j.id, j.worker, j.status, j.created_at, j.started_at, j.ended_at, j.options FROM shiftwork.jobs j
+-- serves: jobs_of_flow, needs_broken
+SELECT
+    j.id, j.worker, j.status, j.created_at, j.started_at, j.ended_at, j.options,
+    j.status = 2 AND EXISTS (
+        SELECT 1 FROM shiftwork.needs n WHERE n.namespace = j.namespace AND n.id = j.id AND n.broken
+    )
+FROM shiftwork.jobs j
 WHERE j.namespace = %(namespace)s::int AND j.flow = %(flow)s::text
     AND (j.created_at, j.id) < (%(created_at)s::float8, %(id)s::text)
 ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;

@@ -277,6 +277,7 @@ def _records_beside(jobs: Sequence[JobRecord]) -> tuple[Any, ...]:
         arrays.texts([one.id for _, one in needs]),
         arrays.booleans([one.whatever for _, one in needs]),
         arrays.booleans([one.alone for _, one in needs]),
+        arrays.booleans([one.broken for _, one in needs]),
         arrays.texts([id for id, _ in steps]),
         arrays.numbers([one.number for _, one in steps]),
         arrays.blobs([msgpack.encode(one) for _, one in steps]) if steps else None,

@@ -66,6 +66,8 @@ end
 -- ── needs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 local statuses = {} -- by id, false for a job that does not exist
+local lost = {} -- by id: whether a needed job was lost before the call
+local stranded = {} -- new jobs that need one of these to complete
 
 local function read_statuses()
   local needed = {}
@@ -78,16 +80,24 @@ local function read_statuses()
   end
   for n, state in ipairs(read_all(STATE, needed)) do
     state = saved[needed[n]] or state
-    statuses[needed[n]] = state and state ~= AWAITED and string.byte(state)
+    local id, status = needed[n], state and state ~= AWAITED and string.byte(state)
+    statuses[id] = status
+    lost[id] = status and (status > COMPLETED or (
+      status == WAITING and not jobs[id] and call('EXISTS', BROKEN .. id) == 1
+    ))
   end
 end
 
 local function tie_needs(one)
   local job, unmet = one.job, false
   for _, need in ipairs(one.needs) do
-    if not meets(statuses[need[1]], need[2]) then
+    local is_lost = lost[need[1]]
+    if not meets(is_lost and CANCELLED or statuses[need[1]], need[2]) then
       tie_to(need[1], job.id, kind_of(need))
       unmet = true
+      if is_lost and call('SADD', BROKEN .. job.id, need[1]) == 1 then
+        stranded[one] = true
+      end
     end
   end
   if unmet then
@@ -109,6 +119,17 @@ local function tie_children(one) -- what waits for its parent waits for the new 
   end
 end
 
+local function strand(one) -- see `meet_needs` in releasing.lua
+  local ended = { one.job.id, CANCELLED }
+  break_needs(ended)
+  for _, id in ipairs(freed_by(ended)) do
+    local job = fetch(id)
+    if job and job.status == WAITING then
+      release(job, one.now)
+    end
+  end
+end
+
 local function tie() -- when the states of all new jobs are known
   write_all(FLOW, flow_fields)
   write_all(TAGS, tag_fields)
@@ -120,6 +141,11 @@ local function tie() -- when the states of all new jobs are known
     end
   end
   flush_ties()
+  for _, one in ipairs(tying) do
+    if stranded[one] then
+      strand(one)
+    end
+  end
 end
 
 return {

@@ -61,6 +61,9 @@ local function requeue(job)
   end
   put_in(job)
   settle(job)
+  if status > COMPLETED and is(job, NEEDED) and not (waits and call('EXISTS', BROKEN .. job.id) == 1) then
+    mend_needs({ job.id })
+  end
   return true
 end
 

@@ -57,6 +57,54 @@ local function flush_ties() -- before flush
   tied = { needed = {}, waiting = {} }
 end
 
+-- ── jobs that are lost, and what waits for them: the original is `shiftwork.core.releasing` ──────────────────────────────
+
+local BROKEN = P .. 'broken:'
+local break_needs, mend_needs
+do
+  local function is_waiting(id)
+    local state = state_at(id)
+    return state and #state >= LENGTH and string.byte(state) == WAITING
+  end
+
+  local function each_that_must_complete(id, act) -- act(waiting): whether that one is to be looked at next
+    local waiters, reached = call('HGETALL', NEED .. id), {}
+    for at = 1, #waiters, 2 do
+      local waiting = waiters[at]
+      if tonumber(waiters[at + 1]) % 2 == 0 and act(waiting) and is_waiting(waiting) then
+        reached[#reached + 1] = waiting
+      end
+    end
+    return reached
+  end
+
+  break_needs = function(ended) -- ids and statuses in turn; adds the jobs that this strands, which count as cancelled
+    local at = 1
+    while ended[at] do
+      local id = ended[at]
+      for _, stranded in ipairs(ended[at + 1] > COMPLETED and each_that_must_complete(id, function(waiting)
+        return call('SADD', BROKEN .. waiting, id) == 1 and call('SCARD', BROKEN .. waiting) == 1
+      end) or {}) do
+        ended[#ended + 1], ended[#ended + 2] = stranded, CANCELLED
+      end
+      at = at + 2
+    end
+  end
+
+  mend_needs = function(regained) -- ids of jobs that are no longer lost; adds those that this leaves with no broken need
+    local at = 1
+    while regained[at] do
+      local id = regained[at]
+      for _, other in ipairs(each_that_must_complete(id, function(waiting)
+        return call('SREM', BROKEN .. waiting, id) == 1 and call('EXISTS', BROKEN .. waiting) == 0
+      end)) do
+        regained[#regained + 1] = other
+      end
+      at = at + 1
+    end
+  end
+end
+
 local function is_needed(job) -- whether another job waits for it
   return is(job, NEEDED) and call('EXISTS', NEED .. job.id) == 1
 end
@@ -75,6 +123,7 @@ local function give_up_waiters(id) -- those that are left are cancelled
   local waiters = call('HKEYS', NEED .. id)
   for _, waiting in ipairs(waiters) do
     call('HDEL', UNMET .. waiting, id)
+    call('SREM', BROKEN .. waiting, id)
   end
   if waiters[1] then
     call('UNLINK', NEED .. id)
@@ -88,7 +137,7 @@ local function give_up_needs(id)
       at_job('HDEL', STATE, needed)
     end
   end
-  call('UNLINK', UNMET .. id)
+  call('UNLINK', UNMET .. id, BROKEN .. id)
 end
 
 -- ── lists ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -304,8 +304,8 @@ local function settle(job)
   end
 end
 
--- All fields of a job, k: the time from which it may be pruned, if there is one, and unmet: unmet needs, if it may have
--- any.
+-- All fields of a job, k: the time from which it may be pruned, if there is one, and unmet and broken: unmet needs, and
+-- those that are broken, if it may have any.
 local function all_fields(id)
   local fields = redis.pcall('HGETALL', J .. id)
   if fields.err then
@@ -320,6 +320,7 @@ local function all_fields(id)
   local job = parse(id, state_at(id))
   if job and is(job, NEEDS) then
     fields[#fields + 1], fields[#fields + 2] = 'unmet', call('HGETALL', P .. 'unmet:' .. id)
+    fields[#fields + 1], fields[#fields + 2] = 'broken', call('SMEMBERS', P .. 'broken:' .. id)
   end
   local keep_until = #fields > 0 and call('ZSCORE', P .. 'end', id)
   if keep_until then

@@ -215,12 +215,12 @@ def own_values(own: Sequence[Any], flags: int) -> dict[str, Any]:
     }
 
 
-def members(flat: Sequence[bytes]) -> list[FlowMember]:
+def members(flat: Sequence[Any]) -> list[FlowMember]:
     """Return the jobs of a reply of `members.lua`."""
-    return [_member(*flat[at : at + 4]) for at in range(0, len(flat), 4)]
+    return [_member(*flat[at : at + 5]) for at in range(0, len(flat), 5)]
 
 
-def _member(id: bytes, created_at: bytes, state: bytes, never_changes: bytes) -> FlowMember:
+def _member(id: bytes, created_at: bytes, state: bytes, never_changes: bytes, stranded: int) -> FlowMember:
     worker, status, started_at, ended_at, options = "", JobStatus.DEAD, None, None, None
     try:
         number, flags, *_, started, ended = STATE.unpack_from(state)
@@ -230,7 +230,7 @@ def _member(id: bytes, created_at: bytes, state: bytes, never_changes: bytes) ->
         options = own_values(own, flags).get("options")
     except (MsgspecError, struct.error, UnicodeDecodeError, LookupError, TypeError, ValueError):
         pass  # damaged: the next call that reads the job itself buries it
-    return FlowMember(id.decode(), worker, status, float(created_at), started_at, ended_at, options)
+    return FlowMember(id.decode(), worker, status, float(created_at), started_at, ended_at, options, bool(stranded))
 
 
 def _time(number: float) -> float | None:

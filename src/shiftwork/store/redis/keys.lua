@@ -29,6 +29,7 @@
 --   unmet:ID       hash    the jobs that a job still waits for -> "1" if any end will do, "2" if what the needed job adds
 --                          does not count, "3" for both, otherwise "0"
 --   need:ID        hash    the jobs that still wait for a job -> the same
+--   broken:ID      set     those of the jobs in unmet:ID that are lost: dead, cancelled, or waiting for one that is lost
 --   unique         hash    worker and unique_key -> id of the live job that has it
 --   k:GROUP        zset    queued jobs of a concurrency key, parked or not, by rank
 --   groups         hash    GROUP -> "processing free": how many jobs run, and how many queued ones are not parked

@@ -1,5 +1,5 @@
--- members: the flow, the position after which to begin ({created_at, id}, or false), the limit. Returns id, created_at, s
--- and i of each of its jobs, newest first, in one flat list.
+-- members: the flow, the position after which to begin ({created_at, id}, or false), the limit. Returns id, created_at,
+-- s, i, and whether it is stranded, of each of its jobs, newest first, in one flat list.
 
 local index, after, limit, answer = P .. 'flow:' .. A[1], A[2], A[3], {}
 if limit <= 0 then
@@ -13,6 +13,10 @@ for at = 1, #found, 2 do
 end
 local states, infos = read_all(STATE, ids), read_all(INFO, ids)
 for n, id in ipairs(ids) do
-  answer[4 * n - 3], answer[4 * n - 2], answer[4 * n - 1], answer[4 * n] = id, found[2 * n], states[n] or '', infos[n] or ''
+  local state = states[n] or ''
+  local stranded = string.byte(state) == WAITING and call('EXISTS', P .. 'broken:' .. id) or 0
+  for _, value in ipairs({ id, found[2 * n], state, infos[n] or '', stranded }) do
+    answer[#answer + 1] = value
+  end
 end
 return answer

@@ -202,9 +202,9 @@ def _read_wait(text: str) -> Wait:
 
 def _parts(found: Fields) -> dict[str, Any]:
     """Return the steps, the signals and the unmet needs of a job."""
-    unmet = found.get(b"unmet") or ()
+    unmet, broken = found.get(b"unmet") or (), found.get(b"broken") or ()
     needs = (
-        Need(id.decode(), whatever=kind in b"13", alone=kind in b"23")
+        Need(id.decode(), whatever=kind in b"13", alone=kind in b"23", broken=id in broken)
         for id, kind in zip(unmet[::2], unmet[1::2], strict=True)
     )
     return {

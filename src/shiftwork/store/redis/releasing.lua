@@ -27,5 +27,6 @@ local function release_all(free, now)
 end
 
 meet_needs = function(ended, now) -- ids and statuses in turn
+  break_needs(ended)
   release_all(freed_by(ended), now)
 end

@@ -1,4 +1,4 @@
--- restore: jobs as {id, keep_until (false for none), number of fields, flow, tags, unmet needs as {id, whatever, alone}};
+-- restore: jobs as {id, keep_until (false for none), number of fields, flow, tags, unmet needs as {id, whatever, alone, broken}};
 -- followed by names and values of the fields of each, the first two of which are s and i. Returns the topics.
 
 local given = A[1]
@@ -35,6 +35,9 @@ local function list(job, flow, tags, unmet)
   enlist(job.id, flow, tags, job.created, job.worker)
   for _, need in ipairs(unmet) do
     tie_to(need[1], job.id, kind_of(need))
+    if need[4] then
+      call('SADD', BROKEN .. job.id, need[1])
+    end
   end
   set(job, NEEDED, call('EXISTS', NEED .. job.id) == 1)
 end

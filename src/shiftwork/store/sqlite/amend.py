@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from shiftwork.core.model import SECONDS_A_DAY, Amended, Cancel, Change, Discard, JobStatus, Requeue
+from shiftwork.core.releasing import LOST
 from shiftwork.core.statuses import CANCELLED, NUMBERS, PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING, allows
 from shiftwork.core.worker_state import after_end
 from shiftwork.store.sqlite import flows, jobs, keys
@@ -95,6 +96,8 @@ def _requeue(session: SqliteSession, job: AmendableJob, change: Requeue, now: fl
     if change.payload is not None:
         jobs.replace_payload(session, job.seq, change.payload)
     _move(session, job, into=landing)
+    if job.status in LOST and flows.anything_waits(session):
+        flows.regain(session, job.id)
     if key is not None and landing == QUEUED:
         keys.repark(session, [(job.worker, key)])
     elif landing == QUEUED:

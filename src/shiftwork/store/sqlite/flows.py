@@ -12,10 +12,11 @@ from math import inf
 from typing import Final, NamedTuple
 
 from msgspec import json
+from msgspec.structs import replace
 
 from shiftwork.core.job_parts import Need
 from shiftwork.core.model import FlowMember, FlowRecord, JobRecord, JobStatus, NewJob
-from shiftwork.core.releasing import POSTPONED, inherited, is_kept, meets, needs_of
+from shiftwork.core.releasing import LOST, POSTPONED, inherited, is_kept, is_lost, meets, needs_of
 from shiftwork.core.statuses import PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING
 from shiftwork.store.sqlite import keys
 from shiftwork.store.sqlite.due import ring_if_next
@@ -63,11 +64,17 @@ def begin(session: SqliteSession, flow: int, job: NewJob | JobRecord, created_at
 def tie(session: SqliteSession, added: Sequence[tuple[int, NewJob]], now: float) -> None:
     """Let new jobs wait for what they need, and let what waits for their parents wait for them."""
     statuses = _statuses(session, {need.id for _, job in added for need in job.needs})
+    new = {job.id for _, job in added}  # which have no need yet that could be broken
+    lost = _lost(session, {id: status for id, status in statuses.items() if id not in new})
     waiters = _waiters(session, {job.parent for _, job in added if job.parent is not None})
     rows: list[tuple[int, Need]] = []
     free: list[int] = []
+    stranded: list[str] = []
     for seq, job in added:
-        unmet = [need for need in needs_of(job) if not meets(statuses.get(need.id), need)]
+        needs = [replace(need, broken=need.id in lost) for need in needs_of(job)] if lost else needs_of(job)
+        unmet = [need for need in needs if not meets(statuses.get(need.id), need, lost=need.broken)]
+        if lost and is_lost(JobStatus.WAITING, unmet):
+            stranded.append(job.id)
         if job.needs and not unmet:
             free.append(seq)
         heirs = waiters.get(job.parent or "", {})
@@ -78,6 +85,17 @@ def tie(session: SqliteSession, added: Sequence[tuple[int, NewJob]], now: float)
                 waiters[need.id][waiter] = need
     need_all(session, rows)
     _release(session, free, now)
+    if stranded:
+        _lose(session, stranded, now)
+
+
+def _lost(session: SqliteSession, statuses: Mapping[str, JobStatus]) -> set[str]:
+    """Those of these jobs that cannot complete unless a person retries one."""
+    lost = {id for id, status in statuses.items() if status in LOST}
+    waiting = [id for id, status in statuses.items() if status is JobStatus.WAITING]
+    if waiting and anything_waits(session):
+        lost.update(session.values("stranded_ids", (session.namespace, as_list(waiting))))
+    return lost
 
 
 def _statuses(session: SqliteSession, ids: Iterable[str]) -> dict[str, JobStatus]:
@@ -103,13 +121,17 @@ def need_all(session: SqliteSession, needs: Sequence[tuple[int, Need]]) -> None:
     """Let jobs, by their numbers, wait for others."""
     if needs:
         session.any_needs = True
-        rows = [(seq, need.id, session.namespace, need.whatever + 2 * need.alone) for seq, need in needs]
+        rows = [(seq, need.id, session.namespace, _kind(need)) for seq, need in needs]
         session.run_rows("add_need", rows)
 
 
 def need_of(id: str, kind: int) -> Need:
     """A row of `needs`."""
-    return Need(id, whatever=bool(kind & 1), alone=bool(kind & 2))
+    return Need(id, whatever=bool(kind & 1), alone=bool(kind & 2), broken=bool(kind & 4))
+
+
+def _kind(need: Need) -> int:
+    return need.whatever + 2 * need.alone + 4 * need.broken
 
 
 # ── release ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -123,22 +145,40 @@ def anything_waits(session: SqliteSession) -> bool:
 
 
 def meet(session: SqliteSession, ended: Mapping[str, JobStatus], now: float) -> None:
-    """Meet the needs that the ends of these jobs meet, and release the jobs that need nothing else."""
+    """Meet or break the needs of these jobs, which have ended, and release the jobs that need nothing else."""
     completed = [id for id, status in ended.items() if status is JobStatus.COMPLETED]
     met = session.run("meet_needs_of_ids", (session.namespace, as_list(completed))).fetchall() if completed else []
-    if len(completed) < len(ended):
-        met += _meet_some(session, {id: status for id, status in ended.items() if status is not JobStatus.COMPLETED})
     if met:
         session.any_needs = None
         _release(session, dict.fromkeys(seq for (seq,) in met), now)
+    if len(completed) < len(ended):
+        _lose(session, [id for id, status in ended.items() if status is not JobStatus.COMPLETED], now)
 
 
-def _meet_some(session: SqliteSession, ended: Mapping[str, JobStatus]) -> list[tuple[int]]:
-    """Meet the needs that these ends meet, which are not completions. Returns the numbers of the jobs that had them."""
-    needs = session.run("needs_of_ids", (session.namespace, as_list(ended))).fetchall()
-    met = [(seq, id) for id, seq, kind in needs if meets(ended[id], need_of(id, kind))]
-    session.run_many("meet_need", met)
-    return [(seq,) for seq, _ in met]
+def _lose(session: SqliteSession, ids: Iterable[str], now: float) -> None:
+    """Break the needs of jobs that are lost, and of all that this strands, or meet them where any end will do."""
+    met: list[tuple[int, str]] = []
+    lost = list(ids)
+    while lost:
+        needs = session.run("needs_of_ids", (session.namespace, as_list(lost))).fetchall()
+        met += [(seq, id) for id, seq, kind in needs if kind & 1]
+        strained = {seq for _, seq, kind in needs if not kind & 5}
+        reached = session.values("waiting_with_whole_needs", (as_list(strained),)) if strained else []
+        if strained:
+            session.run("break_needs", (session.namespace, as_list(lost)))
+        lost = reached
+    if met:
+        session.run_many("meet_need", met)
+        session.any_needs = None
+        _release(session, dict.fromkeys(seq for seq, _ in met), now)
+
+
+def regain(session: SqliteSession, id: str) -> None:
+    """Mend the needs of a job that was retried, and those of all that this leaves with none that is broken."""
+    regained = [] if _lost(session, _statuses(session, [id])) else [id]
+    while regained:
+        mended = session.values("mend_needs", (session.namespace, as_list(regained)))
+        regained = session.values("waiting_with_whole_needs", (as_list(set(mended)),)) if mended else []
 
 
 def _release(session: SqliteSession, seqs: Iterable[int], now: float) -> None:
@@ -219,8 +259,8 @@ def members(session: SqliteSession, flow: str, behind: tuple[float, str] | None,
     number = session.value("find_flow", (session.namespace, flow))
     found = session.run("members_of_flow", (number, *(behind or (inf, "")), max(0, limit)))
     return [
-        FlowMember(id, session.workers.name(worker), _status(status), *more)
-        for id, worker, status, *more in found.fetchall()
+        FlowMember(id, session.workers.name(worker), _status(status), created, started, ended, options, bool(stranded))
+        for id, worker, status, created, started, ended, options, stranded in found.fetchall()
     ]
 
 

@@ -201,8 +201,11 @@ WHERE namespace = ?1 AND (created_at, name) < (?2, ?3) ORDER BY created_at DESC,
 SELECT flow, count(*) FROM jobs INDEXED BY jobs_running WHERE status = 4 AND flow IS NOT NULL GROUP BY flow;
 
 -- name: members_of_flow
--- serves: jobs_of_flow
-SELECT id, worker, status, created_at, started_at, ended_at, options FROM jobs INDEXED BY jobs_of_flow
+-- serves: jobs_of_flow, needs_broken
+SELECT
+    id, worker, status, created_at, started_at, ended_at, options,
+    status = 2 AND EXISTS (SELECT 1 FROM needs WHERE needs.job = jobs.seq AND needs.kind >= 4)
+FROM jobs INDEXED BY jobs_of_flow
 WHERE flow = ?1 AND flow IS NOT NULL AND (created_at, id) < (?2, ?3) ORDER BY created_at DESC, id DESC LIMIT ?4;
 
 -- name: lanes_of_pool
@@ -431,6 +434,33 @@ RETURNING job;
 -- name: meet_need
 -- serves: needs (job, needed)
 DELETE FROM needs WHERE job = ? AND needed = ?;
+
+-- name: break_needs
+-- These jobs are lost, and so are the needs that ask for their completion.
+-- serves: needs_of_id
+UPDATE needs INDEXED BY needs_of_id SET kind = kind + 4
+WHERE namespace = ?1 AND needed IN (SELECT value FROM json_each(?2)) AND kind & 5 = 0;
+
+-- name: mend_needs
+-- These jobs may complete after all. Returns the jobs that have such a need.
+-- serves: needs_of_id
+UPDATE needs INDEXED BY needs_of_id SET kind = kind - 4
+WHERE namespace = ?1 AND needed IN (SELECT value FROM json_each(?2)) AND kind >= 4
+RETURNING job;
+
+-- name: waiting_with_whole_needs
+-- Those of the jobs that wait and have no broken need.
+-- serves: jobs (rowid), needs_broken
+SELECT jobs.id FROM json_each(?) AS seqs CROSS JOIN jobs
+WHERE jobs.seq = seqs.value AND jobs.status = 2
+    AND NOT EXISTS (SELECT 1 FROM needs WHERE needs.job = jobs.seq AND needs.kind >= 4);
+
+-- name: stranded_ids
+-- Those of the jobs that wait and have a broken need.
+-- serves: jobs_by_id, needs_broken
+SELECT jobs.id FROM json_each(?2) AS ids CROSS JOIN jobs
+WHERE jobs.namespace = ?1 AND jobs.id = ids.value AND jobs.status = 2
+    AND EXISTS (SELECT 1 FROM needs WHERE needs.job = jobs.seq AND needs.kind >= 4);
 
 -- name: release_jobs
 -- Queues, or schedules, those of the jobs that wait and need nothing else.

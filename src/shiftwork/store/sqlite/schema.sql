@@ -227,12 +227,15 @@ CREATE TABLE needs (
     job       INTEGER NOT NULL,
     needed    TEXT NOT NULL,
     namespace INTEGER NOT NULL,
-    kind      INTEGER NOT NULL,   -- 1 if any end will do, plus 2 if the needed job alone counts
+    kind      INTEGER NOT NULL,   -- 1 if any end will do, plus 2 if the needed job alone counts, plus 4 if it is broken
     PRIMARY KEY (job, needed)
 ) WITHOUT ROWID;
 
 -- The jobs that wait for a job.
 CREATE INDEX needs_of_id ON needs (namespace, needed, job, kind);
+
+-- The jobs that are stranded.
+CREATE INDEX needs_broken ON needs (job, kind) WHERE kind >= 4;
 
 CREATE TABLE tags (
     namespace  INTEGER NOT NULL,

@@ -45,6 +45,8 @@ class BoxShape(Struct, frozen=True, kw_only=True):
     depth: int
     jobs: int
     counts: Counted
+    stranded: int
+    """How many of those that wait cannot run until a dead or cancelled job before them is retried."""
     samples: list[str]
     """The ids of some of its jobs: those that have ended badly first, then those that run."""
     critical: bool
@@ -66,6 +68,8 @@ class CriticalShape(Struct, frozen=True, kw_only=True):
 class WholeFlowShape(FlowStateShape, frozen=True, kw_only=True):
     """A whole flow, ready to be drawn."""
 
+    stranded: int
+    """How many of its jobs cannot run until a dead or cancelled job before them is retried."""
     boxes: list[BoxShape]
     """By depth, then by the worker's name."""
     critical_path: list[CriticalShape]
@@ -85,19 +89,21 @@ def flow_shape(flow: FlowRecord) -> FlowShape:
 
 def whole_flow_shape(flow: FlowRecord, graph: FlowGraph) -> WholeFlowShape:
     """Return a whole flow."""
+    stranded = sum(box.stranded for box in graph.boxes)
     return WholeFlowShape(
         id=flow.id,
         created_at=past_iso(flow.created_at),
-        **_progress(flow.counts),
+        **_progress(flow.counts, stranded),
+        stranded=stranded,
         boxes=[_box(box) for box in graph.boxes],
         critical_path=[_critical(job) for job in graph.critical[-MOST_CRITICAL:]],
     )
 
 
-def _progress(counts: Mapping[str, int]) -> dict[str, Any]:
+def _progress(counts: Mapping[str, int], stranded: int = 0) -> dict[str, Any]:
     by_status = {JobStatus(status): number for status, number in counts.items()}
     ended = sum(number for status, number in by_status.items() if not status.live)
-    return {"state": state_of(counts), "jobs": sum(counts.values()), "ended": ended, "counts": by_status}
+    return {"state": state_of(counts, stranded), "jobs": sum(counts.values()), "ended": ended, "counts": by_status}
 
 
 def _box(box: FlowBox) -> BoxShape:
@@ -106,6 +112,7 @@ def _box(box: FlowBox) -> BoxShape:
         depth=box.depth,
         jobs=sum(box.counts.values()),
         counts=dict(box.counts),
+        stranded=box.stranded,
         samples=box.samples,
         critical=box.critical,
         needs=box.needs,

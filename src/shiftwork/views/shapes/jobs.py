@@ -9,6 +9,7 @@ from msgspec import Struct
 from shiftwork.core.job_parts import Step
 from shiftwork.core.model import Attempt, JobStatus, LogLine
 from shiftwork.core.own_options import unpack
+from shiftwork.core.releasing import is_lost
 from shiftwork.core.sealing import is_sealed
 from shiftwork.core.waits import in_words
 from shiftwork.handles.job import Job, JobProgress
@@ -60,6 +61,8 @@ class JobShape(Struct, frozen=True, kw_only=True):
     ended_at: str | None
     instance: str | None
     cancelling: bool
+    stranded: bool
+    """Whether it waits for a dead or cancelled job, directly or not, and cannot run until that one is retried."""
     unique_key: str | None
     concurrency_key: str | None
     flow: str | None
@@ -243,6 +246,7 @@ def _job(job: Job[Any]) -> dict[str, Any]:
         "ended_at": iso(record.ended_at),
         "instance": record.instance,
         "cancelling": record.cancelling,
+        "stranded": record.status is JobStatus.WAITING and is_lost(record.status, record.unmet),
         "unique_key": record.unique_key,
         "concurrency_key": record.key,
         "flow": record.flow,

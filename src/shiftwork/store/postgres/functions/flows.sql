@@ -5,31 +5,109 @@
 -- meet the last two needs at the same moment, the second one sees the number that the first one left, and releases.
 --
 -- Tables and indices: migrations/0001_tables.sql.
--- Indices: jobs_pkey, needs_pkey, needs_of_job, loose_pkey, loose_of_parent, jobs_of_flow, flows_pkey.
+-- Indices: jobs_pkey, needs_pkey, needs_of_job, needs_broken, loose_pkey, loose_of_parent, jobs_of_flow, flows_pkey.
 
--- These jobs have ended, and others may wait for them. Meets the needs that this meets. Returns the topics to ring.
+-- These jobs have ended, and others may wait for them. Meets or breaks their needs. Returns the topics to ring.
 CREATE OR REPLACE FUNCTION shiftwork.release(ns integer, at double precision, ids text[]) RETURNS text[]
 LANGUAGE plpgsql AS $$
 DECLARE
     topics text[] := '{}';
     places tid[];
+    lost text[];
 BEGIN
     IF EXISTS (SELECT 1 FROM shiftwork.loose o WHERE o.namespace = ns AND o.parent = ANY (ids)) THEN
         topics := shiftwork.tie_loose(ns, at, ARRAY(
             SELECT o.id FROM shiftwork.loose o WHERE o.namespace = ns AND o.parent = ANY (ids)
         ));
     END IF;
-    places := ARRAY(
-        SELECT n.place FROM unnest(ids) AS e (id)
-        CROSS JOIN LATERAL (
-            SELECT j.status FROM shiftwork.jobs j WHERE j.namespace + 0 = ns AND j.id = e.id OFFSET 0
-        ) AS j
-        CROSS JOIN LATERAL (  -- OFFSET keeps the planner from turning this into a join that reads all needs
-            SELECT n.ctid AS place, n.whatever FROM shiftwork.needs n WHERE n.namespace = ns AND n.needed = e.id OFFSET 0
+    SELECT
+        coalesce(array_agg(n.place) FILTER (WHERE n.place IS NOT NULL), '{}'),
+        coalesce(array_agg(e.id) FILTER (WHERE j.status > 5), '{}')
+    INTO places, lost
+    FROM unnest(ids) AS e (id)
+    CROSS JOIN LATERAL (
+        SELECT j.status FROM shiftwork.jobs j WHERE j.namespace + 0 = ns AND j.id = e.id OFFSET 0
+    ) AS j
+    LEFT JOIN LATERAL (  -- OFFSET keeps the planner from turning this into a join that reads all needs
+        SELECT n.ctid AS place FROM shiftwork.needs n
+        WHERE n.namespace = ns AND n.needed = e.id AND j.status = 5 OFFSET 0
+    ) AS n ON true;
+    RETURN topics || shiftwork.meet(ns, at, places) || shiftwork.lose(ns, at, lost);
+END $$;
+
+-- These jobs are lost, and their rows locked. Breaks the needs that ask for their completion, and those of all that this
+-- strands; meets those that any end will do for. Returns the topics to ring.
+--
+-- Whether a waiting job is stranded changes only under the lock of its row, and is read after the lock was taken. So of
+-- two calls that break and mend its needs at the same moment, the second one sees what the first one left; and a job that
+-- comes to need it (`tie`, which locks it, too) is either seen here or sees that it is stranded.
+CREATE OR REPLACE FUNCTION shiftwork.lose(ns integer, at double precision, ids text[]) RETURNS text[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    lost text[] := ids;
+    seen text[] := ids;
+    waiters text[];
+    stranded text[];
+BEGIN
+    WHILE lost <> '{}' LOOP
+        waiters := ARRAY(
+            SELECT DISTINCT n.id FROM unnest(lost) AS e (id) CROSS JOIN LATERAL (
+                SELECT n.id FROM shiftwork.needs n
+                WHERE n.namespace = ns AND n.needed = e.id AND NOT n.whatever AND NOT n.broken OFFSET 0
+            ) AS n
+        );
+        EXIT WHEN waiters = '{}';
+        PERFORM 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = ANY (waiters) ORDER BY j.id FOR NO KEY UPDATE;
+        stranded := shiftwork.with_whole_needs(ns, waiters);
+        UPDATE shiftwork.needs n SET broken = true
+        WHERE n.namespace = ns AND n.needed = ANY (lost) AND NOT n.whatever AND NOT n.broken;
+        lost := stranded;
+        seen := seen || stranded;
+    END LOOP;
+    RETURN shiftwork.meet(ns, at, ARRAY(
+        SELECT n.place FROM unnest(seen) AS e (id) CROSS JOIN LATERAL (
+            SELECT n.ctid AS place FROM shiftwork.needs n
+            WHERE n.namespace = ns AND n.needed = e.id AND n.whatever OFFSET 0
         ) AS n
-        WHERE n.whatever OR j.status = 5
+    ));
+END $$;
+
+-- This job is retried, and its row locked. Unless it is stranded itself, mends the needs that ask for its completion, and
+-- those of all that this leaves with no broken need.
+CREATE OR REPLACE FUNCTION shiftwork.mend(ns integer, wanted text) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    regained text[] := ARRAY(
+        SELECT wanted WHERE NOT EXISTS (
+            SELECT 1 FROM shiftwork.needs n WHERE n.namespace = ns AND n.id = wanted AND n.broken
+        )
     );
-    RETURN topics || shiftwork.meet(ns, at, places);
+    waiters text[];
+BEGIN
+    WHILE regained <> '{}' LOOP
+        waiters := ARRAY(
+            SELECT DISTINCT n.id FROM unnest(regained) AS e (id) CROSS JOIN LATERAL (
+                SELECT n.id FROM shiftwork.needs n WHERE n.namespace = ns AND n.needed = e.id AND n.broken OFFSET 0
+            ) AS n
+        );
+        EXIT WHEN waiters = '{}';
+        PERFORM 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = ANY (waiters) ORDER BY j.id FOR NO KEY UPDATE;
+        UPDATE shiftwork.needs n SET broken = false
+        WHERE n.namespace = ns AND n.needed = ANY (regained) AND n.broken;
+        regained := shiftwork.with_whole_needs(ns, waiters);
+    END LOOP;
+END $$;
+
+-- Return those of the jobs that wait and have no broken need. The caller holds their locks.
+CREATE OR REPLACE FUNCTION shiftwork.with_whole_needs(ns integer, ids text[]) RETURNS text[]
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN ARRAY(
+        SELECT j.id FROM shiftwork.jobs j
+        WHERE j.namespace + 0 = ns AND j.id = ANY (ids) AND j.status + 0 = 2 AND NOT EXISTS (
+            SELECT 1 FROM shiftwork.needs n WHERE n.namespace = ns AND n.id = j.id AND n.broken
+        )
+    );
 END $$;
 
 -- The needs at these places are met. Releases the waiting jobs that need nothing else. Returns the topics to ring.
@@ -98,14 +176,26 @@ AS $$
 DECLARE
     topics text[];
     places tid[];
+    stranded text[];
+    heirs text[];
     family record;
 BEGIN
     -- None of them can end until this transaction has.
     PERFORM 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = ANY (neededs || parents)
     ORDER BY j.id FOR NO KEY UPDATE;
     WITH pair AS MATERIALIZED (
-        SELECT p.waiter, p.needed, j.status FROM unnest(waiters, neededs) AS p (waiter, needed)
+        SELECT
+            p.waiter, p.needed, j.status, j.status > 5 OR j.status = 2 AND EXISTS (
+                SELECT 1 FROM shiftwork.needs n WHERE n.namespace = ns AND n.id = p.needed AND n.broken
+            ) AS lost
+        FROM unnest(waiters, neededs) AS p (waiter, needed)
         LEFT JOIN shiftwork.jobs j ON j.namespace + 0 = ns AND j.id = p.needed
+    ),
+    broken AS (
+        UPDATE shiftwork.needs n SET broken = true
+        FROM (SELECT p.waiter, p.needed FROM pair p WHERE p.lost) AS p
+        WHERE n.namespace = ns AND n.needed = p.needed AND n.id = p.waiter AND NOT n.whatever
+        RETURNING n.id
     ),
     flagged AS (
         UPDATE shiftwork.jobs j SET needed = true
@@ -117,9 +207,10 @@ BEGIN
             SELECT n.ctid AS place, n.whatever FROM shiftwork.needs n
             WHERE n.namespace = ns AND n.needed = p.needed AND n.id = p.waiter OFFSET 0
         ) AS n
-        WHERE p.status IS NULL OR p.status = 5 OR n.whatever AND p.status >= 5
+        WHERE p.status IS NULL OR p.status = 5 OR n.whatever AND p.lost
     )
-    SELECT coalesce(array_agg(m.place), '{}') INTO places FROM met m;
+    SELECT coalesce((SELECT array_agg(m.place) FROM met m), '{}'), ARRAY(SELECT DISTINCT b.id FROM broken b)
+    INTO places, stranded;
     topics := shiftwork.meet(ns, at, places);
     FOR family IN
         SELECT r.parent, array_agg(r.id) AS children, array_agg(r.place) AS places FROM (
@@ -135,21 +226,26 @@ BEGIN
             WHERE n.namespace = ns AND n.needed = family.parent AND NOT n.alone
         ),
         inherited AS (
-            INSERT INTO shiftwork.needs (namespace, needed, id, whatever, alone)
-            SELECT ns, c.id, h.id, h.whatever, false
+            INSERT INTO shiftwork.needs (namespace, needed, id, whatever, alone, broken)
+            SELECT ns, c.id, h.id, h.whatever, false, j.status + 0 > 5
             FROM heir h JOIN unnest(family.children, family.places) AS c (id, place) ON h.place <= c.place
             JOIN shiftwork.jobs j ON j.namespace + 0 = ns AND j.id = c.id
             WHERE j.status + 0 < 5 OR j.status + 0 > 5 AND NOT h.whatever  -- one of a user's transaction may have ended
-            ON CONFLICT (namespace, needed, id) DO UPDATE SET whatever = excluded.whatever, alone = false
-            RETURNING id, xmax = 0 AS is_new
+            ON CONFLICT (namespace, needed, id) DO UPDATE SET
+                whatever = excluded.whatever, alone = false, broken = excluded.broken
+            RETURNING id, xmax = 0 AS is_new, broken
         ),
         more AS MATERIALIZED (
             SELECT i.id, count(*)::integer AS n FROM inherited i WHERE i.is_new GROUP BY i.id ORDER BY i.id
+        ),
+        grown AS (
+            UPDATE shiftwork.jobs j SET unmet = coalesce(j.unmet, 0) + m.n
+            FROM more m WHERE j.namespace + 0 = ns AND j.id = m.id
         )
-        UPDATE shiftwork.jobs j SET unmet = coalesce(j.unmet, 0) + m.n
-        FROM more m WHERE j.namespace + 0 = ns AND j.id = m.id;
+        SELECT array_agg(i.id) FILTER (WHERE i.broken) INTO heirs FROM inherited i;
+        stranded := stranded || coalesce(heirs, '{}');
     END LOOP;
-    RETURN topics;
+    RETURN topics || shiftwork.lose(ns, at, stranded);
 END $$;
 
 -- Tie these jobs, which users' transactions have added. Returns the topics to ring.

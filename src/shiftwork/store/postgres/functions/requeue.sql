@@ -1,7 +1,7 @@
 -- Requeueing jobs. The originals of these rules are `shiftwork.core.statuses` and `shiftwork.core.amending`.
 --
 -- Tables and indices: migrations/0001_tables.sql.
--- Indices: jobs_pkey, jobs_unique, lanes_pkey.
+-- Indices: jobs_pkey, jobs_unique, lanes_pkey, needs_pkey, needs_broken.
 
 -- Queue dead, cancelled, failed and scheduled jobs again, with attempts and crashes reset; one that still needs others
 -- waits for them. Returns, position by
@@ -30,7 +30,7 @@ BEGIN
     END IF;
     PERFORM 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = ANY (ids) ORDER BY j.id FOR UPDATE;
     FOREACH wanted IN ARRAY ids LOOP
-        SELECT j.status, j.worker, j.pool, CASE WHEN bytes IS NULL THEN j.key ELSE new_key END AS key, j.unmet INTO job
+        SELECT j.status, j.worker, j.pool, CASE WHEN bytes IS NULL THEN j.key ELSE new_key END AS key, j.unmet, j.needed INTO job
         FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = wanted;
         had := had || job.status;
         IF job.status IS NULL OR job.status NOT IN (0, 1, 6, 7) THEN
@@ -49,6 +49,9 @@ BEGIN
             CONTINUE;
         END;
         done := done || true;
+        IF job.needed AND job.status > 5 THEN
+            PERFORM shiftwork.mend(ns, wanted);
+        END IF;
         IF landing = 3 AND job.key IS NOT NULL THEN
             topics := topics || ARRAY(
                 SELECT 'pool:' || p FROM unnest(shiftwork.repark(ns, ARRAY[job.worker], ARRAY[job.key])) AS p

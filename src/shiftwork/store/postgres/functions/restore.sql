@@ -15,7 +15,7 @@ CREATE OR REPLACE FUNCTION shiftwork.restore(
     traces text[], keeps double precision[], expiries double precision[], own_options bytea[], marked text[],
     in_flows text[], wait_names text[], wait_nths integer[], unmets integer[], places integer[], reports bytea[],
     signal_places integer[], signal_names text[], signal_bodies bytea[], need_jobs text[], need_ids text[],
-    need_whatevers boolean[], need_alones boolean[], step_jobs text[], step_numbers integer[], step_bodies bytea[]
+    need_whatevers boolean[], need_alones boolean[], need_brokens boolean[], step_jobs text[], step_numbers integer[], step_bodies bytea[]
 ) RETURNS text[]
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -98,7 +98,7 @@ BEGIN
         );
     END IF;
     PERFORM shiftwork.restore_parts(
-        ns, made, ids, in_flows, marked, created_ats, need_jobs, need_ids, need_whatevers, need_alones, step_jobs,
+        ns, made, ids, in_flows, marked, created_ats, need_jobs, need_ids, need_whatevers, need_alones, need_brokens, step_jobs,
         step_numbers, step_bodies
     );
     IF shiftwork.due_first(ns, made) OR expiries IS NOT NULL AND shiftwork.expires_first(ns, made) THEN
@@ -116,7 +116,7 @@ END $$;
 -- Write what restored jobs have in other tables, as far as the jobs were written.
 CREATE OR REPLACE FUNCTION shiftwork.restore_parts(
     ns integer, made text[], ids text[], in_flows text[], marked text[], ats double precision[], need_jobs text[],
-    need_ids text[], need_whatevers boolean[], need_alones boolean[], step_jobs text[], step_numbers integer[],
+    need_ids text[], need_whatevers boolean[], need_alones boolean[], need_brokens boolean[], step_jobs text[], step_numbers integer[],
     step_bodies bytea[]
 ) RETURNS void
 LANGUAGE plpgsql AS $$
@@ -130,9 +130,9 @@ BEGIN
     UPDATE shiftwork.flows f SET created_at = a.at, worker = a.worker, tags = a.tags
     FROM shiftwork.aims(ns, ids, in_flows, ats) AS a
     WHERE f.namespace = ns AND f.id = a.flow AND f.created_at > a.at;
-    INSERT INTO shiftwork.needs (namespace, needed, id, whatever, alone)
-    SELECT ns, p.needed, p.id, coalesce(p.whatever, false), coalesce(p.alone, false)
-    FROM unnest(need_jobs, need_ids, need_whatevers, need_alones) AS p (id, needed, whatever, alone)
+    INSERT INTO shiftwork.needs (namespace, needed, id, whatever, alone, broken)
+    SELECT ns, p.needed, p.id, coalesce(p.whatever, false), coalesce(p.alone, false), coalesce(p.broken, false)
+    FROM unnest(need_jobs, need_ids, need_whatevers, need_alones, need_brokens) AS p (id, needed, whatever, alone, broken)
     WHERE p.id = ANY (made);
     UPDATE shiftwork.jobs j SET needed = true FROM (SELECT DISTINCT p FROM unnest(need_ids) AS p) AS t (id)
     WHERE j.namespace + 0 = ns AND j.id = t.id AND j.needed IS NULL;

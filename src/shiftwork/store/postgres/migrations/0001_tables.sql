@@ -158,11 +158,15 @@ CREATE TABLE shiftwork.needs (
     id        text COLLATE "C" NOT NULL,
     whatever  boolean NOT NULL,           -- any end of the needed job will do
     alone     boolean NOT NULL,           -- what the needed job adds while it runs does not count
+    broken    boolean NOT NULL DEFAULT false,  -- the needed job is lost, and any end will not do
     PRIMARY KEY (needed, namespace, id)
 )
 WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 5000);
 
 CREATE INDEX needs_of_job ON shiftwork.needs (id, namespace, needed);
+
+-- Which jobs are stranded?
+CREATE INDEX needs_broken ON shiftwork.needs (id, namespace) WHERE broken;
 
 CREATE TABLE shiftwork.loose (
     namespace integer NOT NULL,

@@ -1,0 +1,76 @@
+"""What is wrong before a job of a flow: the dead and cancelled jobs that it waits for, directly or not."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from shiftwork.core.flow_failures import MOST_LOOKED_AT, OF_INTEREST, behind, lost_jobs
+from shiftwork.core.health import StrandedFacts
+from shiftwork.core.model import JobFilter, JobRecord, JobStatus
+from shiftwork.core.releasing import LOST
+from shiftwork.store.protocol import Store
+
+PAGE: Final = 1_000
+MOST_STRANDED: Final = 100
+"""How many stranded jobs of a page are followed to what strands them."""
+
+
+LOOKED_AT: Final = 100
+"""How many dead and cancelled jobs, and how many waiting ones, are looked at for flows with stranded jobs."""
+MOST_FLOWS: Final = 5
+"""How many flows of each are looked at."""
+MOST_COUNTED: Final = 1_000
+"""How many jobs of a flow, the newest, are looked at for stranded ones."""
+
+
+async def stranded_flows(store: Store) -> list[StrandedFacts]:
+    """Flows that have stranded jobs, as far as a bounded look shows them: those with the newest jobs."""
+    ids: dict[str, None] = {}
+    for statuses in (LOST, (JobStatus.WAITING,)):
+        found = await store.find(JobFilter(status=statuses, limit=LOOKED_AT))
+        ids |= dict.fromkeys(list(dict.fromkeys(job.flow for job in found if job.flow is not None))[:MOST_FLOWS])
+    flows = [await _stranded(store, id) for id in ids]
+    return [flow for flow in flows if flow is not None]
+
+
+async def _stranded(store: Store, flow: str) -> StrandedFacts | None:
+    members = await store.members(flow, limit=MOST_COUNTED)
+    stranded = [member.id for member in members if member.stranded]
+    if not stranded:
+        return None
+    [oldest] = await store.get(stranded[-1:])
+    broken = [] if oldest is None else behind(oldest)
+    lost = lost_jobs(broken, await jobs_before(store, broken))
+    if not lost:  # it was retried in the meantime
+        return None
+    return StrandedFacts(
+        flow=flow,
+        jobs=len(stranded),
+        all_counted=len(members) < MOST_COUNTED,
+        job_id=lost[0].id,
+        worker=lost[0].worker,
+        status=lost[0].status,
+    )
+
+
+async def jobs_before(store: Store, ids: Iterable[str]) -> dict[str, JobRecord]:
+    """Those of these jobs that are dead, cancelled or waiting, and so on before those that are stranded.
+
+    It reads as many pages as there are jobs in a row, and no more than `MOST_LOOKED_AT` jobs.
+    """
+    known: dict[str, JobRecord] = {}
+    waiting = list(dict.fromkeys(ids))[:MOST_LOOKED_AT]
+    seen = set(waiting)
+    at = 0
+    while at < len(waiting):
+        page = waiting[at : at + PAGE]
+        at += len(page)
+        found = await store.find(JobFilter(ids=tuple(page), status=OF_INTEREST, limit=len(page)))
+        known |= {job.id: job for job in found}
+        stranded = [job.id for job in found if job.status is not JobStatus.DEAD][:MOST_STRANDED]
+        for job in await store.get(stranded) if stranded else ():
+            if job is not None:
+                known[job.id] = job
+                more = [id for id in behind(job) if id not in seen][: MOST_LOOKED_AT - len(waiting)]
+                seen.update(more)
+                waiting += more
+    return known

@@ -1,0 +1,130 @@
+"""Runs between a node and a process: each is begun by the process or taken back by the node, whatever comes first."""
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import pytest
+
+from shiftwork.core.model import Claimed
+from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
+from shiftwork.runtime.processes.messages import Start
+
+NODE = ("give", "send", "give", "take back", "send", "give", "send", "take back one")
+"""A run is given before its message is sent, and may be taken back in between."""
+PROCESS = ("arrive", "take", "arrive", "take", "take all", "arrive", "take")
+
+
+class World:
+    """Both ends, the messages between them, and what has become of each run."""
+
+    def __init__(self) -> None:
+        self.node = NodeEnd()
+        self.process = ProcessEnd(self.node.tokens, self.node.page)
+        self.node.close_page()
+        self.unsent: list[Start] = []
+        self.sent: list[Start] = []
+        self.given: list[str] = []
+        self.begun: list[str] = []
+        self.taken_back: list[str] = []
+
+    def do(self, step: str) -> None:
+        match step:
+            case "give":
+                job_id = str(len(self.given) + 1)
+                job = Claimed(id=job_id, worker="w", pool="p", payload=b"", fence=1, attempt=1, crashes=0, run_at=0.0)
+                self.unsent.append(Start(job, *self.node.give(job_id)))
+                self.given.append(job_id)
+            case "send" if self.unsent:
+                self.sent.append(self.unsent.pop(0))
+            case "take back":
+                self._took_back(self.node.take_back())
+            case "take back one":
+                last = self.given[-1]
+                if last not in self.taken_back and self.node.take_back_one(last):
+                    self._took_back([last])
+            case "arrive" if self.sent:
+                self.process.arrived(self.sent.pop(0))
+            case "take":
+                self._took(self.process.take())
+            case "take all":
+                for start in self.process.take_all():
+                    self._took(start)
+            case _:
+                pass
+
+    def settle(self) -> None:
+        """Let every message arrive, and the process take what is left."""
+        self.sent += self.unsent
+        for start in self.sent:
+            self.process.arrived(start)
+        for start in self.process.take_all():
+            self._took(start)
+
+    def _took(self, start: Start | None) -> None:
+        if start is not None:
+            self.process.begin(start.place, 1.0)
+            self.begun.append(start.job.id)
+
+    def _took_back(self, ids: list[str]) -> None:
+        for job_id in ids:
+            assert self.node.began(job_id) is None
+            self.node.forget(job_id)
+        self.taken_back += ids
+
+    def close(self) -> None:
+        self.process.close()
+        self.node.close()
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = World()
+    yield world
+    world.close()
+
+
+def interleavings() -> Iterator[tuple[str, ...]]:
+    """Every order in which the steps of the node and of the process can happen."""
+    length = len(NODE) + len(PROCESS)
+    for places in combinations(range(length), len(NODE)):
+        node, process = iter(NODE), iter(PROCESS)
+        yield tuple(next(node if at in places else process) for at in range(length))
+
+
+def test_in_every_interleaving_each_run_is_begun_once_or_taken_back() -> None:
+    for steps in interleavings():
+        world = World()
+        try:
+            for step in steps:
+                world.do(step)
+            world.settle()
+            assert sorted(world.begun + world.taken_back) == world.given, steps
+            assert world.begun == sorted(world.begun), f"{steps}: in order"
+        finally:
+            world.close()
+
+
+def test_a_place_is_used_again_without_the_beginning_of_the_run_before(world: World) -> None:
+    for step in ("give", "send", "arrive", "take"):
+        world.do(step)
+    assert world.node.began("1") == 1.0
+    world.node.forget("1")
+    world.do("give")
+    assert world.node.began("2") is None
+
+
+def test_a_run_whose_message_could_not_be_sent_does_not_stand_in_the_way(world: World) -> None:
+    world.do("give")
+    world.unsent.clear()
+    world.node.forget("1")
+    for step in ("give", "send", "arrive", "take"):
+        world.do(step)
+    assert world.begun == ["2"]
+
+
+def test_a_process_that_takes_nothing_is_given_no_more_than_the_pipe_holds(world: World) -> None:
+    for number in range(8_192):
+        world.node.give(str(number))
+    with pytest.raises(RuntimeError, match="has not taken"):
+        world.node.give("one more")
+    assert len(world.node.take_back()) == 8_192
