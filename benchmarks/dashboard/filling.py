@@ -69,6 +69,7 @@ def _job(number: int, jobs: int, now: float, chance: random.Random) -> JobRecord
     ran = status in {JobStatus.COMPLETED, JobStatus.DEAD, JobStatus.FAILED}
     failed = ran and status is not JobStatus.COMPLETED
     error = chance.choice(ERRORS).format(n=number) if failed else None
+    run_at = now + DAY * (1 + chance.random()) if status in LATER else created
     return JobRecord(
         id=f"job-{number:07}",
         worker=worker,
@@ -77,7 +78,8 @@ def _job(number: int, jobs: int, now: float, chance: random.Random) -> JobRecord
         payload=payload(number),
         priority=JobPriority.NORMAL,
         head_start=3_600.0,
-        run_at=now + DAY * (1 + chance.random()) if status in LATER else created,
+        run_at=run_at,
+        rank=run_at - 3_600.0,
         created_at=created,
         attempt=4 if status is JobStatus.DEAD else int(ran),
         instance=f"node-{number % NODES}/{WORKERS[worker]}" if ran else None,

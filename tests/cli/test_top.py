@@ -103,6 +103,7 @@ def job(name: str = "j", **fields: Any) -> JobRecord:
         priority=JobPriority.NORMAL,
         head_start=0.0,
         run_at=0.0,
+        rank=0.0,
         created_at=0.0,
         started_at=90.0,
         instance="n/images#1",

@@ -100,7 +100,7 @@ class World(Struct, kw_only=True):
             return False
         for name, demand in gate.after.items():
             state = self.states[name]
-            due_first = self.queues[name] and (state.last_ended is None or state.last_ended < head.run_at)
+            due_first = self.queues[name] and (state.last_ended is None or state.last_ended < head.since)
             last_started = self.states[worker].last_started
             stale = demand == "fresh" and last_started is not None and (state.last_success or 0.0) <= last_started
             if name in running or state.last_success is None or due_first or stale:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from shiftwork.core.job_parts import Signal, Wait
 from shiftwork.core.landing import accepts, keep_until, landed, landing, run_seconds
 from shiftwork.core.model import SECONDS_A_DAY, Attempt, JobPriority, JobRecord, JobStatus, Outcome
 
@@ -16,8 +17,9 @@ JOB = JobRecord(
     status=JobStatus.PROCESSING,
     payload=b"",
     priority=JobPriority.NORMAL,
-    head_start=0.0,
+    head_start=20.0,
     run_at=90.0,
+    rank=70.0,
     created_at=80.0,
     attempt=2,
     fence=7,
@@ -89,6 +91,32 @@ def test_it_settles_a_cancel_request() -> None:
 def test_a_job_that_is_not_over_has_no_end(status: JobStatus) -> None:
     settled = landed(JOB, said(status, LATER), NOW)
     assert settled.ended_at == (None if settled.status.live else 99.0)
+
+
+@pytest.mark.parametrize(
+    ("status", "run_at", "keeps_rank", "rank"),
+    [
+        (JobStatus.FAILED, LATER, True, 70.0),  # crashed: due later, and then in its old place
+        (JobStatus.FAILED, LATER, False, LATER - 20.0),
+        (JobStatus.FAILED, NOW, False, NOW - 20.0),
+        (JobStatus.QUEUED, 90.0, True, 70.0),
+        (JobStatus.QUEUED, NOW, True, 70.0),
+        (JobStatus.QUEUED, LATER, True, 70.0),
+        (JobStatus.QUEUED, LATER, False, LATER - 20.0),
+        (JobStatus.COMPLETED, 90.0, True, 70.0),
+        (JobStatus.DEAD, LATER, False, 70.0),
+    ],
+)
+def test_its_place_in_the_queue(status: JobStatus, run_at: float, keeps_rank: bool, rank: float) -> None:  # noqa: FBT001
+    assert landed(JOB, said(status, run_at, keeps_rank=keeps_rank), NOW).rank == rank
+    cancelled = landed(replace(JOB, cancelling=True), said(status, run_at, keeps_rank=keeps_rank), NOW)
+    assert cancelled.rank == 70.0, "an ended job keeps its rank"
+
+
+def test_a_signal_that_was_sent_already_gives_a_new_rank_from_now() -> None:
+    job = replace(JOB, rank=10.0, signals=(Signal("go", b"", 95.0),))
+    woken = landed(job, said(JobStatus.QUEUED, LATER, wait=Wait("go", 1), keeps_rank=False), NOW)
+    assert (woken.run_at, woken.rank) == (NOW, NOW - 20.0)
 
 
 @pytest.mark.parametrize(("started_at", "seconds"), [(95.0, 4.0), (None, 0.0), (120.0, 0.0)])

@@ -20,6 +20,7 @@ def record(
         priority=JobPriority.NORMAL,
         head_start=0.0,
         run_at=run_at,
+        rank=run_at,
         created_at=0.0,
         key=key,
     )

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.landing import landing
@@ -56,6 +57,12 @@ def test_every_outcome_is_of_its_job(kind: EndKind) -> None:
     outcome = settled(kind, claimed(attempt=3, crashes=1))
     assert (outcome.id, outcome.fence, outcome.worker, outcome.pool) == ("j", 7, "w", "p")
     assert (outcome.ended_at, outcome.cause) == (NOW, "triggered")
+
+
+@pytest.mark.parametrize("kind", EndKind)
+def test_only_a_failed_attempt_and_a_function_that_asks_for_a_later_time_change_the_rank(kind: EndKind) -> None:
+    moves = kind in {EndKind.RAISED, EndKind.TIMED_OUT, EndKind.SNOOZED}
+    assert settled(kind, again_in=5.0).keeps_rank == (not moves)
 
 
 @pytest.mark.parametrize("kind", EndKind)
@@ -147,7 +154,7 @@ def test_a_job_whose_process_somebody_else_has_killed_has_to_be_unlucky_ten_time
 
 def test_a_job_lost_with_its_node_is_queued_at_its_old_place_and_nothing_is_counted() -> None:
     outcome = settled(EndKind.LOST, claimed(attempt=2, crashes=1), error="node n vanished")
-    assert (outcome.status, outcome.run_at, outcome.verdict) == (JobStatus.QUEUED, 90.0, "neutral")
+    assert (outcome.status, outcome.run_at, outcome.verdict) == (JobStatus.QUEUED, NOW, "neutral")
     assert (outcome.attempt, outcome.crashes) == (1, 1)
     assert outcome.report is not None
     assert (outcome.report.kind, outcome.report.error) == ("lost", "node n vanished")
@@ -163,9 +170,18 @@ def test_a_job_lost_ten_times_is_dead_in_case_it_takes_its_nodes_down() -> None:
 
 
 def test_a_drained_job_is_queued_at_its_old_place_as_if_nothing_had_been() -> None:
-    outcome = settled(EndKind.DRAINED, claimed(attempt=2, crashes=1))
+    outcome = settled(EndKind.DRAINED, claimed(attempt=2, crashes=1), begun=False)
     assert (outcome.status, outcome.run_at) == (JobStatus.QUEUED, 90.0)
     assert (outcome.attempt, outcome.crashes, outcome.verdict, outcome.error) == (1, 1, "neutral", None)
+
+
+def test_the_time_of_an_interrupted_run_does_not_count_as_waiting_time_of_the_next_one() -> None:
+    for kind, due in ((EndKind.DRAINED, NOW), (EndKind.LOST, NOW), (EndKind.CRASHED, NOW + 1)):
+        outcome = settled(kind)
+        assert (outcome.run_at, outcome.keeps_rank) == (due, True)
+        again = replace(claimed(), run_at=outcome.run_at)
+        done = settle(again, End(EndKind.RETURNED), CONFIG, started_at=NOW + 4, now=NOW + 5, rand=0.5)
+        assert done.waited == NOW + 4 - due
 
 
 def test_a_cancelled_job_is_kept_for_a_day() -> None:

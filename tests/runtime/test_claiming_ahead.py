@@ -21,6 +21,7 @@ class Scene:
         self.act = Act()
         self.app: WorkerOrchestrator = stage.faulty_app(max_concurrent=2)
         self.jobs: list[Job[Any]] = []
+        self.due_at = 0.0
         self._worker = self.app.register_worker("act", self.act, execution_mode="triggered", timeout_seconds=60)
         self._short = self.app.register_worker("short", _short, execution_mode="triggered")
 
@@ -36,13 +37,15 @@ class Scene:
 
     async def begin_long_ones(self) -> None:
         self.jobs = await self.app.enqueue_many([self._worker.call()] * 5)
+        self.due_at = self.stage.clock.now()
         await settle()
 
     async def handed_back(self) -> bool:
-        """Whether the three have been handed back, and it does not count as an attempt."""
+        """Whether the three have been handed back as if they had never been claimed: due since then, in their place."""
         await settle()
         three = [await job.refresh() for job in self.jobs[2:]]
-        return [(job.status, job.attempt, job.history) for job in three] == [(QUEUED, 0, ())] * 3
+        in_place = [(job.run_at, job.record.since) for job in three] == [(self.due_at, self.due_at)] * 3
+        return in_place and [(job.status, job.attempt, job.history) for job in three] == [(QUEUED, 0, ())] * 3
 
 
 async def _short() -> None:

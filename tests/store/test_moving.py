@@ -151,7 +151,7 @@ async def fill(store: Store) -> None:
     for one in await claim(store, 2):
         ended = failed(one, report=report(one), disable_after=None)
         if one.id == "again":
-            ended = replace(ended, status=JobStatus.FAILED, run_at=NOW + 40)
+            ended = replace(ended, status=JobStatus.FAILED, run_at=NOW + 40, keeps_rank=False)
         await finish(store, ended)
     await add(store, job("cancelled"))
     await store.amend(["cancelled"], Cancel("no need"), NOW)

@@ -212,7 +212,7 @@ def gates_open_in_silence(patch: Patch) -> None:
 
 def claims_look_at_every_job(patch: Patch) -> None:
     async def claim(self: MemoryStore, *args: Any, **more: Any) -> Claims:
-        sorted(self._jobs.by_id.values(), key=lambda job: job.rank)
+        sorted(self._jobs.by_id.values(), key=lambda job: (job.rank, job.id))
         return await genuine(self, *args, **more)
 
     genuine = MemoryStore.claim
@@ -380,6 +380,8 @@ REPEATED_IN_LUA: list[tuple[str, str, str, str]] = [
     ("finish_others", "elseif is(job, CANCELLING) then", "elseif false then", "outcomes_land"),
     ("finish_others", "elseif run_at <= now then", "elseif run_at < now then", "outcomes_land"),
     ("finish_others", "keep_until = now + A_DAY", "keep_until = now", "outcomes_land"),
+    ("finish_others", "if moves and", "if", "outcomes_land"),
+    ("finish_others", "return job.head_start", "return job.lead", "a_failed_attempt_ranks_behind"),
     ("worker_state", "state.failures < disable_after", "state.failures <= disable_after", "outcomes_change_a_worker"),
     ("worker_state", "or not state.on then", "then", "outcomes_change_a_worker"),
     ("worker_state", "if ended_at > state.ended then", "if true then", "outcomes_change_a_worker"),
@@ -388,6 +390,7 @@ REPEATED_IN_LUA: list[tuple[str, str, str, str]] = [
     ("worker_state", "if ended_at > state.ended then", "if true then", "cancelled_jobs_change_a_worker"),
     ("amend", "status == QUEUED or status == PROCESSING", "status == PROCESSING", "changes_are_allowed_and_made"),
     ("amend", "job.attempt, job.crashes, job.ended = 0, 0, NONE", "job.ended = NONE", "changes_are_allowed_and_made"),
+    ("amend", "job.lead = job.head_start", "", "a_requeued_job_has_a_new_rank"),
     ("cancelling", "put_in(job, now + A_DAY)", "put_in(job, now)", "changes_are_allowed_and_made"),
     ("rewrite", "if now == old then", "if now then", "rewrites_are_made"),
     ("rewrite", "elseif now ~= new then", "elseif false then", "rewrites_are_made"),
@@ -444,6 +447,8 @@ REPEATED_IN_FUNCTIONS: list[tuple[str, str, str]] = [
     ("WHEN j.cancelling THEN 7", "", "outcomes_land"),
     ("WHEN t.run_at <= at THEN 3", "WHEN t.run_at < at THEN 3", "outcomes_land"),
     ("WHEN j.cancelling THEN at + 86400", "", "outcomes_land"),
+    ("WHEN t.status < 5 AND moves[t.ord::integer] AND", "WHEN t.status < 5 AND", "outcomes_land"),
+    ("moves[t.ord::integer] AND", "false AND", "outcomes_land"),
     ("state.failures >= limits[place]", "state.failures > limits[place]", "outcomes_change_a_worker"),
     (
         "state.failures >= limits[place] AND state.enabled",
@@ -510,6 +515,7 @@ REPEATED_IN_SQL: list[tuple[str, str, str, str]] = [
     ("requeue_job", "progress = NULL", "progress = progress", "changes_are_allowed_and_made"),
     ("cancel_job", "status = 7", "status = 6", "changes_are_allowed_and_made"),
     ("return_job", "crashes = ?4", "crashes = crashes", "outcomes_land"),
+    ("return_job", "WHEN ?10 THEN", "WHEN NOT ?10 THEN", "outcomes_land"),
     ("change_texts", "error = ?, progress = ?", "error = error, progress = ?2", "rewrites_are_made"),
     ("change_attempt", "body = ? WHERE", "body = body WHERE 1 OR ?1 = ?1 AND", "rewrites_are_made"),
     ("count_key_running", "status = 4", "status = 5", "keys_are_parked"),

@@ -172,6 +172,19 @@ async def test_a_newer_schema(store: SqliteStore, path: str) -> None:
     await refused(path, SchemaVersionError, f"schema version {schema.SCHEMA_VERSION + 1}.*Upgrade shiftwork")
 
 
+async def test_a_view_of_another_version_is_replaced(store: SqliteStore, path: str) -> None:
+    await add(store, job("1", head_start=5.0))
+    before = await store.get(["1"])
+    await store.close()
+    with closing(driver.connect(path)) as db:
+        db.execute("DROP VIEW records")
+        db.execute("CREATE VIEW records AS SELECT seq, namespace, id FROM jobs")
+    again = SqliteStore(path)
+    await again.open()
+    assert await again.get(["1"]) == before
+    await again.close()
+
+
 async def test_a_store_opens_once_its_folder_exists(tmp_path: Path) -> None:
     store = SqliteStore(str(tmp_path / "later" / "shiftwork.db"))
     with pytest.raises(StoreUnavailableError):

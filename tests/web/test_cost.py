@@ -74,6 +74,7 @@ def _job(number: int) -> JobRecord:
         priority=JobPriority.NORMAL,
         head_start=3_600.0,
         run_at=1_700_000_000.0 + number,
+        rank=1_700_000_000.0 + number - 3_600.0,
         created_at=1_700_000_000.0 + number,
         ended_at=None if status.live else 1_700_000_001.0 + number,
         error=f"ValueError: no {number}" if status is JobStatus.DEAD else None,

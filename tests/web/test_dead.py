@@ -26,6 +26,7 @@ def _dead(number: int, worker: str = "resize", error: str | None = None) -> JobR
         priority=JobPriority.NORMAL,
         head_start=3_600.0,
         run_at=at,
+        rank=at - 3_600.0,
         created_at=at,
         ended_at=at + 60,
         error=error or f"order {number} was refused at 0x{number:x}",

@@ -172,6 +172,7 @@ def _dead(number: int, created: float, error: str) -> JobRecord:
         priority=JobPriority.NORMAL,
         head_start=0.0,
         run_at=created,
+        rank=created,
         created_at=created,
         ended_at=created,
         error=error,

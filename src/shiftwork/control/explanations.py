@@ -109,7 +109,7 @@ class Explanations:
         store, now = await self._access.open(), self._now()
         facts = await store.survey([record.worker], now)
         facts.gates.setdefault(record.worker, Gates(worker=record.worker, pool=record.pool))
-        waits = explain(record.worker, Head(record.rank, record.id, record.run_at), facts, now)
+        waits = explain(record.worker, Head(record.rank, record.id, record.since), facts, now)
         if record.parked:
             waits.insert(0, await self._key_wait(record))
         if not waits and not await self.is_served(record.worker, record.pool):

@@ -78,7 +78,8 @@ class Head(Struct, frozen=True, gc=False):
 
     rank: float
     id: str
-    run_at: float
+    since: float
+    """Since when it has had its place (`JobRecord.since`)."""
 
     def before(self, other: "Head") -> bool:
         """Whether it ranks ahead."""
@@ -311,8 +312,8 @@ def _dependency(worker: str, name: str, demand: str, head: Head, facts: Facts, *
 
 
 def _had_its_turn(state: WorkerState, waiting: Head) -> bool:
-    """Whether a run of this dependency has ended since the waiting job became due."""
-    return state.last_ended is not None and state.last_ended >= waiting.run_at
+    """Whether a run of this dependency has ended since the waiting job got its place: first became due."""
+    return state.last_ended is not None and state.last_ended >= waiting.since
 
 
 def _turn(worker: str, facts: Facts, now: float) -> Obstacle | None:
@@ -330,7 +331,7 @@ def _turn(worker: str, facts: Facts, now: float) -> Obstacle | None:
         # at a time, began anew while another went on, the worker that waits for all of them would never start.
         if next(_gates(name, waiting, facts, now, settled=True), None) is None:
             return Obstacle(
-                "turn", name, f"{name} depends on {worker}, has waited for it, and goes first", since=waiting.run_at
+                "turn", name, f"{name} depends on {worker}, has waited for it, and goes first", since=waiting.since
             )
     return None
 
@@ -353,7 +354,7 @@ def _precedence(worker: str, head: Head, facts: Facts, now: float) -> Iterator[O
             continue
         if _gate(name, other, facts, now) is None and _turn(name, facts, now) is None:
             yield Obstacle(
-                "precedence", name, f"blocked by {name}, which has waited longer and goes first", since=other.run_at
+                "precedence", name, f"blocked by {name}, which has waited longer and goes first", since=other.since
             )
 
 

@@ -3,9 +3,9 @@
     cancel   a processing job is asked to stop; any other live job is cancelled, with the reason as its error, and kept
              for a day
     requeue  the job is queued, or scheduled if `run_at` is later, or waiting if a need is unmet, with its attempts and
-             crashes at zero; its end, its result, its progress and its expiry are cleared, its last error, its steps
-             and the reports of its attempts stay. With a payload it gets that payload and the key that the payload
-             makes
+             crashes at zero, and with the rank of a job that is new at `run_at`; its end, its result, its progress and
+             its expiry are cleared, its last error, its steps and the reports of its attempts stay. With a payload it
+             gets that payload and the key that the payload makes
     discard  the job is deleted
 
 The memory store calls `amended`. SQLite, Redis (amend.lua) and PostgreSQL (the functions `cancel`, `requeue` and
@@ -51,6 +51,7 @@ def _requeued(job: JobRecord, change: Requeue, now: float) -> JobRecord:
         job,
         status=JobStatus.WAITING if job.unmet else JobStatus.by_time(change.run_at, now),
         run_at=change.run_at,
+        rank=change.run_at - job.head_start,
         payload=payload,
         key=key,
         attempt=0,

@@ -7,6 +7,10 @@
     failed or queued, due now      cancelled                queued
     queued, its signal was sent    cancelled                queued, due now
 
+A job that runs again keeps its rank, however much later it is due, if its run was only interrupted: once it is due it
+goes before everything that was added after it. After a failed attempt, and if the function itself asked for a later
+time, the rank is that of a job which is new at `run_at`. An ended job keeps its rank, too; it has no use for it.
+
 A job that is cancelled this way is kept for a day from now; any other ended job is kept as its outcome says, and a live
 job is kept until it ends. A live job has no `ended_at`: the end of its last run is in the report of that run. An
 outcome is accepted only while its job is processing under the outcome's fence.
@@ -59,14 +63,21 @@ def keep_until(outcome: Outcome, status: JobStatus, now: float) -> float | None:
     return outcome.keep_until if status is outcome.status else now + SECONDS_A_DAY
 
 
+def rank(job: JobRecord, outcome: Outcome, status: JobStatus, run_at: float) -> float:
+    """The job's place in the queue, given the status that it lands in and when it is due."""
+    return job.rank if outcome.keeps_rank or status in ENDED else run_at - job.head_start
+
+
 def landed(job: JobRecord, outcome: Outcome, now: float) -> JobRecord:
     """The job after an accepted outcome. Its `parked` is for `core.parking` to decide."""
     signalled = arrived(outcome.wait, job.signals)
     status = landing(outcome, now, cancelling=job.cancelling, signalled=signalled)
+    run_at = due(outcome, now, signalled=signalled)
     return replace(
         job,
         status=status,
-        run_at=due(outcome, now, signalled=signalled),
+        run_at=run_at,
+        rank=rank(job, outcome, status, run_at),
         wait=None if status in ENDED else outcome.wait,
         attempt=outcome.attempt,
         crashes=outcome.crashes,

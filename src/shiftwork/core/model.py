@@ -161,7 +161,7 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     run_at: float
     priority: JobPriority = JobPriority.NORMAL
     head_start: float = 0.0
-    """Its advantage in the queue: priority x the pool's `priority_aging_seconds`. `rank = run_at - head_start`."""
+    """Its advantage in the queue: priority x the pool's `priority_aging_seconds`. Its rank is `run_at - head_start`."""
     unique_key: str | None = None
     """While a live job of this worker has the same one, adding another returns that job."""
     key: str | None = None
@@ -273,6 +273,10 @@ class JobRecord(Struct, frozen=True, kw_only=True, gc=False):
     priority: JobPriority
     head_start: float
     run_at: float
+    """When it is due, or became due."""
+    rank: float
+    """Its place in the queue: lower goes first. It is `run_at - head_start`, unless a run of the job was interrupted
+    since: then the job has kept the rank that it had before (`core.landing`)."""
     created_at: float
     cause: str = "enqueued"
     attempt: int = 0
@@ -310,9 +314,9 @@ class JobRecord(Struct, frozen=True, kw_only=True, gc=False):
     __repr__ = shown_without_payload
 
     @property
-    def rank(self) -> float:
-        """Its place in the queue: lower goes first."""
-        return self.run_at - self.head_start
+    def since(self) -> float:
+        """Since when it has had its place: when it became due, or first became due if runs were interrupted since."""
+        return self.rank + self.head_start
 
     @classmethod
     def of(cls, job: NewJob, now: float) -> "JobRecord":
@@ -326,6 +330,7 @@ class JobRecord(Struct, frozen=True, kw_only=True, gc=False):
             priority=job.priority,
             head_start=job.head_start,
             run_at=job.run_at,
+            rank=job.run_at - job.head_start,
             created_at=now,
             cause=job.cause,
             unique_key=job.unique_key,
@@ -405,6 +410,9 @@ class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     """What to count for its pool: names separated by spaces. `core.run_histograms` says which."""
     wait: Wait | None = None
     """The signal that a job waits for that is handed back. If it was sent already, the job is due at once."""
+    keeps_rank: bool = True
+    """Whether a job that runs again keeps its place in the queue. If not, it has the place of a job that is new at
+    `run_at`."""
 
 
 class FlowRecord(Struct, frozen=True):

@@ -80,4 +80,4 @@ def is_kept(status: JobStatus, in_flow: Mapping[JobStatus, int], *, founder: Job
 def released(job: JobRecord, now: float) -> JobRecord:
     """A waiting job whose last need was met just now."""
     run_at = max(job.run_at, now)
-    return replace(job, status=JobStatus.by_time(run_at, now), run_at=run_at)
+    return replace(job, status=JobStatus.by_time(run_at, now), run_at=run_at, rank=run_at - job.head_start)

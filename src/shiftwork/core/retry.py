@@ -5,8 +5,8 @@
                  function itself rules out another attempt
     timed_out    like raised
     snoozed      scheduled for when the function asked for, or until its signal comes, the attempt uncounted
-    crashed      failed, and due again soon, the attempt uncounted; dead at the third crash, or at the tenth if its
-                 process was killed from outside (SIGKILL, and not for lack of memory)
+    crashed      failed, and due again soon, then in its old place, the attempt uncounted; dead at the third crash, or
+                 at the tenth if its process was killed from outside (SIGKILL, and not for lack of memory)
     lost         queued again in its old place, the attempt uncounted; dead at the tenth loss
     drained      queued again in its old place, the attempt uncounted; dead at the eleventh time within a minute if
                  nothing had asked its runs to stop
@@ -14,6 +14,11 @@
     expired      cancelled, the attempt uncounted: it was claimed too late to be started
     undecodable  dead, unless a node of another version of the app may try it: `core.refusals` decides that
     unencodable  dead: the work is done and only its result cannot be kept, so doing it again would not help
+
+A run that was only interrupted (crashed, lost, drained, undecodable for this version) costs its job neither an attempt
+nor its place in the queue: the job keeps its rank. Only after a failed attempt, or when the function asked for a later
+time, is the rank that of a job which is new at its next `run_at`. An interrupted job is due again from now on, or from
+the end of its pause: the time that its run took does not count as waiting time.
 
 Consecutive failures of a worker count jobs, not attempts: only the attempt that makes a job dead is a failure of its
 worker. Nothing here writes: the outcome is a value, and `core.landing` says where the store takes the job with it.
@@ -79,6 +84,8 @@ class End(Struct, frozen=True, gc=False):
     """Whether its process was killed from outside: the job itself may be innocent."""
     log: tuple[LogLine, ...] = ()
     """The lines it logged."""
+    begun: bool = True
+    """Whether a drained run had begun. If not, its job has waited all the time."""
     unasked: bool = False
     """Whether a drained run was handed back although nothing had asked it to stop."""
     final: bool = False
@@ -271,9 +278,8 @@ def _failed(run: _EndedRun) -> Outcome:
     refused = refusal(retry, TIMEOUT) if end.kind is EndKind.TIMED_OUT else None
     if refused is not None:
         return run.dead(f"{error}; {refused}")
-    return run.again(
-        error, in_seconds=backoff(retry, run.job.attempt, run.rand) if end.again_in is None else end.again_in
-    )
+    in_seconds = backoff(retry, run.job.attempt, run.rand) if end.again_in is None else end.again_in
+    return run.again(error, in_seconds=in_seconds, keeps_rank=False)
 
 
 def _crashed(run: _EndedRun) -> Outcome:
@@ -291,7 +297,7 @@ def _lost(run: _EndedRun, losses: int) -> Outcome:
     attempt = _uncounted(run.job)
     if losses >= LOSS_LIMIT:
         return run.dead(f"lost {losses} times, the last time: {error}", attempt=attempt)
-    return run.outcome(JobStatus.QUEUED, attempt=attempt, error=error, report=run.report(error))
+    return run.outcome(JobStatus.QUEUED, run_at=run.now, attempt=attempt, error=error, report=run.report(error))
 
 
 def _cancelled(run: _EndedRun) -> Outcome:
@@ -306,9 +312,9 @@ def _handed_back(run: _EndedRun, hand_backs: int) -> Outcome:
     attempt = _uncounted(run.job)
     if run.end.kind is EndKind.SNOOZED:
         run_at = run.now + (run.end.again_in or 0.0)
-        return run.outcome(JobStatus.QUEUED, run_at=run_at, attempt=attempt, wait=run.end.wait)
+        return run.outcome(JobStatus.QUEUED, run_at=run_at, attempt=attempt, wait=run.end.wait, keeps_rank=False)
     if hand_backs <= HAND_BACK_LIMIT:
-        return run.outcome(JobStatus.QUEUED, attempt=attempt)
+        return run.outcome(JobStatus.QUEUED, run_at=run.now if run.end.begun else run.job.run_at, attempt=attempt)
     error = (
         f"stopped: it started {hand_backs} times within a minute and was handed back each time, without using up an "
         "attempt. Look for the reason in the log of the node that ran it, then retry the job"

@@ -24,5 +24,5 @@ def signalled(job: JobRecord, signal: Signal, now: float) -> JobRecord:
     """The live job after a signal: due at once if it waits for this one."""
     changed = replace(job, signals=(*job.signals, signal))
     if job.status is JobStatus.SCHEDULED and arrived(job.wait, changed.signals):
-        return replace(changed, status=JobStatus.QUEUED, run_at=now)
+        return replace(changed, status=JobStatus.QUEUED, run_at=now, rank=now - job.head_start)
     return changed

@@ -256,10 +256,12 @@ class Store(Protocol):
 
         A rejected outcome has no effect. An accepted one takes its job where `core.landing` says, appends its `report`,
         and releases the job's key (unparking the next); `instance`, `started_at` and `fence` keep describing the last
-        run. A job that ends for good (completed, dead, cancelled) frees its `unique_key`, and meets the needs of other
-        jobs as `core.releasing` says, however it ends: here, by `amend`, by `promote` or as a corrupt record. The
-        worker's state changes in the same step as `core.worker_state` says, so that the failure that reaches
-        `disable_after` disables the worker at once. Outcomes of one batch count in their order.
+        run. A job that runs again keeps its rank if the outcome says so, also through `promote`, `restore` and further
+        claims: once it is due, it is claimed before every job that was added after it. A job that ends for good
+        (completed, dead, cancelled) frees its `unique_key`, and meets the needs of other jobs as `core.releasing` says,
+        however it ends: here, by `amend`, by `promote` or as a corrupt record. The worker's state changes in the same
+        step as `core.worker_state` says, so that the failure that reaches `disable_after` disables the worker at once.
+        Outcomes of one batch count in their order.
         """
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:

@@ -77,6 +77,7 @@ class Ending(Struct, frozen=True):
     verdict: str
     disable_after: int | None
     keep: float | None
+    keeps_rank: bool
 
 
 def endings() -> st.SearchStrategy[Ending]:
@@ -88,6 +89,7 @@ def endings() -> st.SearchStrategy[Ending]:
         verdict=st.sampled_from(("success", "failure", "neutral")),
         disable_after=st.sampled_from((None, 1, 2)),
         keep=st.sampled_from((None, 0.0, 10.0)),
+        keeps_rank=st.booleans(),
     )
 
 
@@ -238,6 +240,7 @@ class Histories(RuleBasedStateMachine):
                 report=report(claimed),
                 waited=0.5,
                 marks=f"w{claimed.attempt} {ending.status}",
+                keeps_rank=ending.keeps_rank,
                 wait=Wait("go", 1) if ending.status is JobStatus.QUEUED and not in_place else None,
             )
 

@@ -102,7 +102,7 @@ def _unknown(seen: Snapshot, nodes: Sequence[Beat], there: Container[str]) -> di
 
 def _has_waited(seen: Snapshot, worker: str) -> bool:
     lane = seen.facts.lanes.get(worker)
-    return lane is None or lane.head is None or seen.at - lane.head.run_at > UNKNOWN_SECONDS
+    return lane is None or lane.head is None or seen.at - lane.head.since > UNKNOWN_SECONDS
 
 
 def _worker_facts(config: WorkerConfig, seen: Snapshot) -> WorkerFacts:

@@ -156,8 +156,10 @@ class Engine:
         elif suspects:
             self._runs.retry_apart(suspects)
 
-    def hand_back(self, runs: Iterable[Run]) -> None:
+    def hand_back(self, runs: Sequence[Run]) -> None:
         """Let other instances have the jobs of these runs, which have not begun."""
+        for run in runs:
+            run.begun = False  # started, but not more
         self._runs.hand_back(runs)
 
     def cancel(self, job_id: str, fence: int) -> None:

@@ -29,6 +29,8 @@ from shiftwork.store.protocol import Claims
 logger: Final = logging.getLogger("shiftwork")
 
 MOST_RECONCILED: Final = 10_000
+STRAY_SECONDS: Final = 0.05
+"""When to look again whether jobs that went astray are handed back, unless their pool rings first."""
 DAMAGED: Final = "its options cannot be decoded; enqueue it again"
 """Why a job is dead whose own options are damaged."""
 BLIND_SECONDS: Final = 60.0
@@ -56,6 +58,8 @@ class JobClaimer:
         self.workers = frozenset(workers)
         """The workers whose jobs it claims."""
         self._blind_until: float | None = None
+        self._strays: set[str] = set()
+        """The jobs that never arrived, while it is not written yet that they are handed back."""
         self._pool = pool
         self._store = environment.store
         self._clock = environment.clock
@@ -119,6 +123,8 @@ class JobClaimer:
         wanted, instance = self._wanted(), self._tenure.instance
         if not wanted:
             return 0, Claims([])
+        if self._strays and self._are_held(self._strays):  # they are first in line, but not in the queue yet
+            return wanted, Claims([], next_at=self._clock.now() + STRAY_SECONDS)
         self.in_doubt = True
         edition, workers = self._publication.edition, self._refusals.claimable(self.workers)
         claims = await self._stopwatch.time(
@@ -228,8 +234,14 @@ class JobClaimer:
         known = self._runs.active.keys() | self._reserve.jobs.keys() | self._outbox.holds()
         for record in held:
             if record.id not in known:
+                self._strays.add(record.id)
                 self._hand_back_lost(record)
         self.in_doubt = False
+
+    def _are_held(self, strays: set[str]) -> bool:
+        """Whether some of these jobs are still to be handed back; those that are not are forgotten."""
+        strays &= self._outbox.holds()
+        return bool(strays)
 
     def _hand_back_lost(self, record: JobRecord) -> None:
         logger.warning(

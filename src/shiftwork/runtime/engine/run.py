@@ -42,7 +42,8 @@ class Run:
     """A job in the hands of this process, from claim to end."""
 
     __slots__ = (
-        *("began_at", "callee", "cancelled", "config", "ended", "hidden", "idle", "job", "job_log", "log", "outcome"),
+        *("began_at", "begun", "callee", "cancelled", "config", "ended", "hidden", "idle", "job", "job_log", "log"),
+        "outcome",
         *("overruled", "owner", "page", "patience", "pid", "place", "span", "started_at", "state", "stopped_as"),
         *("stopping", "task", "thread"),
     )
@@ -62,6 +63,8 @@ class Run:
         """The worker's state when the run began, as far as this node knew it."""
         self.started_at = started_at
         self.owner = owner
+        self.begun = False
+        """Whether it was started, or repeats a run that was, and was not taken back before it began. Owners set it."""
         self.ended = False
         self.stopped_as: EndKind | None = None
         """Why we ended the run, if we did. What the function itself reports no longer counts then."""

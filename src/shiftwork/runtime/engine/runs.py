@@ -70,6 +70,7 @@ class Runs:
             suspect.ended = True
             self._forget_deadline(suspect)
             again.append(Run(suspect.job, suspect.config, self._clock.now(), self, suspect.state))
+            again[-1].begun = suspect.begun
             self.active[suspect.job.id] = again[-1]
         self._isolate(again, self._isolation)
 
@@ -84,6 +85,7 @@ class Runs:
 
     def run_begun(self, run: Run) -> None:
         """Watch the deadline of a run from now on, and report its beginning."""
+        run.begun = True
         timeout = run.config.timeout_seconds
         if timeout is not None:
             self._deadlines.watch(run, timeout)

@@ -33,6 +33,8 @@ class Settler:
     def settle(self, run: Run, end: End) -> None:
         """Put the outcome of a run into the outbox."""
         if run.outcome is None:
+            if end.kind is EndKind.DRAINED and not run.begun:
+                end = replace(end, begun=False)
             self.end(run.job, replace(end, log=run.log) if run.log else end, run.started_at)
         else:
             self._settled_itself(run, run.outcome, end)
@@ -40,7 +42,7 @@ class Settler:
     def hand_back(self, job: Claimed, started_at: float) -> None:
         """Return a job that was claimed and has not begun. One that has expired meanwhile is cancelled."""
         expired = is_expired(job, self._clock.now())
-        self.end(job, End(EndKind.EXPIRED if expired else EndKind.DRAINED), started_at)
+        self.end(job, End(EndKind.EXPIRED if expired else EndKind.DRAINED, begun=False), started_at)
 
     def end(self, job: Claimed, end: End, started_at: float) -> None:
         """Put the outcome of a job into the outbox."""

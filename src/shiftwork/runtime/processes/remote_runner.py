@@ -248,7 +248,7 @@ class RemoteRunner:
 
     def _hand_back(self, run: Run) -> None:
         run.ended = True
-        run.owner.run_ended(run, End(run.stopped_as or EndKind.DRAINED))
+        run.owner.run_ended(run, End(run.stopped_as or EndKind.DRAINED, begun=False))
 
     def _watch_turn(self) -> None:
         first = next(iter(self._runs.values()))

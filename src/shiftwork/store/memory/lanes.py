@@ -45,4 +45,4 @@ def _lane(worker: str, jobs: JobTable, states: StateTable) -> Lane:
 
 
 def _head(job: JobRecord) -> Head:
-    return Head(rank=job.rank, id=job.id, run_at=job.run_at)
+    return Head(rank=job.rank, id=job.id, since=job.since)

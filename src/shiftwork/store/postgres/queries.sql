@@ -70,8 +70,8 @@ SELECT shiftwork.note_starts(%s::int, %s::text[], %s::text[], %s::float8[]);
 -- name: finish
 SELECT accepted, disabled, topics FROM shiftwork.finish(
     %s::int, %s::float8, %s::text[], %s::bigint[], %s::int2[], %s::float8[], %s::float8[], %s::int[], %s::int[],
-    %s::int2[], %s::int[], %s::bytea[], %s::text[], %s::bytea[], %s::float8[], %s::text[], %s::int[], %s::text[],
-    %s::text[], %s::float8[], %s::text
+    %s::int2[], %s::int[], %s::bytea[], %s::text[], %s::bytea[], %s::float8[], %s::text[], %s::int[], %s::bool[],
+    %s::text[], %s::text[], %s::float8[], %s::text
 );
 
 -- name: beat
@@ -174,7 +174,7 @@ SELECT shiftwork.switch(%s::int, %s::text, %s::bool, %s::text, %s::float8);
 -- name: restore
 SELECT shiftwork.restore(
     %s::int, %s::text[], %s::text[], %s::text[], %s::int2[], %s::bytea[], %s::int2[], %s::float8[], %s::float8[],
-    %s::float8[], %s::text[], %s::int[], %s::int[], %s::bigint[], %s::text[], %s::float8[], %s::float8[], %s::text[],
+    %s::float8[], %s::float8[], %s::text[], %s::int[], %s::int[], %s::bigint[], %s::text[], %s::float8[], %s::float8[], %s::text[],
     %s::text[], %s::int[], %s::bytea[], %s::text[], %s::bytea[], %s::text[], %s::float8[], %s::float8[], %s::bytea[],
     %s::text[], %s::text[], %s::text[], %s::int[], %s::int[], %s::int[], %s::bytea[], %s::int[], %s::text[], %s::bytea[],
     %s::text[], %s::text[], %s::bool[], %s::bool[], %s::bool[], %s::text[], %s::int[], %s::bytea[]

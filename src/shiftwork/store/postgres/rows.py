@@ -188,6 +188,7 @@ def outcome_columns(outcomes: Sequence[Outcome]) -> tuple[Any, ...]:
         arrays.blobs([msgpack.encode(one.report) if one.report else None for one in outcomes]),
         arrays.optional_numbers([one.keep_until for one in outcomes]),
         *(_wait_columns([one.wait for one in outcomes]) if waits else (None, None)),
+        arrays.booleans([not one.keeps_rank for one in outcomes]),
         *_outcome_marks(outcomes),
     )
 
@@ -234,6 +235,7 @@ def record_columns(jobs: Sequence[JobRecord]) -> tuple[Any, ...]:
         arrays.numbers([int(job.priority) for job in jobs]),
         arrays.numbers([job.head_start for job in jobs]),
         arrays.numbers([job.run_at for job in jobs]),
+        arrays.numbers([job.rank for job in jobs]),
         arrays.numbers([job.created_at for job in jobs]),
         arrays.texts([job.cause for job in jobs]),
         arrays.numbers([job.attempt for job in jobs]),

@@ -41,7 +41,7 @@ local function keep(n)
   local flow, tags, needs, parent, expires = unpack(extra_of(n), 1, 5)
   tags, needs = tags or {}, needs or {}
   local job = {
-    id = id, worker = worker, pool = pool, run_at = run_at, head_start = head_starts[n], unique = uniques[n],
+    id = id, worker = worker, pool = pool, run_at = run_at, lead = head_starts[n], unique = uniques[n],
     key = keys[n], limit = limits[n], created = now, status = run_at <= now and QUEUED or SCHEDULED, reports = 0,
     attempt = 0, crashes = 0, fence = 0, started = NONE, ended = NONE, instance = '', flow = flow or false,
     expires = expires or false, flags = flags_of(n, flow, tags, expires),

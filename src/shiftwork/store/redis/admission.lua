@@ -49,12 +49,17 @@ local function head_of(worker) -- its best queued job that is not parked, in any
         known.head = { id = first[1], rank = rank }
       end
     end
-    if known.head then
-      local job = parse(known.head.id, state_at(known.head.id))
-      known.head.run_at = job and job.run_at or known.head.rank
-    end
   end
   return known.head
+end
+
+local function since(head) -- since when the job has had its place; the original is `JobRecord.since`
+  if not head.since then
+    local info = head.info or at_job('HGET', INFO, head.id) or ''
+    local fine, _, _, _, _, head_start = pcall(cmsgpack.unpack_limit, info, 4, 1)
+    head.since = head.rank + (fine and tonumber(head_start) or 0)
+  end
+  return head.since
 end
 
 local function is_retrying(worker)
@@ -96,7 +101,7 @@ end
 local SETTLING = 1 -- seconds for which a dependency gives way to a job that has waited for it
 
 local function had_its_turn(of, head)
-  return of.ended and of.ended >= head.run_at
+  return of.ended and of.ended >= since(head)
 end
 
 local function held_by_dependency(worker, name, demand, head, settled)

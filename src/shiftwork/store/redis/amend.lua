@@ -52,6 +52,7 @@ local function requeue(job)
   set(job, EXPIRES, false)
   local waits = is(job, NEEDS) and call('EXISTS', UNMET .. job.id) == 1
   job.status, job.run_at = waits and WAITING or run_at <= now and QUEUED or SCHEDULED, run_at
+  job.lead = job.head_start
   job.attempt, job.crashes, job.ended = 0, 0, NONE
   if payload then
     at_job('HSET', PAYLOAD, job.id, payload)

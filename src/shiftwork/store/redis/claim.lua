@@ -86,12 +86,12 @@ local function start_plain(at, id, fence, state, info, payload)
   if not state or not info or #state < LENGTH or string.byte(state) ~= QUEUED then
     return false
   end
-  local _, flags, reports, attempt, crashes, _, run_at, head_start = struct.unpack(LAYOUT, state)
+  local _, flags, reports, attempt, crashes, _, run_at, lead = struct.unpack(LAYOUT, state)
   if band(flags, UNUSUAL) ~= 0 then
     return false
   end
   state = struct.pack(
-    WITH_INSTANCE, PROCESSING, flags, reports, attempt + 1, crashes, fence, run_at, head_start, now, NONE, instance
+    WITH_INSTANCE, PROCESSING, flags, reports, attempt + 1, crashes, fence, run_at, lead, now, NONE, instance
   )
   saved[id] = state
   if band(flags, IN_FLOW) ~= 0 then

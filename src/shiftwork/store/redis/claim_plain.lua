@@ -47,10 +47,10 @@ local function claim_plain(now, instance, pool, limit, wanted, edition)
   end
   local fence, answer, saved = next_fences(many) - 1, {}, {}
   for n = 1, many do
-    local _, flags, reports, attempt, crashes, _, run_at, head_start = struct.unpack(LAYOUT, states[n])
+    local _, flags, reports, attempt, crashes, _, run_at, lead = struct.unpack(LAYOUT, states[n])
     local id, at = ids[n], 4 * n
     local state = struct.pack(
-      WITH_INSTANCE, PROCESSING, flags, reports, attempt + 1, crashes, fence + n, run_at, head_start, now, NONE, instance
+      WITH_INSTANCE, PROCESSING, flags, reports, attempt + 1, crashes, fence + n, run_at, lead, now, NONE, instance
     )
     saved[2 * n - 1], saved[2 * n] = id, state
     answer[at - 3], answer[at - 2], answer[at - 1], answer[at] = id, state, infos[n], payloads[n] or ''

@@ -1,10 +1,11 @@
 -- finish: now, the number of outcomes, whether completed jobs are counted, and the columns of COLUMNS, where result
--- and report are positions in ARGV, and wait is "NTH NAME" of a signal. Returns the topics, 1 or 0 for each outcome (accepted or rejected), and the
+-- and report are positions in ARGV, wait is "NTH NAME" of a signal, and moves (whether a job that runs again gets a new
+-- rank) is missing if all have completed. Returns the topics, 1 or 0 for each outcome (accepted or rejected), and the
 -- workers that were disabled.
 
 local COLUMNS = {
   'id', 'fence', 'worker', 'pool', 'status', 'ended_at', 'run_at', 'attempt', 'crashes', 'verdict', 'disable_after',
-  'result', 'error', 'keep_until', 'cause', 'report', 'waited', 'marks', 'wait',
+  'result', 'error', 'keep_until', 'cause', 'report', 'waited', 'marks', 'wait', 'moves',
 }
 
 local now, many, counted = A[1], A[2], A[3]
@@ -38,12 +39,12 @@ end
 -- OTHERS
 
 -- Most jobs complete, have neither key nor unique key, and were not cancelled.
-local function complete(n, id, run_by, flags, reports, head_start, started_at)
+local function complete(n, id, run_by, flags, reports, lead, started_at)
   local at, ended_at, result = lane(column.pool[n], column.worker[n]), column.ended_at[n], column.result[n]
   local keep_until = column.keep_until[n]
   saved[id] = struct.pack(
     WITH_INSTANCE, COMPLETED, result and flags + HAS_RESULT or flags, reports, column.attempt[n], column.crashes[n],
-    column.fence[n], column.run_at[n], head_start, started_at, ended_at, run_by
+    column.fence[n], column.run_at[n], lead, started_at, ended_at, run_by
   )
   if band(flags, IN_FLOW) ~= 0 then
     in_flow[#in_flow + 1] = id
@@ -91,14 +92,14 @@ local function finish(n) -- whether it was accepted
   elseif string.byte(state) ~= PROCESSING then
     return 0
   end
-  local _, flags, reports, _, _, fence, _, head_start, started_at = struct.unpack(LAYOUT, state)
+  local _, flags, reports, _, _, fence, _, lead, started_at = struct.unpack(LAYOUT, state)
   if fence ~= column.fence[n] then
     return 0
   end
   mark(column.pool[n], column.marks[n])
   local plain = band(flags, bnot(STAYING)) == 0 and column.status[n] == 'completed' and column.verdict[n] ~= 'failure'
   if plain and not column.error[n] and not column.report[n] then
-    complete(n, id, string.sub(state, LENGTH + 1), flags, reports, head_start, started_at)
+    complete(n, id, string.sub(state, LENGTH + 1), flags, reports, lead, started_at)
   else
     other().settle(n, id, state)
   end

@@ -17,6 +17,13 @@ local function landing(job, said, run_at) -- the original is `shiftwork.core.lan
   return said == FAILED and FAILED or SCHEDULED
 end
 
+local function lead(job, lands, run_at, moves) -- the original is `rank` in `shiftwork.core.landing`
+  if moves and lands < COMPLETED then
+    return job.head_start
+  end
+  return run_at == job.run_at and job.lead or run_at - (job.run_at - job.lead)
+end
+
 local function count_run(job, said, ended_at, waited)
   local at = lane(job.pool, job.worker)
   if said == COMPLETED then
@@ -79,6 +86,7 @@ local function settle_outcome(job, outcome)
     call('SREM', P .. 'cancels', job.id)
     set(job, CANCELLING, false)
   end
+  job.lead = lead(job, lands, run_at, outcome.moves)
   job.status, job.ended, job.run_at = lands, lands >= COMPLETED and outcome.ended_at or NONE, run_at
   job.attempt, job.crashes = outcome.attempt, outcome.crashes
   local keep_until = outcome.keep_until

@@ -51,12 +51,12 @@ local function finish_plain(now, many, counted, columns)
   local ran, waited, last_ended, of_keep, score, marked, topics = 0, 0, 0, nil, nil, {}, 'ended'
   local in_flow, needed = false, {} -- `needed`: ids and statuses in turn
   for n = 1, many do
-    local _, flags, reports, _, _, _, _, head_start, started_at = struct.unpack(LAYOUT, states[n])
+    local _, flags, reports, _, _, _, _, lead, started_at = struct.unpack(LAYOUT, states[n])
     local id, ended_at, result, keep_until = ids[n], ended_ats[n], results_at[n], keep_untils[n]
     local run_by = string.sub(states[n], LENGTH + 1)
     saved[2 * n - 1], saved[2 * n] = id, struct.pack(
       WITH_INSTANCE, COMPLETED, result and flags + HAS_RESULT or flags, reports, attempts[n], crashes[n], fences[n],
-      run_ats[n], head_start, started_at, ended_at, run_by
+      run_ats[n], lead, started_at, ended_at, run_by
     )
     if flags ~= 0 then
       in_flow = in_flow or band(flags, IN_FLOW) ~= 0

@@ -10,7 +10,7 @@ local AWAITED = 'awaited' -- the state of a job that does not exist, though anot
 
 local function state_of(job)
   return struct.pack(
-    WITH_INSTANCE, job.status, job.flags, job.reports, job.attempt, job.crashes, job.fence, job.run_at, job.head_start,
+    WITH_INSTANCE, job.status, job.flags, job.reports, job.attempt, job.crashes, job.fence, job.run_at, job.lead,
     job.started, job.ended, job.instance
   )
 end
@@ -27,14 +27,14 @@ local function parse(id, state)
   if type(state) ~= 'string' or #state < LENGTH or string.byte(state) > CANCELLED then
     return nil
   end
-  local status, flags, reports, attempt, crashes, fence, run_at, head_start, started, ended =
+  local status, flags, reports, attempt, crashes, fence, run_at, lead, started, ended =
     struct.unpack(LAYOUT, state)
   -- All fields at once, even those that are set later: growing a table is slow.
   return {
     id = id, status = status, flags = flags, reports = reports, attempt = attempt, crashes = crashes, fence = fence,
-    run_at = run_at, head_start = head_start, started = started, ended = ended,
+    run_at = run_at, lead = lead, started = started, ended = ended,
     instance = string.sub(state, LENGTH + 1), worker = false, pool = false, created = false, cause = false,
-    unique = false, key = false, limit = 1, expires = false, flow = false,
+    unique = false, key = false, limit = 1, expires = false, flow = false, head_start = 0,
   }
 end
 
@@ -43,13 +43,13 @@ local function informed(job, info) -- adds what never changes to the job; nil if
   if not fine or type(known) ~= 'table' then
     return nil
   end
-  local worker, pool, _, _, created, cause, unique, key, limit, _, _, expires = unpack(known, 1, 12)
+  local worker, pool, _, head_start, created, cause, unique, key, limit, _, _, expires = unpack(known, 1, 12)
   if type(worker) ~= 'string' or type(pool) ~= 'string' then
     return nil
   end
   job.worker, job.pool, job.created, job.cause = worker, pool, tonumber(created) or 0, cause
   job.unique, job.key, job.limit = unique or false, key or false, tonumber(limit) or 1
-  job.expires = tonumber(expires) or false
+  job.expires, job.head_start = tonumber(expires) or false, tonumber(head_start) or 0
   return job
 end
 
@@ -139,7 +139,7 @@ end
 local function set_parked(job, parked)
   set(job, PARKED, parked)
   save(job)
-  line_up(lane(job.pool, job.worker), job.id, not parked and job.run_at - job.head_start)
+  line_up(lane(job.pool, job.worker), job.id, not parked and job.run_at - job.lead)
 end
 
 -- Park and unpark the queued jobs of a key. The original is `shiftwork.core.parking`.
@@ -263,10 +263,10 @@ local function put_in(job, keep_until)
     set(job, PARKED, job.key)
     if job.key then
       local group = group_of(job)
-      call('ZADD', group.key, job.run_at - job.head_start, id)
+      call('ZADD', group.key, job.run_at - job.lead, id)
       call('HSET', P .. 'keyed', id, group.name)
     else
-      line_up(at, id, job.run_at - job.head_start)
+      line_up(at, id, job.run_at - job.lead)
     end
     return
   elseif status == PROCESSING then

@@ -54,6 +54,8 @@ _outcome_fields: Final = attrgetter(
     "marks",
     "wait",
 )
+_STATUS: Final = 4
+"""The place of the status among these."""
 _QUEUED: Final = NUMBERS[JobStatus.QUEUED]
 _NONE: Final = float("nan")
 OWN_ARGUMENTS: Final = 2
@@ -161,7 +163,10 @@ def _extra(job: NewJob) -> bytes | None:
 def outcomes(given: Sequence[Outcome]) -> tuple[list[Any], list[bytes]]:
     """Return outcomes as columns for `finish.lua`, and the bytes that follow them."""
     behind: list[bytes] = []
-    return columns(_outcome(one, behind) for one in given), behind
+    said = columns(_outcome(one, behind) for one in given)
+    if said and said[_STATUS] is not JobStatus.COMPLETED:  # apart: nearly all have completed, and need no place
+        said.append(_brief(tuple(not one.keeps_rank for one in given)))
+    return said, behind
 
 
 def _outcome(one: Outcome, behind: list[bytes]) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ end
 local freed_by, release_plain
 do -- a script can have 200 local variables
   local HELD = 1 + 2 + 4 + 256 -- parked, cancelling, has a key, waits for a signal: `releasing` releases such jobs
-  local RUN_AT = 22 -- where run_at and head_start begin in a state
+  local RUN_AT = 22 -- where run_at and lead begin in a state
 
   local function met_by(id, status) -- the jobs whose need of this job its end meets, and whether others wait for it
     local waiters, n, left = call('HGETALL', NEED .. id), 0, false
@@ -83,22 +83,22 @@ do -- a script can have 200 local variables
   release_plain = function(free, now, numbers, flow_numbers)
     local states, infos, flows = read_all(STATE, free), read_all(INFO, free), read_all(FLOW, free)
     local odd, pools, saved, released, n = {}, {}, {}, {}, 0
-    local due, of_head_start, score = struct.pack('<d', now), nil, nil
+    local due, of_lead, score = struct.pack('<d', now), nil, nil
     for at, id in ipairs(free) do
       local state, worker, pool = states[at], lane_of(infos[at])
       local status, flags = WAITING + 1, 0
       if worker and state and #state >= LENGTH then
         status, flags = struct.unpack('<BH', state)
       end
-      local run_at, head_start = now, 0
+      local run_at, lead = now, 0
       if status == WAITING and band(flags, HELD) == 0 then
-        run_at, head_start = struct.unpack('<dd', state, RUN_AT)
+        run_at, lead = struct.unpack('<dd', state, RUN_AT)
       end
       if status ~= WAITING or band(flags, HELD) ~= 0 or run_at > now then
         odd[#odd + 1] = id
       else
-        if head_start ~= of_head_start then
-          of_head_start, score = head_start, exact(now - head_start)
+        if lead ~= of_lead then
+          of_lead, score = lead, exact(now - lead)
         end
         n = n + 1
         released[n], saved[2 * n - 1], saved[2 * n] = id, id,

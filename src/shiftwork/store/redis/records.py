@@ -77,7 +77,7 @@ def _fields(one: JobRecord) -> Fields:
         one.crashes,
         one.fence,
         one.run_at,
-        one.head_start,
+        _lead(one),
         math.nan if one.started_at is None else one.started_at,
         math.nan if one.ended_at is None else one.ended_at,
     )
@@ -91,6 +91,12 @@ def _fields(one: JobRecord) -> Fields:
         **_numbered(b"signal", one.signals),
         **_signal_counts(one.signals),
     }
+
+
+def _lead(one: JobRecord) -> float:
+    """Return by how much a job's rank is below its `run_at`: by its head start, unless it has kept its rank."""
+    usual = one.rank == one.run_at - one.head_start
+    return one.head_start if usual else one.run_at - one.rank
 
 
 def _numbered(name: bytes, values: Sequence[Attempt | Step | Signal]) -> Fields:
@@ -147,8 +153,8 @@ def record(id: str, found: Fields, *, whole: bool) -> JobRecord:
 
 def _record(id: str, found: Fields, *, whole: bool) -> JobRecord:
     state = found[b"s"]
-    status, flags, reports, attempt, crashes, fence, run_at, head_start, started, ended = STATE.unpack_from(state)
-    worker, pool, priority, _, created_at, cause, unique_key, key, key_limit, trace, *own = (
+    status, flags, reports, attempt, crashes, fence, run_at, lead, started, ended = STATE.unpack_from(state)
+    worker, pool, priority, head_start, created_at, cause, unique_key, key, key_limit, trace, *own = (
         None if value is False else value for value in msgpack.decode(found[b"i"])
     )
     values: dict[str, Any] = {
@@ -160,6 +166,7 @@ def _record(id: str, found: Fields, *, whole: bool) -> JobRecord:
         "priority": JobPriority(priority or 0),
         "head_start": head_start,
         "run_at": run_at,
+        "rank": run_at - lead,
         "created_at": created_at,
         "cause": cause,
         "attempt": attempt,
@@ -246,6 +253,7 @@ def remains(id: str, found: Fields, why: str) -> JobRecord:
         priority=JobPriority.NORMAL,
         head_start=0.0,
         run_at=0.0,
+        rank=0.0,
         created_at=0.0,
         error=why,
     )

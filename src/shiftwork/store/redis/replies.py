@@ -116,8 +116,8 @@ def _running(id: bytes, instance: bytes, started_at: bytes) -> Running:
     return Running(id.decode(), instance.decode(), float(started_at))
 
 
-def _head(rank: bytes, id: bytes, run_at: bytes) -> Head:
-    return Head(rank=float(rank), id=id.decode(), run_at=float(run_at))
+def _head(rank: bytes, id: bytes, since: bytes) -> Head:
+    return Head(rank=float(rank), id=id.decode(), since=float(since))
 
 
 def stats(reply: Sequence[Any]) -> Stats:

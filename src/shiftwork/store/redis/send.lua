@@ -5,7 +5,7 @@ local now, id, name = A[1], A[2], A[3]
 
 local function wake(job)
   take_out(job)
-  job.status, job.run_at = QUEUED, now
+  job.status, job.run_at, job.lead = QUEUED, now, job.head_start
   put_in(job)
 end
 

@@ -1,7 +1,8 @@
 -- The state of a job as a string of fixed layout, and fences.
 --
--- s = status, flags, number of reports, attempt, crashes, fence, run_at, head_start, started_at, ended_at, followed by
---     the instance; NaN means none.
+-- s = status, flags, number of reports, attempt, crashes, fence, run_at, lead, started_at, ended_at, followed by the
+--     instance; NaN means none. The rank is run_at - lead. The lead is the head_start, unless the job has kept its rank
+--     while run_at moved on, because a run of it was interrupted.
 -- i = msgpack of worker, pool, priority, head_start, created_at, cause, unique_key, key, key_limit, trace; and only if
 --     the job has one of them, options as text (each byte one character) and expires_at, which holds while EXPIRES is set.
 

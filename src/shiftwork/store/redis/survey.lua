@@ -1,6 +1,6 @@
 -- survey: now, workers (false for all). Returns the docs of gates, breakers and pools, the pools that are served, and
 -- for each worker: name, state, number of running jobs, the oldest of them {id, instance, started_at}, the start of
--- the newest, the head {rank, id, run_at}, whether a job waits for a retry, whether a job is live.
+-- the newest, the head {rank, id, since}, whether a job waits for a retry, whether a job is live.
 
 local now, wanted = A[1], A[2]
 
@@ -35,7 +35,7 @@ local function summary_of(worker) -- if there are very many workers, most have n
   return {
     worker, fields_of_worker(worker), known.running, eldest_of(worker),
     known.running > 0 and exact(newest_of(worker)) or '',
-    head and { exact(head.rank), head.id, exact(head.run_at) } or {}, is_retrying(worker) and 1 or 0, 1,
+    head and { exact(head.rank), head.id, exact(since(head)) } or {}, is_retrying(worker) and 1 or 0, 1,
   }
 end
 

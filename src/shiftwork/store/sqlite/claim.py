@@ -230,7 +230,7 @@ def _claim_chosen(
         if not known.lanes[name].state.enabled:
             continue
         heads = session.run("heads_of_lane", (pool, worker, n)).fetchall()
-        candidates[name] = [Head(rank, id, run_at) for rank, id, run_at, _ in heads]
+        candidates[name] = [Head(rank, id, since) for rank, id, since, _ in heads]
         seqs |= {id: seq for _, id, _, seq in heads}
     choice = choose(candidates, known, limit=n, now=now)
     if not choice.ids:

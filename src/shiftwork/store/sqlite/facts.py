@@ -56,8 +56,8 @@ def _lane(session: SqliteSession, name: str) -> Lane:
 
 
 def _head(row: Sequence[Any]) -> Head:
-    rank, id, run_at, _ = row
-    return Head(rank, id, run_at)
+    rank, id, since, _ = row
+    return Head(rank, id, since)
 
 
 def _eldest(session: SqliteSession, worker: int) -> Running | None:

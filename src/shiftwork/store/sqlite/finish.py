@@ -126,6 +126,7 @@ def _return_row(landed: Landed) -> tuple[Any, ...]:
         outcome.error,
         int(number == QUEUED and job.key is not None),
         None if outcome.wait is None else msgpack.encode(outcome.wait),
+        outcome.keeps_rank,
         job.seq,
     )
 

@@ -324,7 +324,7 @@ WHERE pool = ? AND worker = ? AND status = 3 AND parked = 0;
 
 -- name: heads_of_lane
 -- serves: jobs_ready
-SELECT rank, id, run_at, seq FROM jobs INDEXED BY jobs_ready
+SELECT rank, id, rank + head_start, seq FROM jobs INDEXED BY jobs_ready
 WHERE pool = ? AND worker = ? AND status = 3 AND parked = 0 ORDER BY rank, id LIMIT ?;
 
 -- name: chosen_jobs
@@ -384,9 +384,9 @@ FROM ended WHERE jobs.seq = ended.seq;
 -- name: return_job
 -- serves: jobs (rowid)
 UPDATE jobs SET
-    status = ?1, cancelling = 0, run_at = ?2, rank = ?2 - head_start, attempt = ?3, crashes = ?4, ended_at = NULL,
-    keep_until = NULL, result = ?5, error = ?6, parked = ?7, wait = ?8
-WHERE seq = ?9;
+    status = ?1, cancelling = 0, run_at = ?2, rank = CASE WHEN ?9 THEN rank ELSE ?2 - head_start END, attempt = ?3,
+    crashes = ?4, ended_at = NULL, keep_until = NULL, result = ?5, error = ?6, parked = ?7, wait = ?8
+WHERE seq = ?10;
 
 -- name: add_result
 INSERT OR REPLACE INTO results (job, body) VALUES (?, ?);

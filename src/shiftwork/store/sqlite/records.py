@@ -113,6 +113,7 @@ def _remains(row: Row, parts: Parts, reason: str) -> JobRecord:
         priority=JobPriority.NORMAL,
         head_start=0.0,
         run_at=number(row["run_at"]),
+        rank=number(row["run_at"]),
         created_at=number(row["created_at"]),
         error=reason,
         attempts=tuple(parts.attempts),

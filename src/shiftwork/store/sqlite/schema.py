@@ -13,6 +13,7 @@ from shiftwork.store.sqlite.turn import WriteTurn
 
 SCHEMA_VERSION: Final = 1
 _END: Final = re.compile(r";\s*$", re.MULTILINE)
+_VIEW: Final = re.compile(r"CREATE VIEW (?P<name>\w+)")
 APPLICATION_ID: Final = 0x73687774
 """Spells "shwt" in the file's header, so that it is not taken for something else."""
 
@@ -33,6 +34,7 @@ def prepare(db: Connection, turn: WriteTurn, *, path: str, namespace: str) -> in
         if _version(db) == 0:
             _create(db)
         _require_version(db, path)
+        _renew_views(db)
         db.execute(SQL["add_namespace"], (namespace,))
         number = int(db.execute(SQL["find_namespace"], (namespace,)).fetchone()[0])
         db.execute("COMMIT")
@@ -52,6 +54,16 @@ def _create(db: Connection) -> None:
         db.execute(statement)
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _renew_views(db: Connection) -> None:
+    """Replace views that differ from this version's: they hold no data, and are only its way to read the tables."""
+    kept = dict(db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'view'").fetchall())
+    for statement in _statements(read("schema.sql")):
+        view = _VIEW.match(statement)
+        if view is not None and kept.get(view["name"]) != statement:
+            db.execute(f"DROP VIEW IF EXISTS {view['name']}")
+            db.execute(statement)
 
 
 def _statements(script: str) -> list[str]:

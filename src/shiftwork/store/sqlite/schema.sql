@@ -325,6 +325,7 @@ SELECT
     jobs.priority,
     jobs.head_start,
     jobs.run_at,
+    jobs.rank,
     jobs.created_at,
     jobs.cause,
     jobs.attempt,

@@ -38,6 +38,7 @@ async def check_added_jobs_are_kept_whole(lab: Lab) -> None:
         priority=JobPriority.CRITICAL,
         head_start=10800.5,
         run_at=NOW - 0.125,
+        rank=NOW - 10800.625,
         created_at=NOW,
         cause="triggered",
         unique_key='u"\\%_',
@@ -78,6 +79,7 @@ async def check_a_plain_job_is_kept_whole(lab: Lab) -> None:
         priority=JobPriority.NORMAL,
         head_start=0.0,
         run_at=NOW,
+        rank=NOW,
         created_at=NOW,
     )
     equal(await get(lab.store, "1"), wanted, "the job")

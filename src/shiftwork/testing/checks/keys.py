@@ -58,9 +58,9 @@ async def check_a_key_is_released_by_every_outcome(lab: Lab) -> None:
     for status in ("completed", "dead", "cancelled"):
         await _is_released_by(lab, status, {"status": JobStatus(status)})
     await _is_released_by(lab, "failed", {"status": JobStatus.FAILED, "run_at": NOW + 60})
-    await _is_released_by(lab, "failed, due at once", {"status": JobStatus.FAILED, "run_at": NOW})
+    await _is_released_by(lab, "failed, due at once", {"status": JobStatus.FAILED, "run_at": NOW, "keeps_rank": False})
     await _is_released_by(lab, "handed back, for later", {"status": JobStatus.QUEUED, "run_at": NOW + 60})
-    await _is_released_by(lab, "handed back, behind", {"status": JobStatus.QUEUED, "run_at": NOW})
+    await _is_released_by(lab, "handed back, behind", {"status": JobStatus.QUEUED, "run_at": NOW, "keeps_rank": False})
 
 
 async def _is_released_by(lab: Lab, name: str, changes: dict[str, object]) -> None:
@@ -128,7 +128,7 @@ async def check_scheduled_jobs_hold_no_place(lab: Lab) -> None:
 async def check_jobs_to_be_retried_hold_no_place(lab: Lab) -> None:
     store = lab.store
     await add(store, keyed("1"), keyed("2", 1), keyed("3", 2))
-    await finish(store, outcome(await claim_one(store, "1"), JobStatus.FAILED, run_at=NOW + 5))
+    await finish(store, outcome(await claim_one(store, "1"), JobStatus.FAILED, run_at=NOW + 5, keeps_rank=False))
     running = await claim_one(store, "2")
     await store.promote(10, NOW + 5)
     equal(await parked(store, "1", "3"), ["1", "3"], "parked while the second runs")

@@ -58,21 +58,22 @@ async def _states(store: Store, workers: Sequence[str]) -> dict[str, WorkerState
 
 
 async def check_outcomes_land_as_the_original_says(lab: Lab) -> None:
-    """Outcome by due time by cancel request by how long to keep it."""
+    """Outcome by due time by cancel request by how long to keep it by whether it keeps its rank."""
     store = lab.store
     table = {
-        f"{status} {run_at - NOW:g} {cancelling} {keep}": (status, run_at, cancelling, keep)
-        for status, run_at, cancelling, keep in product(
-            ENDS, (NOW - 9, NOW + 3, LATER), (False, True), (None, NOW + 500)
+        f"{status} {run_at - NOW:g} {cancelling} {keep} {in_place}": (status, run_at, cancelling, keep, in_place)
+        for status, run_at, cancelling, keep, in_place in product(
+            ENDS, (NOW - 9, NOW + 3, LATER), (False, True), (None, NOW + 500), (False, True)
         )
     }
     await add(store, *(job(case, key=case, unique_key=case, head_start=5, run_at=NOW - 9) for case in table))
     running = {claimed.id: claimed for claimed in await claim(store, MANY)}
     await store.note([ProgressNote(id, claimed.fence, Progress(1)) for id, claimed in running.items()])
-    await store.amend([case for case, (_, _, cancelling, _) in table.items() if cancelling], Cancel(), NOW + 1)
+    await store.amend([case for case, (_, _, cancelling, _, _) in table.items() if cancelling], Cancel(), NOW + 1)
     before = await _records(store, list(table))
     outcomes = [
-        _end(running[case], status, run_at=run_at, keep_until=keep) for case, (status, run_at, _, keep) in table.items()
+        _end(running[case], status, run_at=run_at, keep_until=keep, keeps_rank=in_place)
+        for case, (status, run_at, _, keep, in_place) in table.items()
     ]
     await finish(store, *outcomes, now=NOW + 3)
     after = await _records(store, list(table))

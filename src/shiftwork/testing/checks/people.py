@@ -188,7 +188,7 @@ async def check_requeue(lab: Lab) -> None:
     for status, record in before.items():
         wanted = record
         if status in requeuable:
-            cleared = replace(record, status=JobStatus.QUEUED, run_at=NOW + 1, attempt=0, crashes=0)
+            cleared = replace(record, status=JobStatus.QUEUED, run_at=NOW + 1, rank=NOW + 1, attempt=0, crashes=0)
             wanted = replace(cleared, ended_at=None, result=None, progress=None)
         equal(await get(store, f"{status}"), wanted, f"the one that was {status}")
     equal(await claim_ids(store), ["queued", "cancelled", "dead", "failed", "scheduled"], "claimed")
@@ -276,7 +276,7 @@ async def check_stats_follow_a_history(lab: Lab) -> None:
     two = await claim_one(store, "2", now=NOW + 1)
     three = await claim_one(store, "3", now=NOW + 2)
     await finish(store, succeeded(one, now=NOW + 2.5, waited=0.25, marks="w2 r8"))
-    raised: dict[str, Any] = {"run_at": LATER, "waited": 1.5, "marks": "w2 r7 raised"}
+    raised: dict[str, Any] = {"run_at": LATER, "keeps_rank": False, "waited": 1.5, "marks": "w2 r7 raised"}
     await finish(store, outcome(two, JobStatus.FAILED, now=NOW + 2, **raised))
     await store.finish([succeeded(stale, waited=9.0, marks="w9") for stale in (one, two)], NOW)
     await finish(store, outcome(three, JobStatus.QUEUED, now=NOW + 9, waited=9.0, marks="drained"))

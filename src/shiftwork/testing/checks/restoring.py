@@ -52,10 +52,12 @@ def record(id: str, status: JobStatus = JobStatus.QUEUED, worker: str = "w", **m
         priority=JobPriority.NORMAL,
         head_start=0.0,
         run_at=NOW - 60.0,
+        rank=0.0,
         created_at=NOW - 90.0,
         unmet=(Need("needed"),) if status is JobStatus.WAITING else (),
     )
-    return replace(plain, **more)
+    given = replace(plain, **more)
+    return given if "rank" in more else replace(given, rank=given.run_at - given.head_start)
 
 
 def run_before(id: str, status: JobStatus, **more: Any) -> JobRecord:

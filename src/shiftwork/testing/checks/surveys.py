@@ -34,7 +34,7 @@ async def check_a_lane_says_what_there_is_of_a_worker(lab: Lab) -> None:
     equal((lane.running, lane.newest_started_at), (2, NOW + 2), "what runs")
     equal(lane.eldest, Running("3", "i", NOW + 1), "what has run for longest")
     head = there(lane.head, "the head")
-    equal((head.id, head.rank, head.run_at), ("2", NOW, NOW), "the head, which is not parked")
+    equal((head.id, head.rank, head.since), ("2", NOW, NOW), "the head, which is not parked")
     equal((lane.retrying, lane.live), (True, True), "whether one is to be retried, and whether one is live")
     equal(lane.state.last_started, NOW + 3, "the state")
 

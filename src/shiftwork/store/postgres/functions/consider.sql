@@ -41,8 +41,8 @@ BEGIN
     -- One statement, hence one snapshot, taken after the locks.
     SELECT shiftwork.facts(ns, at, lanes), (
         SELECT json_object_agg(w, (
-            SELECT coalesce(json_agg(json_build_array(h.rank, h.id, h.run_at) ORDER BY h.rank, h.id), '[]') FROM (
-                SELECT j.rank, j.id, j.run_at FROM shiftwork.jobs j
+            SELECT coalesce(json_agg(json_build_array(h.rank, h.id, h.since) ORDER BY h.rank, h.id), '[]') FROM (
+                SELECT j.rank, j.id, j.rank + j.head_start AS since FROM shiftwork.jobs j
                 WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = w AND j.status = 3 AND NOT j.parked
                 ORDER BY j.rank, j.id LIMIT n
             ) AS h

@@ -57,9 +57,9 @@ BEGIN
                         ORDER BY j.started_at DESC, j.id DESC LIMIT 1
                     ) END,
                     'head', CASE WHEN l.queued > 0 THEN (
-                        SELECT json_build_array(h.rank, h.id, h.run_at)
+                        SELECT json_build_array(h.rank, h.id, h.since)
                         FROM unnest(l.pools) AS p CROSS JOIN LATERAL (
-                            SELECT j.rank, j.id, j.run_at FROM shiftwork.jobs j
+                            SELECT j.rank, j.id, j.rank + j.head_start AS since FROM shiftwork.jobs j
                             WHERE j.namespace = ns AND j.pool = p AND j.worker = w.name AND j.status = 3 AND NOT j.parked
                             ORDER BY j.rank, j.id LIMIT 1
                         ) AS h ORDER BY h.rank, h.id LIMIT 1

@@ -7,13 +7,14 @@
 -- their worker. What the outcomes add to the marks of their pools arrives summed up, and outcome by outcome in
 -- `one_by_one`, which is read only if one is rejected: summing up here would cost three times as much. Statuses, times
 -- to run at, numbers of attempts and crashes, and verdicts may have one element if all are equal; if signals that jobs
--- wait for are given, times to run at have all elements. Limits are given if a run has failed.
+-- wait for are given, times to run at have all elements. Limits are given if a run has failed, and moves
+-- (whether a job that runs again gets a new rank) if any does.
 CREATE OR REPLACE FUNCTION shiftwork.finish(
     ns integer, at double precision, ids text[], fences bigint[], statuses smallint[], ends double precision[],
     run_ats double precision[], tries integer[], falls integer[], verdicts smallint[], limits integer[],
     results bytea[], errors text[], reports bytea[], keeps double precision[],
-    wait_names text[], wait_nths integer[], mark_pools text[], mark_names text[], mark_numbers double precision[],
-    one_by_one text,
+    wait_names text[], wait_nths integer[], moves boolean[], mark_pools text[], mark_names text[],
+    mark_numbers double precision[], one_by_one text,
     OUT accepted integer[], OUT disabled integer[], OUT topics text[]
 )
 LANGUAGE plpgsql
@@ -62,7 +63,10 @@ BEGIN
                 ELSE 0
             END,
             parked = j.key IS NOT NULL AND t.status < 5 AND NOT j.cancelling AND t.run_at <= at,
-            rank = t.run_at - j.head_start,
+            rank = CASE
+                WHEN t.status < 5 AND moves[t.ord::integer] AND NOT j.cancelling THEN t.run_at - j.head_start
+                ELSE j.rank
+            END,
             run_at = t.run_at,
             attempt = t.attempt,
             crashes = t.crashes,

@@ -8,8 +8,9 @@
 -- with the id of its job. Returns the topics to ring.
 CREATE OR REPLACE FUNCTION shiftwork.restore(
     ns integer, ids text[], workers text[], pools text[], statuses smallint[], payloads bytea[], priorities smallint[],
-    head_starts double precision[], run_ats double precision[], created_ats double precision[], causes text[],
-    tries integer[], falls integer[], fences bigint[], whos text[], starts double precision[], ends double precision[],
+    head_starts double precision[], run_ats double precision[], ranks double precision[],
+    created_ats double precision[], causes text[], tries integer[], falls integer[], fences bigint[], whos text[],
+    starts double precision[], ends double precision[],
     unique_keys text[], keys text[], key_limits integer[], results bytea[], errors text[], progresses bytea[],
     traces text[], keeps double precision[], expiries double precision[], own_options bytea[], marked text[],
     in_flows text[], wait_names text[], wait_nths integer[], unmets integer[], places integer[], reports bytea[],
@@ -52,13 +53,13 @@ BEGIN
     PERFORM shiftwork.forget(ns, gone, old_flows, old_tags, old_ats);
     WITH given AS (
         SELECT * FROM unnest(
-            ids, workers, pools, statuses, payloads, priorities, head_starts, run_ats, created_ats, causes, tries,
-            falls, fences, whos, starts, ends, unique_keys, keys, key_limits, results, errors, progresses, traces,
+            ids, workers, pools, statuses, payloads, priorities, head_starts, run_ats, ranks, created_ats, causes,
+            tries, falls, fences, whos, starts, ends, unique_keys, keys, key_limits, results, errors, progresses, traces,
             keeps, expiries, own_options, marked, in_flows, wait_names, wait_nths, unmets
         ) WITH ORDINALITY AS t (
-            id, worker, pool, status, payload, priority, head_start, run_at, created_at, cause, attempt, crashes, fence,
-            instance, started_at, ended_at, unique_key, key, key_limit, result, error, progress, trace, keep_until,
-            expires_at, options, tags, flow, wait_name, wait_nth, unmet, ord
+            id, worker, pool, status, payload, priority, head_start, run_at, rank, created_at, cause, attempt, crashes,
+            fence, instance, started_at, ended_at, unique_key, key, key_limit, result, error, progress, trace,
+            keep_until, expires_at, options, tags, flow, wait_name, wait_nth, unmet, ord
         )
     ),
     inserted AS (
@@ -69,8 +70,8 @@ BEGIN
             signals, heard
         )
         SELECT
-            ns, t.id, t.worker, t.pool, t.status, t.key IS NOT NULL AND t.status = 3, t.run_at - t.head_start, t.run_at,
-            t.head_start, t.created_at, t.priority, t.key_limit, t.attempt, t.crashes, t.fence, t.instance, t.started_at,
+            ns, t.id, t.worker, t.pool, t.status, t.key IS NOT NULL AND t.status = 3, t.rank, t.run_at, t.head_start,
+            t.created_at, t.priority, t.key_limit, t.attempt, t.crashes, t.fence, t.instance, t.started_at,
             t.ended_at, t.keep_until, t.cause, t.unique_key, t.key, t.trace, t.payload, t.result, t.error, t.progress,
             (SELECT array_agg(r.body ORDER BY r.ord)
              FROM unnest(places, reports) WITH ORDINALITY AS r (place, body, ord) WHERE r.place = t.ord),
