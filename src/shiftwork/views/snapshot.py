@@ -109,7 +109,7 @@ def _worker_facts(config: WorkerConfig, seen: Snapshot) -> WorkerFacts:
     lane = seen.facts.lanes.get(config.name) or Lane(state=WorkerState(worker=config.name))
     due = next_due(config, cursor=seen.cursors.get(config.name), state=lane.state, live=False)
     retrying = seen.stats.workers.get(config.name, WorkerStats()).retrying
-    waits_since = None if lane.head is None else lane.head.run_at
+    waits_since = None if lane.head is None else lane.head.since
     return WorkerFacts(
         config=config, state=lane.state, next_due=due, live=lane.live, retrying=retrying, waits_since=waits_since
     )

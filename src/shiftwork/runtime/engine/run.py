@@ -42,8 +42,8 @@ class Run:
     """A job in the hands of this process, from claim to end."""
 
     __slots__ = (
-        *("began_at", "begun", "callee", "cancelled", "config", "ended", "hidden", "idle", "job", "job_log", "log"),
-        "outcome",
+        *("began_at", "begun", "callee", "cancelled", "config", "ended", "hidden", "idle", "job", "job_log"),
+        *("log", "outcome"),
         *("overruled", "owner", "page", "patience", "pid", "place", "span", "started_at", "state", "stopped_as"),
         *("stopping", "task", "thread"),
     )
