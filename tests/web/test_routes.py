@@ -13,6 +13,7 @@ from httpx2 import AsyncClient
 
 from shiftwork import JobStatus, ShiftworkError, WorkerOrchestrator, errors
 from shiftwork.core.docs import WORKER
+from shiftwork.core.job_limits import Limit
 from shiftwork.core.model import Doc, Event, JobPriority, JobRecord, WorkerConfig
 from shiftwork.handles.options import Options
 from shiftwork.views.instants import iso
@@ -131,14 +132,37 @@ async def test_a_page_of_one_job_reads_it_once() -> None:
     await app.close()
 
 
-async def test_a_page_of_large_jobs_is_short_and_goes_on(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shiftwork.web.job_search.PAGE_BYTES", 5_000)
-    monkeypatch.setattr("shiftwork.web.job_search.FEW", 4)
-    ids = [await job_that(web, path="x" * 2_000) for _ in range(6)]
-    first = await web.get("jobs", limit=500)
-    second = await web.get("jobs", limit=500, after=first["next_after"])
-    assert [len(first["jobs"]), len(second["jobs"]), second["next_after"]] == [4, 2, None]
-    assert [job["id"] for job in first["jobs"] + second["jobs"]] == ids[::-1]
+async def test_a_list_has_the_beginnings_of_large_payloads(web: Web) -> None:
+    ids = [await job_that(web, path="x" * 500_000 + f"needle {n}") for n in range(6)]
+    page = await web.get("jobs", limit=500)
+    assert [job["id"] for job in page["jobs"]] == ids[::-1]
+    assert len(json.dumps(page)) < 20_000
+    for job in page["jobs"]:
+        assert job["payload_truncated"]
+        assert job["payload_bytes"] > 500_000
+        assert job["payload"]["path"].startswith("xxx")
+        assert job["payload"]["path"].endswith("x…")
+    whole = await web.get(f"jobs/{ids[2]}")
+    assert not whole["payload_truncated"]
+    assert whole["payload"]["path"].endswith("needle 2")
+
+
+async def test_a_search_looks_into_whole_payloads_and_shows_their_beginnings(web: Web) -> None:
+    ids = [await job_that(web, path="x" * 50_000 + f"needle {n}") for n in range(3)]
+    found = await web.get("jobs", payload="needle 1", limit=500)
+    assert [job["id"] for job in found["jobs"]] == [ids[1]]
+    assert len(json.dumps(found)) < 5_000
+
+
+async def test_a_signal_that_finds_no_room_is_a_conflict(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shiftwork.core.signals.SIGNALS", Limit(1, 100))
+    id = await job_that(web, path="x")
+    await web.post(f"jobs/{id}/signals", {"name": "go", "value": 1})
+    refused = await web.post(f"jobs/{id}/signals", {"name": "go", "value": 2})
+    told = refused.json()
+    assert (refused.status_code, told["type"]) == (409, "urn:shiftwork:signals-full")
+    assert "no room for another signal" in told["detail"]
+    assert [signal["value"] for signal in (await web.get(f"jobs/{id}"))["signals"]] == [1]
 
 
 async def test_a_search_that_no_index_answers_stops_in_time_and_goes_on(

@@ -10,6 +10,7 @@ from shiftwork.cli.output import Cell, aside, json_option, json_text, padded, sa
 from shiftwork.cli.words import ago, one_line, took, when
 from shiftwork.control.control import Control
 from shiftwork.core.expiry import expiry
+from shiftwork.core.job_parts import SeenParts
 from shiftwork.core.model import Attempt, JobRecord, JobStatus
 from shiftwork.core.own_options import unpack
 from shiftwork.handles.job import Job, JobProgress
@@ -17,7 +18,7 @@ from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.flow_waits import due_at
 from shiftwork.views.instants import clock_time
-from shiftwork.views.shapes.jobs import explanation_shape, job_shape, whole_job_shape
+from shiftwork.views.shapes.jobs import WholeJobShape, explanation_shape, job_shape, whole_job_shape
 
 _TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
 
@@ -51,16 +52,16 @@ def jobs(source: Source, *, limit: int, as_json: bool, **wanted: Any) -> None:
 def job(job_id: str, source: Source, *, logs: bool, as_json: bool) -> None:
     """Show everything about one job: payload, attempts with tracebacks, progress, result."""
 
-    async def get(control: Control) -> tuple[Job[Any], Explanation, float]:
-        return *await control.jobs.get_explained(job_id), control.now()
+    async def get(control: Control) -> tuple[Job[Any], Explanation, SeenParts, float]:
+        return *await control.jobs.get_shown(job_id), control.now()
 
-    found, why, now = source.ask(get)
+    found, why, parts, now = source.ask(get)
     if as_json:
-        show_json({"job": whole_job_shape(found, why)})
+        show_json({"job": whole_job_shape(found, why, parts)})
     elif logs:
         show_logs(found)
     else:
-        show_job(found, why, now)
+        show_job(found, why, parts, now)
 
 
 @click.command()
@@ -168,25 +169,34 @@ def _how_far(progress: JobProgress | None) -> str | None:
 # ── one ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def show_job(found: Job[Any], why: Explanation, now: float) -> None:
+def show_job(found: Job[Any], why: Explanation, parts: SeenParts, now: float) -> None:
     """Print a whole job."""
     say(t("job {id}", id=found.id))
     for name, value in _facts(found, why, now).items():
         if value is not None:
             say(f"  {padded(t(name), 12)}{one_line(value)}")
-    whole = whole_job_shape(found, why)
+    whole = whole_job_shape(found, why, parts)
     for name, value in (("payload", whole.payload), ("result", whole.result)):
         if value is not None and value != {}:
             say(f"{t(name)}\n{_indented(json_text(value))}")
-    if whole.steps:
+    _show_steps(whole)
+    for attempt in found.history:
+        _show_attempt(attempt)
+
+
+def _show_steps(whole: WholeJobShape) -> None:
+    if len(whole.steps) < whole.step_count:
+        say(t("steps, the newest {shown:,} of {count:,}", shown=len(whole.steps), count=whole.step_count))
+    elif whole.steps:
         say(t("steps"))
     for step in whole.steps:
         until = t(", until {until_at}", until_at=step.until_at) if step.until_at else ""
         result = "" if step.result is None else f": {one_line(json_text(step.result))}"
         ended = {"failed": t(", failed"), "timeout": t(", not in time")}.get(step.kind, "")
         say(f"  {step.number:>3}  {step.ended_at}  {step.name}{until}{ended}{result}")
-    for attempt in found.history:
-        _show_attempt(attempt)
+    if whole.signals:
+        waiting = counted(len(whole.signals), "signal")
+        say(t("{waiting} sent that it has not taken, {size:,} bytes", waiting=waiting, size=whole.signal_bytes))
 
 
 def show_logs(found: Job[Any]) -> None:

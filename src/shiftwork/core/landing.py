@@ -8,7 +8,8 @@
     queued, its signal was sent    cancelled                queued, due now
 
 A job that is cancelled this way is kept for a day from now; any other ended job is kept as its outcome says, and a live
-job is kept until it ends. An outcome is accepted only while its job is processing under the outcome's fence.
+job is kept until it ends. Of many failed attempts, `core.job_limits` says which are kept. An outcome is accepted only
+while its job is processing under the outcome's fence.
 
 The memory and SQLite stores call these functions. Redis (finish.lua) and PostgreSQL (the function `finish`) repeat
 them; `shiftwork.testing.checks.originals` compares every store with them.
@@ -18,6 +19,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from shiftwork.core.job_limits import kept_attempts
 from shiftwork.core.model import SECONDS_A_DAY, JobRecord, JobStatus, Outcome
 from shiftwork.core.signals import arrived
 from shiftwork.core.statuses import ENDED
@@ -72,7 +74,7 @@ def landed(job: JobRecord, outcome: Outcome, now: float) -> JobRecord:
         result=outcome.result,
         error=outcome.error,
         ended_at=outcome.ended_at,
-        attempts=(*job.attempts, outcome.report) if outcome.report else job.attempts,
+        attempts=kept_attempts(job.attempts, outcome.report) if outcome.report else job.attempts,
         cancelling=False,
         keep_until=keep_until(outcome, status, now),
     )

@@ -63,7 +63,7 @@ async def by_payload(control: Control, wanted: Mapping[str, Any], part: str) -> 
     matching: list[Job[Any]] = []
     asked, looked_at, heavy, end = dict(wanted), 0, 0, time.perf_counter() + ENOUGH_SECONDS
     while True:
-        page = await search(control, asked | {"limit": min(PAGE, MOST_LOOKED_AT - looked_at)})
+        page = await search(control, asked | {"limit": min(PAGE, MOST_LOOKED_AT - looked_at), "whole": True})
         for job in page.jobs:
             if part in msgspec.json.encode(payload_shape(job)).decode():
                 matching.append(job)

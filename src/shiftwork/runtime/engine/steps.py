@@ -13,17 +13,18 @@ completed its job (`Run.overruled`); nor has one whose step was left out because
 """
 
 import asyncio
-from collections import Counter
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from msgspec import msgpack
 
-from shiftwork.core.job_parts import Signal, Step, Wait
+from shiftwork.core.job_limits import STEPS, steps_full
+from shiftwork.core.job_parts import Step, Wait
 from shiftwork.core.retry import End, EndKind
 from shiftwork.core.waits import MARK, SLEEP, failed, got, in_words, waiting, wrong_name
-from shiftwork.errors import JobCancelledError, JobStateError, LifecycleError, StepError
+from shiftwork.errors import JobCancelledError, JobStateError, LifecycleError, StepError, StepsFullError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.context import CurrentRun
 from shiftwork.runtime.engine.error_text import describe
@@ -34,7 +35,6 @@ T = TypeVar("T")
 
 FOREVER: Final = 10 * 365 * 86_400.0
 """How long a job waits for a signal if it does not say."""
-MOST_STEPS: Final = 10_000
 UNCERTAIN_SECONDS: Final = 1.0
 """After how many seconds a function starts anew that goes on without knowing whether its step was kept."""
 
@@ -76,12 +76,12 @@ class Steps:
         self._run = run
         self._store = store
         self._clock = clock
-        self._kept: list[Step] | None = None
-        self._signals: tuple[Signal, ...] = ()
+        self._kept: deque[Step] = deque()
+        """The next steps that were kept before, as far as they are read."""
+        self._is_new = False
+        """Whether all steps that were kept before are read."""
         self._done = 0
         """How many steps this run has passed."""
-        self._taken: Counter[str] = Counter()
-        """How many signals with a name this run has taken."""
         self._current: str | None = None
         """The step that is running now."""
         self._failure: tuple[str, float, bytes | str] | None = None
@@ -159,13 +159,15 @@ class Steps:
         try:
             async with store.transaction() as transaction:
                 step = await self._kept_in(transaction, name, work, started_at)
+        except StepsFullError:
+            raise self._is_full() from None
         except BaseException:
             if self._failure is None:
                 self._is_uncertain()
             raise
         finally:
             self._current = None
-        self._has_kept(step)
+        self._done += 1
         return step
 
     async def _kept_in(
@@ -206,22 +208,23 @@ class Steps:
             if kept is None:
                 kept = await self._arrived(name, until)
         came, value = msgpack.decode(kept.result)
-        self._taken[name] += came
         if not came:
             message = f"signal {name!r} did not arrive in time"
             raise TimeoutError(message)
         return value
 
     async def _arrived(self, name: str, until: float) -> Step:
-        wait = Wait(name, self._taken[name] + 1)
-        sent = [signal for signal in self._signals if signal.name == name]
+        try:
+            signal = await (await self._store()).signal(self._run.job.id, name)
+        except BaseException:
+            self._is_uncertain()
+            raise
         now = self._clock.now()
-        if len(sent) >= wait.nth:
-            signal = sent[wait.nth - 1]
-            return await self._keep(got(name), _pair(signal.value), now)
+        if signal is not None:
+            return await self._keep(got(name), _pair(signal.value), now, taking=name)
         if now >= until:
             return await self._keep(got(name), msgpack.encode((False, None)), now)
-        raise Suspended(now, until, wait)
+        raise Suspended(now, until, Wait(name, 1))
 
     async def _noted(self, name: str, make: Callable[[], float]) -> float:
         """A number that is worked out once, and kept."""
@@ -264,15 +267,14 @@ class Steps:
 
     async def _next(self, name: str) -> Step | None:
         """Go on to the next step. Returns it if it was kept before."""
-        if self._kept is None:
+        if not self._kept and not self._is_new:
             await self._load()
-        assert self._kept is not None  # noqa: S101 - just loaded
         await self._keep_failure()
-        if self._done >= MOST_STEPS:
-            raise self._refusal(f"a job can have at most {MOST_STEPS:,} steps: split the work into several jobs")
-        if self._done == len(self._kept):
+        if self._done >= STEPS.number:
+            raise self._is_full()
+        if not self._kept:
             return None
-        step = self._kept[self._done]
+        step = self._kept[0]
         if step.name not in (name, failed(name)):
             was, is_now = in_words(step.name), in_words(name)
             message = (
@@ -281,6 +283,7 @@ class Steps:
                 "discard the job and enqueue it again"
             )
             raise self._refusal(message)
+        self._kept.popleft()
         self._done += 1
         return step
 
@@ -295,27 +298,31 @@ class Steps:
         self._failure = None
 
     async def _load(self) -> None:
+        """Read the next steps that were kept before: all of them may be more than fits into memory."""
         try:
             store = await self._store()
-            record = (await store.get([self._run.job.id]))[0]
+            page = await store.steps(self._run.job.id, self._run.job.fence, self._done)
         except BaseException:
             self._is_uncertain()
             raise
-        if record is None or record.fence != self._run.job.fence:
+        if page is None:
             raise self._stale()
-        self._kept, self._signals = list(record.steps), record.signals
+        self._kept.extend(page.steps)
+        self._is_new = not page.more
 
-    async def _keep(self, name: str, result: bytes, started_at: float) -> Step:
+    async def _keep(self, name: str, result: bytes, started_at: float, taking: str | None = None) -> Step:
         step = Step(self._done + 1, name, result, started_at, self._clock.now())
         try:
             store = await self._store()
-            is_kept = await store.keep_step(self._run.job.id, self._run.job.fence, step)
+            is_kept = await store.keep_step(self._run.job.id, self._run.job.fence, step, taking=taking)
+        except StepsFullError:
+            raise self._is_full() from None
         except BaseException:
             self._is_uncertain()
             raise
         if not is_kept:
             raise self._stale()
-        self._has_kept(step)
+        self._done += 1
         return step
 
     def _is_uncertain(self) -> None:
@@ -323,15 +330,17 @@ class Steps:
         now = self._clock.now()
         self._suspended = Suspended(now, now + UNCERTAIN_SECONDS)
 
-    def _has_kept(self, step: Step) -> None:
-        assert self._kept is not None  # noqa: S101 - loaded by `_next`
-        self._kept.append(step)
-        self._done += 1
-
     def _refusal(self, message: str) -> StepError:
         """The error for a step that must not run. The job is dead, even if the function catches it."""
-        self._run.overruled = End(EndKind.RAISED, error=f"StepError: {message}", final=True)
-        return StepError(message)
+        return self._final(StepError(message))
+
+    def _is_full(self) -> StepError:
+        """The error for a step for which there is no room."""
+        return self._final(steps_full(self._run.job.id))
+
+    def _final(self, error: StepError) -> StepError:
+        self._run.overruled = End(EndKind.RAISED, error=f"{type(error).__name__}: {error}", final=True)
+        return error
 
     def _hand_back(self) -> None:
         """Hand the job back even if the function returns. A timeout or a cancellation takes precedence."""

@@ -249,6 +249,7 @@ CREATE TABLE steps (
     no     INTEGER PRIMARY KEY,
     job    INTEGER NOT NULL,
     number INTEGER NOT NULL,
+    total  INTEGER NOT NULL,   -- how many bytes the results up to this one had when it was kept
     body   BLOB NOT NULL
 );
 
@@ -259,11 +260,12 @@ CREATE TABLE signals (
     job    INTEGER NOT NULL,
     number INTEGER NOT NULL,
     name   TEXT NOT NULL,
+    size   INTEGER NOT NULL,   -- of the value, in bytes
     body   BLOB NOT NULL
 );
 
--- The name is in it, because whether a job waits on is decided by the names alone.
-CREATE UNIQUE INDEX signals_by_job ON signals (job, number, name);
+-- Whether a job waits on is decided by the names alone, whether there is room for another signal by number and sizes.
+CREATE UNIQUE INDEX signals_by_job ON signals (job, number, name, size);
 
 CREATE TABLE instances (
     no           INTEGER PRIMARY KEY,
@@ -319,6 +321,7 @@ SELECT
     pools.name AS pool,
     jobs.status,
     coalesce(jobs.payload, payloads.body) AS payload,
+    coalesce(length(jobs.payload), length(payloads.body)) AS payload_size,   -- of a blob, known without reading it
     jobs.priority,
     jobs.head_start,
     jobs.run_at,
@@ -336,6 +339,7 @@ SELECT
     jobs.parked,
     jobs.cancelling,
     coalesce(jobs.result, results.body) AS result,
+    coalesce(length(jobs.result), length(results.body)) AS result_size,
     jobs.error,
     jobs.progress,
     jobs.trace,

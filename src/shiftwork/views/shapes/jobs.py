@@ -6,8 +6,10 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from shiftwork.core.job_parts import Step
-from shiftwork.core.model import Attempt, JobStatus, LogLine
+from shiftwork.core.beginnings import beginning
+from shiftwork.core.job_limits import BEGINNING
+from shiftwork.core.job_parts import SeenParts, SeenSignal, SeenStep
+from shiftwork.core.model import Attempt, JobRecord, JobStatus, LogLine
 from shiftwork.core.own_options import unpack
 from shiftwork.core.sealing import is_sealed
 from shiftwork.core.waits import in_words
@@ -20,10 +22,6 @@ from shiftwork.views.instants import iso, past_iso
 from shiftwork.views.shapes.values import PRIORITY_NAMES, PriorityName, json_safe, unshowable
 from shiftwork.views.stack import JobStack
 
-MOST_STEPS: Final = 1_000
-"""How many steps and signals of a job are shown, the newest."""
-MOST_STEP_BYTES: Final = 10_000
-"""How large a step's result may be that is shown."""
 StepKind = Literal["step", "failed", "sleep", "wait", "signal", "timeout"]
 _KINDS: Final[Mapping[str, StepKind]] = {
     ":sleep": "sleep",
@@ -68,6 +66,11 @@ class JobShape(Struct, frozen=True, kw_only=True):
     expires_at: str | None
     progress: ProgressShape | None
     payload: Any
+    """Its arguments. In lists, a payload of more than 1,024 bytes is cut."""
+    payload_bytes: int
+    """How many bytes the whole payload has, as it is stored."""
+    payload_truncated: bool
+    """Whether `payload` is only its beginning."""
 
 
 class AttemptShape(Struct, frozen=True, kw_only=True):
@@ -104,15 +107,20 @@ class StepShape(Struct, frozen=True, kw_only=True):
     until_at: str | None
     """Until when the function sleeps, or waits at most."""
     result: Any
-    """What a step returned; the error of a step that failed; the value of a signal."""
+    """What a step returned; the error of a step that failed; the value of a signal. Of a large one, the beginning."""
+    result_bytes: int
+    """How many bytes that has, as it is stored."""
 
 
 class SignalShape(Struct, frozen=True, kw_only=True):
-    """A value that was sent to a job."""
+    """A value that was sent to a job, which its function has not taken yet."""
 
     name: str
     at: str
     value: Any
+    """The value; of a large one, the beginning."""
+    value_bytes: int
+    """How many bytes the value has, as it is stored."""
 
 
 class WholeJobShape(JobShape, frozen=True, kw_only=True):
@@ -129,7 +137,14 @@ class WholeJobShape(JobShape, frozen=True, kw_only=True):
     attempts: list[AttemptShape]
     steps: list[StepShape]
     """The steps of a durable function that are kept, the newest 1,000."""
+    step_count: int
+    """How many steps are kept."""
+    step_bytes: int
+    """How many bytes their results have."""
     signals: list[SignalShape]
+    """The signals that its function has not taken yet."""
+    signal_bytes: int
+    """How many bytes their values have."""
     waits_for_signal: str | None
     """The signal that its function waits for now."""
     logs: list[LogShape]
@@ -167,15 +182,21 @@ class StackShape(Struct, frozen=True, kw_only=True):
 
 
 def job_shape(job: Job[Any]) -> JobShape:
-    """Return a job as it appears in lists."""
-    return JobShape(**_job(job))
+    """Return a job as it appears in lists, with the beginning of its payload."""
+    is_cut = _payload_bytes(job.record) > BEGINNING
+    return JobShape(
+        **_job(job), payload=_payload_beginning(job) if is_cut else payload_shape(job), payload_truncated=is_cut
+    )
 
 
-def whole_job_shape(job: Job[Any], why: Explanation) -> WholeJobShape:
-    """Return a whole job."""
+def whole_job_shape(job: Job[Any], why: Explanation, parts: SeenParts | None = None) -> WholeJobShape:
+    """Return a whole job, with what people see of its steps and signals."""
     attempts, own = [_attempt(attempt) for attempt in job.history], unpack(job.record.options)
+    parts = parts or SeenParts()
     return WholeJobShape(
         **_job(job),
+        payload=payload_shape(job),
+        payload_truncated=False,
         fence=job.record.fence,
         trace_id=trace_id(job.record.trace),
         max_retries=own.max_retries,
@@ -183,24 +204,29 @@ def whole_job_shape(job: Job[Any], why: Explanation) -> WholeJobShape:
         result=result_shape(job),
         why=why.text,
         attempts=attempts,
-        steps=[_step(step) for step in job.record.steps[-MOST_STEPS:]],
-        signals=[
-            SignalShape(name=signal.name, at=past_iso(signal.at), value=_small(signal.value))
-            for signal in job.record.signals[-MOST_STEPS:]
-        ],
+        steps=[_step(step) for step in parts.steps],
+        step_count=parts.step_count,
+        step_bytes=parts.step_bytes,
+        signals=[_signal(signal) for signal in parts.signals],
+        signal_bytes=parts.signal_bytes,
         waits_for_signal=job.record.wait.name if job.record.wait and job.status is JobStatus.SCHEDULED else None,
         logs=[log_shape(line) for line in job.logs],
     )
 
 
-def _step(step: Step) -> StepShape:
+def _signal(signal: SeenSignal) -> SignalShape:
+    value = _shown(signal.value, signal.size)
+    return SignalShape(name=signal.name, at=past_iso(signal.at), value=value, value_bytes=signal.size)
+
+
+def _step(step: SeenStep) -> StepShape:
     kind = _KINDS.get(step.name.split(" ")[0], "step")
-    result = _small(step.result)
+    result = _shown(step.result, step.size)
     until = result if kind in {"sleep", "wait"} and isinstance(result, float) else None
     if kind == "signal" and isinstance(result, list):
-        kind, result = ("signal" if result[0] else "timeout"), result[1]
+        kind, result = ("signal" if result[0] else "timeout"), _part(result, 1)
     if kind == "failed" and isinstance(result, list):
-        result = result[2]
+        result = _part(result, 2)
     return StepShape(
         number=step.number,
         name=step.name.removeprefix(":got ") if kind == "timeout" else in_words(step.name),
@@ -209,14 +235,23 @@ def _step(step: Step) -> StepShape:
         ended_at=past_iso(step.ended_at),
         until_at=iso(until) if until is not None and until < step.ended_at + FOR_EVER else None,
         result=None if kind in {"sleep", "wait"} else result,
+        result_bytes=step.size,
     )
 
 
-def _small(value: bytes) -> Any:
-    """Return a value of which a job may have thousands: one that is not small is only described."""
-    if len(value) > MOST_STEP_BYTES:
-        return {"not shown": f"it has {len(value):,} bytes"}
-    shown = plain(value)
+def _part(values: list[Any], place: int) -> Any:
+    """Return an element of a list that may have been cut before it."""
+    return values[place] if place < len(values) else "…"
+
+
+def _shown(value: bytes, size: int) -> Any:
+    """Return a value of which a job may have thousands; of one that was cut, the beginning."""
+    if len(value) == size:
+        shown = plain(value)
+    elif is_sealed(value):
+        shown = {"not shown": f"it is encrypted, and has {size:,} bytes"}
+    else:
+        shown = beginning(value)
     return unshowable(shown) or json_safe(shown)
 
 
@@ -249,8 +284,24 @@ def _job(job: Job[Any]) -> dict[str, Any]:
         "tags": list(record.tags),
         "expires_at": iso(record.expires_at),
         "progress": _progress(job.progress),
-        "payload": payload_shape(job),
+        "payload_bytes": _payload_bytes(record),
     }
+
+
+def _payload_bytes(record: JobRecord) -> int:
+    return len(record.payload) if record.payload_size is None else record.payload_size
+
+
+def _payload_beginning(job: Job[Any]) -> Any:
+    """Return the beginning of a job's arguments, as they may be shown."""
+    record = job.record
+    if is_sealed(record.payload) or not isinstance(shown := beginning(record.payload[:BEGINNING]), dict):
+        return {"not shown": f"it has {_payload_bytes(record):,} bytes"}
+    instead = unshowable(shown)
+    if instead is not None:
+        return instead
+    shown = _with_inputs(json_safe(shown), job)
+    return shown if job.secrets is None else job.secrets.redact(shown)
 
 
 def payload_shape(job: Job[Any]) -> Any:
