@@ -13,8 +13,8 @@ from httpx2 import AsyncClient
 
 from shiftwork import JobStatus, ShiftworkError, WorkerOrchestrator, errors
 from shiftwork.core.docs import WORKER
-from shiftwork.core.job_limits import Limit
-from shiftwork.core.model import Doc, Event, JobPriority, JobRecord, WorkerConfig
+from shiftwork.core.job_limits import BEGINNING, Limit
+from shiftwork.core.model import Doc, Event, JobFilter, JobPriority, JobRecord, WorkerConfig
 from shiftwork.handles.options import Options
 from shiftwork.views.instants import iso
 from shiftwork.web.problems import problem
@@ -152,6 +152,32 @@ async def test_a_search_looks_into_whole_payloads_and_shows_their_beginnings(web
     found = await web.get("jobs", payload="needle 1", limit=500)
     assert [job["id"] for job in found["jobs"]] == [ids[1]]
     assert len(json.dumps(found)) < 5_000
+
+
+async def test_a_search_reads_few_large_payloads_at_a_time(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [await job_that(web, path="x" * size + "needle") for size in (1, 2_000, 2_000, 2_000, 1, 2_000)]
+    store = await web.app.control.store.open()
+    genuine, read = store.find, list[int]()
+
+    async def find(wanted: JobFilter) -> list[JobRecord]:
+        found = await genuine(wanted)
+        read.append(sum(len(job.payload) for job in found))
+        return found
+
+    monkeypatch.setattr(store, "find", find)
+    monkeypatch.setattr("shiftwork.web.job_search.PAGE_BYTES", 5_000)
+    monkeypatch.setattr("shiftwork.web.job_search.ENOUGH_SECONDS", 0.0)
+    told, after, requests = list[str](), dict[str, str](), 0
+    while requests < 20:
+        answer = await web.get("jobs", payload="needle", limit=500, **after)
+        told += [job["id"] for job in answer["jobs"]]
+        requests += 1
+        if answer["next_after"] is None:
+            break
+        after["after"] = answer["next_after"]
+    assert told == ids[::-1]
+    assert requests > 1
+    assert max(read) <= 6 * BEGINNING
 
 
 async def test_a_signal_that_finds_no_room_is_a_conflict(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
