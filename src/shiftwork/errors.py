@@ -20,6 +20,7 @@
     │   ├── PayloadTooLargeError        more bytes than `max_payload_bytes`
     │   ├── PayloadEncodingError        a value that cannot be encoded
     │   ├── PayloadDecodingError        stored bytes that no longer fit the function
+    │   ├── PayloadNotReadError         a large payload of a job from a list, which holds its beginning alone
     │   └── ResultEncodingError         a return value that cannot be encoded
     ├── FlowError                     calls that cannot be one flow, or a flow that is broken
     │   └── UnknownFlowError            no flow has this id, or it was pruned
@@ -30,7 +31,10 @@
     │   ├── JobFailedError              the job is dead; carries the last error
     │   ├── JobCancelledError           the job was cancelled
     │   ├── ResultTimeoutError          the result did not arrive in time; the job continues
-    │   └── NodeSilentError             the job's node did not respond in time
+    │   ├── NodeSilentError             the job's node did not respond in time
+    │   └── JobLimitError               the job has accumulated as much as a job may
+    │       ├── SignalsFullError          too many signals, or too large ones, that it has not taken yet
+    │       └── StepsFullError            too many steps, or too large results; also a StepError
     ├── StoreError                    the store could not do what it was asked
     │   ├── StoreUnavailableError       it cannot be reached or opened
     │   ├── StoreBusyError              something else kept it locked for too long
@@ -130,6 +134,10 @@ class PayloadDecodingError(PayloadError):
     """Stored bytes no longer fit the function."""
 
 
+class PayloadNotReadError(PayloadError):
+    """The job is from a list, and its payload is so large that only its beginning was read."""
+
+
 class ResultEncodingError(PayloadError):
     """A return value cannot be encoded."""
 
@@ -172,6 +180,18 @@ class ResultTimeoutError(JobError, TimeoutError):
 
 class NodeSilentError(JobError, TimeoutError):
     """The job's node did not respond in time."""
+
+
+class JobLimitError(JobError):
+    """The job has accumulated as much as a job may."""
+
+
+class SignalsFullError(JobLimitError):
+    """The job has not taken the signals that were sent before, and has no room for another one."""
+
+
+class StepsFullError(JobLimitError, StepError):
+    """The job has no room for another step."""
 
 
 class StoreError(ShiftworkError):

@@ -75,7 +75,7 @@ async def test_a_signal_counts_as_sent_even_if_its_event_cannot_be_recorded(
     assert caplog.messages == [
         f"{sent}, but the event job.signalled could not be recorded: the store is away, says the test"
     ]
-    assert [signal.name for signal in (await app.get_job(job.id)).record.signals] == ["approval"]
+    assert [signal.name for signal in (await app.control.jobs.get_shown(job.id))[2].signals] == ["approval"]
 
 
 async def test_a_program_that_triggers_a_worker_leaves_one_event(stage: Stage) -> None:

@@ -127,7 +127,8 @@ async def test_a_step_runs_once_and_its_result_comes_back_as_it_was(
         runs = await test.run_pending()
         assert [run.status for run in runs] == [JobStatus.FAILED, JobStatus.COMPLETED]
         assert ran == ["charge 7 EUR", "attempt 1", "attempt 2", "mail 7 .pdf"]
-        steps = (await job.refresh()).record.steps
+        job, _, parts = await app.control.jobs.get_shown(job.id)
+        steps = parts.steps
         assert [(step.number, step.name) for step in steps] == [(1, "charge"), (2, "mail")]
         assert job.record.result is not None
 
@@ -189,7 +190,7 @@ async def test_a_failure_that_the_function_has_caught_is_raised_again_in_later_r
         await test.run_pending()
         assert await job.result(DEADLINE) == "declined: 7, 7, good"
         assert ran == ["stolen", "good"]
-        shape = whole_job_shape(await app.get_job(job.id), await app.explain_job(job.id))
+        shape = whole_job_shape(*await app.control.jobs.get_shown(job.id))
         assert [(step.kind, step.name, step.result) for step in shape.steps] == [
             ("failed", "charge", "DeclinedError: declined: 7"),
             ("step", "charge", "good"),
@@ -382,16 +383,16 @@ async def test_a_function_that_goes_on_although_its_steps_could_not_be_read_star
 
     async with app.testing() as test:
         store = await app.control.store.open()
-        get, away = store.get, [True]
+        steps, away = store.steps, [True]
 
-        async def fail_once(ids: list[str]) -> Any:
+        async def fail_once(*args: Any) -> Any:
             if away:
                 away.clear()
                 raise CorruptStoreError("away")
-            return await get(ids)
+            return await steps(*args)
 
         job = await work.enqueue()
-        monkeypatch.setattr(store, "get", fail_once)
+        monkeypatch.setattr(store, "steps", fail_once)
         await test.advance(minutes=2)
         assert await job.result(DEADLINE) == 3
         assert ran == ["caught", "a", "b"]
@@ -412,8 +413,8 @@ async def test_a_function_that_goes_on_although_its_step_may_not_be_kept_starts_
         store = await app.control.store.open()
         keep_step, lost = store.keep_step, [True]
 
-        async def lose_the_reply(*args: Any) -> bool:
-            kept = await keep_step(*args)
+        async def lose_the_reply(*args: Any, **taking: Any) -> bool:
+            kept = await keep_step(*args, **taking)
             if lost:
                 lost.clear()
                 raise CorruptStoreError("the reply was lost")
@@ -606,7 +607,7 @@ async def test_a_stale_run_keeps_no_step(app: WorkerOrchestrator) -> None:
         [run] = await test.run_pending()
         assert isinstance(run.exception, JobStateError)
         assert "is stale: another run has taken over" in str(run.exception)
-        assert [step.name for step in (await job.refresh()).record.steps] == ["before"]
+        assert [step.name for step in (await app.control.jobs.get_shown(job.id))[2].steps] == ["before"]
 
 
 async def test_a_stale_run_does_not_complete_its_job_though_the_function_returns(
@@ -737,7 +738,7 @@ async def test_a_signal_that_comes_after_a_timeout_ends_the_next_wait(app: Worke
         await test.run_pending(raise_errors=True)
         assert await job.result(DEADLINE) == "yes"
         assert ran == ["remind", "remind"]
-        shape = whole_job_shape(await app.get_job(job.id), await app.explain_job(job.id))
+        shape = whole_job_shape(*await app.control.jobs.get_shown(job.id))
         ends = ["step", "timeout", "signal"]
         assert [step.kind for step in shape.steps if step.kind in ends] == [
             "timeout",

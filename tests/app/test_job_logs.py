@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from shiftwork import Context, JobStatus, WorkerOrchestrator
+from shiftwork.core.job_limits import LONGEST_ERROR, MOST_CHARACTERS, MOST_LINES
 from shiftwork.core.model import ProgressNote
 from shiftwork.runtime.clock import settle
-from shiftwork.runtime.engine.joblog import LONGEST_LINE, MOST_CHARACTERS, MOST_LINES
 from shiftwork.serve.logging import JsonLines, PlainLines, about_job
 from tests.runtime.stage import Stage, started
 from tests.system.conftest import PROGRAMS
@@ -188,7 +188,7 @@ async def test_they_can_be_read_while_it_runs(stage: Stage) -> None:
     assert [line.message for line in (await job.refresh()).logs] == ["begun", "folding"]
 
 
-@pytest.mark.parametrize(("text", "kept"), [("x", MOST_LINES), ("y" * 5_000, MOST_CHARACTERS // LONGEST_LINE)])
+@pytest.mark.parametrize(("text", "kept"), [("x", MOST_LINES), ("y" * 5_000, MOST_CHARACTERS // LONGEST_ERROR)])
 async def test_not_without_end(stage: Stage, text: str, kept: int) -> None:
     app = stage.app()
 
@@ -204,7 +204,7 @@ async def test_not_without_end(stage: Stage, text: str, kept: int) -> None:
     assert len(lines) == kept
     assert first.message == f"({200 - kept} earlier lines not kept)"
     assert lines[-1].message.startswith("199 ")
-    assert max(len(line.message) for line in lines) <= LONGEST_LINE
+    assert max(len(line.message) for line in lines) <= LONGEST_ERROR
 
 
 async def test_a_job_that_logs_nothing_costs_nothing(stage: Stage) -> None:

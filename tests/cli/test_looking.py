@@ -23,7 +23,7 @@ from shiftwork.serve.loading import load_app
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.transfer.rekeying import Rekeyed
 from shiftwork.views.shapes.flows import whole_flow_shape
-from shiftwork.views.shapes.jobs import log_shape, stack_shape
+from shiftwork.views.shapes.jobs import StepShape, log_shape, stack_shape
 from shiftwork.views.stack import JobStack
 from tests.cli.terminal import URL, Terminal, in_shop
 
@@ -396,6 +396,7 @@ def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Pa
         *(shop.json(*words) for words in (["status"], ["jobs"], ["dead"], ["events"], ["explain", job_id])),
         shop.json("send", job_id, "go", "1"),
         *(shop.json("job", one) for one in (job_id, dead[0])),
+        {"steps": [dict.fromkeys(StepShape.__struct_fields__)]},
         to_builtins(
             whole_flow_shape(FlowRecord("", 0.0, {}), draw([FlowJob(id="", worker="", status=JobStatus.DEAD)]))
         ),

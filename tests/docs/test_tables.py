@@ -15,7 +15,7 @@ import shiftwork
 from shiftwork import WorkerOrchestrator, errors
 from shiftwork.cli.entry import main
 from shiftwork.control import explanations
-from shiftwork.core import admission, health
+from shiftwork.core import admission, health, job_limits
 from shiftwork.core.model import JobFilter, PoolConfig, WorkerConfig
 from shiftwork.events import NAMES
 from shiftwork.handles.options import JobOptions
@@ -143,6 +143,21 @@ def test_commands(docs: Path) -> None:
 def test_exit_codes(docs: Path) -> None:
     documented = {number: meaning.replace("`", "") for number, meaning in rows(docs / "cli.md", "exit code")}
     assert documented == dict(re.findall(r"^ *(\d)  (.+)$", main.help or "", re.MULTILINE))
+
+
+def test_what_a_job_may_accumulate(docs: Path) -> None:
+    documented = {
+        what: (_first_number(most), _first_number(size)) for what, most, size, *_ in rows(docs / "tasks.md", "of a job")
+    }
+    assert documented == {what: (limit.number, limit.bytes) for what, limit in job_limits.LIMITS.items()}
+    [attempts] = [most for what, most, *_ in rows(docs / "tasks.md", "of a job") if what == "attempts"]
+    assert f"first {job_limits.FIRST_ATTEMPTS} and the last {job_limits.LAST_ATTEMPTS}" in attempts
+
+
+def _first_number(text: str) -> int:
+    found = re.search(r"[\d,]+", text)
+    assert found is not None
+    return int(found[0].replace(",", ""))
 
 
 def test_error_tree(docs: Path) -> None:

@@ -547,8 +547,8 @@ async def test_rekey_goes_on_when_the_last_job_of_a_page_is_deleted(monkeypatch:
         await (new if n > 2 else old).add([job(f"{n}")], NOW + n)
     genuine = inner.get
 
-    async def meanwhile(ids: Any) -> Any:
-        found = await genuine(ids)
+    async def meanwhile(ids: Any, **whole: Any) -> Any:
+        found = await genuine(ids, **whole)
         if "5" in ids and len(ids) > 1:
             await inner.amend([ids[-1]], Cancel(), NOW)
             await inner.amend([ids[-1]], Discard(), NOW)

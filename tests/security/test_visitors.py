@@ -9,19 +9,22 @@ from typing import Any
 
 import psutil
 import pytest
+from msgspec import msgpack
 
 from shiftwork import WorkerOrchestrator
+from shiftwork.core.model import NewJob
 from shiftwork.web.connections import ConnectionLimits
 from shiftwork.web.limits import StreamPlaces, Turns
 from tests.security.conftest import Served, eventually, served
 
-PAGE = "/api/v1/jobs?limit=10"
+PAGE = "/api/v1/jobs/large"
 
 
 async def crowded(web: Served) -> dict[str, str]:
-    """A page of jobs that no socket's buffers hold; returns the headers of a visitor who may read it."""
-    for _ in range(10):
-        await web.app.control.jobs.enqueue("resize", {"path": "x" * 800_000})
+    """A job that no socket's buffers hold; returns the headers of a visitor who may read it."""
+    store, now = await web.app.control.store.open(), web.app.control.now()
+    payload = msgpack.encode({"path": "x" * 8_000_000})
+    await store.add([NewJob(id="large", worker="resize", pool="images", payload=payload, run_at=now)], now)
     _, token = await web.app.control.tokens.create("wall", "read")
     return {"Authorization": f"Bearer {token}"}
 
@@ -46,7 +49,7 @@ async def test_a_page_is_handed_over_piece_by_piece() -> None:
     async with served() as web:
         reader = await crowded(web)
         scope: dict[str, Any] = {"type": "http", "http_version": "1.1", "method": "GET", "scheme": "http"}
-        scope |= {"path": "/api/v1/jobs", "raw_path": b"/api/v1/jobs", "query_string": b"limit=10", "root_path": ""}
+        scope |= {"path": PAGE, "raw_path": PAGE.encode(), "query_string": b"", "root_path": ""}
         scope |= {"client": ("203.0.113.9", 1), "server": ("127.0.0.1", 1)}
         scope |= {"headers": [(b"authorization", reader["Authorization"].encode())]}
         sent: list[int] = []

@@ -130,7 +130,7 @@ async def numbers_of(store: Store) -> tuple[dict[str, PoolStats], dict[str, Work
 
 async def everything(store: Store) -> dict[str, JobRecord]:
     found = await store.find(JobFilter(limit=10_000))
-    return {one.id: one for one in await store.get([one.id for one in found]) if one is not None}
+    return {one.id: one for one in await store.get([one.id for one in found], whole=True) if one is not None}
 
 
 async def fill(store: Store) -> None:
@@ -425,9 +425,9 @@ async def test_two_at_a_time_do_not_meet(pair: tuple[Store, Store], monkeypatch:
     reached, go_on = asyncio.Event(), asyncio.Event()
     genuine = destination.get
 
-    async def get_late(ids: Sequence[str]) -> list[JobRecord | None]:
+    async def get_late(ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
         reached.set()
-        found = await genuine(ids)
+        found = await genuine(ids, whole=whole)
         await go_on.wait()
         return found
 

@@ -419,6 +419,14 @@ REPEATED_IN_LUA: list[tuple[str, str, str, str]] = [
     ("signals", ">= tonumber(nth)", "> 0", "a_signal_that_comes_early"),
     ("finish_others", "and math.min(outcome.run_at, now) or", "and outcome.run_at or", "a_signal_that_comes_early"),
     ("keep_step", "or job.fence ~= fence", "", "a_stale_step"),
+    ("keep_step", "number > most or", "", "a_job_keeps_so_many_steps"),
+    ("keep_step", "or bytes + size > most_bytes", "", "the_steps_of_a_job_have_so_many_bytes"),
+    ("keep_step", "take_signal(key, taking)", "", "a_step_takes_the_first_signal"),
+    ("send", "< most and", ">= 0 and", "a_job_keeps_so_many_signals"),
+    ("send", "+ size <= most_bytes", ">= 0", "the_signals_of_a_job_have_so_many_bytes"),
+    ("signals", "call('HINCRBY', key, 'signal bytes', -size)", "", "the_signals_of_a_job_have_so_many_bytes"),
+    ("steps", "and bytes <= most_bytes", "", "a_run_reads_steps_in_pages"),
+    ("finish_others", "FIRST_ATTEMPTS + 1, job", "1, job", "the_first_and_the_last_attempts"),
     ("claim_others", "set(job, EXPIRES, false)", "", "a_job_that_has_started"),
 ]
 """A file of Lua, what it says, what it says wrongly, and how the check that notices begins."""

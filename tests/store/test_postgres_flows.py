@@ -25,6 +25,7 @@ from shiftwork.testing.acts import (
     claim_one,
     finish,
     get,
+    get_whole,
     job,
     outcome,
     statuses,
@@ -301,11 +302,11 @@ async def test_a_step_commits_with_the_transaction(two: tuple[PostgresStore, Pos
         async with store.transaction() as transaction:
             assert await transaction.keep_step("1", claimed.fence, step)
             await transaction.connection.execute("SELECT 1 / 0")
-    assert (await get(store, "1")).steps == ()
+    assert (await get_whole(store, "1")).steps == ()
     async with store.transaction() as transaction:
         assert not await transaction.keep_step("1", claimed.fence - 1, step)
         assert await transaction.keep_step("1", claimed.fence, step)
-    assert (await get(store, "1")).steps == (step,)
+    assert (await get_whole(store, "1")).steps == (step,)
 
 
 async def test_steps_of_many_jobs_are_kept_in_few_transactions(url: str) -> None:
@@ -320,7 +321,7 @@ async def test_steps_of_many_jobs_are_kept_in_few_transactions(url: str) -> None
             store.keep_step("unknown", 1, step),
         )
         assert kept == [one is not stale for one in claimed] + [False]
-        assert [(await get(store, one.id)).steps for one in claimed] == [
+        assert [(await get_whole(store, one.id)).steps for one in claimed] == [
             () if one is stale else (step,) for one in claimed
         ]
         with psycopg.connect(url, autocommit=True, options="-c search_path=pg_catalog") as conn:

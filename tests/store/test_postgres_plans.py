@@ -13,7 +13,7 @@ from msgspec import msgpack
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.model import Doc, JobFilter, JobStatus, Outcome, WorkerState
-from shiftwork.store.postgres import queries, sql
+from shiftwork.store.postgres import queries, rows, sql
 from shiftwork.store.postgres.rows import new_columns, outcome_columns
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.testing.acts import NOW, add, claim, finish, job, succeeded
@@ -58,6 +58,12 @@ def arguments(text: str) -> Any:
             "tag": "t",
             "flow": "f",
             "created_at": NOW,
+            "id": "1",
+            "after": 0,
+            "fence": 1,
+            "most_bytes": 100,
+            "head": 10,
+            "tail": 5,
         }
         carried = re.findall(r"%\((?:old_)?(?:payload|result|progress|error|attempts|steps|signals)\)", text)
         values |= {name[2:-1]: None for name in carried}
@@ -80,7 +86,7 @@ async def test_a_statement_uses_the_index_it_names(db: tuple["psycopg.Connection
         await store.close()
         conn.execute(f'VACUUM ANALYZE "{schema}".jobs')
     wanted = "j.pool = %(pool)s AND position(%(error)s in j.error) > 0"
-    text = queries.statements(schema)[name].replace("{wanted}", wanted)
+    text = queries.statements(schema)[name].replace("{wanted}", wanted).replace("{found}", rows.BEGUN)
     args = [str(arg) if name == "place_of" else arg for arg in arguments(text)] if "%(" not in text else arguments(text)
     steps = "\n".join(row[0] for row in conn.execute(f"EXPLAIN {text}".encode(), args))
     used = {one or other for one, other in INDEX.findall(steps)}

@@ -359,7 +359,7 @@ async def test_a_step_and_its_writes_are_kept_together_or_not_at_all(url: str, t
 
     @app.task(retry=Retry(base_seconds=0.01, jitter=0.0))
     async def count(ctx: Context) -> list[int]:
-        [record] = await store.get([ctx.job_id])
+        [record] = await store.get([ctx.job_id], whole=True)
         kept.append((len(record.steps) if record else -1, count_of(url, table)))
         first = await ctx.step("first", ctx.in_transaction(raise_it), 1, fail=ctx.attempt == 1)
         if ctx.attempt == 2:
@@ -373,7 +373,7 @@ async def test_a_step_and_its_writes_are_kept_together_or_not_at_all(url: str, t
     assert await job.result(30) == [1, 11]
     await app.stop()
     assert kept == [(0, 0), (0, 0), (1, 1)]  # a rollback leaves neither, a commit leaves both
-    assert [step.name for step in (await job.refresh()).record.steps] == ["first", "second"]
+    assert [step.name for step in (await app.control.jobs.get_shown(job.id))[2].steps] == ["first", "second"]
     await app.close()
 
 

@@ -292,7 +292,7 @@ async def test_large_payloads_and_results_lie_apart(store: SqliteStore) -> None:
     claimed = await claim_one(store, "1")
     assert claimed.payload == payload
     await finish(store, outcome(claimed, JobStatus.COMPLETED, result=result))
-    [record] = await store.find(JobFilter())
+    [record] = await store.find(JobFilter(whole=True))
     assert (record.payload, record.result) == (payload, result)
     sizes = await store._read(
         lambda session: session.db.execute("SELECT payload IS NULL, result IS NULL FROM jobs").fetchall()

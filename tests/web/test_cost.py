@@ -34,13 +34,13 @@ class Counting:
         self.url = store.url
         self.calls: Counter[str] = Counter()
         self.records = 0
-        self.steps = 0
+        self.vm_steps = 0
 
     def watch(self, db: Any) -> None:
         """Count the steps of SQLite's machine on this connection."""
 
         def stepped() -> None:
-            self.steps += EVERY
+            self.vm_steps += EVERY
 
         db.set_progress_handler(stepped, EVERY)
 
@@ -60,7 +60,7 @@ class Counting:
 
     def reset(self) -> None:
         self.calls.clear()
-        self.records = self.steps = 0
+        self.records = self.vm_steps = 0
 
 
 def _job(number: int) -> JobRecord:
@@ -156,7 +156,7 @@ async def test_no_page_costs_more_because_there_are_many_jobs(full: tuple[Web, C
         await web.get(path, **query)
         assert store.calls.total() <= MOST_CALLS, (path, query, store.calls)
         assert store.records <= records, (path, query, store.records)
-        assert store.steps <= MOST_STEPS, (path, query, store.steps)
+        assert store.vm_steps <= MOST_STEPS, (path, query, store.vm_steps)
 
 
 @pytest.mark.parametrize("full", [BATCH], indirect=True)

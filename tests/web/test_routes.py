@@ -13,7 +13,8 @@ from httpx2 import AsyncClient
 
 from shiftwork import JobStatus, ShiftworkError, WorkerOrchestrator, errors
 from shiftwork.core.docs import WORKER
-from shiftwork.core.model import Doc, Event, JobPriority, JobRecord, WorkerConfig
+from shiftwork.core.job_limits import BEGINNING, Limit
+from shiftwork.core.model import Doc, Event, JobFilter, JobPriority, JobRecord, WorkerConfig
 from shiftwork.handles.options import Options
 from shiftwork.views.instants import iso
 from shiftwork.web.problems import problem
@@ -131,14 +132,63 @@ async def test_a_page_of_one_job_reads_it_once() -> None:
     await app.close()
 
 
-async def test_a_page_of_large_jobs_is_short_and_goes_on(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_list_has_the_beginnings_of_large_payloads(web: Web) -> None:
+    ids = [await job_that(web, path="x" * 500_000 + f"needle {n}") for n in range(6)]
+    page = await web.get("jobs", limit=500)
+    assert [job["id"] for job in page["jobs"]] == ids[::-1]
+    assert len(json.dumps(page)) < 20_000
+    for job in page["jobs"]:
+        assert job["payload_truncated"]
+        assert job["payload_bytes"] > 500_000
+        assert job["payload"]["path"].startswith("xxx")
+        assert job["payload"]["path"].endswith("x…")
+    whole = await web.get(f"jobs/{ids[2]}")
+    assert not whole["payload_truncated"]
+    assert whole["payload"]["path"].endswith("needle 2")
+
+
+async def test_a_search_looks_into_whole_payloads_and_shows_their_beginnings(web: Web) -> None:
+    ids = [await job_that(web, path="x" * 50_000 + f"needle {n}") for n in range(3)]
+    found = await web.get("jobs", payload="needle 1", limit=500)
+    assert [job["id"] for job in found["jobs"]] == [ids[1]]
+    assert len(json.dumps(found)) < 5_000
+
+
+async def test_a_search_reads_few_large_payloads_at_a_time(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [await job_that(web, path="x" * size + "needle") for size in (1, 2_000, 2_000, 2_000, 1, 2_000)]
+    store = await web.app.control.store.open()
+    genuine, read = store.find, list[int]()
+
+    async def find(wanted: JobFilter) -> list[JobRecord]:
+        found = await genuine(wanted)
+        read.append(sum(len(job.payload) for job in found))
+        return found
+
+    monkeypatch.setattr(store, "find", find)
     monkeypatch.setattr("shiftwork.web.job_search.PAGE_BYTES", 5_000)
-    monkeypatch.setattr("shiftwork.web.job_search.FEW", 4)
-    ids = [await job_that(web, path="x" * 2_000) for _ in range(6)]
-    first = await web.get("jobs", limit=500)
-    second = await web.get("jobs", limit=500, after=first["next_after"])
-    assert [len(first["jobs"]), len(second["jobs"]), second["next_after"]] == [4, 2, None]
-    assert [job["id"] for job in first["jobs"] + second["jobs"]] == ids[::-1]
+    monkeypatch.setattr("shiftwork.web.job_search.ENOUGH_SECONDS", 0.0)
+    told, after, requests = list[str](), dict[str, str](), 0
+    while requests < 20:
+        answer = await web.get("jobs", payload="needle", limit=500, **after)
+        told += [job["id"] for job in answer["jobs"]]
+        requests += 1
+        if answer["next_after"] is None:
+            break
+        after["after"] = answer["next_after"]
+    assert told == ids[::-1]
+    assert requests > 1
+    assert max(read) <= 6 * BEGINNING
+
+
+async def test_a_signal_that_finds_no_room_is_a_conflict(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shiftwork.core.signals.SIGNALS", Limit(1, 100))
+    id = await job_that(web, path="x")
+    await web.post(f"jobs/{id}/signals", {"name": "go", "value": 1})
+    refused = await web.post(f"jobs/{id}/signals", {"name": "go", "value": 2})
+    told = refused.json()
+    assert (refused.status_code, told["type"]) == (409, "urn:shiftwork:signals-full")
+    assert "no room for another signal" in told["detail"]
+    assert [signal["value"] for signal in (await web.get(f"jobs/{id}"))["signals"]] == [1]
 
 
 async def test_a_search_that_no_index_answers_stops_in_time_and_goes_on(

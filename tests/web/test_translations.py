@@ -35,6 +35,7 @@ SOURCES: Final = (
     *("runtime/leader/stored_schedules", "runtime/node/health_monitor", "runtime/node/node"),
     *("runtime/node/start_failures", "web/access", "web/api", "web/limits", "web/problems", "web/routing"),
     *("web/what_if", "core/option_values", "handles/concurrency_keys", "handles/payloads", "handles/signal_values"),
+    "core/job_limits",
 )
 """Where the sentences are written that the dashboard translates."""
 COMPLETE: Final = ("core/health", "core/admission")

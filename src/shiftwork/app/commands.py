@@ -85,7 +85,8 @@ class OrchestratorCommands:
         """Return jobs, newest first, by status, worker, pool, key, unique_key, a part of the error, or creation time.
 
         `created_after` and `created_before` bound the time. `limit` (100) and `after` (the last id of the page before)
-        turn pages.
+        turn pages. A payload of more than 1,024 bytes is not read: `await job.refresh()` reads it, and so does
+        `whole=True`, for all of them.
         """
         return await self.control.jobs.find(**wanted)
 

@@ -88,7 +88,7 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
             pulse_in_thread=clock is None,
             namespace="" if self._url is None else self._namespace,
         )
-        registered = LocalRegistry(default_pool(max_concurrent))
+        registered = LocalRegistry(default_pool(max_concurrent), max_payload_bytes)
         self._max_payload_bytes = max_payload_bytes
         self._registrations = Registrations(
             registered,

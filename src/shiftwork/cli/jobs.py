@@ -10,6 +10,7 @@ from shiftwork.cli.output import Cell, aside, json_option, json_text, padded, sa
 from shiftwork.cli.words import ago, one_line, took, when
 from shiftwork.control.control import Control
 from shiftwork.core.expiry import expiry
+from shiftwork.core.job_parts import SeenParts
 from shiftwork.core.model import Attempt, JobRecord, JobStatus
 from shiftwork.core.own_options import unpack
 from shiftwork.core.releasing import is_lost
@@ -18,7 +19,7 @@ from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.flow_waits import due_at
 from shiftwork.views.instants import clock_time
-from shiftwork.views.shapes.jobs import explanation_shape, job_shape, whole_job_shape
+from shiftwork.views.shapes.jobs import WholeJobShape, explanation_shape, job_shape, whole_job_shape
 
 _TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
 
@@ -52,16 +53,16 @@ def jobs(source: Source, *, limit: int, as_json: bool, **wanted: Any) -> None:
 def job(job_id: str, source: Source, *, logs: bool, as_json: bool) -> None:
     """Show everything about one job: payload, attempts with tracebacks, progress, result."""
 
-    async def get(control: Control) -> tuple[Job[Any], Explanation, float]:
-        return *await control.jobs.get_explained(job_id), control.now()
+    async def get(control: Control) -> tuple[Job[Any], Explanation, SeenParts, float]:
+        return *await control.jobs.get_shown(job_id), control.now()
 
-    found, why, now = source.ask(get)
+    found, why, parts, now = source.ask(get)
     if as_json:
-        show_json({"job": whole_job_shape(found, why)})
+        show_json({"job": whole_job_shape(found, why, parts)})
     elif logs:
         show_logs(found)
     else:
-        show_job(found, why, now)
+        show_job(found, why, parts, now)
 
 
 @click.command()
@@ -171,25 +172,34 @@ def _how_far(progress: JobProgress | None) -> str | None:
 # ── one ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def show_job(found: Job[Any], why: Explanation, now: float) -> None:
+def show_job(found: Job[Any], why: Explanation, parts: SeenParts, now: float) -> None:
     """Print a whole job."""
     say(t("job {id}", id=found.id))
-    for name, value in _facts(found, why, now).items():
+    for name, value in _facts(found, why, parts, now).items():
         if value is not None:
             say(f"  {padded(t(name), 12)}{one_line(value)}")
-    whole = whole_job_shape(found, why)
+    whole = whole_job_shape(found, why, parts)
     for name, value in (("payload", whole.payload), ("result", whole.result)):
         if value is not None and value != {}:
             say(f"{t(name)}\n{_indented(json_text(value))}")
-    if whole.steps:
+    _show_steps(whole)
+    for attempt in found.history:
+        _show_attempt(attempt)
+
+
+def _show_steps(whole: WholeJobShape) -> None:
+    if len(whole.steps) < whole.step_count:
+        say(t("steps, the newest {shown:,} of {count:,}", shown=len(whole.steps), count=whole.step_count))
+    elif whole.steps:
         say(t("steps"))
     for step in whole.steps:
         until = t(", until {until_at}", until_at=step.until_at) if step.until_at else ""
         result = "" if step.result is None else f": {one_line(json_text(step.result))}"
         ended = {"failed": t(", failed"), "timeout": t(", not in time")}.get(step.kind, "")
         say(f"  {step.number:>3}  {step.ended_at}  {step.name}{until}{ended}{result}")
-    for attempt in found.history:
-        _show_attempt(attempt)
+    if whole.signals:
+        waiting = counted(len(whole.signals), "signal")
+        say(t("{waiting} sent that it has not taken, {size:,} bytes", waiting=waiting, size=whole.signal_bytes))
 
 
 def show_logs(found: Job[Any]) -> None:
@@ -207,7 +217,7 @@ def show_logs(found: Job[Any]) -> None:
         say(f"{clock_time(line.at)} {line.level.upper():<7} {line.message}{again}")
 
 
-def _facts(job: Job[Any], why: Explanation, now: float) -> dict[str, str | None]:
+def _facts(job: Job[Any], why: Explanation, parts: SeenParts, now: float) -> dict[str, str | None]:
     record = job.record
     own = unpack(record.options)
     crashes = t(", and {crashes}", crashes=counted(record.crashes, "crash", "crashes")) if record.crashes else ""
@@ -220,7 +230,7 @@ def _facts(job: Job[Any], why: Explanation, now: float) -> dict[str, str | None]
         "created": when(record.created_at, now),
         "due": when(due, now) if (due := due_at(record)) is not None and due != record.created_at else None,
         "expires": t("{time}, if it has not started", time=when(expires, now)) if (expires := expiry(record)) else None,
-        **_run(record, now),
+        **_run(record, parts, now),
         "attempts": f"{record.attempt}{crashes}",
         "retries": t("{max_retries} at most, for this job", max_retries=own.max_retries)
         if own.max_retries is not None
@@ -237,19 +247,19 @@ def _facts(job: Job[Any], why: Explanation, now: float) -> dict[str, str | None]
     }
 
 
-def _run(record: JobRecord, now: float) -> dict[str, str | None]:
+def _run(record: JobRecord, parts: SeenParts, now: float) -> dict[str, str | None]:
     """Return when the last run began and ended. A job that waits for its next run has not ended itself."""
     began = None
     if record.started_at:
         began = t("{time} on {instance}", time=when(record.started_at, now), instance=record.instance)
-    seconds = _spent(record)
+    seconds = _spent(record, parts)
     spent = t(", took {time}", time=took(seconds)) if seconds is not None else ""
     if record.status.live and record.status is not JobStatus.PROCESSING:
         return {"last run": began and began + spent}
     return {"started": began, "ended": when(record.ended_at, now) + spent if record.ended_at else None}
 
 
-def _spent(record: JobRecord) -> float | None:
+def _spent(record: JobRecord, parts: SeenParts) -> float | None:
     """Return how long the last run took; None if it has not ended, or left nothing that tells when.
 
     The report of a failed attempt does, and so does the last step of a function that was handed back to wait.
@@ -257,7 +267,7 @@ def _spent(record: JobRecord) -> float | None:
     began = record.started_at
     if began is None or record.status is JobStatus.PROCESSING:
         return None
-    left = [attempt.ended_at for attempt in record.attempts[-1:]] + [step.ended_at for step in record.steps[-1:]]
+    left = [attempt.ended_at for attempt in record.attempts[-1:]] + [step.ended_at for step in parts.steps[-1:]]
     end = max(left, default=0.0) if record.ended_at is None else record.ended_at
     return end - began if end >= began else None
 

@@ -14,6 +14,7 @@ from shiftwork.cli.output import aside, json_option, json_text, say, show_json
 from shiftwork.cli.parameters import Arguments, arguments_of, json_object, seconds
 from shiftwork.cli.words import one_line, status_line, took
 from shiftwork.control.control import Control
+from shiftwork.core.job_parts import SeenParts
 from shiftwork.core.model import JobStatus
 from shiftwork.errors import ResultTimeoutError, StoreError
 from shiftwork.handles.job import Job
@@ -23,7 +24,7 @@ from shiftwork.views.shapes.jobs import result_shape, whole_job_shape
 LOOK_SECONDS: Final = 1.0
 """How long to wait before printing what the job waits for."""
 
-Ended = tuple[Job[Any], Explanation]
+Ended = tuple[Job[Any], Explanation, SeenParts]
 Again = Callable[[str], str]
 """Returns a command line for the same store."""
 
@@ -53,9 +54,9 @@ def trigger(
     """
     given = arguments_of(arguments, payload)
     work = partial(_run, worker=worker, given=given, wait=wait, patience=timeout, again=source.again)
-    job, why = source.ask(work, create=True)
+    job, why, parts = source.ask(work, create=True)
     if as_json:
-        show_json({"job": whole_job_shape(job, why)})
+        show_json({"job": whole_job_shape(job, why, parts)})
     elif not wait:
         say(status_line(job))
     else:
@@ -71,7 +72,7 @@ async def _run(
     job = await control.workers.trigger(worker, payload)
     if wait:
         await _until_ended(control, job, patience, again)
-    return await control.jobs.get_explained(job.id)
+    return await control.jobs.get_shown(job.id)
 
 
 async def _until_ended(control: Control, job: Job[Any], patience: float | None, again: Again) -> None:

@@ -9,6 +9,7 @@ from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.admission import Facts, Gates, Head, Lane, Obstacle, explain
 from shiftwork.core.beats import Beat
 from shiftwork.core.flow_failures import behind, lost_jobs
+from shiftwork.core.job_parts import SeenStep
 from shiftwork.core.model import JobFilter, JobRecord, JobStatus, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.own_options import policy
 from shiftwork.errors import UnknownWorkerError
@@ -100,8 +101,10 @@ class Explanations:
     async def _waits(self, record: JobRecord) -> list[Obstacle]:
         if record.status is JobStatus.WAITING:
             return await self._needs(record)
-        if record.status is JobStatus.SCHEDULED and is_suspended(record):
-            return [suspension(record, self._now())]
+        if record.status is JobStatus.SCHEDULED:
+            last = await self._last_step(record)
+            if is_suspended(record, last):
+                return [suspension(record, last, self._now())]
         if record.status in {JobStatus.SCHEDULED, JobStatus.FAILED}:
             return [Obstacle("later", record.worker, f"due at {clock_time(record.run_at)}", until=record.run_at)]
         if record.status is not JobStatus.QUEUED:
@@ -121,6 +124,11 @@ class Explanations:
             )
             return [Obstacle("unserved", record.pool, why)]
         return waits or _behind(record, facts)
+
+    async def _last_step(self, record: JobRecord) -> SeenStep | None:
+        store = await self._access.open()
+        steps = (await store.parts(record.id, steps=1, signals=0)).steps
+        return steps[-1] if steps else None
 
     async def _needs(self, record: JobRecord) -> list[Obstacle]:
         """Return what a job waits for that needs other jobs, and the dead and cancelled jobs that strand it."""

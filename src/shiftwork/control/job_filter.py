@@ -31,6 +31,8 @@ class JobSearch(TypedDict, total=False):
     after: str | None
     """The last id of the page before."""
     limit: int
+    whole: bool
+    """Whether payloads are read whole; otherwise a large one is read by `job.refresh()`."""
 
 
 class JobSelection(JobSearch, total=False):

@@ -14,7 +14,7 @@ from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.stacks import read_stack
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission, id_taken
-from shiftwork.core.job_parts import Signal
+from shiftwork.core.job_parts import SeenParts, Signal
 from shiftwork.core.model import (
     Cancel,
     Change,
@@ -31,10 +31,10 @@ from shiftwork.errors import JobStateError, UnknownJobError
 from shiftwork.handles.call import new_job
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import Options
-from shiftwork.handles.payloads import Packed, pack_plain
+from shiftwork.handles.payloads import Packed, max_bytes_of, pack_plain
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import secrets_of
-from shiftwork.handles.signal_values import encode_signal
+from shiftwork.handles.signal_values import check_signal_size, encode_signal
 from shiftwork.store.protocol import Store
 from shiftwork.telemetry.tracing import sending
 from shiftwork.views.explanation import Explanation
@@ -127,6 +127,11 @@ class Jobs:
         record = await self._record(job_id)
         return await self._handles.one(record), await self._explanations.of(record)
 
+    async def get_shown(self, job_id: str) -> tuple[Job[Any], Explanation, SeenParts]:
+        """Return a job, its explanation, and what people see of its steps and signals."""
+        job, why = await self.get_explained(job_id)
+        return job, why, await (await self._access.open()).parts(job_id)
+
     async def stack(self, job_id: str) -> JobStack:
         """Return what a running job is doing now: its own stack first, then everything else in its process.
 
@@ -158,9 +163,14 @@ class Jobs:
         return await self._changed(job_id, "retried", edited=payload is not None)
 
     async def send(self, job_id: str, name: str, value: Any = None) -> None:
-        """Send a value to a job that waits for it, or will. Raises `JobStateError` if the job has ended."""
+        """Send a value to a job that waits for it, or will.
+
+        Raises `JobStateError` if the job has ended, `PayloadTooLargeError` if the value is larger than a payload of its
+        worker may be, and `SignalsFullError` if too many signals wait for it already.
+        """
         encoded = encode_signal(name, value)
         store, now = await self._access.open_to_change(), self._now()
+        check_signal_size(name, encoded, await self._max_bytes(job_id))
         status = await store.send(job_id, Signal(name, encoded, now), now)
         if status is None:
             await self._record(job_id)
@@ -170,6 +180,16 @@ class Jobs:
         # The signal is kept: a caller that got an error would send it again, and a later wait would take the second.
         message = f"signal {name!r} was sent to job {job_id}"
         await self._audit.record_or_log("job.signalled", job_id, message, signal=name)
+
+    async def _max_bytes(self, job_id: str) -> int:
+        """Return how many bytes a value may have that is sent to a job: as many as a payload of the app.
+
+        A process without the app looks up what the job's worker has published.
+        """
+        if self._registry.max_payload_bytes is not None:
+            return self._registry.max_payload_bytes
+        worker = (await self._record(job_id)).worker
+        return max_bytes_of((await self._definitions.schemas({worker: 0.0})).get(worker))
 
     async def discard(self, job_id: str) -> None:
         """Delete a job that has ended."""

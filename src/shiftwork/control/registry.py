@@ -14,7 +14,9 @@ DEFAULT_POOL: Final = "default"
 class LocalRegistry:
     """The workers and pools registered in this process, and what it last read about the workers' states."""
 
-    def __init__(self, default_pool: PoolConfig | None = None) -> None:
+    def __init__(self, default_pool: PoolConfig | None = None, max_payload_bytes: int | None = None) -> None:
+        self.max_payload_bytes = max_payload_bytes
+        """How many bytes a payload, a result or the value of a signal may have; None without an app, which decides."""
         self.workers: dict[str, Worker[Any, Any]] = {}
         self.pools: dict[str, PoolConfig] = {}
         self.states: dict[str, WorkerState] = {}
@@ -23,7 +25,7 @@ class LocalRegistry:
 
     def with_own_states(self) -> "LocalRegistry":
         """Return a registry of the same workers and pools that knows nothing of their states: for another store."""
-        other = LocalRegistry(self._default_pool)
+        other = LocalRegistry(self._default_pool, self.max_payload_bytes)
         other.workers, other.pools = self.workers, self.pools
         return other
 

@@ -30,15 +30,60 @@ class Step(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Signal(Struct, frozen=True, array_like=True, gc=False):
-    """A value that was sent to a job."""
+    """A value that was sent to a job, which has not taken it yet."""
 
     name: str
     value: bytes
     at: float
 
 
+class StepPage(Struct, frozen=True):
+    """Steps of a job that follow each other, as a run of it reads them."""
+
+    steps: list[Step]
+    more: bool = False
+    """Whether the job has later ones."""
+
+
+class SeenStep(Struct, frozen=True, kw_only=True, gc=False):
+    """A step as people see it."""
+
+    number: int
+    name: str
+    result: bytes
+    """The beginning of its result."""
+    size: int
+    """How many bytes the result has."""
+    started_at: float
+    ended_at: float
+
+
+class SeenSignal(Struct, frozen=True, kw_only=True, gc=False):
+    """A signal as people see it."""
+
+    name: str
+    value: bytes
+    """The beginning of its value."""
+    size: int
+    """How many bytes the value has."""
+    at: float
+
+
+class SeenParts(Struct, frozen=True, kw_only=True):
+    """What a job has accumulated, as people see it: numbers and beginnings."""
+
+    steps: list[SeenStep] = []
+    """The newest steps."""
+    signals: list[SeenSignal] = []
+    """The first signals that it has not taken, in the order in which they were sent."""
+    step_count: int = 0
+    step_bytes: int = 0
+    signal_count: int = 0
+    signal_bytes: int = 0
+
+
 class Wait(Struct, frozen=True, array_like=True, gc=False):
-    """What a job that was handed back waits for: the signal number `nth` with this name, counted from 1."""
+    """What a job that was handed back waits for: the `nth` signal with this name among those that it has not taken."""
 
     name: str
     nth: int

@@ -12,8 +12,9 @@ goes before everything that was added after it. After a failed attempt, and if t
 time, the rank is that of a job which is new at `run_at`. An ended job keeps its rank, too; it has no use for it.
 
 A job that is cancelled this way is kept for a day from now; any other ended job is kept as its outcome says, and a live
-job is kept until it ends. A live job has no `ended_at`: the end of its last run is in the report of that run. An
-outcome is accepted only while its job is processing under the outcome's fence.
+job is kept until it ends. A live job has no `ended_at`: the end of its last run is in the report of that run. Of many
+failed attempts, `core.job_limits` says which are kept. An outcome is accepted only while its job is processing under
+the outcome's fence.
 
 The memory and SQLite stores call these functions. Redis (finish.lua) and PostgreSQL (the function `finish`) repeat
 them; `shiftwork.testing.checks.originals` compares every store with them.
@@ -23,6 +24,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from shiftwork.core.job_limits import kept_attempts
 from shiftwork.core.model import SECONDS_A_DAY, JobRecord, JobStatus, Outcome
 from shiftwork.core.signals import arrived
 from shiftwork.core.statuses import ENDED
@@ -84,7 +86,7 @@ def landed(job: JobRecord, outcome: Outcome, now: float) -> JobRecord:
         result=outcome.result,
         error=outcome.error,
         ended_at=outcome.ended_at if status in ENDED else None,
-        attempts=(*job.attempts, outcome.report) if outcome.report else job.attempts,
+        attempts=kept_attempts(job.attempts, outcome.report) if outcome.report else job.attempts,
         cancelling=False,
         keep_until=keep_until(outcome, status, now),
     )

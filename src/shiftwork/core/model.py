@@ -17,7 +17,7 @@ from enum import IntEnum, StrEnum
 from typing import Any, Final, Literal
 
 from msgspec import Struct, field
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from shiftwork.core.job_parts import FlowFailure, Need, Signal, Step, Wait
 from shiftwork.core.option_structs import OptionStructMeta
@@ -309,7 +309,12 @@ class JobRecord(Struct, frozen=True, kw_only=True, gc=False):
     """The signal that it waits for, since it was handed back for that."""
     steps: tuple[Step, ...] = ()
     signals: tuple[Signal, ...] = ()
+    """Those that it has not taken. Like steps, only whole records have them."""
     options: bytes | None = None
+    payload_size: int | None = None
+    """How many bytes the payload has, if this is the record of a list and `payload` is only its beginning."""
+    result_size: int | None = None
+    """The same for the result."""
 
     __repr__ = shown_without_payload
 
@@ -368,6 +373,18 @@ class Rewrite(Struct, frozen=True):
     """The job as it was read, whole."""
     after: JobRecord
     """The same job, with another payload, result, error, progress or attempts, as many of them as before."""
+
+
+def begun(job: JobRecord, size: int) -> JobRecord:
+    """Return the job as lists have it: with no more than so many bytes of its payload and its result."""
+    result = job.result
+    return replace(
+        job,
+        payload=job.payload[:size],
+        payload_size=len(job.payload) if len(job.payload) > size else None,
+        result=None if result is None else result[:size],
+        result_size=len(result) if result is not None and len(result) > size else None,
+    )
 
 
 class DeadJob(Struct, frozen=True, gc=False):
@@ -550,6 +567,8 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     after: str | None = None
     """Return only jobs behind this id in the result's order: the next page."""
     limit: int = 100
+    whole: bool = False
+    """Whether payloads and results are read whole. Otherwise a list has the beginning of each (`core.job_limits`)."""
 
 
 class Cancel(Struct, frozen=True, tag="cancel"):

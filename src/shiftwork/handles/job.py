@@ -12,7 +12,14 @@ from shiftwork.core.durations import Duration, timeout_of
 from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.hidden_values import revealed
 from shiftwork.core.model import Attempt, JobPriority, JobRecord, JobStatus, LogLine, NewJob
-from shiftwork.errors import JobCancelledError, JobFailedError, LifecycleError, ResultTimeoutError, UnknownJobError
+from shiftwork.errors import (
+    JobCancelledError,
+    JobFailedError,
+    LifecycleError,
+    PayloadNotReadError,
+    ResultTimeoutError,
+    UnknownJobError,
+)
 from shiftwork.handles.awaiting import report_forgotten
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import Secrets
@@ -142,8 +149,18 @@ class Job(Generic[R_co]):
 
     @property
     def payload(self) -> Any:
-        """Return its arguments by name, including secret ones: for the program, not for people."""
-        return plain(self.record.payload)
+        """Return its arguments by name, including secret ones: for the program, not for people.
+
+        Raises `PayloadNotReadError` if the job is from a list and its payload is large: `refresh` reads it.
+        """
+        record = self.record
+        if record.payload_size is not None:
+            message = (
+                f"job {record.id} of {record.worker} was found in a list, which has only the beginning of its payload "
+                f"of {record.payload_size:,} bytes: call `await job.refresh()` first, or find_jobs(…, whole=True)"
+            )
+            raise PayloadNotReadError(message)
+        return plain(record.payload)
 
     @property
     def tags(self) -> tuple[str, ...]:

@@ -59,15 +59,19 @@ def _too_deep(worker: str) -> str:
     )
 
 
+def max_bytes_of(schema: bytes | None) -> int:
+    """Return how many bytes a payload of a worker may have, by its schema."""
+    max_bytes = (read_schema(schema) or {}).get(MAX_BYTES)
+    return max_bytes if isinstance(max_bytes, int) else MAX_PAYLOAD_BYTES
+
+
 def pack_plain(config: WorkerConfig, arguments: Mapping[str, Any], schema: bytes | None = None) -> Packed:
     """Encode a payload for such a worker, checked by its configuration and its JSON Schema, with its key."""
     if arguments and config.execution_mode is not WorkerExecutionMode.TRIGGERED:
         message = f"{config.name} is a {config.execution_mode} worker: it takes no arguments"
         raise PayloadTypeError(message)
-    known = read_schema(schema) or {}
-    _check_plain(config.name, arguments, known)
-    max_bytes = known.get(MAX_BYTES)
-    payload = encode_payload(config.name, arguments, max_bytes if isinstance(max_bytes, int) else MAX_PAYLOAD_BYTES)
+    _check_plain(config.name, arguments, read_schema(schema) or {})
+    payload = encode_payload(config.name, arguments, max_bytes_of(schema))
     template = config.concurrency_key
     return Packed(payload, None if template is None else make_key(config.name, template, arguments))
 

@@ -4,14 +4,17 @@ from typing import Any
 
 import msgspec
 
-from shiftwork.core.payload_limits import DEEPEST, MAX_PAYLOAD_BYTES, is_too_deep
+from shiftwork.core.payload_limits import DEEPEST, is_too_deep
 from shiftwork.core.waits import wrong_name
 from shiftwork.errors import PayloadEncodingError, PayloadTooLargeError, PayloadTypeError
 from shiftwork.handles.plain_values import to_plain
 
 
 def encode_signal(name: object, value: Any) -> bytes:
-    """Return the value of a signal as its job keeps it. Raises a `PayloadError` if one of the two cannot be kept."""
+    """Return the value of a signal as its job keeps it. Raises a `PayloadError` if one of the two cannot be kept.
+
+    `check_signal_size` says whether it is small enough for its job.
+    """
     wrong = wrong_name("a signal", name)
     if wrong is not None:
         raise PayloadTypeError(wrong)
@@ -20,13 +23,17 @@ def encode_signal(name: object, value: Any) -> bytes:
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         message = f"the value of signal {name!r} cannot be encoded: {error}; send numbers, text, lists or dicts"
         raise PayloadEncodingError(message) from None
-    if len(encoded) > MAX_PAYLOAD_BYTES:
-        message = (
-            f"the value of signal {name!r} has {len(encoded):,} bytes; {MAX_PAYLOAD_BYTES:,} are allowed: "
-            "store the data elsewhere and send a reference to it"
-        )
-        raise PayloadTooLargeError(message)
     if is_too_deep(encoded):
         message = f"the value of signal {name!r} is nested more than {DEEPEST} levels deep: send a flatter value"
         raise PayloadEncodingError(message)
     return encoded
+
+
+def check_signal_size(name: str, encoded: bytes, max_bytes: int) -> None:
+    """Raise `PayloadTooLargeError` if the value of a signal is larger than a payload of its worker may be."""
+    if len(encoded) > max_bytes:
+        message = (
+            f"the value of signal {name!r} has {len(encoded):,} bytes; {max_bytes:,} are allowed: "
+            "store the data elsewhere and send a reference to it, or raise max_payload_bytes"
+        )
+        raise PayloadTooLargeError(message)

@@ -30,7 +30,8 @@ from msgspec import Struct
 
 from shiftwork.core.admission import Facts
 from shiftwork.core.beats import Beat, InstanceRecord, Orders
-from shiftwork.core.job_parts import Signal, Step
+from shiftwork.core.job_limits import SHOWN_STEPS, SIGNALS
+from shiftwork.core.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model import (
     Added,
     Amended,
@@ -280,10 +281,27 @@ class Store(Protocol):
     async def results(self, ids: Sequence[str]) -> list[bytes | None]:
         """The results of these jobs, in order; None where a job has none."""
 
-    async def keep_step(self, id: str, fence: int, step: Step) -> bool:
+    async def keep_step(self, id: str, fence: int, step: Step, *, taking: str | None = None) -> bool:
         """Append a step to a job. False, without effect, unless the job is processing under this fence.
 
         The step whose number is one more than the job has steps is appended; one that the job has is not kept again.
+        In the same step the first of the job's signals with the name `taking` goes. Raises `StepsFullError`, without
+        effect, if the job has no room for the step (`core.job_limits`).
+        """
+
+    async def steps(self, id: str, fence: int, after: int) -> StepPage | None:
+        """The next steps of a job, behind the one with this number; None unless it is processing under this fence.
+
+        A page ends when its steps have about `core.job_limits.PAGE_BYTES`: without the last one they have no more.
+        """
+
+    async def signal(self, id: str, name: str) -> Signal | None:
+        """The first signal with this name that the job has not taken; None if there is none."""
+
+    async def parts(self, id: str, *, steps: int = SHOWN_STEPS, signals: int = SIGNALS.number) -> SeenParts:
+        """What people see of a job, as `core.signals.seen_parts` says; nothing of an unknown job.
+
+        It transfers no more than it returns: so many of the newest steps and of the first signals.
         """
 
     async def extend(self, parent: str, fence: int, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
@@ -295,7 +313,8 @@ class Store(Protocol):
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
         """Append a signal to a live job, which is due at once if it waits for it (`core.signals`).
 
-        Returns the job's status before, None if there is no such job. A job that has ended takes no signal.
+        Returns the job's status before, None if there is no such job. A job that has ended takes no signal. Raises
+        `SignalsFullError`, without effect, if a live job has no room for the signal (`core.job_limits`).
         """
 
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
@@ -327,8 +346,8 @@ class Store(Protocol):
 
         They stay processing, under new fences: the caller settles and finishes them. A late result from the old holder
         is rejected. A holder that dies in between is reaped in its turn. Each record's `instance` names the one that
-        lost it, its `fence` is the new one, and everything else stays. An instance whose lease has ended and that holds
-        nothing is forgotten: it has lost nothing, and may beat again.
+        lost it, its `fence` is the new one, and everything else is as `get` returns it. An instance whose lease has
+        ended and that holds nothing is forgotten: it has lost nothing, and may beat again.
         """
 
     async def prune(self, n: int, now: float) -> int:
@@ -394,13 +413,18 @@ class Store(Protocol):
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         """What `claim` looks at for these workers and their neighbours, or for all that have a state, gates or jobs."""
 
-    async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
-        """These jobs, whole, with every attempt, step, signal and unmet need, in order; None where there is none."""
+    async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
+        """These jobs, with their attempts and unmet needs, in order; None where there is none.
+
+        Steps and signals are read only if the jobs are to be `whole`.
+        """
 
     async def find(self, wanted: JobFilter) -> list[JobRecord]:
         """The jobs that match, newest first (by created_at, then id, both descending).
 
-        They come without their attempts, steps, signals and unmet needs.
+        They come without their attempts, steps, signals and unmet needs, and with no more than the first
+        `core.job_limits.BEGINNING` bytes of their payloads and results, unless these are wanted `whole`. No more than
+        that is transferred.
 
         `created_after` and `created_before` exclude the instant itself; `error` is case-sensitive. Paging after a
         deleted id returns nothing.

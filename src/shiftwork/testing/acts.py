@@ -112,6 +112,11 @@ async def get(store: Store, id: str) -> JobRecord:
     return there((await store.get([id]))[0], f"job {id}")
 
 
+async def get_whole(store: Store, id: str) -> JobRecord:
+    """The record of a job that exists, with its steps and signals."""
+    return there((await store.get([id], whole=True))[0], f"job {id}")
+
+
 async def statuses(store: Store, *ids: str) -> list[str | None]:
     """The statuses of jobs; None where there is no job."""
     return [record.status.value if record else None for record in await store.get(ids)]

@@ -333,15 +333,15 @@ class Histories(RuleBasedStateMachine):
         await self.lab.store.note([note])
 
     @precondition(lambda self: self.claimed)
-    @rule(which=st.integers(0, 8), number=st.integers(1, 3))
-    def keep_step(self, which: int, number: int) -> None:
+    @rule(which=st.integers(0, 8), number=st.integers(1, 3), taking=st.sampled_from((None, "go", "stop")))
+    def keep_step(self, which: int, number: int, taking: str | None) -> None:
         one, other = self.claimed[-1 - which % len(self.claimed)]
         step = Step(number, f"step {number}", b"r", self.now - 1.0, self.now)
-        wanted = self.loop.run(self.reference.keep_step(one.id, one.fence, step))
-        equal(self.loop.run(self._keep_step(other, step)), wanted, "whether the step is kept")
+        wanted = self.loop.run(self.reference.keep_step(one.id, one.fence, step, taking=taking))
+        equal(self.loop.run(self._keep_step(other, step, taking)), wanted, "whether the step is kept")
 
-    async def _keep_step(self, claimed: Claimed, step: Step) -> bool:
-        return await self.lab.store.keep_step(claimed.id, claimed.fence, step)
+    async def _keep_step(self, claimed: Claimed, step: Step, taking: str | None) -> bool:
+        return await self.lab.store.keep_step(claimed.id, claimed.fence, step, taking=taking)
 
     @precondition(lambda self: self.claimed)
     @rule(which=st.integers(0, 8), jobs=st.lists(new_jobs(), min_size=1, max_size=3))
@@ -381,7 +381,7 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def jobs_are_alike(self) -> None:
-        wanted, got = self.both(lambda store: store.get(sorted(self.acknowledged)))
+        wanted, got = self.both(lambda store: store.get(sorted(self.acknowledged), whole=True))
         for one, other in zip(wanted, got, strict=True):
             holds(one is not None, "no job that was acknowledged is lost")
             equal(other and replace(other, fence=0), one and replace(one, fence=0), "a job")

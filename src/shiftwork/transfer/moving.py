@@ -280,7 +280,7 @@ class Move:
                 f"job {running[0].id} was started by {running[0].instance} on {self._source.url}: stop that "
                 "instance, then run this again"
             )
-        there = await self._destination.get([record.id for record in records])
+        there = await self._destination.get([record.id for record in records], whole=True)
         missing = [
             (record, other)
             for record, other in zip(records, there, strict=True)
@@ -387,7 +387,7 @@ def _place(record: JobRecord) -> tuple[float, str]:
 
 async def _whole(store: Store, records: Sequence[JobRecord]) -> list[JobRecord]:
     """Return the same jobs with their attempts, without those that are gone."""
-    found = await store.get([record.id for record in records]) if records else []
+    found = await store.get([record.id for record in records], whole=True) if records else []
     return [record for record in found if record is not None]
 
 

@@ -172,7 +172,7 @@ async def _pages(store: Store) -> AsyncIterator[Sequence[JobRecord]]:
     page = await store.find(JobFilter(limit=PAGE))
     while page:
         last = page[-1]
-        found = await store.get([job.id for job in page])
+        found = await store.get([job.id for job in page], whole=True)
         yield [job for job in found if job is not None]
         if len(page) < PAGE:
             return

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from shiftwork.core.admission import Obstacle
+from shiftwork.core.job_parts import SeenStep
 from shiftwork.core.model import SECONDS_A_DAY, JobRecord, JobStatus
 from shiftwork.core.own_options import unpack
 from shiftwork.core.plurals import counted
@@ -24,15 +25,18 @@ def due_at(record: JobRecord) -> float | None:
     return None if record.wait is not None and record.run_at > since + FOR_EVER else record.run_at
 
 
-def is_suspended(record: JobRecord) -> bool:
-    """Whether a scheduled job was handed back by its own function, which sleeps or waits for a signal."""
-    return record.wait is not None or (bool(record.steps) and record.steps[-1].name == SLEEP)
+def is_suspended(record: JobRecord, last: SeenStep | None) -> bool:
+    """Whether a scheduled job was handed back by its own function, which sleeps or waits for a signal.
+
+    `last` is the last step of the function.
+    """
+    return record.wait is not None or (last is not None and last.name == SLEEP)
 
 
-def suspension(record: JobRecord, now: float) -> Obstacle:
+def suspension(record: JobRecord, last: SeenStep | None, now: float) -> Obstacle:
     """Return what a job waits for whose function sleeps or waits for a signal."""
     until = record.run_at if record.run_at < now + FOR_EVER else None
-    since = record.steps[-1].ended_at if record.steps else None
+    since = None if last is None else last.ended_at
     if record.wait is None:
         return Obstacle("sleep", record.worker, "its function sleeps", until=until, since=since)
     name = record.wait.name

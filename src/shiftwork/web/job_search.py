@@ -10,7 +10,7 @@ of time, longer ones where there are few jobs, and when its time is up it return
 import math
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -61,19 +61,47 @@ async def search(control: Control, wanted: Mapping[str, Any]) -> JobsPage:
 async def by_payload(control: Control, wanted: Mapping[str, Any], part: str) -> JobsPage:
     """Return jobs with this text in their payload as it is shown: what is hidden is not found either."""
     matching: list[Job[Any]] = []
-    asked, looked_at, heavy, end = dict(wanted), 0, 0, time.perf_counter() + ENOUGH_SECONDS
+    asked, looked_at, heavy, over, end = dict(wanted), 0, 0, False, time.perf_counter() + ENOUGH_SECONDS
     while True:
         page = await search(control, asked | {"limit": min(PAGE, MOST_LOOKED_AT - looked_at)})
-        for job in page.jobs:
-            if part in msgspec.json.encode(payload_shape(job)).decode():
-                matching.append(job)
-                if len(matching) == wanted["limit"]:
-                    return JobsPage(matching, job.id)
-        looked_at, heavy = looked_at + len(page.jobs), heavy + _weight(page.jobs)
-        over = looked_at >= MOST_LOOKED_AT or heavy >= MOST_BYTES_LOOKED_AT or time.perf_counter() >= end
-        if page.next_after is None or over:
+        for some in _batches(page.jobs):
+            for job in await _whole(control, some):
+                if part in msgspec.json.encode(payload_shape(job)).decode():
+                    matching.append(job)
+                    if len(matching) == wanted["limit"]:
+                        return JobsPage(matching, job.id)
+            looked_at, heavy = looked_at + len(some), heavy + sum(map(_payload_bytes, some))
+            over = looked_at >= MOST_LOOKED_AT or heavy >= MOST_BYTES_LOOKED_AT or time.perf_counter() >= end
+            if over and some[-1] is not page.jobs[-1]:
+                return JobsPage(matching, some[-1].id)
+        if page.next_after is None or over or time.perf_counter() >= end:
             return JobsPage(matching, page.next_after)
         asked["after"] = page.next_after
+
+
+def _batches(jobs: list[Job[Any]]) -> Iterator[list[Job[Any]]]:
+    """Yield the jobs of a page, in order, as many at a time as may be in memory with their whole payloads."""
+    batch: list[Job[Any]] = []
+    size = 0
+    for job in jobs:
+        if batch and size + _payload_bytes(job) > PAGE_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(job)
+        size += _payload_bytes(job)
+    if batch:
+        yield batch
+
+
+async def _whole(control: Control, jobs: list[Job[Any]]) -> list[Job[Any]]:
+    """Return these jobs with their whole payloads. Most payloads are small, and whole already."""
+    cut = [job.id for job in jobs if job.record.payload_size is not None]
+    found = {job.id: job for job in await control.jobs.find(ids=cut, limit=len(cut), whole=True)} if cut else {}
+    return [found.get(job.id, job) for job in jobs if job.record.payload_size is None or job.id in found]
+
+
+def _payload_bytes(job: Job[Any]) -> int:
+    return len(job.record.payload) if job.record.payload_size is None else job.record.payload_size
 
 
 async def _newest(control: Control, wanted: Mapping[str, Any]) -> JobsPage:

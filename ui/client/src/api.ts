@@ -324,7 +324,12 @@ export interface Job {
   tags: string[];
   expires_at: string | null;
   progress: Progress | null;
+  /** Its arguments. In lists, a payload of more than 1,024 bytes is cut. */
   payload: unknown;
+  /** How many bytes the whole payload has, as it is stored. */
+  payload_bytes: number;
+  /** Whether `payload` is only its beginning. */
+  payload_truncated: boolean;
 }
 
 /** How much of a head start a job has. Old low-priority work still overtakes new high-priority work. */
@@ -668,11 +673,14 @@ export interface Series {
   pools: Record<string, PoolSeries>;
 }
 
-/** A value that was sent to a job. */
+/** A value that was sent to a job, which its function has not taken yet. */
 export interface Signal {
   name: string;
   at: string;
+  /** The value; of a large one, the beginning. */
   value: unknown;
+  /** How many bytes the value has, as it is stored. */
+  value_bytes: number;
 }
 
 /** A value for a job whose function waits for it, or will. */
@@ -708,8 +716,13 @@ export interface Step {
   ended_at: string;
   /** Until when the function sleeps, or waits at most. */
   until_at: string | null;
-  /** What a step returned; the error of a step that failed; the value of a signal. */
+  /**
+   * What a step returned; the error of a step that failed; the value of a signal. Of a large one, the
+   * beginning.
+   */
   result: unknown;
+  /** How many bytes that has, as it is stored. */
+  result_bytes: number;
 }
 
 /** A token, without its secret. */
@@ -821,7 +834,12 @@ export interface WholeJob {
   tags: string[];
   expires_at: string | null;
   progress: Progress | null;
+  /** Its arguments. In lists, a payload of more than 1,024 bytes is cut. */
   payload: unknown;
+  /** How many bytes the whole payload has, as it is stored. */
+  payload_bytes: number;
+  /** Whether `payload` is only its beginning. */
+  payload_truncated: boolean;
   fence: number;
   trace_id: string | null;
   /** How many retries it has of its own; null if as many as its worker. */
@@ -833,7 +851,14 @@ export interface WholeJob {
   attempts: Attempt[];
   /** The steps of a durable function that are kept, the newest 1,000. */
   steps: Step[];
+  /** How many steps are kept. */
+  step_count: number;
+  /** How many bytes their results have. */
+  step_bytes: number;
+  /** The signals that its function has not taken yet. */
   signals: Signal[];
+  /** How many bytes their values have. */
+  signal_bytes: number;
   /** The signal that its function waits for now. */
   waits_for_signal: string | null;
   logs: Log[];
@@ -1168,9 +1193,9 @@ export abstract class Operations {
   }
 
   /**
-   * List jobs, newest first. A page of large jobs may be short. A search by key, instance, error or payload
-   * uses no index: it stops after a moment, so a page may be short or even empty, and continues at
-   * `next_after`.
+   * List jobs, newest first, each with the beginning of its payload. `payload_bytes` is the size of the whole.
+   * A search by key, instance, error or payload uses no index: it stops after a moment, so a page may be short
+   * or even empty, and continues at `next_after`.
    */
   jobs(query: JobsQuery = {}, options: CallOptions = {}): Promise<JobsAnswer> {
     return this.send("GET", "jobs", { query }, options);

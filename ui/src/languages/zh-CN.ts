@@ -605,6 +605,7 @@ const chinese = {
   "{instance}, pid {pid}, at {time}; the job's own stack first": "{instance}，pid {pid}，{time}；任务自己的调用栈在前",
   Steps: "步骤",
   signal: "信号",
+  "The newest {shown} of {n} steps": "共 {n} 个步骤，显示最新的 {shown} 个",
   "{n} {n:signal|signals} sent that the function has not waited for: {names}":
     "已发送 {n} 个函数尚未等待的信号：{names}",
   "result of {name}": "{name} 的结果",

@@ -15,13 +15,21 @@ const SIGNS: Record<Step["kind"], string> = {
   timeout: "⌛",
 };
 
+/** The most names of signals that are listed. */
+const MOST_NAMES = 20;
+
 /** The name of a step; waits have one of ours. */
 export const nameOf = ({ kind, name }: Step) => (kind === "wait" || kind === "sleep" ? given(name) : name);
 
 export function Steps({ job }: { job: WholeJob }) {
-  const unused = job.signals.length - job.steps.filter((step) => step.kind === "signal").length;
+  const unused = job.signals.length;
   return (
     <Panel title={t("Steps")} flush>
+      {job.steps.length < job.step_count && (
+        <p className="px-3 py-2 text-xs text-muted">
+          {t("The newest {shown} of {n} steps", { shown: job.steps.length, n: job.step_count })}
+        </p>
+      )}
       <ol className="divide-y divide-line" aria-label={t("Steps")}>
         {job.steps.map((step) => (
           <li key={step.number} className="px-3 py-2 text-sm">
@@ -33,10 +41,7 @@ export function Steps({ job }: { job: WholeJob }) {
         <p className="px-3 py-2 text-xs text-muted">
           {t("{n} {n:signal|signals} sent that the function has not waited for: {names}", {
             n: unused,
-            names: job.signals
-              .slice(-unused)
-              .map((signal) => signal.name)
-              .join(t(", ")),
+            names: [...new Set(job.signals.map((signal) => signal.name))].slice(0, MOST_NAMES).join(t(", ")),
           })}
         </p>
       )}

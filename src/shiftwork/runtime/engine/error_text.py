@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-LONGEST_ERROR: Final = 1_000
-LONGEST_TRACEBACK: Final = 20_000
+from shiftwork.core.job_limits import LONGEST_ERROR, LONGEST_TRACEBACK
+
 LONGEST_SEARCHED: Final = 10_000_000
 """How much of a text is searched for secrets. It is far more than is kept, so half a secret is never kept."""
 _OURS: Final = str(Path(__file__).parent) + os.sep

@@ -7,13 +7,11 @@ from collections import deque
 from collections.abc import Callable, MutableMapping
 from typing import Any, Final
 
+from shiftwork.core.job_limits import LONGEST_ERROR, MOST_CHARACTERS, MOST_LINES
 from shiftwork.core.model import LogLine
 from shiftwork.core.plurals import counted
 from shiftwork.runtime.engine.error_text import describe, exact, storable
 
-MOST_LINES: Final = 100
-MOST_CHARACTERS: Final = 8_000
-LONGEST_LINE: Final = 1_000
 _UNSHOWABLE: Final = "(a log line that cannot be shown)"
 
 
@@ -99,4 +97,4 @@ def _line(text: str, kwargs: MutableMapping[str, Any], discreet: Callable[[str],
     if kwargs.get("exc_info") and error is not None:
         text += f" ({describe(error, discreet)})"
     text = storable(text)
-    return text if len(text) <= LONGEST_LINE else text[: LONGEST_LINE - 1] + "…"
+    return text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…"

@@ -16,7 +16,7 @@ was kept though the reply was lost is not kept again, and one in a transaction i
 """
 
 import asyncio
-from collections import Counter
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
@@ -27,12 +27,12 @@ from typing import Any, Final, TypeVar
 from msgspec import msgpack
 
 from shiftwork.core.hidden_values import hidden, is_hidden, revealed
-from shiftwork.core.job_parts import Signal, Step, Wait
-from shiftwork.core.model import JobRecord
+from shiftwork.core.job_limits import STEPS, steps_full
+from shiftwork.core.job_parts import Signal, Step, StepPage, Wait
 from shiftwork.core.retry import End, EndKind
 from shiftwork.core.sealing import why_unreadable
 from shiftwork.core.waits import MARK, SLEEP, failed, got, in_words, waiting, wrong_name
-from shiftwork.errors import JobStateError, LifecycleError, StepError
+from shiftwork.errors import JobStateError, LifecycleError, StepError, StepsFullError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.context import CurrentRun
 from shiftwork.runtime.engine.error_text import describe
@@ -44,7 +44,6 @@ T = TypeVar("T")
 
 FOREVER: Final = 10 * 365 * 86_400.0
 """How long a job waits for a signal if it does not say."""
-MOST_STEPS: Final = 10_000
 NO_STEP: Final = Step(0, "", b"", 0.0, 0.0)
 """What is never kept: steps are numbered from 1. Keeping it only shows whether the run is the current one."""
 THREAD_SECONDS: Final = 0.25
@@ -93,12 +92,12 @@ class Steps:
         self._store = store
         self._clock = clock
         self._calls = calls
-        self._kept: list[Step] | None = None
-        self._signals: tuple[Signal, ...] = ()
+        self._kept: deque[Step] = deque()
+        """The next steps that were kept before, as far as they are read."""
+        self._is_new = False
+        """Whether all steps that were kept before are read."""
         self._done = 0
         """How many steps this run has passed."""
-        self._taken: Counter[str] = Counter()
-        """How many signals with a name this run has taken."""
         self._current: str | None = None
         """The step that is running now."""
         self._failure: tuple[str, float, bytes | str] | None = None
@@ -186,6 +185,8 @@ class Steps:
             step = await self._calls.make(
                 self._run, lambda: self._transact(name, encoded, started_at, is_first=next(tries) == 0)
             )
+        except StepsFullError:
+            raise self._is_full() from None
         except BaseException:
             if self._failure is None:
                 self._is_uncertain()
@@ -226,8 +227,10 @@ class Steps:
         """
         if not await transaction.keep_step(self._run.job.id, self._run.job.fence, NO_STEP):
             raise self._stale()
-        steps = self._current_one(await self._read()).steps
-        return steps[self._done] if len(steps) > self._done else None
+        page = await self._read_steps()
+        if page is None:
+            raise self._stale()
+        return next(iter(page.steps), None)
 
     async def _kept_in(
         self,
@@ -277,22 +280,23 @@ class Steps:
             if kept is None:
                 kept = await self._arrived(name, until, seal)
         came, value = _read(kept, tuple[bool, Any])
-        self._taken[name] += came
         if not came:
             message = f"signal {name!r} did not arrive in time"
             raise TimeoutError(message)
         return value
 
     async def _arrived(self, name: str, until: float, seal: Callable[[bytes], bytes]) -> Step:
-        wait = Wait(name, self._taken[name] + 1)
-        sent = [signal for signal in self._signals if signal.name == name]
+        try:
+            signal = await self._calls.make(self._run, partial(self._read_signal, name))
+        except BaseException:
+            self._is_uncertain()
+            raise
         now = self._clock.now()
-        if len(sent) >= wait.nth:
-            signal = sent[wait.nth - 1]
-            return await self._keep(got(name), seal(_pair(signal.value)), now)
+        if signal is not None:
+            return await self._keep(got(name), seal(_pair(signal.value)), now, taking=name)
         if now >= until:
             return await self._keep(got(name), seal(msgpack.encode((False, None))), now)
-        raise Suspended(now, until, wait)
+        raise Suspended(now, until, Wait(name, 1))
 
     async def _noted(self, name: str, make: Callable[[], float], seal: Callable[[bytes], bytes]) -> float:
         """A number that is worked out once, and kept."""
@@ -332,15 +336,14 @@ class Steps:
 
     async def _next(self, name: str) -> Step | None:
         """Go on to the next step. Returns it if it was kept before."""
-        if self._kept is None:
+        if not self._kept and not self._is_new:
             await self._load()
-        assert self._kept is not None  # noqa: S101 - just loaded
         await self._keep_failure()
-        if self._done >= MOST_STEPS:
-            raise self._refusal(f"a job can have at most {MOST_STEPS:,} steps: split the work into several jobs")
-        if self._done == len(self._kept):
+        if self._done >= STEPS.number:
+            raise self._is_full()
+        if not self._kept:
             return None
-        step = self._kept[self._done]
+        step = self._kept[0]
         if step.name not in (name, failed(name)):
             was, is_now = in_words(step.name), in_words(name)
             message = (
@@ -349,6 +352,7 @@ class Steps:
                 "discard the job and enqueue it again"
             )
             raise self._refusal(message)
+        self._kept.popleft()
         self._done += 1
         self._note_secret(step)
         return step
@@ -364,36 +368,38 @@ class Steps:
         self._failure = None
 
     async def _load(self) -> None:
+        """Read the next steps that were kept before: all of them may be more than fits into memory."""
         try:
-            record = await self._calls.make(self._run, self._read)
+            page = await self._calls.make(self._run, self._read_steps)
         except BaseException:
             self._is_uncertain()
             raise
-        mine = self._current_one(record)
-        self._kept, self._signals = list(mine.steps), mine.signals
-
-    async def _read(self) -> JobRecord | None:
-        return (await (await self._store()).get([self._run.job.id]))[0]
-
-    async def _write(self, step: Step) -> bool:
-        return await (await self._store()).keep_step(self._run.job.id, self._run.job.fence, step)
-
-    def _current_one(self, record: JobRecord | None) -> JobRecord:
-        """Return the job as it was read, if it is still this run's."""
-        if record is None or record.fence != self._run.job.fence:
+        if page is None:
             raise self._stale()
-        return record
+        self._kept.extend(page.steps)
+        self._is_new = not page.more
 
-    async def _keep(self, name: str, result: bytes, started_at: float) -> Step:
+    async def _read_steps(self) -> StepPage | None:
+        return await (await self._store()).steps(self._run.job.id, self._run.job.fence, self._done)
+
+    async def _read_signal(self, name: str) -> Signal | None:
+        return await (await self._store()).signal(self._run.job.id, name)
+
+    async def _write(self, step: Step, taking: str | None) -> bool:
+        return await (await self._store()).keep_step(self._run.job.id, self._run.job.fence, step, taking=taking)
+
+    async def _keep(self, name: str, result: bytes, started_at: float, taking: str | None = None) -> Step:
         step = Step(self._done + 1, name, result, started_at, self._clock.now())
         try:
-            is_kept = await self._calls.make(self._run, partial(self._write, step))
+            is_kept = await self._calls.make(self._run, partial(self._write, step, taking))
+        except StepsFullError:
+            raise self._is_full() from None
         except BaseException:
             self._is_uncertain()
             raise
         if not is_kept:
             raise self._stale()
-        self._has_kept(step)
+        self._done += 1
         return step
 
     def _is_uncertain(self) -> None:
@@ -402,8 +408,6 @@ class Steps:
         self._suspended = Suspended(now, now + UNCERTAIN_SECONDS)
 
     def _has_kept(self, step: Step) -> None:
-        assert self._kept is not None  # noqa: S101 - loaded by `_next`
-        self._kept.append(step)
         self._done += 1
         self._note_secret(step)
 
@@ -414,8 +418,15 @@ class Steps:
 
     def _refusal(self, message: str) -> StepError:
         """The error for a step that must not run. The job is dead, even if the function catches it."""
-        self._run.overruled = End(EndKind.RAISED, error=f"StepError: {message}", final=True)
-        return StepError(message)
+        return self._final(StepError(message))
+
+    def _is_full(self) -> StepError:
+        """The error for a step for which there is no room."""
+        return self._final(steps_full(self._run.job.id))
+
+    def _final(self, error: StepError) -> StepError:
+        self._run.overruled = End(EndKind.RAISED, error=f"{type(error).__name__}: {error}", final=True)
+        return error
 
     def _stale(self) -> JobStateError:
         """The error of a run that has lost its job. It begins no other step, and does not complete the job."""

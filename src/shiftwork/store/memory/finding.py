@@ -6,7 +6,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.model import DeadJob, FlowMember, JobFilter, JobRecord, JobStatus
+from shiftwork.core.job_limits import BEGINNING
+from shiftwork.core.model import DeadJob, FlowMember, JobFilter, JobRecord, JobStatus, begun
 from shiftwork.store.memory.jobs import JobTable
 
 EXACT: Final = ("worker", "pool", "key", "unique_key", "instance", "flow")
@@ -20,7 +21,8 @@ def find(jobs: Mapping[str, JobRecord], wanted: JobFilter) -> list[JobRecord]:
     matching: Iterable[JobRecord] = (job for job in jobs.values() if _matches(job, wanted))
     if last is not None:
         matching = (job for job in matching if _age(job) < _age(last))
-    return [replace(job, attempts=(), steps=(), signals=()) for job in nlargest(wanted.limit, matching, key=_age)]
+    found = [replace(job, attempts=(), steps=(), signals=()) for job in nlargest(wanted.limit, matching, key=_age)]
+    return found if wanted.whole else [begun(job, BEGINNING) for job in found]
 
 
 def dead(jobs: Mapping[str, JobRecord], behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:

@@ -19,7 +19,8 @@ from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import READ_BY_CLAIMS, damaged_docs
 from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.health import Finding, integrity
-from shiftwork.core.job_parts import Signal, Step
+from shiftwork.core.job_limits import SHOWN_STEPS, SIGNALS, signals_full, steps_full
+from shiftwork.core.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.landing import accepts, landed
 from shiftwork.core.model import (
     Added,
@@ -47,7 +48,14 @@ from shiftwork.core.model import (
 )
 from shiftwork.core.releasing import LOST, POSTPONED, inherited, meets, needs_of, released
 from shiftwork.core.rewriting import is_written, rewritten
-from shiftwork.core.signals import signalled
+from shiftwork.core.signals import (
+    has_room_for_signal,
+    has_room_for_step,
+    next_steps,
+    seen_parts,
+    signalled,
+    stepped,
+)
 from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.core.statuses import allows
 from shiftwork.core.worker_state import after_end, after_run
@@ -240,19 +248,36 @@ class MemoryStore:
         with self._change() as table:
             return [job.result if (job := table.by_id.get(id)) else None for id in ids]
 
-    async def keep_step(self, id: str, fence: int, step: Step) -> bool:
+    async def keep_step(self, id: str, fence: int, step: Step, *, taking: str | None = None) -> bool:
         with self._change() as table:
-            job = table.by_id.get(id)
-            if job is None or job.status is not JobStatus.PROCESSING or job.fence != fence:
+            job = _running(table, id, fence)
+            if job is None:
                 return False
             if step.number == len(job.steps) + 1:
-                table.write(replace(job, steps=(*job.steps, step)))
+                if not has_room_for_step(job, step):
+                    raise steps_full(id)
+                table.write(stepped(job, step, taking))
             return True
+
+    async def steps(self, id: str, fence: int, after: int) -> StepPage | None:
+        with self._change() as table:
+            job = _running(table, id, fence)
+            return None if job is None else next_steps(job.steps, after)
+
+    async def signal(self, id: str, name: str) -> Signal | None:
+        with self._change() as table:
+            job = table.by_id.get(id)
+            return None if job is None else next((one for one in job.signals if one.name == name), None)
+
+    async def parts(self, id: str, *, steps: int = SHOWN_STEPS, signals: int = SIGNALS.number) -> SeenParts:
+        with self._change() as table:
+            job = table.by_id.get(id)
+            return SeenParts() if job is None else seen_parts(job, steps, signals)
 
     async def extend(self, parent: str, fence: int, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
         with self._change() as table:
-            job = table.by_id.get(parent)
-            if job is None or job.status is not JobStatus.PROCESSING or job.fence != fence or job.cancelling:
+            job = _running(table, parent, fence)
+            if job is None or job.cancelling:
                 return None
             return self._add_all(table, jobs, now)
 
@@ -260,6 +285,8 @@ class MemoryStore:
         with self._change() as table:
             job = table.by_id.get(id)
             if job is not None and job.status.live:
+                if not has_room_for_signal(job, signal):
+                    raise signals_full(id)
                 table.write(signalled(job, signal, now))
             return None if job is None else job.status
 
@@ -298,7 +325,7 @@ class MemoryStore:
                 self._instances.lost.add(job.instance or "")
                 table.topics.add("orders")
             self._bury(table, live)
-            return taken
+            return [replace(job, steps=(), signals=()) for job in taken]
 
     def _bury(self, table: JobTable, live: Collection[str]) -> None:
         """Forget the dead instances: those that lost their jobs, and those that have none."""
@@ -393,9 +420,10 @@ class MemoryStore:
             every_worker = {*self._states, *self._docs.gates, *table.by_worker}
             return self._facts(every_worker if workers is None else workers, now)
 
-    async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
+    async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
         with self._change() as table:
-            return [table.whole(id) for id in ids]
+            found = [table.whole(id) for id in ids]
+            return found if whole else [job and replace(job, steps=(), signals=()) for job in found]
 
     async def find(self, wanted: JobFilter) -> list[JobRecord]:
         with self._change() as table:
@@ -505,3 +533,9 @@ class MemoryStore:
     def _facts(self, workers: Iterable[str], now: float) -> Facts:
         served = {beat.pool for beat in self._instances.live(now).values()}
         return lanes.facts(workers, self._jobs, self._docs, states=self._states, served=served)
+
+
+def _running(table: JobTable, id: str, fence: int) -> JobRecord | None:
+    """The job, if it is processing under this fence."""
+    job = table.by_id.get(id)
+    return job if job is not None and job.status is JobStatus.PROCESSING and job.fence == fence else None

@@ -187,10 +187,10 @@ class Connections:
     async def _add(self, conn: AsyncConnection[Any], timed: list[Any]) -> list[Any]:
         return await self._run_and_ring(conn, lambda session: jobs.add(session, timed))
 
-    async def keep_step(self, step: jobs.NewStep) -> bool:
+    async def keep_step(self, step: jobs.NewStep) -> int:
         """Keep a step after the calls of this event loop, but not after its claims, together with other jobs' steps."""
         [kept] = await self.of_this_loop().calls.call_in_batch([step], self._keep_steps, passable=True)
-        return bool(kept)
+        return int(kept)
 
     async def _keep_steps(self, conn: AsyncConnection[Any], steps: list[Any]) -> list[Any]:
         return await self._run_and_ring(conn, lambda session: jobs.keep_steps(session, steps))

@@ -46,7 +46,7 @@ async def find(session: PostgresSession, wanted: JobFilter) -> list[JobRecord]:
             return []
     found: list[tuple[Any, ...]] = []
     for statement, more in await _searches(session, wanted, statuses):
-        found += await _search(session, statement, args | more)
+        found += await _search(session, statement, args | more, whole=wanted.whole)
     newest = nlargest(wanted.limit, found, key=lambda row: (row[_CREATED_AT], row[_ID]))
     return [rows.record(row) for row in newest]
 
@@ -123,7 +123,9 @@ async def _lanes(session: PostgresSession, wanted: JobFilter) -> list[tuple[str,
     ]
 
 
-async def _search(session: PostgresSession, statement: str, args: dict[str, Any]) -> list[tuple[Any, ...]]:
+async def _search(
+    session: PostgresSession, statement: str, args: dict[str, Any], *, whole: bool
+) -> list[tuple[Any, ...]]:
     conditions = [sql for name, sql in CONDITIONS if args.get(name) is not None]
-    text = session.sql[statement].replace("{wanted}", " AND ".join(conditions) or "true")
-    return await session.query(text, args)
+    text = session.sql[statement].replace("{found}", rows.SELECTED if whole else rows.BEGUN)
+    return await session.query(text.replace("{wanted}", " AND ".join(conditions) or "true"), args)

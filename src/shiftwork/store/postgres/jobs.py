@@ -6,7 +6,9 @@ from typing import Any
 from msgspec import msgpack
 from psycopg import Rollback
 
-from shiftwork.core.job_parts import Signal, Step
+from shiftwork.core.beginnings import HEAD, TAIL, read_signal, read_step, seen_signal, seen_step
+from shiftwork.core.job_limits import PAGE_BYTES, SIGNALS, STEPS, signals_full, steps_full
+from shiftwork.core.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model import (
     Added,
     Amended,
@@ -29,8 +31,8 @@ from shiftwork.store.postgres.session import PostgresSession, Statements
 
 Timed = tuple[NewJob, float]
 """A job, and the time of the call that adds it."""
-NewStep = tuple[str, int, Step]
-"""The id and the fence of a running job, and its next step."""
+NewStep = tuple[str, int, Step, str | None]
+"""The id and the fence of a running job, its next step, and the name of the signal that it takes."""
 
 
 async def add(session: PostgresSession, jobs: Sequence[Timed]) -> list[Added]:
@@ -159,40 +161,92 @@ async def results(session: Statements, ids: Sequence[str]) -> list[bytes | None]
     return [by_id.get(id) for id in ids]
 
 
-async def keep_steps(session: PostgresSession, steps: Sequence[NewStep]) -> list[bool]:
-    """Keep steps of several jobs, each as `keep_step` does."""
+async def keep_steps(session: PostgresSession, steps: Sequence[NewStep]) -> list[int]:
+    """Keep steps of several jobs, and return for each what `keep_step` would."""
     if len(steps) == 1:
         return [await keep_step(session, *steps[0])]
-    kept: list[bool] = await session.value(
+    kept: list[int] = await session.value(
         "keep_steps",
         (
             session.namespace,
-            arrays.texts([id for id, _, _ in steps]),
-            arrays.numbers([fence for _, fence, _ in steps]),
-            arrays.numbers([step.number for _, _, step in steps]),
-            arrays.blobs([msgpack.encode(step) for _, _, step in steps]),
+            arrays.texts([id for id, _, _, _ in steps]),
+            arrays.numbers([fence for _, fence, _, _ in steps]),
+            arrays.numbers([step.number for _, _, step, _ in steps]),
+            arrays.blobs([msgpack.encode(step) for _, _, step, _ in steps]),
+            arrays.numbers([len(step.result) for _, _, step, _ in steps]),
+            arrays.texts([rows.storable(taking) for _, _, _, taking in steps]),
+            STEPS.number,
+            STEPS.bytes,
         ),
     )
     return kept
 
 
-async def keep_step(session: Statements, id: str, fence: int, step: Step) -> bool:
-    """Keep a step of a job that is processing under this fence, if it is the next one."""
-    kept: bool = await session.value("keep_step", (session.namespace, id, fence, step.number, msgpack.encode(step)))
+async def keep_step(session: Statements, id: str, fence: int, step: Step, taking: str | None = None) -> int:
+    """Keep a step of a job that is processing under this fence, if it is the next one.
+
+    Returns 1 if the job is, 0 if it is not, and -1 if it has no room for the step (see `is_kept`).
+    """
+    place = (step.number, msgpack.encode(step), len(step.result), rows.storable(taking))
+    kept: int = await session.value("keep_step", (session.namespace, id, fence, *place, STEPS.number, STEPS.bytes))
     return kept
+
+
+def is_kept(id: str, answer: int) -> bool:
+    """Return whether a step is kept. Raises if its job has no room for it."""
+    if answer < 0:
+        raise steps_full(id)
+    return bool(answer)
+
+
+async def steps(session: Statements, id: str, fence: int, after: int) -> StepPage | None:
+    """Return the next steps of a running job."""
+    args = {"namespace": session.namespace, "id": id, "fence": fence, "after": after, "most_bytes": PAGE_BYTES}
+    found = await session.rows("steps", args)
+    if not found:
+        return None
+    [(bodies, last)] = found
+    return StepPage([read_step(body) for body in bodies], more=after + len(bodies) < last)
+
+
+async def first_signal(session: Statements, id: str, name: str) -> Signal | None:
+    """Return the first signal with this name that a job has not taken."""
+    body = await session.value("first_signal", (session.namespace, id, rows.storable(name)))
+    return None if body is None else read_signal(body)
+
+
+async def parts(session: PostgresSession, id: str, steps: int, signals: int) -> SeenParts:
+    """Return what people see of a job's steps and signals."""
+    of = {"namespace": session.namespace, "id": id}
+    cut = of | {"head": HEAD, "tail": TAIL}
+    [counts], newest, sent = await session.together(
+        [("count_parts", of), ("seen_steps", cut | {"limit": steps}), ("seen_signals", cut | {"limit": signals})]
+    )
+    step_count, step_bytes, signal_count, signal_bytes = counts
+    return SeenParts(
+        steps=[seen_step(head, tail) for head, tail in reversed(newest)],
+        signals=[seen_signal(head, tail) for head, tail in sent],
+        step_count=step_count,
+        step_bytes=step_bytes,
+        signal_count=signal_count,
+        signal_bytes=signal_bytes,
+    )
 
 
 async def send(session: Statements, id: str, signal: Signal, now: float) -> JobStatus | None:
     """Append a signal to a live job, and return its status before."""
-    args = (session.namespace, id, rows.storable(signal.name), msgpack.encode(signal), now)
-    had, topics = await session.row("send", args)
+    name, size = rows.storable(signal.name), len(signal.value)
+    args = (session.namespace, id, name, msgpack.encode(signal), size, now, SIGNALS.number, SIGNALS.bytes)
+    had, is_full, topics = await session.row("send", args)
+    if is_full:
+        raise signals_full(id)
     session.ring(topics)
     return None if had is None else STATUSES[had]
 
 
-async def get(session: Statements, ids: Sequence[str]) -> list[JobRecord | None]:
-    """Return these jobs, whole, in order; None for an unknown id."""
-    found = await session.rows("get", (session.namespace, arrays.texts(list(set(ids)))))
+async def get(session: Statements, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
+    """Return these jobs, in order; None for an unknown id. Whole ones have their steps and signals."""
+    found = await session.rows("get_whole" if whole else "get", (session.namespace, arrays.texts(list(set(ids)))))
     records = [rows.record(row) for row in found]
     by_id = {record.id: record for record in records}
     return [by_id.get(id) for id in ids]

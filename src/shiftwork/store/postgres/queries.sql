@@ -92,10 +92,74 @@ WHERE j.namespace + 0 = %s::int AND j.id = n.id AND j.fence = n.fence AND j.stat
 SELECT id, result FROM shiftwork.jobs WHERE namespace = %s::int AND id = ANY (%s::text[]) AND result IS NOT NULL;
 
 -- name: keep_step
-SELECT shiftwork.keep_step(%s::int, %s::text, %s::bigint, %s::int, %s::bytea);
+SELECT shiftwork.keep_step(
+    %s::int, %s::text, %s::bigint, %s::int, %s::bytea, %s::int, %s::text, %s::int, %s::bigint
+);
 
 -- name: keep_steps
-SELECT shiftwork.keep_steps(%s::int, %s::text[], %s::bigint[], %s::int[], %s::bytea[]);
+SELECT shiftwork.keep_steps(
+    %s::int, %s::text[], %s::bigint[], %s::int[], %s::bytea[], %s::int[], %s::text[], %s::int, %s::bigint
+);
+
+-- name: steps
+-- The next steps of a running job, until they have so many bytes, and the number of its last one.
+-- serves: jobs_pkey, steps_pkey
+SELECT
+    ARRAY(
+        SELECT s.body FROM shiftwork.steps s
+        WHERE s.namespace = %(namespace)s::int AND s.id = %(id)s::text AND s.number > %(after)s::int
+            AND s.total - s.size <= %(most_bytes)s::bigint + coalesce((
+                SELECT p.total FROM shiftwork.steps p
+                WHERE p.namespace = %(namespace)s::int AND p.id = %(id)s::text AND p.number = %(after)s::int
+            ), 0)
+        ORDER BY s.number
+    ),
+    coalesce((
+        SELECT l.number FROM shiftwork.steps l WHERE l.namespace = %(namespace)s::int AND l.id = %(id)s::text
+        ORDER BY l.number DESC LIMIT 1
+    ), 0)
+FROM shiftwork.jobs j
+WHERE j.namespace = %(namespace)s::int AND j.id = %(id)s::text AND j.status + 0 = 4 AND j.fence = %(fence)s::bigint;
+
+-- name: first_signal
+-- serves: signals_pkey
+SELECT g.body FROM shiftwork.signals g WHERE g.namespace = %s::int AND g.id = %s::text AND g.name = %s::text
+ORDER BY g.number LIMIT 1;
+
+-- name: count_parts
+-- How many steps and signals a job has, and how many bytes.
+-- serves: steps_pkey, signals_pkey
+SELECT coalesce(s.number, 0), coalesce(s.total, 0), g.n, g.size
+FROM (
+    SELECT count(*) AS n, coalesce(sum(size), 0)::bigint AS size FROM shiftwork.signals
+    WHERE namespace = %(namespace)s::int AND id = %(id)s::text
+) AS g
+LEFT JOIN LATERAL (
+    SELECT number, total FROM shiftwork.steps WHERE namespace = %(namespace)s::int AND id = %(id)s::text
+    ORDER BY number DESC LIMIT 1
+) AS s ON true;
+
+-- name: seen_steps
+-- The newest steps: whole if they are small, otherwise the first and the last bytes.
+-- serves: steps_pkey
+SELECT
+    CASE WHEN octet_length(s.body) <= %(head)s::int + %(tail)s::int THEN s.body
+    ELSE substr(s.body, 1, %(head)s::int) END,
+    CASE WHEN octet_length(s.body) > %(head)s::int + %(tail)s::int
+    THEN substr(s.body, octet_length(s.body) - %(tail)s::int + 1) END
+FROM shiftwork.steps s WHERE s.namespace = %(namespace)s::int AND s.id = %(id)s::text
+ORDER BY s.number DESC LIMIT %(limit)s;
+
+-- name: seen_signals
+-- As `seen_steps`, in the order in which they were sent.
+-- serves: signals_pkey
+SELECT
+    CASE WHEN octet_length(g.body) <= %(head)s::int + %(tail)s::int THEN g.body
+    ELSE substr(g.body, 1, %(head)s::int) END,
+    CASE WHEN octet_length(g.body) > %(head)s::int + %(tail)s::int
+    THEN substr(g.body, octet_length(g.body) - %(tail)s::int + 1) END
+FROM shiftwork.signals g WHERE g.namespace = %(namespace)s::int AND g.id = %(id)s::text
+ORDER BY g.number LIMIT %(limit)s;
 
 -- name: may_add
 -- A running job that was not asked to stop.
@@ -104,7 +168,9 @@ SELECT true FROM shiftwork.jobs j
 WHERE j.namespace = %s::int AND j.id = %s::text AND j.fence = %s::bigint AND j.status + 0 = 4 AND NOT j.cancelling;
 
 -- name: send
-SELECT had, topics FROM shiftwork.send(%s::int, %s::text, %s::text, %s::bytea, %s::float8);
+SELECT had, is_full, topics FROM shiftwork.send(
+    %s::int, %s::text, %s::text, %s::bytea, %s::int, %s::float8, %s::int, %s::bigint
+);
 
 -- name: flows
 -- serves: flows_newest, jobs_of_flow
@@ -176,8 +242,8 @@ SELECT shiftwork.restore(
     %s::int, %s::text[], %s::text[], %s::text[], %s::int2[], %s::bytea[], %s::int2[], %s::float8[], %s::float8[],
     %s::float8[], %s::float8[], %s::text[], %s::int[], %s::int[], %s::bigint[], %s::text[], %s::float8[], %s::float8[], %s::text[],
     %s::text[], %s::int[], %s::bytea[], %s::text[], %s::bytea[], %s::text[], %s::float8[], %s::float8[], %s::bytea[],
-    %s::text[], %s::text[], %s::text[], %s::int[], %s::int[], %s::int[], %s::bytea[], %s::int[], %s::text[], %s::bytea[],
-    %s::text[], %s::text[], %s::bool[], %s::bool[], %s::bool[], %s::text[], %s::int[], %s::bytea[]
+    %s::text[], %s::text[], %s::text[], %s::int[], %s::int[], %s::int[], %s::bytea[], %s::text[], %s::text[], %s::int[],
+    %s::bytea[], %s::text[], %s::text[], %s::bool[], %s::bool[], %s::bool[], %s::text[], %s::int[], %s::int[], %s::bytea[]
 );
 
 -- name: take_state
@@ -202,13 +268,27 @@ SELECT shiftwork.facts(%s::int, %s::float8, %s::text[])::text;
 -- name: get
 -- serves: jobs_pkey
 SELECT
-    {columns}, j.attempts, j.signals,
+    {columns}, j.attempts,
+    CASE WHEN j.unmet IS NOT NULL THEN (
+        SELECT json_agg(json_build_array(n.needed, n.whatever, n.alone, n.broken) ORDER BY n.needed)::text FROM shiftwork.needs n
+        WHERE n.namespace = j.namespace AND n.id = j.id
+    ) END
+FROM shiftwork.jobs j WHERE j.namespace = %s::int AND j.id = ANY (%s::text[]);
+
+-- name: get_whole
+-- serves: jobs_pkey
+SELECT
+    {columns}, j.attempts,
     CASE WHEN j.unmet IS NOT NULL THEN (
         SELECT json_agg(json_build_array(n.needed, n.whatever, n.alone, n.broken) ORDER BY n.needed)::text FROM shiftwork.needs n
         WHERE n.namespace = j.namespace AND n.id = j.id
     ) END,
     CASE WHEN j.durable IS NOT NULL THEN (
         SELECT array_agg(s.body ORDER BY s.number) FROM shiftwork.steps s WHERE s.namespace = j.namespace AND s.id = j.id
+    ) END,
+    CASE WHEN j.durable IS NOT NULL THEN (
+        SELECT array_agg(g.body ORDER BY g.number) FROM shiftwork.signals g
+        WHERE g.namespace = j.namespace AND g.id = j.id
     ) END
 FROM shiftwork.jobs j WHERE j.namespace = %s::int AND j.id = ANY (%s::text[]);
 
@@ -223,6 +303,18 @@ WITH step AS MATERIALIZED (
 stepped AS (
     UPDATE shiftwork.steps s SET body = t.new FROM step t
     WHERE s.namespace = %(namespace)s::int AND s.id = %(id)s::text AND s.number = t.number AND s.body = t.old
+),
+signal AS MATERIALIZED (
+    SELECT g.number, g.body, t.old, t.new FROM unnest(%(old_signals)s::bytea[], %(signals)s::bytea[])
+    WITH ORDINALITY AS t (old, new, place)
+    JOIN (
+        SELECT s.number, s.body, row_number() OVER (ORDER BY s.number) AS place FROM shiftwork.signals s
+        WHERE s.namespace = %(namespace)s::int AND s.id = %(id)s::text
+    ) AS g ON g.place = t.place
+),
+signalled AS (
+    UPDATE shiftwork.signals g SET body = t.new FROM signal t
+    WHERE g.namespace = %(namespace)s::int AND g.id = %(id)s::text AND g.number = t.number AND g.body = t.old
 )
 UPDATE shiftwork.jobs SET
     payload = CASE WHEN payload = %(old_payload)s::bytea THEN %(payload)s::bytea ELSE payload END,
@@ -234,12 +326,6 @@ UPDATE shiftwork.jobs SET
             CASE WHEN body = (%(old_attempts)s::bytea[])[n] THEN (%(attempts)s::bytea[])[n] ELSE body END ORDER BY n
         )
         FROM unnest(attempts) WITH ORDINALITY AS known (body, n)
-    ),
-    signals = (
-        SELECT array_agg(
-            CASE WHEN body = (%(old_signals)s::bytea[])[n] THEN (%(signals)s::bytea[])[n] ELSE body END ORDER BY n
-        )
-        FROM unnest(signals) WITH ORDINALITY AS known (body, n)
     )
 WHERE id = %(id)s::text AND namespace + 0 = %(namespace)s::int
 RETURNING
@@ -248,7 +334,7 @@ RETURNING
     AND error IS NOT DISTINCT FROM %(error)s::text
     AND progress IS NOT DISTINCT FROM %(progress)s::bytea
     AND coalesce(attempts[1:cardinality(%(attempts)s::bytea[])], '{}') = %(attempts)s::bytea[]
-    AND coalesce(signals[1:cardinality(%(signals)s::bytea[])], '{}') = %(signals)s::bytea[]
+    AND (SELECT count(*) FROM signal t WHERE t.body IN (t.old, t.new)) = cardinality(%(signals)s::bytea[])
     AND (SELECT count(*) FROM step t WHERE t.body IN (t.old, t.new)) = cardinality(%(steps)s::bytea[]);
 
 -- name: place_of
@@ -261,13 +347,13 @@ SELECT worker, pool, sum(queued)::bigint FROM shiftwork.lanes WHERE namespace = 
 
 -- name: find_ids
 -- serves: jobs_pkey
-SELECT {columns} FROM shiftwork.jobs j
+SELECT {found} FROM shiftwork.jobs j
 WHERE j.namespace = %(namespace)s::int AND j.id = ANY (%(ids)s::text[]) AND {wanted}
 ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: find_by_worker
 -- serves: jobs_newest, jobs_running
-SELECT {columns} FROM unnest(%(workers)s::text[]) AS w CROSS JOIN LATERAL (
+SELECT {found} FROM unnest(%(workers)s::text[]) AS w CROSS JOIN LATERAL (
     (
         SELECT * FROM shiftwork.jobs j
         WHERE j.namespace = %(namespace)s::int AND j.worker = w AND j.status <> 4 AND {wanted}
@@ -280,7 +366,7 @@ SELECT {columns} FROM unnest(%(workers)s::text[]) AS w CROSS JOIN LATERAL (
 
 -- name: find_by_tag
 -- serves: tags_pkey, jobs_pkey
-SELECT {columns} FROM (
+SELECT {found} FROM (
     SELECT g.created_at, g.id FROM shiftwork.tags g
     WHERE g.namespace = %(namespace)s::int AND g.tag = %(tag)s::text
     ORDER BY g.created_at DESC, g.id DESC
@@ -302,13 +388,13 @@ ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: find_by_flow
 -- serves: jobs_of_flow
-SELECT {columns} FROM shiftwork.jobs j
+SELECT {found} FROM shiftwork.jobs j
 WHERE j.namespace = %(namespace)s::int AND j.flow = %(flow)s::text AND {wanted}
 ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: find_queued
 -- serves: jobs_ready, jobs_by_key
-SELECT {columns} FROM unnest(%(pools)s::text[], %(workers)s::text[]) AS lane (pool, worker) CROSS JOIN LATERAL (
+SELECT {found} FROM unnest(%(pools)s::text[], %(workers)s::text[]) AS lane (pool, worker) CROSS JOIN LATERAL (
     SELECT * FROM shiftwork.jobs j
     WHERE j.namespace = %(namespace)s::int AND j.pool = lane.pool AND j.worker = lane.worker
         AND j.status = 3 AND NOT j.parked AND {wanted}
@@ -320,7 +406,7 @@ SELECT {columns} FROM unnest(%(pools)s::text[], %(workers)s::text[]) AS lane (po
 
 -- name: find_unusual
 -- serves: jobs_unusual
-SELECT {columns} FROM unnest(%(statuses)s::int2[]) AS s CROSS JOIN LATERAL (
+SELECT {found} FROM unnest(%(statuses)s::int2[]) AS s CROSS JOIN LATERAL (
     SELECT * FROM shiftwork.jobs j
     WHERE j.namespace = %(namespace)s::int AND j.status = s AND (j.status <= 2 OR j.status >= 6) AND {wanted}
     ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s
@@ -335,7 +421,7 @@ ORDER BY j.created_at DESC, j.id DESC LIMIT %s;
 
 -- name: find_running
 -- serves: jobs_running
-SELECT {columns} FROM shiftwork.jobs j
+SELECT {found} FROM shiftwork.jobs j
 WHERE j.namespace = %(namespace)s::int AND j.worker = ANY (%(workers)s::text[]) AND j.status = 4 AND {wanted}
 ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 

@@ -1,11 +1,21 @@
 """Moving in from another store: jobs as they were there, states of workers, totals and fences."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from shiftwork.core.model import JobRecord, WorkerState
 from shiftwork.core.stats import PoolStats
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.session import PostgresSession
+
+BYTES_OF_AN_ITEM: Final = 4_096
+"""A job that carries much takes longer to write: so many bytes count as another one."""
+
+
+def size_of(job: JobRecord) -> int:
+    """Return about how many bytes a whole job carries."""
+    parts = (*(len(step.result) for step in job.steps), *(len(signal.value) for signal in job.signals))
+    return len(job.payload) + len(job.result or b"") + sum(parts)
 
 
 async def restore(session: PostgresSession, jobs: Sequence[JobRecord]) -> None:

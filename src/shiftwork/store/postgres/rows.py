@@ -1,13 +1,15 @@
 """Jobs as columns of arguments, and rows as jobs."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec import MsgspecError, json, msgpack
 
+from shiftwork.core.beginnings import read_signal, read_step
 from shiftwork.core.docs import read_attempt
-from shiftwork.core.job_parts import Need, Signal, Step, Wait
+from shiftwork.core.job_limits import BEGINNING
+from shiftwork.core.job_parts import Need, Wait
 from shiftwork.core.landing import COUNTED
 from shiftwork.core.model import (
     Claimed,
@@ -26,13 +28,30 @@ WAITED: Final = ""
 """The name under which the table `marks` has the seconds that runs had waited."""
 FAILURE: Final = -1
 VERDICTS: Final = {"success": 1, "neutral": 0, "failure": FAILURE}
-WHOLE: Final = ("attempts", "signals", "unmet", "steps")
-"""What only whole jobs have, in the order in which `get` reads it."""
+WHOLE: Final = ("attempts", "unmet", "steps", "signals")
+"""What lists do not have, in the order in which `get` and `get_whole` read it."""
+_SIZES: Final = {"payload_size": "payload", "result_size": "result"}
 COLUMNS: Final = tuple(name for name in JobRecord.__struct_fields__ if name not in (*WHOLE, "wait"))
 """What every statement that reads jobs begins with; `wait` follows, in two columns."""
-_MASKED: Final = {"expires_at": "CASE WHEN j.expires_at > 0 THEN j.expires_at END"}
-SELECTED: Final = ", ".join([*(_MASKED.get(name, f"j.{name}") for name in COLUMNS), "j.wait_name", "j.wait_nth"])
+_MASKED: Final = {
+    "expires_at": "CASE WHEN j.expires_at > 0 THEN j.expires_at END",
+    **dict.fromkeys(_SIZES, "NULL::int"),
+}
+_CUT: Final = {name: f"substr(j.{name}, 1, {BEGINNING})" for name in _SIZES.values()}
+_CUT_SIZES: Final = {
+    size: f"CASE WHEN octet_length(j.{name}) > {BEGINNING} THEN octet_length(j.{name}) END"
+    for size, name in _SIZES.items()
+}
+
+
+def _selected(masked: Mapping[str, str]) -> str:
+    return ", ".join([*(masked.get(name, f"j.{name}") for name in COLUMNS), "j.wait_name", "j.wait_nth"])
+
+
+SELECTED: Final = _selected(_MASKED)
 """The same as SQL."""
+BEGUN: Final = _selected(_MASKED | _CUT | _CUT_SIZES)
+"""The same with no more than the beginnings of payloads and results."""
 
 Row = Sequence[Any]
 
@@ -266,12 +285,13 @@ def record_columns(jobs: Sequence[JobRecord]) -> tuple[Any, ...]:
 
 def _records_beside(jobs: Sequence[JobRecord]) -> tuple[Any, ...]:
     """Return signals, unmet needs and steps of whole jobs, one by one, as arguments of the function `restore`."""
-    signals = [(position, one) for position, job in enumerate(jobs, 1) for one in job.signals]
+    signals = [(job.id, one) for job in jobs for one in job.signals]
     needs = [(job.id, one) for job in jobs for one in job.unmet]
     steps = [(job.id, one) for job in jobs for one in job.steps]
     return (
-        arrays.numbers([position for position, _ in signals]),
+        arrays.texts([id for id, _ in signals]),
         arrays.texts([storable(one.name) for _, one in signals]),
+        arrays.numbers([len(one.value) for _, one in signals]),
         arrays.blobs([msgpack.encode(one) for _, one in signals]) if signals else None,
         arrays.texts([id for id, _ in needs]),
         arrays.texts([one.id for _, one in needs]),
@@ -280,6 +300,7 @@ def _records_beside(jobs: Sequence[JobRecord]) -> tuple[Any, ...]:
         arrays.booleans([one.broken for _, one in needs]),
         arrays.texts([id for id, _ in steps]),
         arrays.numbers([one.number for _, one in steps]),
+        arrays.numbers([len(one.result) for _, one in steps]),
         arrays.blobs([msgpack.encode(one) for _, one in steps]) if steps else None,
     )
 
@@ -309,7 +330,7 @@ def claimed(row: StartedRow, pool: str) -> Claimed:
 
 
 def record(row: Row) -> JobRecord:
-    """Return a job from the values of `COLUMNS`, its wait, and `WHOLE` if these follow."""
+    """Return a job from the values of `COLUMNS`, its wait, and what follows of `WHOLE`."""
     fields: dict[str, Any] = dict(zip(COLUMNS, row, strict=False))
     wait_name, wait_nth, *whole = row[len(COLUMNS) :]
     fields["status"] = STATUSES[fields["status"]]
@@ -325,28 +346,17 @@ def record(row: Row) -> JobRecord:
 
 
 def _whole(
-    attempts: Sequence[bytes] | None, signals: Sequence[bytes] | None, unmet: str | None, steps: Sequence[bytes] | None
+    attempts: Sequence[bytes] | None,
+    unmet: str | None,
+    steps: Sequence[bytes] | None = None,
+    signals: Sequence[bytes] | None = None,
 ) -> dict[str, Any]:
     return {
         "attempts": tuple(read_attempt(body) for body in attempts or ()),
-        "signals": tuple(_signal(body) for body in signals or ()),
         "unmet": json.decode(unmet, type=tuple[Need, ...]) if unmet else (),
-        "steps": tuple(_step(body) for body in steps or ()),
+        "steps": tuple(read_step(body) for body in steps or ()),
+        "signals": tuple(read_signal(body) for body in signals or ()),
     }
-
-
-def _step(body: bytes) -> Step:
-    try:
-        return msgpack.decode(body, type=Step)
-    except (MsgspecError, UnicodeDecodeError) as error:
-        return Step(0, f"a step that cannot be read: {error}", b"", 0.0, 0.0)
-
-
-def _signal(body: bytes) -> Signal:
-    try:
-        return msgpack.decode(body, type=Signal)
-    except (MsgspecError, UnicodeDecodeError) as error:
-        return Signal(f"a signal that cannot be read: {error}", b"", 0.0)
 
 
 def _progress(body: bytes) -> Progress | None:

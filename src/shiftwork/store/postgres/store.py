@@ -18,7 +18,8 @@ from shiftwork.core.admission import Facts
 from shiftwork.core.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.docs import GATES
 from shiftwork.core.health import Finding
-from shiftwork.core.job_parts import Signal, Step
+from shiftwork.core.job_limits import SHOWN_STEPS, SIGNALS
+from shiftwork.core.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model import (
     Added,
     Amended,
@@ -72,7 +73,7 @@ class PostgresTransaction:
     async def keep_step(self, id: str, fence: int, step: Step) -> bool:
         """Keep a step of a job; False if its run is stale: then the transaction must not commit."""
         async with self._call():
-            return await jobs.keep_step(self._session, id, fence, step)
+            return jobs.is_kept(id, await jobs.keep_step(self._session, id, fence, step))
 
     @asynccontextmanager
     async def _call(self) -> AsyncIterator[None]:
@@ -162,8 +163,17 @@ class PostgresStore:
     async def results(self, ids: Sequence[str]) -> list[bytes | None]:
         return await self._ask(jobs.results, ids) if ids else []
 
-    async def keep_step(self, id: str, fence: int, step: Step) -> bool:
-        return await self._connections.keep_step((id, fence, step))
+    async def keep_step(self, id: str, fence: int, step: Step, *, taking: str | None = None) -> bool:
+        return jobs.is_kept(id, await self._connections.keep_step((id, fence, step, taking)))
+
+    async def steps(self, id: str, fence: int, after: int) -> StepPage | None:
+        return await self._ask(jobs.steps, id, fence, after)
+
+    async def signal(self, id: str, name: str) -> Signal | None:
+        return await self._ask(jobs.first_signal, id, name)
+
+    async def parts(self, id: str, *, steps: int = SHOWN_STEPS, signals: int = SIGNALS.number) -> SeenParts:
+        return await self._connections.read(lambda session: jobs.parts(session, id, steps, signals))
 
     async def extend(self, parent: str, fence: int, new: Sequence[NewJob], now: float) -> list[Added] | None:
         return await self._call(jobs.extend, parent, fence, [(job, now) for job in new])
@@ -222,7 +232,8 @@ class PostgresStore:
 
     async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:  # noqa: ARG002 - other stores need the time
         if jobs:
-            await self._connections.call(lambda session: restore.restore(session, jobs), items=len(jobs))
+            items = len(jobs) + sum(map(restore.size_of, jobs)) // restore.BYTES_OF_AN_ITEM
+            await self._connections.call(lambda session: restore.restore(session, jobs), items=items)
 
     async def take_over(self, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
         return await self._call(restore.take_over, states, totals, fence)
@@ -232,10 +243,10 @@ class PostgresStore:
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         return await self._ask(survey, workers, now)
 
-    async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
+    async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
         if not ids:
             return []
-        return await self._ask(jobs.get, ids)
+        return await self._ask(jobs.get, ids, whole=whole)
 
     async def find(self, wanted: JobFilter) -> list[JobRecord]:
         return await self._connections.read(lambda session: find.find(session, wanted))

@@ -1,10 +1,11 @@
 -- find: ids or false, statuses as a set or false, worker, pool, key, unique_key, instance, error, created_after,
 -- created_before (each false for any), the position after which to begin (an id, or {created_at, id}, or false), the
--- limit, how many jobs to look at, tag, flow (each false for any). Returns {id, fields} of the jobs that match, newest first, and the position
+-- limit, how many jobs to look at, tag, flow (each false for any), the bytes of payloads and results (false for all). Returns {id, fields} of the jobs that match, newest first, and the position
 -- {created_at, id} from which to continue, or nothing.
 
 local ids, statuses, worker, pool, key, unique, instance, text = A[1], A[2], A[3], A[4], A[5], A[6], A[7], A[8]
 local after, before, behind, limit, look_at, tag, flow = A[9], A[10], A[11], A[12], A[13], A[14], A[15]
+local beginning = A[16]
 local FEW = 5000 -- with no more queued jobs than this, they are sorted instead of searched for among all jobs
 
 local function newer(one, other)
@@ -103,12 +104,17 @@ local function matches(job)
     and (not text or string.find(read_field(job.id, 'e') or '', text, 1, true))
 end
 
--- The fields that lists show: all except reports of attempts, steps, signals and unmet needs, which are long or many.
+-- The fields that lists show: all except reports of attempts, steps, signals and unmet needs, which are long or many. Of
+-- a payload p or result r that is too long, the first bytes, and its size as "p size" or "r size".
 local function brief(job)
   local id, fields = job.id, {}
   local wanted = { 's', 'i', 'p', 'r', 'e', 'g', is(job, IN_FLOW) and 'f', is(job, TAGGED) and 't', is(job, WAITS) and 'wait' }
   for _, name in ipairs(wanted) do
     local value = name and read_field(id, name)
+    if value and beginning and (name == 'p' or name == 'r') and #value > beginning then
+      fields[#fields + 1], fields[#fields + 2] = name .. ' size', #value
+      value = string.sub(value, 1, beginning)
+    end
     if value then
       fields[#fields + 1], fields[#fields + 2] = name, value
     end

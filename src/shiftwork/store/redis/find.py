@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
+from shiftwork.core.job_limits import BEGINNING
 from shiftwork.core.model import JobFilter, JobRecord
 from shiftwork.core.statuses import NUMBERS
 from shiftwork.store.redis.records import Fields, UnreadableError, record, remains
@@ -53,4 +54,5 @@ def criteria(wanted: JobFilter, behind: Any, limit: int) -> tuple[Any, ...]:
         max(limit, LOOKED_AT) if narrowed else limit,
         wanted.tag,
         wanted.flow,
+        None if wanted.whole else BEGINNING,
     )

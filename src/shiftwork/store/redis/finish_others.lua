@@ -1,6 +1,7 @@
 -- finish, continued: outcomes other than the completion of a plain job.
 
 local A_DAY = 86400
+local FIRST_ATTEMPTS, MOST_ATTEMPTS = 10, 50 -- the original is `shiftwork.core.job_limits`
 local NUMBERS = {
   completed = COMPLETED, failed = FAILED, queued = QUEUED, dead = DEAD, cancelled = CANCELLED, scheduled = SCHEDULED,
   processing = PROCESSING,
@@ -41,6 +42,20 @@ local function count_run(job, said, ended_at, waited)
   at.waited = at.waited + waited
 end
 
+-- Append the report of an attempt. If there is no room, that of the first attempt behind those that are always kept goes.
+-- The original is `shiftwork.core.job_limits.kept_attempts`.
+local function append_report(job, report)
+  local key = J .. job.id
+  if job.reports < MOST_ATTEMPTS then
+    job.reports = job.reports + 1
+  else
+    for n = FIRST_ATTEMPTS + 1, job.reports - 1 do
+      call('HSET', key, 'a' .. n, call('HGET', key, 'a' .. n + 1) or '')
+    end
+  end
+  call('HSET', key, 'a' .. job.reports, report)
+end
+
 local function write(job, outcome)
   if outcome.error then
     call('HSET', J .. job.id, 'e', outcome.error)
@@ -48,8 +63,7 @@ local function write(job, outcome)
     call('HDEL', J .. job.id, 'e')
   end
   if outcome.report then
-    job.reports = job.reports + 1
-    call('HSET', J .. job.id, 'a' .. job.reports, ARGV[outcome.report])
+    append_report(job, ARGV[outcome.report])
   end
   if outcome.wait and job.status < COMPLETED then
     call('HSET', J .. job.id, 'wait', outcome.wait)

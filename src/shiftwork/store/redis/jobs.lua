@@ -304,10 +304,29 @@ local function settle(job)
   end
 end
 
--- All fields of a job, k: the time from which it may be pruned, if there is one, and unmet and broken: unmet needs, and
--- those that are broken, if it may have any.
-local function all_fields(id)
-  local fields = redis.pcall('HGETALL', J .. id)
+-- What a job has beside the hashes of many jobs, but for steps and signals, which are many and large.
+local function few_fields(id, job)
+  local names, fields = { 'e', 'g', 'wait' }, {}
+  for n = 1, job and job.reports or 0 do
+    names[#names + 1] = 'a' .. n
+  end
+  local values = redis.pcall('HMGET', J .. id, unpack(names))
+  if values.err then
+    return values
+  end
+  for n, value in ipairs(values) do
+    if value then
+      fields[#fields + 1], fields[#fields + 2] = names[n], value
+    end
+  end
+  return fields
+end
+
+-- All fields of a job, its steps and signals only if it is to be whole; k: the time from which it may be pruned, if there
+-- is one, and unmet and broken: unmet needs, and those that are broken, if it may have any.
+local function all_fields(id, whole)
+  local job = parse(id, state_at(id))
+  local fields = whole and redis.pcall('HGETALL', J .. id) or few_fields(id, job)
   if fields.err then
     return { 's', '' }
   end
@@ -317,7 +336,6 @@ local function all_fields(id)
       fields[#fields + 1], fields[#fields + 2] = name, value
     end
   end
-  local job = parse(id, state_at(id))
   if job and is(job, NEEDS) then
     fields[#fields + 1], fields[#fields + 2] = 'unmet', call('HGETALL', P .. 'unmet:' .. id)
     fields[#fields + 1], fields[#fields + 2] = 'broken', call('SMEMBERS', P .. 'broken:' .. id)

@@ -9,8 +9,10 @@
 --   payloadSHELF   hash    id -> p, its payload                         resultSHELF hash  id -> r, its result, if it has one
 --   flowSHELF      hash    id -> f, its flow, if it has one             tagsSHELF   hash  id -> t, its tags, if it has any
 --   j:ID           hash    what few jobs have: e error, g progress, a1 a2 … reports of attempts, step1 step2 … steps,
---                          signal1 signal2 … signals, "signals" their number, "signals NAME" the number of those with
---                          this name, wait "NTH NAME" of the signal that it waits for
+--                          "steps" their number, "step bytes" those of their results; signal1 signal2 … signals that were
+--                          not taken, "signals" their number, "signal bytes" those of their values, "last signal" the
+--                          number of the last one ever sent, "signals NAME" those with this name, "NUMBER:BYTES " for each;
+--                          wait "NTH NAME" of the signal that it waits for
 --   q:LANE         zset    queued and not parked, by rank
 --   heads:POOL     zset    "ID\0WORKER" of the first job of each such lane, by rank
 --   pools:WORKER   set     the pools in which a worker has such a lane

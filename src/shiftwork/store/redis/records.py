@@ -2,15 +2,16 @@
 
 import math
 import struct
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import MsgspecError, convert, msgpack
 
+from shiftwork.core.beginnings import read_step, seen_signal, seen_step
 from shiftwork.core.docs import read_attempt
-from shiftwork.core.job_parts import Need, Signal, Step, Wait
+from shiftwork.core.job_parts import Need, SeenParts, Signal, Step, StepPage, Wait
 from shiftwork.core.model import Attempt, DeadJob, JobPriority, JobRecord, JobStatus, Progress, Rewrite
 from shiftwork.core.statuses import NUMBERS, STATUSES
 from shiftwork.store.redis.jobs import (
@@ -89,6 +90,7 @@ def _fields(one: JobRecord) -> Fields:
         **_numbered(b"a", one.attempts),
         **_numbered(b"step", one.steps),
         **_numbered(b"signal", one.signals),
+        **_step_counts(one.steps),
         **_signal_counts(one.signals),
     }
 
@@ -106,8 +108,22 @@ def _numbered(name: bytes, values: Sequence[Attempt | Step | Signal]) -> Fields:
 def _signal_counts(signals: Sequence[Signal]) -> Fields:
     if not signals:
         return {}
-    counts = {b"signals": len(signals), **Counter(f"signals {signal.name}".encode() for signal in signals)}
-    return {name: b"%d" % n for name, n in counts.items()}
+    named: defaultdict[bytes, bytes] = defaultdict(bytes)
+    for n, signal in enumerate(signals, 1):
+        named[f"signals {signal.name}".encode()] += b"%d:%d " % (n, len(signal.value))
+    size = sum(len(signal.value) for signal in signals)
+    return {
+        b"signals": b"%d" % len(signals),
+        b"last signal": b"%d" % len(signals),
+        b"signal bytes": b"%d" % size,
+        **named,
+    }
+
+
+def _step_counts(steps: Sequence[Step]) -> Fields:
+    if not steps:
+        return {}
+    return {b"steps": b"%d" % len(steps), b"step bytes": b"%d" % sum(len(step.result) for step in steps)}
 
 
 def rewrites(given: Sequence[Rewrite]) -> tuple[list[Any], list[bytes]]:
@@ -189,6 +205,8 @@ def _record(id: str, found: Fields, *, whole: bool) -> JobRecord:
         "flow": found[b"f"].decode() if b"f" in found else None,
         "tags": msgpack.decode(found[b"t"]) if b"t" in found else (),
         "wait": _read_wait(found[b"wait"].decode()) if b"wait" in found else None,
+        "payload_size": found.get(b"p size"),
+        "result_size": found.get(b"r size"),
         **own_values(own, flags),
         **(_parts(found) if whole else {}),
     }
@@ -215,10 +233,30 @@ def _parts(found: Fields) -> dict[str, Any]:
 
 
 def _read_numbered(name: bytes, found: Fields, kind: type[Step | Signal]) -> Iterator[Step | Signal]:
-    n = 1
-    while (value := found.get(name + b"%d" % n)) is not None:
-        yield msgpack.decode(value, type=kind)
-        n += 1
+    """Yield steps or signals by their numbers; signals that were taken have left gaps."""
+    numbers = sorted(
+        int(field[len(name) :]) for field in found if field.startswith(name) and field[len(name) :].isdigit()
+    )
+    for n in numbers:
+        yield msgpack.decode(found[name + b"%d" % n], type=kind)
+
+
+def step_page(bodies: Sequence[bytes], more: int) -> StepPage:
+    """Return the steps of a reply of `steps.lua`."""
+    return StepPage([read_step(body) for body in bodies], more=bool(more))
+
+
+def seen_parts(steps: Sequence[Any], signals: Sequence[Any], *counts: int) -> SeenParts:
+    """Return what people see of a job, from a reply of `parts.lua`."""
+    step_count, step_bytes, signal_count, signal_bytes = counts
+    return SeenParts(
+        steps=[seen_step(head, tail) for head, tail in zip(steps[::2], steps[1::2], strict=True)],
+        signals=[seen_signal(head, tail) for head, tail in zip(signals[::2], signals[1::2], strict=True)],
+        step_count=step_count,
+        step_bytes=step_bytes,
+        signal_count=signal_count,
+        signal_bytes=signal_bytes,
+    )
 
 
 def dead(flat: Sequence[bytes]) -> list[DeadJob]:

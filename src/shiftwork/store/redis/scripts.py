@@ -24,7 +24,10 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "finish": ("keys", "states", "needs", "finish_plain", "changes", "worker_state", "gates"),
     "beat": _JOBS,
     "note": _JOBS,
-    "keep_step": _JOBS,
+    "keep_step": (*_JOBS, "signals"),
+    "steps": _JOBS,
+    "first_signal": ("keys", "signals"),
+    "parts": ("keys",),
     "send": (*_ENDS, "signals"),
     "results": ("keys",),
     "list_flows": (*_ALL, "paging"),
@@ -58,7 +61,10 @@ OTHERS: Final[dict[str, tuple[str, ...]]] = {
 """Parts that many calls do not need, and that are made only when they are: the server makes every function of a script
 anew in each call, which costs more than running a small one. They are the function `load_others` of the script, at the
 line `-- OTHERS`, and the last of them returns what the script needs."""
-READERS: Final = ("survey", "get", "results", "find", "dead", "list_flows", "members", "stats")
+READERS: Final = (
+    *("survey", "get", "results", "find", "dead", "list_flows", "members", "stats"),
+    *("steps", "first_signal", "parts"),
+)
 REFUSED_WHEN_FULL: Final = ("add", "add_one", "record", "restore", "take_over")
 """Scripts that would fill a full server further. All others still run, so that queued jobs can be completed: also those
 that write docs, which are few and small, and without which no pool scales and no breaker opens."""

@@ -17,9 +17,11 @@ from msgspec.structs import replace
 
 from shiftwork.core.admission import Facts
 from shiftwork.core.beats import Beat, InstanceRecord, Orders
+from shiftwork.core.beginnings import HEAD, TAIL, read_signal
 from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.health import Finding
-from shiftwork.core.job_parts import Signal, Step
+from shiftwork.core.job_limits import PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS, signals_full, steps_full
+from shiftwork.core.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model import (
     EVENTS_KEPT,
     SECONDS_A_DAY,
@@ -60,6 +62,8 @@ from shiftwork.store.redis.docs import ClaimView, claim_view, stored
 from shiftwork.store.redis.find import FoundJobs, criteria, decoded
 from shiftwork.store.redis.records import fields, whole_jobs
 
+FULL: Final = -2
+"""What `send.lua` returns instead of a status if there is no room."""
 VERSION: Final = b"1"
 """The version of the key dictionary in `keys.lua`."""
 LOSSES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
@@ -218,8 +222,24 @@ class RedisStore:
         found: list[bytes | None] = await self._run("results", ids) if ids else []
         return found
 
-    async def keep_step(self, id: str, fence: int, step: Step) -> bool:
-        return bool(await self._run("keep_step", id, fence, step.number, behind=(msgpack.encode(step),)))
+    async def keep_step(self, id: str, fence: int, step: Step, *, taking: str | None = None) -> bool:
+        room = (STEPS.number, STEPS.bytes)
+        arguments = (id, fence, step.number, len(step.result), taking or False, *room)
+        kept = await self._run("keep_step", *arguments, behind=(msgpack.encode(step),))
+        if kept < 0:
+            raise steps_full(id)
+        return bool(kept)
+
+    async def steps(self, id: str, fence: int, after: int) -> StepPage | None:
+        answer = await self._run("steps", id, fence, after, PAGE_BYTES)
+        return records.step_page(*answer) if answer else None
+
+    async def signal(self, id: str, name: str) -> Signal | None:
+        found = await self._run("first_signal", id, name)
+        return None if found is None else read_signal(found)
+
+    async def parts(self, id: str, *, steps: int = SHOWN_STEPS, signals: int = SIGNALS.number) -> SeenParts:
+        return records.seen_parts(*await self._run("parts", id, steps, signals, HEAD, TAIL))
 
     async def extend(self, parent: str, fence: int, new: Sequence[NewJob], now: float) -> list[Added] | None:
         check_size(new)
@@ -228,7 +248,11 @@ class RedisStore:
         return None if answers is None else jobs.answered(new, answers)
 
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
-        [status] = await self._write("send", now, id, signal.name, behind=(msgpack.encode(signal),))
+        room = (SIGNALS.number, SIGNALS.bytes)
+        arguments = (now, id, signal.name, len(signal.value), *room)
+        [status] = await self._write("send", *arguments, behind=(msgpack.encode(signal),))
+        if status == FULL:
+            raise signals_full(id)
         return STATUSES[status] if status >= 0 else None
 
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
@@ -314,8 +338,8 @@ class RedisStore:
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         return replies.facts(await self._run("survey", now, False if workers is None else list(workers)))
 
-    async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
-        answer = await self._run("get", ids)
+    async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
+        answer = await self._run("get", ids, whole)
         found = FoundJobs((id, fields(flat)) for id, flat in zip(ids, answer, strict=True) if flat)
         records = {record.id: record for record in decoded(found, whole=True)}
         await self._bury(found, 0.0)

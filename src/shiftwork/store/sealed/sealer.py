@@ -9,6 +9,8 @@
     event               message and data, but for "by"   the event's name and subject
     stored schedule     the payload of its job           the schedule's name
 
+Lists and pages read no more than the beginning of a large value. If it is encrypted, that cannot be decrypted.
+
 A value that is encrypted already stays as it is, and so does one that cannot be decrypted: whatever reads a record and
 writes it elsewhere, such as a move, loses nothing even without the key.
 """
@@ -20,7 +22,7 @@ from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.docs import SCHEDULE_PART, STORED_SCHEDULE
-from shiftwork.core.job_parts import Signal, Step
+from shiftwork.core.job_parts import SeenParts, SeenSignal, SeenStep, Signal, Step
 from shiftwork.core.model import (
     Attempt,
     Claimed,
@@ -91,13 +93,13 @@ class Sealer:
     def open_record(self, job: JobRecord) -> JobRecord:
         return replace(
             job,
-            payload=self._open(job.payload, "payload", job.id),
-            result=self.open_result(job.id, job.result),
+            payload=job.payload if job.payload_size else self._open(job.payload, "payload", job.id),
+            result=job.result if job.result_size else self.open_result(job.id, job.result),
             error=self.open_error(job.worker, job.error),
             progress=None if job.progress is None else self._open_progress(job.id, job.progress),
             attempts=tuple(self._open_attempt(job.id, attempt) for attempt in job.attempts),
-            steps=tuple(replace(one, result=self._open(one.result, *_step(job.id, one))) for one in job.steps),
-            signals=tuple(replace(one, value=self._open(one.value, *_signal(job.id, one))) for one in job.signals),
+            steps=tuple(self.open_step(job.id, one) for one in job.steps),
+            signals=tuple(self.open_signal(job.id, one) for one in job.signals),
         )
 
     def open_dead(self, job: DeadJob) -> DeadJob:
@@ -137,8 +139,28 @@ class Sealer:
     def seal_step(self, id: str, step: Step) -> Step:
         return replace(step, result=self._seal(step.result, *_step(id, step)))
 
+    def open_step(self, id: str, step: Step) -> Step:
+        return replace(step, result=self._open(step.result, *_step(id, step)))
+
     def seal_signal(self, id: str, signal: Signal) -> Signal:
         return replace(signal, value=self._seal(signal.value, *_signal(id, signal)))
+
+    def open_signal(self, id: str, signal: Signal) -> Signal:
+        return replace(signal, value=self._open(signal.value, *_signal(id, signal)))
+
+    def open_parts(self, id: str, parts: SeenParts) -> SeenParts:
+        """Open what people see of a job. The beginning of an encrypted value says nothing, and stays as it is."""
+        return replace(
+            parts,
+            steps=[
+                one if len(one.result) < one.size else replace(one, result=self._open(one.result, *_step(id, one)))
+                for one in parts.steps
+            ],
+            signals=[
+                one if len(one.value) < one.size else replace(one, value=self._open(one.value, *_signal(id, one)))
+                for one in parts.signals
+            ],
+        )
 
     # ── texts of workers, and events ─────────────────────────────────────────────────────────────────────────────
 
@@ -220,11 +242,11 @@ class Sealer:
         return None if value is None else self._decoded(value, *place)
 
 
-def _step(id: str, step: Step) -> tuple[str, ...]:
+def _step(id: str, step: Step | SeenStep) -> tuple[str, ...]:
     return "step", id, str(step.number), step.name
 
 
-def _signal(id: str, signal: Signal) -> tuple[str, ...]:
+def _signal(id: str, signal: Signal | SeenSignal) -> tuple[str, ...]:
     return "signal", id, signal.name, repr(signal.at)
 
 

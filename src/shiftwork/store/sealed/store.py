@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from shiftwork.core.admission import Facts
 from shiftwork.core.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.health import Finding
-from shiftwork.core.job_parts import Signal, Step
+from shiftwork.core.job_limits import SHOWN_STEPS, SIGNALS
+from shiftwork.core.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model import (
     Added,
     Amended,
@@ -114,8 +115,19 @@ class SealedStore:
         stored = await self.inner.results(ids)
         return [self.sealer.open_result(id, result) for id, result in zip(ids, stored, strict=True)]
 
-    async def keep_step(self, id: str, fence: int, step: Step) -> bool:
-        return await self.inner.keep_step(id, fence, self.sealer.seal_step(id, step))
+    async def keep_step(self, id: str, fence: int, step: Step, *, taking: str | None = None) -> bool:
+        return await self.inner.keep_step(id, fence, self.sealer.seal_step(id, step), taking=taking)
+
+    async def steps(self, id: str, fence: int, after: int) -> StepPage | None:
+        page = await self.inner.steps(id, fence, after)
+        return page and replace(page, steps=[self.sealer.open_step(id, step) for step in page.steps])
+
+    async def signal(self, id: str, name: str) -> Signal | None:
+        signal = await self.inner.signal(id, name)
+        return signal and self.sealer.open_signal(id, signal)
+
+    async def parts(self, id: str, *, steps: int = SHOWN_STEPS, signals: int = SIGNALS.number) -> SeenParts:
+        return self.sealer.open_parts(id, await self.inner.parts(id, steps=steps, signals=signals))
 
     async def extend(self, parent: str, fence: int, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
         return await self.inner.extend(parent, fence, [self.sealer.seal_new(job) for job in jobs], now)
@@ -181,8 +193,9 @@ class SealedStore:
         lanes = {name: replace(lane, state=self.sealer.open_state(lane.state)) for name, lane in facts.lanes.items()}
         return replace(facts, lanes=lanes)
 
-    async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
-        return [None if job is None else self.sealer.open_record(job) for job in await self.inner.get(ids)]
+    async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
+        found = await self.inner.get(ids, whole=whole)
+        return [None if job is None else self.sealer.open_record(job) for job in found]
 
     async def find(self, wanted: JobFilter) -> list[JobRecord]:
         if wanted.error is not None:
@@ -214,7 +227,7 @@ class SealedStore:
         return amended
 
     async def rewrite(self, rewrites: Sequence[Rewrite]) -> list[bool]:
-        stored = await self.inner.get([rewrite.before.id for rewrite in rewrites])
+        stored = await self.inner.get([rewrite.before.id for rewrite in rewrites], whole=True)
         hidden, written = list[Rewrite](), list[bool]()
         for job, rewrite in zip(stored, rewrites, strict=True):
             opened = rewrite.before if job is None else self.sealer.open_record(job)

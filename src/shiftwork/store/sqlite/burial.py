@@ -3,14 +3,14 @@
 from shiftwork.core.model import JobStatus
 from shiftwork.core.statuses import COMPLETED, DEAD, PROCESSING, QUEUED
 from shiftwork.store.sqlite import flows, keys
-from shiftwork.store.sqlite.records import Unreadable, read_rows, records
+from shiftwork.store.sqlite.records import Unreadable, detailed, read_rows
 from shiftwork.store.sqlite.session import SqliteSession, as_list
 
 
 def bury_unreadable(session: SqliteSession, suspects: Unreadable) -> None:
     """Bury the jobs that a reader could not read, if they still cannot be read."""
     broken = Unreadable()
-    records(session, read_rows(session, "records_of_seqs", (as_list(suspects),)), broken, whole=True)
+    detailed(session, read_rows(session, "records_of_seqs", (as_list(suspects),)), broken, whole=True)
     bury(session, broken, None)
 
 

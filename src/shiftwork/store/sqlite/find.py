@@ -11,6 +11,7 @@ from heapq import nlargest
 from math import inf
 from typing import Any, Final
 
+from shiftwork.core.job_limits import BEGINNING
 from shiftwork.core.model import DeadJob, JobFilter, JobRecord
 from shiftwork.core.statuses import COMPLETED, NUMBERS, PROCESSING, QUEUED, WAITING
 from shiftwork.store.sqlite.records import Unreadable, number, read_rows, records
@@ -54,8 +55,11 @@ def find(session: SqliteSession, wanted: JobFilter, broken: Unreadable) -> list[
         return []
     best = search.best()
     seqs = [seq for _, _, seq in best]
-    rows = read_rows(session, "records_of_seqs", (as_list(seqs),))
-    return records(session, {seq: rows[seq] for seq in seqs}, broken, whole=False)
+    if wanted.whole:
+        rows = read_rows(session, "records_of_seqs", (as_list(seqs),))
+    else:
+        rows = read_rows(session, "beginnings_of_seqs", (as_list(seqs), BEGINNING))
+    return records({seq: rows[seq] for seq in seqs}, broken)
 
 
 def dead(session: SqliteSession, behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:

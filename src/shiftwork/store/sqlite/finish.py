@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from msgspec import msgpack
 from msgspec.structs import replace
 
+from shiftwork.core.job_limits import FIRST_ATTEMPTS, MOST_ATTEMPTS
 from shiftwork.core.landing import COUNTED, due, keep_until, landing, run_seconds
 from shiftwork.core.model import Finished, JobStatus, Outcome, ProgressNote
 from shiftwork.core.statuses import COMPLETED, FAILED, NUMBERS, PROCESSING, QUEUED
@@ -136,6 +137,7 @@ def _keep_extras(session: SqliteSession, landed: Sequence[Landed]) -> None:
     reports = [(job.seq, msgpack.encode(outcome.report)) for outcome, job, _, _ in landed if outcome.report is not None]
     if reports:
         session.run_many("add_attempt", reports)
+        session.run_many("drop_attempts", [(seq, MOST_ATTEMPTS, FIRST_ATTEMPTS) for seq, _ in reports])
     results = [
         (job.seq, outcome.result) for outcome, job, _, number in landed if outcome.result and number >= COMPLETED
     ]

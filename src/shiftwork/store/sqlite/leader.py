@@ -13,7 +13,7 @@ from shiftwork.store.sqlite.amend import amend
 from shiftwork.store.sqlite.burial import bury
 from shiftwork.store.sqlite.due import next_due
 from shiftwork.store.sqlite.instances import stir_everybody
-from shiftwork.store.sqlite.records import Unreadable, read_rows, records
+from shiftwork.store.sqlite.records import Unreadable, detailed, read_rows
 from shiftwork.store.sqlite.session import SqliteSession, as_list
 
 INSTANCES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
@@ -70,7 +70,7 @@ def _take(session: SqliteSession, taker: int, orphans: list[tuple[int, int]], no
     rows = read_rows(session, "records_of_seqs", (as_list(seqs),))
     session.run_many("hand_over", [(taker, seq) for seq in seqs])
     broken = Unreadable()
-    taken = records(session, rows, broken, whole=True)
+    taken = detailed(session, rows, broken, whole=False)
     bury(session, broken, now)
     return [record for record, seq in zip(taken, rows, strict=True) if seq not in broken]
 

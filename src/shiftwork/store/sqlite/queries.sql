@@ -398,6 +398,16 @@ DELETE FROM results WHERE job = ?;
 -- name: add_attempt
 INSERT INTO attempts (job, body) VALUES (?, ?);
 
+-- name: drop_attempts
+-- Those between the first and the last ones that are kept; the offset of a job with few attempts is behind its last one.
+-- serves: attempts_by_job
+DELETE FROM attempts WHERE no IN (
+    SELECT no FROM (
+        SELECT no FROM attempts WHERE job = ?1 ORDER BY no
+        LIMIT max(0, (SELECT count(*) FROM attempts WHERE job = ?1) - ?2) OFFSET ?3
+    )
+);
+
 -- name: note_progress
 -- serves: jobs_by_id
 UPDATE jobs SET progress = ? WHERE namespace = ? AND id = ? AND fence = ? AND status = 4;
@@ -488,10 +498,29 @@ FROM json_each(?2) AS ids CROSS JOIN jobs LEFT JOIN results ON results.job = job
 WHERE jobs.namespace = ?1 AND jobs.id = ids.value;
 
 -- name: held_job
--- A running job, and how many steps it has.
--- serves: jobs_by_id, steps_by_job
-SELECT seq, (SELECT coalesce(max(number), 0) FROM steps WHERE job = seq)
-FROM jobs WHERE namespace = ? AND id = ? AND fence = ? AND status = 4;
+-- serves: jobs_by_id
+SELECT seq FROM jobs WHERE namespace = ? AND id = ? AND fence = ? AND status = 4;
+
+-- name: last_step
+-- How many steps a job has, and how many bytes their results have.
+-- serves: steps_by_job
+SELECT number, total FROM steps WHERE job = ? ORDER BY number DESC LIMIT 1;
+
+-- name: steps_behind
+-- serves: steps_by_job
+SELECT body FROM steps WHERE job = ? AND number > ? ORDER BY number;
+
+-- name: seen_steps
+-- The newest steps: whole if they are small, otherwise the first and the last bytes.
+-- serves: steps_by_job
+SELECT
+    CASE WHEN length(body) <= ?3 + ?4 THEN body ELSE substr(body, 1, ?3) END,
+    CASE WHEN length(body) > ?3 + ?4 THEN substr(body, -?4) END
+FROM steps WHERE job = ?1 ORDER BY number DESC LIMIT ?2;
+
+-- name: seq_of_id
+-- serves: jobs_by_id
+SELECT seq FROM jobs WHERE namespace = ? AND id = ?;
 
 -- name: may_add
 -- A running job that was not asked to stop.
@@ -499,15 +528,35 @@ FROM jobs WHERE namespace = ? AND id = ? AND fence = ? AND status = 4;
 SELECT seq FROM jobs WHERE namespace = ? AND id = ? AND fence = ? AND status = 4 AND cancelling = 0;
 
 -- name: add_step
-INSERT INTO steps (job, number, body) VALUES (?, ?, ?);
+INSERT INTO steps (job, number, total, body) VALUES (?, ?, ?, ?);
 
 -- name: job_to_signal
--- serves: jobs_by_id, signals_by_job
-SELECT seq, status, pool, worker, key, flow, wait, (SELECT coalesce(max(number), 0) FROM signals WHERE job = seq)
-FROM jobs WHERE namespace = ? AND id = ?;
+-- serves: jobs_by_id
+SELECT seq, status, pool, worker, key, flow, wait FROM jobs WHERE namespace = ? AND id = ?;
+
+-- name: signals_there
+-- How many signals a job has not taken, how many bytes they have, and the number of the last one.
+-- serves: signals_by_job
+SELECT count(*), coalesce(sum(size), 0), coalesce(max(number), 0) FROM signals WHERE job = ?;
 
 -- name: add_signal
-INSERT INTO signals (job, number, name, body) VALUES (?, ?, ?, ?);
+INSERT INTO signals (job, number, name, size, body) VALUES (?, ?, ?, ?, ?);
+
+-- name: first_signal
+-- serves: signals_by_job
+SELECT body FROM signals WHERE job = ? AND name = ? ORDER BY number LIMIT 1;
+
+-- name: take_signal
+-- serves: signals_by_job
+DELETE FROM signals WHERE no = (SELECT no FROM signals WHERE job = ? AND name = ? ORDER BY number LIMIT 1);
+
+-- name: seen_signals
+-- As `seen_steps`, in the order in which they were sent.
+-- serves: signals_by_job
+SELECT
+    CASE WHEN length(body) <= ?3 + ?4 THEN body ELSE substr(body, 1, ?3) END,
+    CASE WHEN length(body) > ?3 + ?4 THEN substr(body, -?4) END
+FROM signals WHERE job = ?1 ORDER BY number LIMIT ?2;
 
 -- name: signal_names
 -- serves: signals_by_job
@@ -726,6 +775,16 @@ WHERE records.namespace = ?1 AND records.id = ids.value;
 -- serves: jobs (rowid)
 SELECT records.* FROM json_each(?) AS seqs CROSS JOIN records WHERE records.seq = seqs.value;
 
+-- name: beginnings_of_seqs
+-- The same, with no more than the first bytes of payloads and results.
+-- serves: jobs (rowid)
+SELECT
+    seq, namespace, records.id, worker, pool, status, substr(payload, 1, ?2) AS payload, payload_size, priority, head_start, run_at,
+    created_at, cause, attempt, crashes, fence, instance, started_at, ended_at, unique_key, records.key, key_limit, parked,
+    cancelling, substr(result, 1, ?2) AS result, result_size, error, progress, trace, keep_until, expires_at, tags, flow,
+    wait, options
+FROM json_each(?1) AS seqs CROSS JOIN records WHERE records.seq = seqs.value;
+
 -- name: attempts_of_jobs
 -- serves: attempts_by_job
 SELECT job, body FROM json_each(?) AS seqs CROSS JOIN attempts WHERE attempts.job = seqs.value ORDER BY attempts.no;
@@ -851,7 +910,7 @@ UPDATE steps SET body = ? WHERE job = ? AND number = ?;
 
 -- name: change_signal
 -- serves: signals_by_job
-UPDATE signals SET body = ? WHERE job = ? AND number = ?;
+UPDATE signals SET body = ?, size = ? WHERE job = ? AND body = ?;
 
 -- name: drop_payload
 -- serves: payloads (rowid)

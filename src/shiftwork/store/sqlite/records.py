@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import MsgspecError, convert, json, msgpack
@@ -32,10 +33,12 @@ class Parts:
         self.unmet: list[Need] = []
 
 
-def get(session: SqliteSession, ids: Sequence[str], broken: Unreadable) -> list[JobRecord | None]:
-    """These jobs, whole, in order."""
+def get(
+    session: SqliteSession, ids: Sequence[str], broken: Unreadable, *, whole: bool = False
+) -> list[JobRecord | None]:
+    """These jobs with their attempts and unmet needs, in order; whole ones with their steps and signals."""
     rows = read_rows(session, "records_of_ids", (session.namespace, as_list(set(ids))))
-    found = {record.id: record for record in records(session, rows, broken, whole=True)}
+    found = {record.id: record for record in detailed(session, rows, broken, whole=whole)}
     return [found.get(id) for id in ids]
 
 
@@ -46,23 +49,30 @@ def read_rows(session: SqliteSession, statement: str, args: Sequence[Any]) -> di
     return {row["seq"]: row for row in (dict(zip(names, values, strict=True)) for values in found)}
 
 
-def records(session: SqliteSession, rows: Mapping[int, Row], broken: Unreadable, *, whole: bool) -> list[JobRecord]:
-    """These rows as jobs, in order; whole ones with their attempts, steps, signals and unmet needs."""
-    parts = _parts(session, rows) if whole else {}
+def detailed(session: SqliteSession, rows: Mapping[int, Row], broken: Unreadable, *, whole: bool) -> list[JobRecord]:
+    """These rows as jobs with attempts and unmet needs, in order; whole ones with their steps and signals."""
+    return records(rows, broken, _parts(session, rows, whole=whole))
+
+
+def records(
+    rows: Mapping[int, Row], broken: Unreadable, parts: Mapping[int, Parts] = MappingProxyType({})
+) -> list[JobRecord]:
+    """These rows as jobs, in order, with what they have in other tables."""
     return [_record(seq, row, parts.get(seq) or Parts(), broken) for seq, row in rows.items()]
 
 
-def _parts(session: SqliteSession, seqs: Iterable[int]) -> dict[int, Parts]:
+def _parts(session: SqliteSession, seqs: Iterable[int], *, whole: bool) -> dict[int, Parts]:
     listed = (as_list(seqs),)
     found: defaultdict[int, Parts] = defaultdict(Parts)
     for seq, body in session.run("attempts_of_jobs", listed):
         found[seq].attempts.append(read_attempt(body))
-    for seq, body in session.run("steps_of_jobs", listed):
-        found[seq].steps.append(body)
-    for seq, body in session.run("signals_of_jobs", listed):
-        found[seq].signals.append(body)
     for seq, id, kind in session.run("needs_of_jobs", listed):
         found[seq].unmet.append(flows.need_of(id, kind))
+    if whole:
+        for seq, body in session.run("steps_of_jobs", listed):
+            found[seq].steps.append(body)
+        for seq, body in session.run("signals_of_jobs", listed):
+            found[seq].signals.append(body)
     return found
 
 
@@ -91,8 +101,15 @@ def _decode(row: Row, parts: Parts) -> JobRecord:
         "steps": tuple(msgpack.decode(body, type=Step) for body in parts.steps),
         "signals": tuple(msgpack.decode(body, type=Signal) for body in parts.signals),
         "unmet": tuple(parts.unmet),
+        "payload_size": _size_of_cut(row["payload"], row["payload_size"]),
+        "result_size": _size_of_cut(row["result"], row["result_size"]),
     }
     return convert(fields, JobRecord)
+
+
+def _size_of_cut(value: bytes | None, size: int | None) -> int | None:
+    """The size of a value that was cut; None of one that is whole."""
+    return size if value is not None and size is not None and len(value) < size else None
 
 
 def _index(status: Any) -> int:

@@ -1,6 +1,7 @@
 """Moving in from another store: jobs as they were there, the workers' states, the totals that only grow."""
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from msgspec import msgpack
@@ -61,9 +62,16 @@ def _write(session: SqliteSession, job: JobRecord, now: float) -> bool:
 
 def _write_parts(session: SqliteSession, seq: int, job: JobRecord) -> None:
     session.run_many("add_attempt", [(seq, msgpack.encode(attempt)) for attempt in job.attempts])
-    session.run_many("add_step", [(seq, step.number, msgpack.encode(step)) for step in job.steps])
-    signals = enumerate(job.signals, 1)
-    session.run_many("add_signal", [(seq, number, signal.name, msgpack.encode(signal)) for number, signal in signals])
+    totals = accumulate(len(step.result) for step in job.steps)
+    steps = zip(job.steps, totals, strict=True)
+    session.run_many("add_step", [(seq, step.number, total, msgpack.encode(step)) for step, total in steps])
+    session.run_many(
+        "add_signal",
+        [
+            (seq, number, signal.name, len(signal.value), msgpack.encode(signal))
+            for number, signal in enumerate(job.signals, 1)
+        ],
+    )
     session.run_many("add_tag", [(session.namespace, tag, job.created_at, job.id, seq) for tag in job.tags])
     flows.need_all(session, [(seq, need) for need in job.unmet])
 

@@ -7,7 +7,7 @@ from msgspec import msgpack
 from shiftwork.core.model import JobRecord, Rewrite
 from shiftwork.core.rewriting import is_written, rewritten
 from shiftwork.store.sqlite.jobs import replace_payload, replace_result
-from shiftwork.store.sqlite.records import Unreadable, read_rows, records
+from shiftwork.store.sqlite.records import Unreadable, detailed, read_rows
 from shiftwork.store.sqlite.session import SqliteSession, as_list
 
 
@@ -19,7 +19,7 @@ def rewrite(session: SqliteSession, rewrites: Sequence[Rewrite]) -> list[bool]:
 def _rewrite(session: SqliteSession, one: Rewrite) -> bool:
     broken = Unreadable()
     rows = read_rows(session, "records_of_ids", (session.namespace, as_list([one.before.id])))
-    found = zip(rows, records(session, rows, broken, whole=True), strict=True)
+    found = zip(rows, detailed(session, rows, broken, whole=True), strict=True)
     for seq, job in found:
         if seq not in broken:
             after = rewritten(job, one)
@@ -41,6 +41,6 @@ def _write(session: SqliteSession, seq: int, before: JobRecord, after: JobRecord
     for step, other in zip(before.steps, after.steps, strict=True):
         if other != step:
             session.run("change_step", (msgpack.encode(other), seq, step.number))
-    for number, (signal, said) in enumerate(zip(before.signals, after.signals, strict=True), 1):
+    for signal, said in zip(before.signals, after.signals, strict=True):
         if said != signal:
-            session.run("change_signal", (msgpack.encode(said), seq, number))
+            session.run("change_signal", (msgpack.encode(said), len(said.value), seq, msgpack.encode(signal)))

@@ -252,6 +252,7 @@ CREATE TABLE steps (
     no     INTEGER PRIMARY KEY,
     job    INTEGER NOT NULL,
     number INTEGER NOT NULL,
+    total  INTEGER NOT NULL,   -- how many bytes the results up to this one had when it was kept
     body   BLOB NOT NULL
 );
 
@@ -262,11 +263,12 @@ CREATE TABLE signals (
     job    INTEGER NOT NULL,
     number INTEGER NOT NULL,
     name   TEXT NOT NULL,
+    size   INTEGER NOT NULL,   -- of the value, in bytes
     body   BLOB NOT NULL
 );
 
--- The name is in it, because whether a job waits on is decided by the names alone.
-CREATE UNIQUE INDEX signals_by_job ON signals (job, number, name);
+-- Whether a job waits on is decided by the names alone, whether there is room for another signal by number and sizes.
+CREATE UNIQUE INDEX signals_by_job ON signals (job, number, name, size);
 
 CREATE TABLE instances (
     no           INTEGER PRIMARY KEY,
@@ -322,6 +324,7 @@ SELECT
     pools.name AS pool,
     jobs.status,
     coalesce(jobs.payload, payloads.body) AS payload,
+    coalesce(length(jobs.payload), length(payloads.body)) AS payload_size,   -- of a blob, known without reading it
     jobs.priority,
     jobs.head_start,
     jobs.run_at,
@@ -340,6 +343,7 @@ SELECT
     jobs.parked,
     jobs.cancelling,
     coalesce(jobs.result, results.body) AS result,
+    coalesce(length(jobs.result), length(results.body)) AS result_size,
     jobs.error,
     jobs.progress,
     jobs.trace,

@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from shiftwork.core.admission import Facts
 from shiftwork.core.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.health import Finding
-from shiftwork.core.job_parts import Signal, Step
+from shiftwork.core.job_limits import SHOWN_STEPS, SIGNALS, signals_full, steps_full
+from shiftwork.core.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model import (
     Added,
     Amended,
@@ -40,14 +41,13 @@ from shiftwork.core.model import (
 from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.errors import CorruptStoreError, UnknownStoreError, nearest
 from shiftwork.store.protocol import Bell, Claims, Promoted
-from shiftwork.store.sqlite import doctor
+from shiftwork.store.sqlite import doctor, durable
 from shiftwork.store.sqlite.adding import add, extend
 from shiftwork.store.sqlite.amend import amend
 from shiftwork.store.sqlite.burial import bury_unreadable
 from shiftwork.store.sqlite.claim import claim
 from shiftwork.store.sqlite.clock import FileClock
 from shiftwork.store.sqlite.docs import drop, erase, hold, put, stored_docs, switch
-from shiftwork.store.sqlite.durable import keep_step, send
 from shiftwork.store.sqlite.facts import survey
 from shiftwork.store.sqlite.find import dead, find
 from shiftwork.store.sqlite.finish import finish, note
@@ -147,15 +147,31 @@ class SqliteStore:
     async def results(self, ids: Sequence[str]) -> list[bytes | None]:
         return await self._read(partial(results, ids=ids))
 
-    async def keep_step(self, id: str, fence: int, step: Step) -> bool:
-        return await self._write(partial(keep_step, id=id, fence=fence, step=step), quick=True)
+    async def keep_step(self, id: str, fence: int, step: Step, *, taking: str | None = None) -> bool:
+        call = partial(durable.keep_step, id=id, fence=fence, step=step, taking=taking)
+        kept = await self._write(call, quick=True)
+        if kept == "full":
+            raise steps_full(id)
+        return kept
+
+    async def steps(self, id: str, fence: int, after: int) -> StepPage | None:
+        return await self._read(partial(durable.steps, id=id, fence=fence, after=after))
+
+    async def signal(self, id: str, name: str) -> Signal | None:
+        return await self._read(partial(durable.first_signal, id=id, name=name))
+
+    async def parts(self, id: str, *, steps: int = SHOWN_STEPS, signals: int = SIGNALS.number) -> SeenParts:
+        return await self._read(partial(durable.parts, id=id, steps=steps, signals=signals))
 
     async def extend(self, parent: str, fence: int, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
         todo = partial(extend, parent=parent, fence=fence, jobs=jobs, now=now)
         return await self._write(todo, quick=len(jobs) <= FEW)
 
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
-        return await self._write(partial(send, id=id, signal=signal, now=now), quick=True)
+        before = await self._write(partial(durable.send, id=id, signal=signal, now=now), quick=True)
+        if before == "full":
+            raise signals_full(id)
+        return before
 
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
         return await self._read(partial(flows, behind=behind, limit=limit))
@@ -214,9 +230,9 @@ class SqliteStore:
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         return await self._read(partial(survey, workers=workers, now=now))
 
-    async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
+    async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
         broken = Unreadable()
-        found = await self._read(partial(get, ids=ids, broken=broken))
+        found = await self._read(partial(get, ids=ids, broken=broken, whole=whole))
         await self._bury(broken)
         return found
 

@@ -2,7 +2,20 @@
 
 from shiftwork.core.job_parts import Signal, Step, Wait
 from shiftwork.core.model import Cancel, JobStatus
-from shiftwork.testing.acts import NOW, add, beat, claim_ids, claim_one, failed, finish, get, job, outcome, statuses
+from shiftwork.testing.acts import (
+    NOW,
+    add,
+    beat,
+    claim_ids,
+    claim_one,
+    failed,
+    finish,
+    get,
+    get_whole,
+    job,
+    outcome,
+    statuses,
+)
 from shiftwork.testing.expect import equal, holds, soon
 from shiftwork.testing.lab import Lab
 
@@ -23,9 +36,9 @@ async def check_steps_are_kept_in_order(lab: Lab) -> None:
     for one in steps:
         holds(await store.keep_step("1", claimed.fence, one), f"{one.name} is kept")
     holds(await store.keep_step("1", claimed.fence, step(2, b"again")), "a repeated call is harmless")
-    equal((await get(store, "1")).steps, steps, "the steps of the running job")
+    equal((await get_whole(store, "1")).steps, steps, "the steps of the running job")
     await finish(store, failed(claimed))
-    equal((await get(await lab.restart(), "1")).steps, steps, "the steps of the dead job")
+    equal((await get_whole(await lab.restart(), "1")).steps, steps, "the steps of the dead job")
 
 
 async def check_a_stale_step_is_refused(lab: Lab) -> None:
@@ -39,7 +52,7 @@ async def check_a_stale_step_is_refused(lab: Lab) -> None:
     await finish(store, outcome(taken.claimed()))
     holds(not await store.keep_step("1", taken.fence, step(2)), "a step of an ended job is refused")
     holds(not await store.keep_step("none", 1, step(1)), "a step of an unknown job is refused")
-    equal((await get(store, "1")).steps, (step(1),), "the steps")
+    equal((await get_whole(store, "1")).steps, (step(1),), "the steps")
 
 
 async def check_a_signal_wakes_the_job_that_waits_for_it(lab: Lab) -> None:
@@ -56,7 +69,7 @@ async def check_a_signal_wakes_the_job_that_waits_for_it(lab: Lab) -> None:
     equal(await store.send("1", Signal("approval", b"v" * LARGE, NOW + 1), NOW + 2), JobStatus.SCHEDULED, "its signal")
     await soon(bell.wait(), "the bell of its pool")
     bell.close()
-    woken = await get(await lab.restart(), "1")
+    woken = await get_whole(await lab.restart(), "1")
     equal((woken.status, woken.run_at), (JobStatus.QUEUED, NOW + 2), "the woken job")
     signals = (Signal("other", b"", NOW), Signal("approval", b"v" * LARGE, NOW + 1))
     equal(woken.signals, signals, "the signals")
@@ -96,4 +109,4 @@ async def check_an_ended_job_takes_no_signal(lab: Lab) -> None:
     await store.amend(["1"], Cancel(), NOW)
     equal(await store.send("1", Signal("go", b"", NOW), NOW), JobStatus.CANCELLED, "the status")
     equal(await store.send("none", Signal("go", b"", NOW), NOW), None, "of an unknown job")
-    equal((await get(store, "1")).signals, (), "its signals")
+    equal((await get_whole(store, "1")).signals, (), "its signals")

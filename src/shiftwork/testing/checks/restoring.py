@@ -115,10 +115,10 @@ async def check_restored_jobs_are_as_they_were(lab: Lab) -> None:
     await lab.store.restore(wanted, NOW)
     ids = [one.id for one in wanted]
     store = await lab.restart()
-    for got, one in zip(await store.get(ids), wanted, strict=True):
+    for got, one in zip(await store.get(ids, whole=True), wanted, strict=True):
         equal(got, one, f"job {one.id}")
     await store.restore(wanted, NOW)
-    equal(await store.get(ids), wanted, "the jobs, restored twice")
+    equal(await store.get(ids, whole=True), wanted, "the jobs, restored twice")
 
 
 async def check_restored_jobs_are_counted_once_and_not_as_added(lab: Lab) -> None:

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.model import JobRecord, JobStatus, LogLine, Progress, ProgressNote, Rewrite
 from shiftwork.core.rewriting import is_written, rewritten
-from shiftwork.testing.acts import NOW, add, claim_one, finish, get, job, outcome, report, succeeded
+from shiftwork.testing.acts import NOW, add, claim_one, finish, get_whole, job, outcome, report, succeeded
 from shiftwork.testing.checks.restoring import LARGE, record, run_before
 from shiftwork.testing.expect import equal, holds
 from shiftwork.testing.lab import Lab
@@ -54,7 +54,7 @@ async def check_rewrites_are_made_as_the_original_says(lab: Lab) -> None:
         rewrite = Rewrite(before, other_bytes(before))
         wanted = rewritten(one, rewrite)
         equal(await store.rewrite([rewrite]), [is_written(wanted, rewrite)], f"{name}: whether all was written")
-        equal(await get(store, name), wanted, name)
+        equal(await get_whole(store, name), wanted, name)
 
 
 async def check_jobs_are_rewritten_together_and_in_every_status(lab: Lab) -> None:
@@ -62,13 +62,13 @@ async def check_jobs_are_rewritten_together_and_in_every_status(lab: Lab) -> Non
     jobs = [record(status, status) for status in JobStatus if status is not JobStatus.PROCESSING]
     await store.restore([*jobs, run_before("full", JobStatus.COMPLETED)], NOW)
     numbers = await store.stats(NOW)
-    before = [await get(store, id) for id in [*(one.id for one in jobs), "full"]]
+    before = [await get_whole(store, id) for id in [*(one.id for one in jobs), "full"]]
     rewrites = [Rewrite(one, other_bytes(one)) for one in before]
     unknown = Rewrite(record("unknown"), other_bytes(record("unknown")))
     equal(await store.rewrite([unknown, *rewrites]), [False, *[True] * len(rewrites)], "whether all was written")
     store = await lab.restart()
     for rewrite in rewrites:
-        equal(await get(store, rewrite.after.id), rewrite.after, f"job {rewrite.after.id}")
+        equal(await get_whole(store, rewrite.after.id), rewrite.after, f"job {rewrite.after.id}")
     equal(await store.stats(NOW), numbers, "the numbers")
     equal(await store.rewrite(rewrites), [True] * len(rewrites), "whether all was written, the second time")
 
@@ -80,7 +80,7 @@ async def check_a_running_job_is_rewritten_under_its_fence(lab: Lab) -> None:
     await finish(store, outcome(first, JobStatus.QUEUED, error="e", report=report(first)))
     claimed = await claim_one(store, "1")
     await store.note([ProgressNote("1", claimed.fence, Progress(1.0, 2.0, "half", NOW))])
-    before = await get(store, "1")
+    before = await get_whole(store, "1")
     holds(all(await store.rewrite([Rewrite(before, other_bytes(before))])), "all was written")
-    equal(await get(store, "1"), other_bytes(before), "the running job")
+    equal(await get_whole(store, "1"), other_bytes(before), "the running job")
     equal((await store.finish([succeeded(claimed)], NOW)).accepted, [True], "its run is still its own")

@@ -6,8 +6,10 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from shiftwork.core.beginnings import beginning
 from shiftwork.core.hidden_values import is_hidden, revealed
-from shiftwork.core.job_parts import Signal, Step
+from shiftwork.core.job_limits import BEGINNING
+from shiftwork.core.job_parts import SeenParts, SeenSignal, SeenStep
 from shiftwork.core.model import Attempt, JobRecord, JobStatus, LogLine
 from shiftwork.core.own_options import unpack
 from shiftwork.core.releasing import is_lost
@@ -23,10 +25,6 @@ from shiftwork.views.instants import iso, past_iso
 from shiftwork.views.shapes.values import PRIORITY_NAMES, PriorityName, json_safe, unshowable
 from shiftwork.views.stack import JobStack
 
-MOST_STEPS: Final = 1_000
-"""How many steps and signals of a job are shown, the newest."""
-MOST_STEP_BYTES: Final = 10_000
-"""How large a step's result may be that is shown."""
 UNASKED: Final = {"not shown": "the function has not waited for this signal yet, so it may be secret"}
 """Stands for the value of a signal that no wait has asked for."""
 Hide = Callable[[Any], Any]
@@ -79,6 +77,11 @@ class JobShape(Struct, frozen=True, kw_only=True):
     expires_at: str | None
     progress: ProgressShape | None
     payload: Any
+    """Its arguments. In lists, a payload of more than 1,024 bytes is cut."""
+    payload_bytes: int
+    """How many bytes the whole payload has, as it is stored."""
+    payload_truncated: bool
+    """Whether `payload` is only its beginning."""
 
 
 class AttemptShape(Struct, frozen=True, kw_only=True):
@@ -115,15 +118,20 @@ class StepShape(Struct, frozen=True, kw_only=True):
     until_at: str | None
     """Until when the function sleeps, or waits at most."""
     result: Any
-    """What a step returned; the error of a step that failed; the value of a signal."""
+    """What a step returned; the error of a step that failed; the value of a signal. Of a large one, the beginning."""
+    result_bytes: int
+    """How many bytes that has, as it is stored."""
 
 
 class SignalShape(Struct, frozen=True, kw_only=True):
-    """A value that was sent to a job."""
+    """A value that was sent to a job, which its function has not taken yet."""
 
     name: str
     at: str
     value: Any
+    """The value; of a large one, the beginning."""
+    value_bytes: int
+    """How many bytes the value has, as it is stored."""
 
 
 class WholeJobShape(JobShape, frozen=True, kw_only=True):
@@ -140,7 +148,14 @@ class WholeJobShape(JobShape, frozen=True, kw_only=True):
     attempts: list[AttemptShape]
     steps: list[StepShape]
     """The steps of a durable function that are kept, the newest 1,000."""
+    step_count: int
+    """How many steps are kept."""
+    step_bytes: int
+    """How many bytes their results have."""
     signals: list[SignalShape]
+    """The signals that its function has not taken yet."""
+    signal_bytes: int
+    """How many bytes their values have."""
     waits_for_signal: str | None
     """The signal that its function waits for now."""
     logs: list[LogShape]
@@ -178,66 +193,74 @@ class StackShape(Struct, frozen=True, kw_only=True):
 
 
 def job_shape(job: Job[Any]) -> JobShape:
-    """Return a job as it appears in lists."""
-    return JobShape(**_job(job))
+    """Return a job as it appears in lists, with the beginning of its payload."""
+    is_cut = _payload_bytes(job.record) > BEGINNING
+    return JobShape(
+        **_job(job), payload=_payload_beginning(job) if is_cut else payload_shape(job), payload_truncated=is_cut
+    )
 
 
-def whole_job_shape(job: Job[Any], why: Explanation) -> WholeJobShape:
-    """Return a whole job."""
+def whole_job_shape(job: Job[Any], why: Explanation, parts: SeenParts | None = None) -> WholeJobShape:
+    """Return a whole job, with what people see of its steps and signals."""
     attempts, own = [_attempt(attempt) for attempt in job.history], unpack(job.record.options)
-    hide = _hider(job)
+    parts = parts or SeenParts()
+    hide = _hider(job, parts)
     return WholeJobShape(
         **_job(job),
+        payload=payload_shape(job),
+        payload_truncated=False,
         fence=job.record.fence,
         trace_id=trace_id(job.record.trace),
         max_retries=own.max_retries,
         timeout_seconds=own.timeout_seconds,
-        result=result_shape(job),
+        result=result_shape(job, parts),
         why=why.text,
         attempts=attempts,
-        steps=[_step(step, hide) for step in job.record.steps[-MOST_STEPS:]],
-        signals=_signals(job.record, hide),
+        steps=[_step(step, hide) for step in parts.steps],
+        step_count=parts.step_count,
+        step_bytes=parts.step_bytes,
+        signals=_signals(parts, hide),
+        signal_bytes=parts.signal_bytes,
         waits_for_signal=job.record.wait.name if job.record.wait and job.status is JobStatus.SCHEDULED else None,
         logs=[log_shape(line) for line in job.logs],
     )
 
 
-def _hider(job: Job[Any]) -> Hide:
+def _hider(job: Job[Any], parts: SeenParts) -> Hide:
     """Return what hides the known secrets of a job in its other values: all of them if its payload is encrypted."""
     if job.secrets is not None and is_sealed(job.record.payload):
         return lambda value: None if value is None else MASK
     texts = set() if job.secrets is None else job.secrets.texts(job.payload)
-    for step in job.record.steps:
-        if is_hidden(step.result):
+    for step in parts.steps:
+        if is_hidden(step.result) and len(step.result) == step.size:
             texts |= value_texts(plain(revealed(step.result)))
     return lambda value: hide_in(value, texts) if texts else value
 
 
-def _signals(record: JobRecord, hide: Hide) -> list[SignalShape]:
+def _signals(parts: SeenParts, hide: Hide) -> list[SignalShape]:
     """Return the signals of a job. Until its function waits for one, it is not known whether it is secret."""
-    awaited = {step.name for step in record.steps}
-    secret = {step.name for step in record.steps if is_hidden(step.result)}
+    awaited = {step.name for step in parts.steps}
+    secret = {step.name for step in parts.steps if is_hidden(step.result)}
 
-    def shown(signal: Signal) -> Any:
+    def shown(signal: SeenSignal) -> Any:
         wait = waiting(signal.name)
         if wait not in awaited:
             return UNASKED
-        return MASK if wait in secret else hide(_small(signal.value))
+        return MASK if wait in secret else hide(_shown(signal.value, signal.size))
 
     return [
-        SignalShape(name=signal.name, at=past_iso(signal.at), value=shown(signal))
-        for signal in record.signals[-MOST_STEPS:]
+        SignalShape(name=one.name, at=past_iso(one.at), value=shown(one), value_bytes=one.size) for one in parts.signals
     ]
 
 
-def _step(step: Step, hide: Hide) -> StepShape:
+def _step(step: SeenStep, hide: Hide) -> StepShape:
     kind = _KINDS.get(step.name.split(" ")[0], "step")
-    result = _small(revealed(step.result))
+    result = _shown(revealed(step.result), step.size - len(step.result) + len(revealed(step.result)))
     until = result if kind in {"sleep", "wait"} and isinstance(result, float) else None
     if kind == "signal" and isinstance(result, list):
-        kind, result = ("signal" if result[0] else "timeout"), result[1]
+        kind, result = ("signal" if result[0] else "timeout"), _part(result, 1)
     if kind == "failed" and isinstance(result, list):
-        result = result[2]
+        result = _part(result, 2)
     if is_hidden(step.result):
         result = None if kind == "timeout" else MASK
     return StepShape(
@@ -248,14 +271,23 @@ def _step(step: Step, hide: Hide) -> StepShape:
         ended_at=past_iso(step.ended_at),
         until_at=iso(until) if until is not None and until < step.ended_at + FOR_EVER else None,
         result=None if kind in {"sleep", "wait"} else hide(result),
+        result_bytes=step.size,
     )
 
 
-def _small(value: bytes) -> Any:
-    """Return a value of which a job may have thousands: one that is not small is only described."""
-    if len(value) > MOST_STEP_BYTES:
-        return {"not shown": f"it has {len(value):,} bytes"}
-    shown = plain(value)
+def _part(values: list[Any], place: int) -> Any:
+    """Return an element of a list that may have been cut before it."""
+    return values[place] if place < len(values) else "…"
+
+
+def _shown(value: bytes, size: int) -> Any:
+    """Return a value of which a job may have thousands; of one that was cut, the beginning."""
+    if len(value) == size:
+        shown = plain(value)
+    elif is_sealed(value):
+        shown = {"not shown": f"it is encrypted, and has {size:,} bytes"}
+    else:
+        shown = beginning(value)
     return unshowable(shown) or json_safe(shown)
 
 
@@ -290,8 +322,24 @@ def _job(job: Job[Any]) -> dict[str, Any]:
         "tags": list(record.tags),
         "expires_at": iso(record.expires_at),
         "progress": _progress(job.progress),
-        "payload": payload_shape(job),
+        "payload_bytes": _payload_bytes(record),
     }
+
+
+def _payload_bytes(record: JobRecord) -> int:
+    return len(record.payload) if record.payload_size is None else record.payload_size
+
+
+def _payload_beginning(job: Job[Any]) -> Any:
+    """Return the beginning of a job's arguments, as they may be shown."""
+    record = job.record
+    if is_sealed(record.payload) or not isinstance(shown := beginning(record.payload[:BEGINNING]), dict):
+        return {"not shown": f"it has {_payload_bytes(record):,} bytes"}
+    instead = unshowable(shown)
+    if instead is not None:
+        return instead
+    shown = _with_inputs(json_safe(shown), job)
+    return shown if job.secrets is None else job.secrets.redact(shown)
 
 
 def payload_shape(job: Job[Any]) -> Any:
@@ -315,14 +363,14 @@ def _with_inputs(shown: Any, job: Job[Any]) -> Any:
     return shown
 
 
-def result_shape(job: Job[Any]) -> Any:
-    """Return what a job's function returned, as it may be shown."""
+def result_shape(job: Job[Any], parts: SeenParts | None = None) -> Any:
+    """Return what a job's function returned, as it may be shown. Secrets of steps are hidden as far as given."""
     if job.record.result is None:
         return None
     if is_hidden(job.record.result):
         return MASK
     result = plain(job.record.result)
-    return _hider(job)(unshowable(result) or json_safe(result))
+    return _hider(job, parts or SeenParts())(unshowable(result) or json_safe(result))
 
 
 def explanation_shape(why: Explanation) -> ExplanationShape:

@@ -166,7 +166,7 @@ class Dead(Struct, frozen=True, kw_only=True):
 
 @get("/jobs")
 async def jobs(site: Site, query: JobsQuery) -> JobsAnswer:
-    """List jobs, newest first. A page of large jobs may be short.
+    """List jobs, newest first, each with the beginning of its payload. `payload_bytes` is the size of the whole.
 
     A search by key, instance, error or payload uses no index: it stops after a moment, so a page may be short or even
     empty, and continues at `next_after`.
@@ -181,7 +181,7 @@ async def jobs(site: Site, query: JobsQuery) -> JobsAnswer:
 @get("/jobs/{id}")
 async def job(site: Site, id: Name) -> WholeJobShape:
     """Return a whole job: attempts with tracebacks, progress, result, and why it is where it is."""
-    return whole_job_shape(*await site.control.jobs.get_explained(id))
+    return whole_job_shape(*await site.control.jobs.get_shown(id))
 
 
 @get("/jobs/{id}/explanation")

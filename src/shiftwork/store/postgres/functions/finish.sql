@@ -73,7 +73,12 @@ BEGIN
             result = t.result,
             error = t.error,
             ended_at = CASE WHEN t.status >= 5 OR j.cancelling THEN t.ended_at END,
-            attempts = CASE WHEN t.report IS NULL THEN j.attempts ELSE j.attempts || t.report END,
+            attempts = CASE
+                WHEN t.report IS NULL THEN j.attempts
+                -- The first 10 and the last 40 are kept; the original is `shiftwork.core.job_limits.kept_attempts`.
+                WHEN cardinality(j.attempts) >= 50 THEN j.attempts[1:10] || j.attempts[12:50] || t.report
+                ELSE j.attempts || t.report
+            END,
             keep_until = CASE
                 WHEN t.status >= 5 THEN t.keep_until
                 WHEN j.cancelling THEN at + 86400

@@ -1,7 +1,7 @@
--- What jobs have in other tables than `jobs`: needs, flows, tags and steps. A plain job has nothing there.
+-- What jobs have in other tables than `jobs`: needs, flows, tags, steps and signals. A plain job has nothing there.
 --
 -- Tables and indices: migrations/0001_tables.sql.
--- Indices: needs_pkey, needs_of_job, flows_pkey, tags_pkey, steps_pkey, loose_pkey, jobs_of_flow.
+-- Indices: needs_pkey, needs_of_job, flows_pkey, tags_pkey, steps_pkey, signals_pkey, loose_pkey, jobs_of_flow.
 
 -- List new jobs under their flows and tags. `marked` has the tags of each job as the text of an array.
 CREATE OR REPLACE FUNCTION shiftwork.enlist(
@@ -62,6 +62,7 @@ BEGIN
     END IF;
     DELETE FROM shiftwork.needs n WHERE n.namespace = ns AND n.id = ANY (ids);
     DELETE FROM shiftwork.steps s WHERE s.namespace = ns AND s.id = ANY (ids);
+    DELETE FROM shiftwork.signals s WHERE s.namespace = ns AND s.id = ANY (ids);
     DELETE FROM shiftwork.loose o WHERE o.namespace = ns AND o.id = ANY (ids);
     -- OFFSET keeps the planner from turning these into joins that read all tags and flows.
     DELETE FROM shiftwork.tags g WHERE g.ctid = ANY (ARRAY(

@@ -1,11 +1,11 @@
 -- Jobs that move in from another store.
 --
 -- Tables and indices: migrations/0001_tables.sql.
--- Indices: jobs_pkey, jobs_unique, lanes_pkey, needs_pkey, needs_of_job, steps_pkey, tags_pkey, flows_pkey.
+-- Indices: jobs_pkey, jobs_unique, lanes_pkey, needs_pkey, needs_of_job, steps_pkey, signals_pkey, tags_pkey, flows_pkey.
 
 -- Write these jobs as they are, replacing any under the same ids. A live job is skipped if another live job has its
--- unique key. Attempts and signals follow one by one, each with the position of its job; so do needs and steps, each
--- with the id of its job. Returns the topics to ring.
+-- unique key. Attempts follow one by one, each with the position of its job; so do signals, needs and steps, each with
+-- the id of its job. Returns the topics to ring.
 CREATE OR REPLACE FUNCTION shiftwork.restore(
     ns integer, ids text[], workers text[], pools text[], statuses smallint[], payloads bytea[], priorities smallint[],
     head_starts double precision[], run_ats double precision[], ranks double precision[],
@@ -14,8 +14,9 @@ CREATE OR REPLACE FUNCTION shiftwork.restore(
     unique_keys text[], keys text[], key_limits integer[], results bytea[], errors text[], progresses bytea[],
     traces text[], keeps double precision[], expiries double precision[], own_options bytea[], marked text[],
     in_flows text[], wait_names text[], wait_nths integer[], unmets integer[], places integer[], reports bytea[],
-    signal_places integer[], signal_names text[], signal_bodies bytea[], need_jobs text[], need_ids text[],
-    need_whatevers boolean[], need_alones boolean[], need_brokens boolean[], step_jobs text[], step_numbers integer[], step_bodies bytea[]
+    signal_jobs text[], signal_names text[], signal_sizes integer[], signal_bodies bytea[], need_jobs text[],
+    need_ids text[], need_whatevers boolean[], need_alones boolean[], need_brokens boolean[], step_jobs text[],
+    step_numbers integer[], step_sizes integer[], step_bodies bytea[]
 ) RETURNS text[]
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -66,8 +67,7 @@ BEGIN
         INSERT INTO shiftwork.jobs AS j (
             namespace, id, worker, pool, status, parked, rank, run_at, head_start, created_at, priority, key_limit,
             attempt, crashes, fence, instance, started_at, ended_at, keep_until, cause, unique_key, key, trace, payload,
-            result, error, progress, attempts, expires_at, options, tags, flow, wait_name, wait_nth, unmet, needed, durable,
-            signals, heard
+            result, error, progress, attempts, expires_at, options, tags, flow, wait_name, wait_nth, unmet, needed, durable
         )
         SELECT
             ns, t.id, t.worker, t.pool, t.status, t.key IS NOT NULL AND t.status = 3, t.rank, t.run_at, t.head_start,
@@ -77,11 +77,7 @@ BEGIN
              FROM unnest(places, reports) WITH ORDINALITY AS r (place, body, ord) WHERE r.place = t.ord),
             t.expires_at, t.options, t.tags::text[], t.flow, t.wait_name, t.wait_nth, nullif(t.unmet, 0),
             (SELECT true FROM shiftwork.needs n WHERE n.namespace = ns AND n.needed = t.id LIMIT 1),
-            nullif(t.id = ANY (step_jobs), false),
-            (SELECT array_agg(s.body ORDER BY s.ord)
-             FROM unnest(signal_places, signal_bodies) WITH ORDINALITY AS s (place, body, ord) WHERE s.place = t.ord),
-            (SELECT array_agg(s.name ORDER BY s.ord)
-             FROM unnest(signal_places, signal_names) WITH ORDINALITY AS s (place, name, ord) WHERE s.place = t.ord)
+            nullif(t.id = ANY (step_jobs || signal_jobs), false)
         FROM given t ORDER BY t.ord
         ON CONFLICT DO NOTHING
         RETURNING j.id, j.worker, j.pool, j.key, j.status, j.cause
@@ -99,7 +95,7 @@ BEGIN
     END IF;
     PERFORM shiftwork.restore_parts(
         ns, made, ids, in_flows, marked, created_ats, need_jobs, need_ids, need_whatevers, need_alones, need_brokens, step_jobs,
-        step_numbers, step_bodies
+        step_numbers, step_sizes, step_bodies, signal_jobs, signal_names, signal_sizes, signal_bodies
     );
     IF shiftwork.due_first(ns, made) OR expiries IS NOT NULL AND shiftwork.expires_first(ns, made) THEN
         topics := topics || 'leader'::text;
@@ -116,8 +112,9 @@ END $$;
 -- Write what restored jobs have in other tables, as far as the jobs were written.
 CREATE OR REPLACE FUNCTION shiftwork.restore_parts(
     ns integer, made text[], ids text[], in_flows text[], marked text[], ats double precision[], need_jobs text[],
-    need_ids text[], need_whatevers boolean[], need_alones boolean[], need_brokens boolean[], step_jobs text[], step_numbers integer[],
-    step_bodies bytea[]
+    need_ids text[], need_whatevers boolean[], need_alones boolean[], need_brokens boolean[], step_jobs text[],
+    step_numbers integer[], step_sizes integer[], step_bodies bytea[], signal_jobs text[], signal_names text[], signal_sizes integer[],
+    signal_bodies bytea[]
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -136,7 +133,13 @@ BEGIN
     WHERE p.id = ANY (made);
     UPDATE shiftwork.jobs j SET needed = true FROM (SELECT DISTINCT p FROM unnest(need_ids) AS p) AS t (id)
     WHERE j.namespace + 0 = ns AND j.id = t.id AND j.needed IS NULL;
-    INSERT INTO shiftwork.steps (namespace, id, number, body)
-    SELECT ns, s.id, s.number, s.body FROM unnest(step_jobs, step_numbers, step_bodies) AS s (id, number, body)
+    INSERT INTO shiftwork.steps (namespace, id, number, size, total, body)
+    SELECT ns, s.id, s.number, s.size, sum(s.size) OVER (PARTITION BY s.id ORDER BY s.number), s.body
+    FROM unnest(step_jobs, step_numbers, step_sizes, step_bodies) AS s (id, number, size, body)
     WHERE s.id = ANY (made);
+    INSERT INTO shiftwork.signals (namespace, id, number, size, name, body)
+    SELECT ns, g.id, row_number() OVER (PARTITION BY g.id ORDER BY g.ord), g.size, g.name, g.body
+    FROM unnest(signal_jobs, signal_names, signal_sizes, signal_bodies)
+    WITH ORDINALITY AS g (id, name, size, body, ord)
+    WHERE g.id = ANY (made);
 END $$;

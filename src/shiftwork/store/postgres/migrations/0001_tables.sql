@@ -8,6 +8,7 @@
 --               ├─▶ flows       one row per flow that has jobs
 --               ├─▶ tags        one row per tag of a job
 --               ├─▶ steps       one row per step of a durable function. jobs.durable is set where a job has any
+--               ├─▶ signals     one row per signal that its job has not taken. jobs.durable is set there, too
 --               ├─▶ lanes       per worker and pool: the number of jobs by status, totals that only grow, and when a run
 --               │               last started, ended and succeeded; in slots, so that connections rarely wait for each
 --               │               other. Rows without a pool have only times, rows without a worker only totals (both
@@ -77,7 +78,7 @@ CREATE TABLE shiftwork.jobs (
     parked     boolean NOT NULL DEFAULT false,
     cancelling boolean NOT NULL DEFAULT false,
     needed     boolean,                   -- true if a job waits for it, or did; otherwise NULL
-    durable    boolean,                   -- true if it has steps; otherwise NULL
+    durable    boolean,                   -- true if it has, or had, steps or signals; otherwise NULL
     id         text COLLATE "C" NOT NULL,
     worker     text COLLATE "C" NOT NULL,
     pool       text COLLATE "C" NOT NULL,
@@ -95,8 +96,6 @@ CREATE TABLE shiftwork.jobs (
     attempts   bytea[],
     options    bytea,
     tags       text[] COLLATE "C",
-    signals    bytea[],
-    heard      text[] COLLATE "C",        -- the names of the signals, in their order
     -- The id comes first: a join by id says `namespace + 0`, so that a plan made while there were few jobs, and kept
     -- when there are many, cannot walk through all jobs of a namespace.
     PRIMARY KEY (id, namespace)
@@ -201,6 +200,18 @@ CREATE TABLE shiftwork.steps (
     namespace integer NOT NULL,
     id        text COLLATE "C" NOT NULL,
     number    integer NOT NULL,
+    size      integer NOT NULL,           -- of the result, in bytes, when it was kept
+    total     bigint NOT NULL,            -- of the results up to this one
+    body      bytea NOT NULL,
+    PRIMARY KEY (namespace, id, number)
+);
+
+CREATE TABLE shiftwork.signals (
+    namespace integer NOT NULL,
+    id        text COLLATE "C" NOT NULL,
+    number    integer NOT NULL,           -- they are taken in this order
+    size      integer NOT NULL,           -- of the value, in bytes, when it was sent
+    name      text COLLATE "C" NOT NULL,
     body      bytea NOT NULL,
     PRIMARY KEY (namespace, id, number)
 );
