@@ -29,7 +29,7 @@ from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import FILE_VARIABLE, VARIABLE, find_keys, key_ring
 from shiftwork.store.sealed.store import SealedStore, sealed
 from shiftwork.store.urls import open_store
-from shiftwork.testing.acts import NOW, add, claim_one, failed, finish, get, job, report, succeeded
+from shiftwork.testing.acts import NOW, add, claim_one, failed, finish, get, get_whole, job, report, succeeded
 from shiftwork.testing.expect import soon
 from shiftwork.transfer import rekeying
 from shiftwork.transfer.moving import move
@@ -250,22 +250,22 @@ async def test_no_two_steps_signals_or_attempts_can_be_swapped(one: int, two: in
     await add(store, job("1"))
     claimed = await claim_one(store, "1")
     plain = replace(
-        await get(store, "1"),
+        await get_whole(store, "1"),
         steps=tuple(Step(number, name, msgpack.encode(number), NOW, NOW) for number, name in numbered),
         signals=tuple(Signal(name, msgpack.encode(number), NOW + number) for number, name in numbered),
         attempts=tuple(replace(report(claimed), number=number, error=marked(name)) for number, name in numbered),
     )
     await store.restore([plain], NOW)
-    hidden = await get(inner, "1")
+    hidden = await get_whole(inner, "1")
     steps, signals = swapped(hidden.steps, one, two, "result"), swapped(hidden.signals, one, two, "value")
     attempts = swapped(hidden.attempts, one, two, "error")
     await inner.restore([replace(hidden, steps=steps, signals=signals, attempts=attempts)], NOW)
-    opened = await get(store, "1")
+    opened = await get_whole(store, "1")
     assert [at for at, step in enumerate(opened.steps) if is_sealed(step.result)] == [one, two]
     assert [at for at, signal in enumerate(opened.signals) if is_sealed(signal.value)] == [one, two]
     assert [at for at, attempt in enumerate(opened.attempts) if sealed_in(attempt.error)] == [one, two]
     await inner.restore([hidden], NOW)
-    assert await get(store, "1") == plain
+    assert await get_whole(store, "1") == plain
 
 
 async def test_a_durable_function_says_what_is_wrong_with_a_step_that_was_moved() -> None:
@@ -280,7 +280,7 @@ async def test_a_durable_function_says_what_is_wrong_with_a_step_that_was_moved(
     await app.start()
     try:
         await eventually(lambda: _waits(inner, sent.id))
-        hidden = await get(inner, sent.id)
+        hidden = await get_whole(inner, sent.id)
         step = hidden.steps[0]
         broken = replace(step, result=step.result[:-1] + bytes([step.result[-1] ^ 1]))
         await inner.restore([replace(hidden, steps=(broken,))], NOW)
@@ -500,8 +500,8 @@ async def test_rekey_rewrites_a_job_of_which_only_a_step_or_a_signal_is_under_th
     await old.send("2", Signal("go", msgpack.encode("sent"), NOW), NOW)
     assert (await rekey(new, now=NOW, report=quiet)).rewritten == 2
     alone = SealedStore(inner, key_ring([NEW]))
-    assert (await get(alone, "1")).steps[0].result == msgpack.encode("kept")
-    assert (await get(alone, "2")).signals[0].value == msgpack.encode("sent")
+    assert (await get_whole(alone, "1")).steps[0].result == msgpack.encode("kept")
+    assert (await get_whole(alone, "2")).signals[0].value == msgpack.encode("sent")
 
 
 async def test_a_key_is_not_retired_while_a_node_encrypts_with_it() -> None:

@@ -30,7 +30,7 @@ class Account:
 async def shown(stage: Stage, job_id: str) -> Any:
     """A job as people see it, from a process that has not registered its worker."""
     other = stage.app()
-    shape = whole_job_shape(await other.get_job(job_id), await other.explain_job(job_id))
+    shape = whole_job_shape(*await other.control.jobs.get_shown(job_id))
     return json.loads(msgspec.json.encode(shape))
 
 
@@ -102,7 +102,8 @@ async def test_secrets_of_steps_and_signals_are_shown_nowhere(stage: Stage, capl
         raise ValueError(f"no {sent} for {key}")
 
     job = await enrol.enqueue(user="ann")
-    await app.send(job.id, "code", code)
+    for _ in range(2):  # the second one is not taken
+        await app.send(job.id, "code", code)
     await app.start()
     assert await job.ended(DEADLINE) is JobStatus.DEAD
     seen = await shown(stage, job.id)
@@ -122,10 +123,11 @@ async def test_a_signal_that_comes_early_is_not_shown_before_its_wait_says_wheth
         return f"{await ctx.wait_for('approval')} {len(await ctx.wait_for('code', secret=True))}"
 
     job = await publish.enqueue()
-    await app.send(job.id, "approval", "yes")
-    await app.send(job.id, "code", KEY)
+    for _ in range(2):  # the second one of each is not taken
+        await app.send(job.id, "approval", "yes")
+        await app.send(job.id, "code", KEY)
     early = await shown(stage, job.id)
-    assert [list(signal["value"]) for signal in early["signals"]] == [["not shown"]] * 2
+    assert [list(signal["value"]) for signal in early["signals"]] == [["not shown"]] * 4
     await app.start()
     assert await job.result(DEADLINE) == f"yes {len(KEY)}"
     assert [signal["value"] for signal in (await shown(stage, job.id))["signals"]] == ["yes", MASK]
@@ -140,7 +142,8 @@ async def test_known_secrets_of_the_payload_are_hidden_in_results_steps_and_sign
         return [await ctx.wait_for("answer"), f"{pin:d}", "public"]
 
     job = await sign_in.enqueue("ann", KEY, 987_654)
-    await app.send(job.id, "answer", {"key": KEY, "ok": True})
+    for _ in range(2):  # the second one is not taken
+        await app.send(job.id, "answer", {"key": KEY, "ok": True})
     await app.start()
     assert await job.result(DEADLINE) == [{"key": KEY, "ok": True}, "987654", "public"]
     seen = await shown(stage, job.id)

@@ -523,7 +523,7 @@ REPEATED_IN_SQL: list[tuple[str, str, str, str]] = [
     ("requeue_job", "progress = NULL", "progress = progress", "changes_are_allowed_and_made"),
     ("cancel_job", "status = 7", "status = 6", "changes_are_allowed_and_made"),
     ("return_job", "crashes = ?4", "crashes = crashes", "outcomes_land"),
-    ("return_job", "WHEN ?10 THEN", "WHEN NOT ?10 THEN", "outcomes_land"),
+    ("return_job", "WHEN ?9 THEN", "WHEN NOT ?9 THEN", "outcomes_land"),
     ("change_texts", "error = ?, progress = ?", "error = error, progress = ?2", "rewrites_are_made"),
     ("change_attempt", "body = ? WHERE", "body = body WHERE 1 OR ?1 = ?1 AND", "rewrites_are_made"),
     ("count_key_running", "status = 4", "status = 5", "keys_are_parked"),

@@ -475,8 +475,8 @@ async def test_a_step_in_a_transaction_survives_a_lost_connection(
     assert await job.result(30) == 21
     await app.stop()
     assert (lost, count_of(url, table)) == ([when], 2)
-    record = (await job.refresh()).record
-    assert ([step.name for step in record.steps], record.attempt) == (["first", "second"], 1)
+    found, _, parts = await app.control.jobs.get_shown(job.id)
+    assert ([step.name for step in parts.steps], found.attempt) == (["first", "second"], 1)
     await app.close()
 
 
@@ -489,7 +489,8 @@ async def test_a_step_in_a_transaction_waits_for_a_commit_that_is_under_way(
     real = PostgresStore.transaction
 
     async def commit_when_the_next_one_waits(first: Any, waited_for: int) -> None:
-        async with await AsyncConnection.connect(url, autocommit=True) as other:
+        only_ours = "-c search_path=pg_catalog"
+        async with await AsyncConnection.connect(url, autocommit=True, options=only_ours) as other:
             waits = "SELECT 1 WHERE %s = ANY (SELECT unnest(pg_blocking_pids(pid)) FROM pg_stat_activity)"
             while not await (await other.execute(waits, (waited_for,))).fetchone():  # noqa: ASYNC110 - nothing signals it
                 await asyncio.sleep(0.01)

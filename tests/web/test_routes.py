@@ -188,7 +188,7 @@ async def test_a_signal_that_finds_no_room_is_a_conflict(web: Web, monkeypatch: 
     told = refused.json()
     assert (refused.status_code, told["type"]) == (409, "urn:shiftwork:signals-full")
     assert "no room for another signal" in told["detail"]
-    assert [signal["value"] for signal in (await web.get(f"jobs/{id}"))["signals"]] == [1]
+    assert [signal["name"] for signal in (await web.get(f"jobs/{id}"))["signals"]] == ["go"]
 
 
 async def test_a_search_that_no_index_answers_stops_in_time_and_goes_on(

@@ -5,7 +5,8 @@ cannot take never gets into the store.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, get_type_hints
+from typing import Any, Final, get_type_hints
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import UNSET
@@ -164,7 +165,7 @@ class Signature:
     def encode_step(self, name: str, value: Any, function: Callable[..., Any] | None) -> bytes:
         """Encode the result of a step, hidden if its function is annotated to return a secret."""
         result = self._encode_step(name, value)
-        return hidden(result) if function is not None and has_secret(_returns(function, extras=True)) else result
+        return hidden(result) if function is not None and _returns_secret(function) else result
 
     def _encode_step(self, name: str, value: Any) -> bytes:
         try:
@@ -250,6 +251,20 @@ def _returns(function: Callable[..., Any], *, extras: bool = False) -> Any:
         return get_type_hints(function, include_extras=extras).get("return", Any)
     except Exception:  # noqa: BLE001 - whatever the annotations of a user's function raise
         return Any
+
+
+_RETURNS_SECRET: Final[WeakKeyDictionary[Callable[..., Any], bool]] = WeakKeyDictionary()
+"""What was found out about functions of steps: to look at an annotation takes longer than to keep a step."""
+
+
+def _returns_secret(function: Callable[..., Any]) -> bool:
+    try:
+        known = _RETURNS_SECRET.get(function)
+        if known is None:
+            known = _RETURNS_SECRET[function] = has_secret(_returns(function, extras=True))
+    except TypeError:  # a built-in function, or an object without a hash
+        return has_secret(_returns(function, extras=True))
+    return known
 
 
 def _in_words(error: Exception) -> str:

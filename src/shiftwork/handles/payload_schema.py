@@ -28,6 +28,8 @@ def describe(
 def has_secret(returned: Any) -> bool:
     """Return whether a function with this return annotation returns a secret, or something that contains one."""
     wanted = awaited(returned)
+    if wanted is Any:
+        return False
     try:
         described = msgspec.json.encode(msgspec.json.schema(wanted, schema_hook=type_schema))
     except TypeError:  # a type that can be encoded, but has no schema

@@ -399,7 +399,7 @@ class Steps:
             raise
         if not is_kept:
             raise self._stale()
-        self._done += 1
+        self._has_kept(step)
         return step
 
     def _is_uncertain(self) -> None:
