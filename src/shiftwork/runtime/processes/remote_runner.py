@@ -166,15 +166,13 @@ class RemoteRunner:
     def stop(self, run: Run) -> None:
         """Ask the process to stop the run; if that does not help, kill the process. One that it has not taken ends."""
         if self.began(run) is None and self._take_back_one(run):
-            self._hand_back(run)
+            self._end(run, End(run.stopped_as or EndKind.DRAINED))
         else:
             self._ask_to_stop(run)
 
     def _take_back_one(self, run: Run) -> bool:
         taken_back = not self.dead and self._process.runs.take_back_one(run.job.id)
         self._process.send(LookAgain())
-        if taken_back:
-            self._forget(run)
         return taken_back
 
     def _ask_to_stop(self, run: Run) -> None:
