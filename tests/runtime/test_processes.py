@@ -5,12 +5,15 @@ import os
 import resource
 import socket
 import subprocess
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from msgspec import msgpack
+from msgspec.structs import replace
 
 from shiftwork.core.job_parts import OwnOptions
 from shiftwork.core.model import Claimed, Event, WorkerConfig
@@ -18,6 +21,8 @@ from shiftwork.core.own_options import pack
 from shiftwork.core.retry import End, EndKind
 from shiftwork.runtime import machine
 from shiftwork.runtime.clock import ManualClock, SystemClock
+from shiftwork.runtime.engine.context_services import context_services
+from shiftwork.runtime.engine.local_runner import LocalRunner
 from shiftwork.runtime.engine.run import Run, RunOwner
 from shiftwork.runtime.engine.runner import Runner, RunnerListener
 from shiftwork.runtime.engine.surroundings import Surroundings
@@ -36,6 +41,7 @@ from shiftwork.runtime.processes.messages import (
     RunEnded,
     Setup,
     Start,
+    Stop,
 )
 from shiftwork.runtime.processes.process import Process
 from shiftwork.runtime.processes.quarantine import LONG_SECONDS, LONGEST_WAIT_SECONDS, Quarantine
@@ -309,6 +315,71 @@ async def test_what_the_node_has_taken_back_is_not_begun(
     await a_while()
     assert callee.ran == [3]
     assert [given.node.began(job_id) is None for job_id in ("job-1", "job-2", "job-3")] == [True, True, False]
+    instance.link.close()
+
+
+class PlainCallee(Callee):
+    """A plain function, which holds up its thread."""
+
+    is_async = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go_on = threading.Event()
+
+    def function(self, number: int) -> None:  # type: ignore[override]
+        self.ran.append(number)
+        assert self.go_on.wait(30)
+
+
+@pytest.mark.parametrize("callee", [Callee(), PlainCallee()], ids=["coroutine", "plain"])
+async def test_a_run_that_is_told_to_stop_before_it_begins_does_not_begin(callee: Callee) -> None:
+    clock, ended = SystemClock(), asyncio.Event()
+    services = context_services(no_store, clock, report=lambda _job, _progress: None, surroundings=Surroundings())
+    runner, ends = LocalRunner({"nap": callee}, services, gives_up=False), []
+
+    class Owner:
+        def run_begun(self, run: Run) -> None: ...
+
+        def run_ended(self, _run: Run, end: End) -> None:
+            ends.append(end.kind)
+            ended.set()
+
+    run = Run(claimed(1), callee.config, clock.now(), Owner())
+    run.stopped_as = EndKind.CANCELLED
+    runner.start(run)
+    async with asyncio.timeout(30):
+        await ended.wait()
+    runner.close()
+    assert (ends, callee.ran, runner.began(run)) == ([EndKind.CANCELLED], [], None)
+
+
+async def test_a_run_that_a_thread_has_just_taken_can_be_stopped(
+    ends: tuple[socket.socket, socket.socket], given: Given
+) -> None:
+    theirs, ours = ends
+    plain, coroutine, preparing = PlainCallee(), Callee(), threading.Event()
+
+    class Callees(dict[str, Callee]):
+        def get(self, worker: str, default: Any = None) -> Any:
+            if worker == "late":  # the thread has taken the run, and makes it
+                preparing.set()
+                time.sleep(0.2)
+            return super().get(worker, default)
+
+    instance = Instance(ours, given.process)
+    instance.serve(Callees({"nap": plain, "late": coroutine}), no_store, Surroundings(), alone=True)
+    late = replace(claimed(2), worker="late")
+    told(theirs, given(claimed(1)), given(late))
+    await eventually(lambda: plain.ran != [])
+    plain.go_on.set()
+    assert preparing.wait(30)  # without a turn of the event loop, so that the message is next
+    told(theirs, Stop(late.id, late.fence, EndKind.CANCELLED))
+    said = b""
+    while said.count(b"job-2") == 0:
+        said += await asyncio.to_thread(theirs.recv, 100_000)
+    assert b"cancelled" in said
+    assert coroutine.ran == []
     instance.link.close()
 
 

@@ -5,6 +5,7 @@ import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from typing import Any, Final
 
 from shiftwork.core.retry import End, EndKind
@@ -150,7 +151,8 @@ class Instance:
                 pass
 
     def _stop(self, wanted: Stop) -> None:
-        run = self._runs.get(wanted.id)
+        with nullcontext() if self._serial is None else self._serial.taking:  # a thread may be about to add it
+            run = self._runs.get(wanted.id)
         if run is not None and run.job.fence == wanted.fence and self._runner is not None:
             run.stopped_as = wanted.kind
             self._runner.stop(run)
