@@ -36,6 +36,7 @@ from shiftwork.runtime.processes.messages import (
     Definition,
     Exit,
     NodeFrame,
+    Pong,
     ProcessFrame,
     Ready,
     RunEnded,
@@ -871,6 +872,45 @@ async def test_a_process_that_lost_its_lease_blames_nobody(alone: Theatre) -> No
     alone.runner.renewed(alone.clock.monotonic() + 10)  # too late
     alone.puppet.ended(-9)
     assert alone.ends["job-1"].kind is EndKind.DRAINED
+
+
+async def looked_at(theatre: Theatre, seconds: int, *, answers: bool) -> bool:
+    """Look at a process every second; returns whether it was killed."""
+    for _ in range(seconds):
+        theatre.runner.look(None)
+        if answers:
+            theatre.says(Pong())
+        await theatre.clock.advance(1.0)
+    return theatre.puppet.killed
+
+
+@pytest.mark.parametrize("answers", [True, False])
+@pytest.mark.parametrize("role", ["alone", "shared"])
+@pytest.mark.usefixtures("shared")
+async def test_a_process_that_begins_nothing_is_killed(role: ProcessRole, *, answers: bool) -> None:
+    """It may be frozen; or a job has closed the pipe from which it takes its runs."""
+    theatre = Theatre(role)
+    theatre.start(1)
+    assert not await looked_at(theatre, 30, answers=True), "it runs a job"
+    theatre.says(RunEnded("job-1", 1, End(EndKind.RETURNED)))
+    theatre.start(2, begun=False)
+    theatre.puppet.take()
+    theatre.start(3, begun=False)
+    assert not await looked_at(theatre, 10, answers=answers)
+    assert await looked_at(theatre, 10, answers=answers)
+    theatre.puppet.ended(-9)
+    assert {theatre.ends[job_id].kind for job_id in ("job-2", "job-3")} == {EndKind.DRAINED}
+    assert theatre.suspects == []
+
+
+async def test_a_process_that_a_run_holds_up_is_not_killed(shared: Theatre, alone: Theatre) -> None:
+    for theatre in (shared, alone):
+        theatre.start(1)
+        theatre.start(2, begun=False)
+        theatre.puppet.take()
+        assert not await looked_at(theatre, 60, answers=False)
+        theatre.puppet.process.begin(1, 1.0)
+        assert not await looked_at(theatre, 60, answers=True)
 
 
 async def test_a_process_that_leaves_or_is_being_ended_takes_no_runs(alone: Theatre, shared: Theatre) -> None:

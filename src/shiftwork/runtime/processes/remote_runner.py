@@ -52,7 +52,7 @@ CANCEL_SECONDS: Final = 1.0
 SILENT_SECONDS: Final = 1.0
 """A process that has not answered for this long is given no more runs."""
 UNBEGUN_SECONDS: Final = 10.0
-"""A process that has not answered for this long, and has begun none of its runs, is killed: others may run them."""
+"""A process that has not begun a run for this long is killed, unless a run that has begun holds it up."""
 MOST_NAMED: Final = 3
 """How many of the workers are named that ran in a process that died."""
 PLACES: Final = 16
@@ -93,6 +93,8 @@ class RemoteRunner:
         """Runs while runs wait for the one that has begun."""
         self._going_on: set[Run] = set()
         """Runs that are to be handed back but cannot be stopped: they end with the process."""
+        self._unbegun: dict[Run, float] = {}
+        """Since when the process should have begun runs that it has not begun, as of the last look."""
         self._answer = Lateness(clock.monotonic)
         self._until: float | None = None
         """When the process ends itself unless its lease is renewed."""
@@ -343,10 +345,22 @@ class RemoteRunner:
         used = self._gauge.look()
         if memory_limit is not None and used > memory_limit:
             self._exceeds(used, memory_limit)
-        if self._answer.overdue > UNBEGUN_SECONDS and self._runs and not any(map(self.began, self._runs.values())):
-            self.kill(f"it has not answered for {UNBEGUN_SECONDS:g} s, nor begun any of its runs")
+        self._look_for_unbegun()
         self._answer.due_in(0.0)
         self._process.send(Ping(self._clock.now(), time.monotonic()))
+
+    def _look_for_unbegun(self) -> None:
+        """Kill a process that begins nothing, whatever is wrong with it: no deadline ends a run that has not begun."""
+        expected = list(self._runs.values())[: 1 if self._alone else None]
+        unbegun = [run for run in expected if self.began(run) is None]
+        if len(unbegun) < len(expected) and self._answer.overdue > SILENT_SECONDS:
+            unbegun.clear()  # one that has begun holds it up, and has its own time for that
+        now = self._clock.monotonic()
+        self._unbegun = {run: self._unbegun.get(run, now) for run in unbegun}
+        for run, since in self._unbegun.items():
+            if now - since >= UNBEGUN_SECONDS:
+                self.kill(f"it has not begun job {run.job.id} of {run.job.worker} for {UNBEGUN_SECONDS:g} s")
+                break
 
     def _exceeds(self, used: int, limit: int) -> None:
         """A process that uses more memory than it may and is not ended here is replaced when it is idle."""
