@@ -66,7 +66,7 @@ def open_files() -> int:
 # ── starting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("broken", ["Popen", "pidfd_open"])
+@pytest.mark.parametrize("broken", ["truncate", "Popen", "pidfd_open"])
 async def test_a_process_that_cannot_be_started_leaves_nothing_behind(
     broken: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
