@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -25,6 +26,7 @@ from shiftwork.runtime.engine.context_services import context_services
 from shiftwork.runtime.engine.local_runner import LocalRunner
 from shiftwork.runtime.engine.run import Run, RunOwner
 from shiftwork.runtime.engine.runner import Runner, RunnerListener
+from shiftwork.runtime.engine.runs import Runs
 from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.runtime.processes import hook_process as hook_process_module
 from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
@@ -872,6 +874,34 @@ async def test_a_process_that_lost_its_lease_blames_nobody(alone: Theatre) -> No
     alone.runner.renewed(alone.clock.monotonic() + 10)  # too late
     alone.puppet.ended(-9)
     assert alone.ends["job-1"].kind is EndKind.DRAINED
+
+
+async def test_runs_that_have_not_begun_are_taken_back_together_when_all_are_stopped(shared: Theatre) -> None:
+    """One by one, thousands of them would hold up the node for seconds, just when its leases end."""
+    ends: list[EndKind] = []
+    here = SimpleNamespace(
+        registry=SimpleNamespace(workers={"nap": Callee()}),
+        states={},
+        clock=shared.clock,
+        reporter=SimpleNamespace(run_begun=lambda _job: None),
+    )
+    runs = Runs(
+        cast("Any", here),
+        shared.runner,
+        None,
+        settler=cast("Any", SimpleNamespace(settle=lambda _run, end: ends.append(end.kind))),
+        suspected=lambda _suspects: None,
+        after_end=lambda _run: None,
+    )
+    for number in range(1, 101):
+        runs.start(claimed(number))
+    shared.puppet.begin()
+    runs.stop_all()
+    assert ends == [EndKind.DRAINED] * 99
+    assert [run.job.id for run in runs.active.values()] == ["job-1"], "it was asked to stop"
+    assert [message for message in shared.puppet.said if not isinstance(message, Setup | Start)] == [
+        Stop("job-1", 1, EndKind.DRAINED)
+    ]
 
 
 async def looked_at(theatre: Theatre, seconds: int, *, answers: bool) -> bool:

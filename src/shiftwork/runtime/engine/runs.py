@@ -119,7 +119,8 @@ class Runs:
                 self._runner.stop(run)
 
     def stop_all(self) -> None:
-        """End every run and hand its job back."""
+        """End every run and hand its job back. What has not begun is taken back together: one by one takes long."""
+        self.hand_back(self._runner.take_back())
         for run in list(self.active.values()):
             self.stop(run, EndKind.DRAINED)
 
