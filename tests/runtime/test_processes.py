@@ -386,6 +386,29 @@ async def test_a_run_that_a_thread_has_just_taken_can_be_stopped(
     instance.link.close()
 
 
+async def test_a_job_that_comes_back_before_its_run_has_ended_ends_too(
+    ends: tuple[socket.socket, socket.socket], given: Given
+) -> None:
+    theirs, ours = ends
+    over = [asyncio.Event(), asyncio.Event()]
+
+    class Slow(Callee):
+        async def function(self, number: int) -> None:
+            self.ran.append(number)
+            await over[number - 1].wait()
+
+    instance, callee = Instance(ours, given.process), Slow()
+    instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
+    for fence in (1, 2):
+        told(theirs, given(replace(claimed(1), fence=fence)))
+        await eventually(lambda fence=fence: callee.ran[-1:] == [fence])  # type: ignore[misc]
+    for event in over:
+        event.set()
+        await a_while()
+    assert theirs.recv(100_000).count(b"RunEnded") == 2
+    instance.link.close()
+
+
 async def test_a_process_runs_a_job_with_the_job_s_own_limits(
     ends: tuple[socket.socket, socket.socket], given: Given
 ) -> None:

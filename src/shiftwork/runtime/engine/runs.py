@@ -102,9 +102,10 @@ class Runs:
         self.run_ended(run, end)
 
     def run_ended(self, run: Run, end: End) -> None:
-        """Settle a run."""
-        del self.active[run.job.id]
-        self._isolated.discard(run.job.id)
+        """Settle a run. Its job may run here again, if the lease was lost while the run took long to stop."""
+        if self.active.get(run.job.id) is run:
+            del self.active[run.job.id]
+            self._isolated.discard(run.job.id)
         self._forget_deadline(run)
         self._settler.settle(run, end)
         self._after_end(run)

@@ -207,8 +207,9 @@ class Instance:
         """A run begins at once here. The node watches its deadline."""
 
     def run_ended(self, run: Run, end: End) -> None:
-        """Report the end of a run to the node."""
-        del self._runs[run.job.id]
+        """Report the end of a run to the node. Its job may run here again: see `Runs.run_ended`."""
+        if self._runs.get(run.job.id) is run:
+            del self._runs[run.job.id]
         self._progress.before_end(run.job.id)
         stray = self._runner is not None and run in self._runner.strays
         self._send_end(RunEnded(run.job.id, run.job.fence, end, run.outcome, stray))
