@@ -899,6 +899,15 @@ async def test_a_process_that_lost_its_lease_blames_nobody(alone: Theatre) -> No
     assert alone.ends["job-1"].kind is EndKind.DRAINED
 
 
+@pytest.mark.parametrize("role", ["alone", "shared"])
+@pytest.mark.usefixtures("shared")
+async def test_what_a_frozen_process_has_not_taken_is_handed_back_when_it_is_drained(role: ProcessRole) -> None:
+    theatre = Theatre(role)
+    theatre.start(1, begun=False)
+    theatre.runner.drain()
+    assert {job_id: end.kind for job_id, end in theatre.ends.items()} == {"job-1": EndKind.DRAINED}
+
+
 async def test_runs_that_have_not_begun_are_taken_back_together_when_all_are_stopped(shared: Theatre) -> None:
     """One by one, thousands of them would hold up the node for seconds, just when its leases end."""
     ends: list[EndKind] = []

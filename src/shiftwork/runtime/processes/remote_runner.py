@@ -262,10 +262,10 @@ class RemoteRunner:
         if self._waits(watched) or watched.ended or not self._busy:
             self._watch_turn()
         else:
-            self._hand_back_waiting()
+            self._hand_back_unbegun()
 
-    def _hand_back_waiting(self) -> None:
-        for run in self.take_back() if self.waiting else ():
+    def _hand_back_unbegun(self) -> None:
+        for run in self.take_back():
             self._hand_back(run)
 
     def _refused(self, message: FromNode, why: str) -> None:
@@ -374,7 +374,7 @@ class RemoteRunner:
 
     def drain(self) -> None:
         self._process.send(Drain())
-        self._hand_back_waiting()
+        self._hand_back_unbegun()
 
     # ── death ────────────────────────────────────────────────────────────────────────────────────────────────────
 
