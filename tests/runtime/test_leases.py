@@ -259,6 +259,39 @@ async def test_a_stale_end_is_refused_and_the_lost_instance_goes_on_under_a_new_
     assert [instance["id"] for instance in instances] == [f"{name}.1"]
 
 
+async def test_a_job_that_comes_back_while_its_lost_run_still_stops_is_not_lost(
+    stage: Stage, clock: ManualClock
+) -> None:
+    """Its instance has lost the lease, goes on under a new name, and claims the job before the first run has ended."""
+    app, runs, tidied, over = stage.faulty_app(), list[int](), asyncio.Event(), asyncio.Event()
+
+    async def act(ctx: Context) -> str:
+        runs.append(ctx.fence)
+        if len(runs) > 1:
+            await over.wait()
+            return "the second run"
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await tidied.wait()
+        return "never"
+
+    app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
+    async with started(app):
+        job = await worker_of(app, "act").enqueue()
+        await settle()
+        stage.faults.fail("beat")
+        await clock.advance(LEASE)
+        stage.faults.mend()
+        for _ in range(15):  # it is given up on after 17 seconds
+            await clock.advance(0.1)
+        assert len(runs) == 2
+        tidied.set()
+        await settle()
+        over.set()
+        assert await job.result(DEADLINE) == "the second run"
+
+
 async def test_a_thread_that_outlives_its_lease_cannot_write(stage: Stage, clock: ManualClock) -> None:
     first, second = stage.faulty_app(), stage.app()
     hatches, fences = [Hatch(), Hatch()], []

@@ -5,12 +5,16 @@ import os
 import resource
 import socket
 import subprocess
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from msgspec import msgpack
+from msgspec.structs import replace
 
 from shiftwork.core.job_parts import OwnOptions
 from shiftwork.core.model import Claimed, Event, WorkerConfig
@@ -18,8 +22,11 @@ from shiftwork.core.own_options import pack
 from shiftwork.core.retry import End, EndKind
 from shiftwork.runtime import machine
 from shiftwork.runtime.clock import ManualClock, SystemClock
+from shiftwork.runtime.engine.context_services import context_services
+from shiftwork.runtime.engine.local_runner import LocalRunner
 from shiftwork.runtime.engine.run import Run, RunOwner
 from shiftwork.runtime.engine.runner import Runner, RunnerListener
+from shiftwork.runtime.engine.runs import Runs
 from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.runtime.processes import hook_process as hook_process_module
 from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
@@ -31,11 +38,13 @@ from shiftwork.runtime.processes.messages import (
     Definition,
     Exit,
     NodeFrame,
+    Pong,
     ProcessFrame,
     Ready,
     RunEnded,
     Setup,
     Start,
+    Stop,
 )
 from shiftwork.runtime.processes.process import Process
 from shiftwork.runtime.processes.quarantine import LONG_SECONDS, LONGEST_WAIT_SECONDS, Quarantine
@@ -59,7 +68,7 @@ def open_files() -> int:
 # ── starting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("broken", ["Popen", "pidfd_open"])
+@pytest.mark.parametrize("broken", ["truncate", "Popen", "pidfd_open"])
 async def test_a_process_that_cannot_be_started_leaves_nothing_behind(
     broken: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,6 +318,94 @@ async def test_what_the_node_has_taken_back_is_not_begun(
     await a_while()
     assert callee.ran == [3]
     assert [given.node.began(job_id) is None for job_id in ("job-1", "job-2", "job-3")] == [True, True, False]
+    instance.link.close()
+
+
+class PlainCallee(Callee):
+    """A plain function, which holds up its thread."""
+
+    is_async = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go_on = threading.Event()
+
+    def function(self, number: int) -> None:  # type: ignore[override]
+        self.ran.append(number)
+        assert self.go_on.wait(30)
+
+
+@pytest.mark.parametrize("callee", [Callee(), PlainCallee()], ids=["coroutine", "plain"])
+async def test_a_run_that_is_told_to_stop_before_it_begins_does_not_begin(callee: Callee) -> None:
+    clock, ended = SystemClock(), asyncio.Event()
+    services = context_services(no_store, clock, report=lambda _job, _progress: None, surroundings=Surroundings())
+    runner, ends = LocalRunner({"nap": callee}, services, gives_up=False), []
+
+    class Owner:
+        def run_begun(self, run: Run) -> None: ...
+
+        def run_ended(self, _run: Run, end: End) -> None:
+            ends.append(end.kind)
+            ended.set()
+
+    run = Run(claimed(1), callee.config, clock.now(), Owner())
+    run.stopped_as = EndKind.CANCELLED
+    runner.start(run)
+    async with asyncio.timeout(30):
+        await ended.wait()
+    runner.close()
+    assert (ends, callee.ran, runner.began(run)) == ([EndKind.CANCELLED], [], None)
+
+
+async def test_a_run_that_a_thread_has_just_taken_can_be_stopped(
+    ends: tuple[socket.socket, socket.socket], given: Given
+) -> None:
+    theirs, ours = ends
+    plain, coroutine, preparing = PlainCallee(), Callee(), threading.Event()
+
+    class Callees(dict[str, Callee]):
+        def get(self, worker: str, default: Any = None) -> Any:
+            if worker == "late":  # the thread has taken the run, and makes it
+                preparing.set()
+                time.sleep(0.2)
+            return super().get(worker, default)
+
+    instance = Instance(ours, given.process)
+    instance.serve(Callees({"nap": plain, "late": coroutine}), no_store, Surroundings(), alone=True)
+    late = replace(claimed(2), worker="late")
+    told(theirs, given(claimed(1)), given(late))
+    await eventually(lambda: plain.ran != [])
+    plain.go_on.set()
+    assert preparing.wait(30)  # without a turn of the event loop, so that the message is next
+    told(theirs, Stop(late.id, late.fence, EndKind.CANCELLED))
+    said = b""
+    while said.count(b"job-2") == 0:
+        said += await asyncio.to_thread(theirs.recv, 100_000)
+    assert b"cancelled" in said
+    assert coroutine.ran == []
+    instance.link.close()
+
+
+async def test_a_job_that_comes_back_before_its_run_has_ended_ends_too(
+    ends: tuple[socket.socket, socket.socket], given: Given
+) -> None:
+    theirs, ours = ends
+    over = [asyncio.Event(), asyncio.Event()]
+
+    class Slow(Callee):
+        async def function(self, number: int) -> None:
+            self.ran.append(number)
+            await over[number - 1].wait()
+
+    instance, callee = Instance(ours, given.process), Slow()
+    instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
+    for fence in (1, 2):
+        told(theirs, given(replace(claimed(1), fence=fence)))
+        await eventually(lambda fence=fence: callee.ran[-1:] == [fence])  # type: ignore[misc]
+    for event in over:
+        event.set()
+        await a_while()
+    assert theirs.recv(100_000).count(b"RunEnded") == 2
     instance.link.close()
 
 
@@ -800,6 +897,82 @@ async def test_a_process_that_lost_its_lease_blames_nobody(alone: Theatre) -> No
     alone.runner.renewed(alone.clock.monotonic() + 10)  # too late
     alone.puppet.ended(-9)
     assert alone.ends["job-1"].kind is EndKind.DRAINED
+
+
+@pytest.mark.parametrize("role", ["alone", "shared"])
+@pytest.mark.usefixtures("shared")
+async def test_what_a_frozen_process_has_not_taken_is_handed_back_when_it_is_drained(role: ProcessRole) -> None:
+    theatre = Theatre(role)
+    theatre.start(1, begun=False)
+    theatre.runner.drain()
+    assert {job_id: end.kind for job_id, end in theatre.ends.items()} == {"job-1": EndKind.DRAINED}
+
+
+async def test_runs_that_have_not_begun_are_taken_back_together_when_all_are_stopped(shared: Theatre) -> None:
+    """One by one, thousands of them would hold up the node for seconds, just when its leases end."""
+    ends: list[EndKind] = []
+    here = SimpleNamespace(
+        registry=SimpleNamespace(workers={"nap": Callee()}),
+        states={},
+        clock=shared.clock,
+        reporter=SimpleNamespace(run_begun=lambda _job: None),
+    )
+    runs = Runs(
+        cast("Any", here),
+        shared.runner,
+        None,
+        settler=cast("Any", SimpleNamespace(settle=lambda _run, end: ends.append(end.kind))),
+        suspected=lambda _suspects: None,
+        after_end=lambda _run: None,
+    )
+    for number in range(1, 101):
+        runs.start(claimed(number))
+    shared.puppet.begin()
+    runs.stop_all()
+    assert ends == [EndKind.DRAINED] * 99
+    assert [run.job.id for run in runs.active.values()] == ["job-1"], "it was asked to stop"
+    assert [message for message in shared.puppet.said if not isinstance(message, Setup | Start)] == [
+        Stop("job-1", 1, EndKind.DRAINED)
+    ]
+
+
+async def looked_at(theatre: Theatre, seconds: int, *, answers: bool) -> bool:
+    """Look at a process every second; returns whether it was killed."""
+    for _ in range(seconds):
+        theatre.runner.look(None)
+        if answers:
+            theatre.says(Pong())
+        await theatre.clock.advance(1.0)
+    return theatre.puppet.killed
+
+
+@pytest.mark.parametrize("answers", [True, False])
+@pytest.mark.parametrize("role", ["alone", "shared"])
+@pytest.mark.usefixtures("shared")
+async def test_a_process_that_begins_nothing_is_killed(role: ProcessRole, *, answers: bool) -> None:
+    """It may be frozen; or a job has closed the pipe from which it takes its runs."""
+    theatre = Theatre(role)
+    theatre.start(1)
+    assert not await looked_at(theatre, 30, answers=True), "it runs a job"
+    theatre.says(RunEnded("job-1", 1, End(EndKind.RETURNED)))
+    theatre.start(2, begun=False)
+    theatre.puppet.take()
+    theatre.start(3, begun=False)
+    assert not await looked_at(theatre, 10, answers=answers)
+    assert await looked_at(theatre, 10, answers=answers)
+    theatre.puppet.ended(-9)
+    assert {theatre.ends[job_id].kind for job_id in ("job-2", "job-3")} == {EndKind.DRAINED}
+    assert theatre.suspects == []
+
+
+async def test_a_process_that_a_run_holds_up_is_not_killed(shared: Theatre, alone: Theatre) -> None:
+    for theatre in (shared, alone):
+        theatre.start(1)
+        theatre.start(2, begun=False)
+        theatre.puppet.take()
+        assert not await looked_at(theatre, 60, answers=False)
+        theatre.puppet.process.begin(1, 1.0)
+        assert not await looked_at(theatre, 60, answers=True)
 
 
 async def test_a_process_that_leaves_or_is_being_ended_takes_no_runs(alone: Theatre, shared: Theatre) -> None:

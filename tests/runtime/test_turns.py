@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -170,3 +171,16 @@ async def test_a_run_that_waits_can_be_stopped_and_the_others_keep_their_turns(t
     await turns.until(lambda: len(turns.ends) == 3)
     assert turns.ends[1].kind is EndKind.RETURNED
     assert turns.ends[3].kind in {EndKind.RETURNED, EndKind.DRAINED}, "it may have waited for too long"
+
+
+async def test_the_next_run_begins_when_the_first_is_stopped_before_it_begins(turns: Turns) -> None:
+    """Its deadline is watched from when its beginning is reported."""
+    await turns.until(lambda: turns.runner.ready)
+    os.kill(turns.runner.pid, signal.SIGSTOP)
+    first, _ = turns.start("note", 1), turns.start("note", 2)
+    first.stopped_as = EndKind.CANCELLED
+    turns.runner.stop(first)
+    os.kill(turns.runner.pid, signal.SIGCONT)
+    await turns.until(lambda: len(turns.ends) == 2)
+    assert (turns.ends[1].kind, turns.ends[2].kind) == (EndKind.CANCELLED, EndKind.RETURNED)
+    assert turns.begun == [1, 2]

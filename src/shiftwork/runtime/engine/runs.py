@@ -104,9 +104,10 @@ class Runs:
         self.run_ended(run, end)
 
     def run_ended(self, run: Run, end: End) -> None:
-        """Settle a run."""
-        del self.active[run.job.id]
-        self._isolated.discard(run.job.id)
+        """Settle a run. Its job may run here again, if the lease was lost while the run took long to stop."""
+        if self.active.get(run.job.id) is run:
+            del self.active[run.job.id]
+            self._isolated.discard(run.job.id)
         self._forget_deadline(run)
         self._settler.settle(run, end)
         self._after_end(run)
@@ -121,7 +122,8 @@ class Runs:
                 self._runner.stop(run)
 
     def stop_all(self) -> None:
-        """End every run and hand its job back."""
+        """End every run and hand its job back. What has not begun is taken back together: one by one takes long."""
+        self.hand_back(self._runner.take_back())
         for run in list(self.active.values()):
             self.stop(run, EndKind.DRAINED)
 

@@ -13,6 +13,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Iterator
+from contextlib import ExitStack
 from struct import Struct
 from typing import Final
 
@@ -31,14 +32,17 @@ class NodeEnd:
     """The node's end: gives runs to a process, takes back what it has not taken, and sees what has begun."""
 
     def __init__(self) -> None:
-        self.tokens, self._writer = os.pipe()
-        """Where both read tokens. The process inherits it, and the page."""
+        with ExitStack() as on_failure:
+            self.page = unnamed_file()
+            on_failure.callback(os.close, self.page)
+            os.truncate(self.page, _PAGE_BYTES)
+            self._memory = mmap.mmap(self.page, _PAGE_BYTES)
+            self._times = memoryview(self._memory).cast("d")
+            self.tokens, self._writer = os.pipe()
+            """Where both read tokens. The process inherits it, and the page."""
+            on_failure.pop_all()
         os.set_blocking(self.tokens, False)
         os.set_blocking(self._writer, False)
-        self.page = unnamed_file()
-        os.truncate(self.page, _PAGE_BYTES)
-        self._memory = mmap.mmap(self.page, _PAGE_BYTES)
-        self._times = memoryview(self._memory).cast("d")
         self._given = 0
         self._runs: dict[str, tuple[int, int]] = {}
         """The number and the place of each run, by the id of its job."""

@@ -5,6 +5,7 @@ import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from typing import Any, Final
 
 from shiftwork.core.retry import End, EndKind
@@ -150,7 +151,8 @@ class Instance:
                 pass
 
     def _stop(self, wanted: Stop) -> None:
-        run = self._runs.get(wanted.id)
+        with nullcontext() if self._serial is None else self._serial.taking:  # a thread may be about to add it
+            run = self._runs.get(wanted.id)
         if run is not None and run.job.fence == wanted.fence and self._runner is not None:
             run.stopped_as = wanted.kind
             self._runner.stop(run)
@@ -205,8 +207,9 @@ class Instance:
         """A run begins at once here. The node watches its deadline."""
 
     def run_ended(self, run: Run, end: End) -> None:
-        """Report the end of a run to the node."""
-        del self._runs[run.job.id]
+        """Report the end of a run to the node. Its job may run here again: see `Runs.run_ended`."""
+        if self._runs.get(run.job.id) is run:
+            del self._runs[run.job.id]
         self._progress.before_end(run.job.id)
         stray = self._runner is not None and run in self._runner.strays
         self._send_end(RunEnded(run.job.id, run.job.fence, end, run.outcome, stray))

@@ -52,7 +52,7 @@ CANCEL_SECONDS: Final = 1.0
 SILENT_SECONDS: Final = 1.0
 """A process that has not answered for this long is given no more runs."""
 UNBEGUN_SECONDS: Final = 10.0
-"""A process that has not answered for this long, and has begun none of its runs, is killed: others may run them."""
+"""A process that has not begun a run for this long is killed, unless a run that has begun holds it up."""
 MOST_NAMED: Final = 3
 """How many of the workers are named that ran in a process that died."""
 PLACES: Final = 16
@@ -93,6 +93,8 @@ class RemoteRunner:
         """Runs while runs wait for the one that has begun."""
         self._going_on: set[Run] = set()
         """Runs that are to be handed back but cannot be stopped: they end with the process."""
+        self._unbegun: dict[Run, float] = {}
+        """Since when the process should have begun runs that it has not begun, as of the last look."""
         self._answer = Lateness(clock.monotonic)
         self._until: float | None = None
         """When the process ends itself unless its lease is renewed."""
@@ -166,15 +168,13 @@ class RemoteRunner:
     def stop(self, run: Run) -> None:
         """Ask the process to stop the run; if that does not help, kill the process. One that it has not taken ends."""
         if self.began(run) is None and self._take_back_one(run):
-            self._hand_back(run)
+            self._end(run, End(run.stopped_as or EndKind.DRAINED))
         else:
             self._ask_to_stop(run)
 
     def _take_back_one(self, run: Run) -> bool:
         taken_back = not self.dead and self._process.runs.take_back_one(run.job.id)
         self._process.send(LookAgain())
-        if taken_back:
-            self._forget(run)
         return taken_back
 
     def _ask_to_stop(self, run: Run) -> None:
@@ -262,10 +262,10 @@ class RemoteRunner:
         if self._waits(watched) or watched.ended or not self._busy:
             self._watch_turn()
         else:
-            self._hand_back_waiting()
+            self._hand_back_unbegun()
 
-    def _hand_back_waiting(self) -> None:
-        for run in self.take_back() if self.waiting else ():
+    def _hand_back_unbegun(self) -> None:
+        for run in self.take_back():
             self._hand_back(run)
 
     def _refused(self, message: FromNode, why: str) -> None:
@@ -345,10 +345,22 @@ class RemoteRunner:
         used = self._gauge.look()
         if memory_limit is not None and used > memory_limit:
             self._exceeds(used, memory_limit)
-        if self._answer.overdue > UNBEGUN_SECONDS and self._runs and not any(map(self.began, self._runs.values())):
-            self.kill(f"it has not answered for {UNBEGUN_SECONDS:g} s, nor begun any of its runs")
+        self._look_for_unbegun()
         self._answer.due_in(0.0)
         self._process.send(Ping(self._clock.now(), time.monotonic()))
+
+    def _look_for_unbegun(self) -> None:
+        """Kill a process that begins nothing, whatever is wrong with it: no deadline ends a run that has not begun."""
+        expected = list(self._runs.values())[: 1 if self._alone else None]
+        unbegun = [run for run in expected if self.began(run) is None]
+        if len(unbegun) < len(expected) and self._answer.overdue > SILENT_SECONDS:
+            unbegun.clear()  # one that has begun holds it up, and has its own time for that
+        now = self._clock.monotonic()
+        self._unbegun = {run: self._unbegun.get(run, now) for run in unbegun}
+        for run, since in self._unbegun.items():
+            if now - since >= UNBEGUN_SECONDS:
+                self.kill(f"it has not begun job {run.job.id} of {run.job.worker} for {UNBEGUN_SECONDS:g} s")
+                break
 
     def _exceeds(self, used: int, limit: int) -> None:
         """A process that uses more memory than it may and is not ended here is replaced when it is idle."""
@@ -362,7 +374,7 @@ class RemoteRunner:
 
     def drain(self) -> None:
         self._process.send(Drain())
-        self._hand_back_waiting()
+        self._hand_back_unbegun()
 
     # ── death ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -38,17 +38,17 @@ class SerialRunner(LocalRunner):
         self._context = copy_context()
         """As it was before any run, which may set variables in its own."""
         self._busy = False
-        self._lock = threading.Lock()
-        """Guards what was given: the next run may be taken on the event loop or in a thread."""
+        self.taking = threading.Lock()
+        """Held while a run is taken, on the event loop or in a thread: what was taken is prepared, or is not here."""
 
     def put(self, start: Start) -> None:
         """Run this after all that arrived before it, once `begin_next` is called."""
-        with self._lock:
+        with self.taking:
             self._given.arrived(start)
 
     def begin_next(self) -> None:
         """Begin the next run, unless one is under way."""
-        with self._lock:
+        with self.taking:
             idle, self._busy = not self._busy, True
         if idle:
             self._go_on()
@@ -60,12 +60,12 @@ class SerialRunner(LocalRunner):
 
     def _next(self) -> Run | None:
         while True:
-            with self._lock:
+            with self.taking:
                 start = self._given.take()
                 if start is None:
                     self._busy = False
                     return None
-            run = self._prepare(start)
+                run = self._prepare(start)
             if run is not None:
                 return run
 
