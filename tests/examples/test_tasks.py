@@ -21,7 +21,7 @@ from examples.test_orders import (  # noqa: F401 - an example that is tests
 SCREEN: Final = 41
 PRINTED: Final = {
     "approval": "reserving the goods of order 7\nshipped from shelf 7, approved by ann\n",
-    "book": r"published Moby-Dick, 100 pages\nFlowStatus\(state='completed', .*: 102}\)\n",
+    "book": r"published Moby-Dick, 100 pages\nFlowStatus\(state='completed', .*: 102}, stranded=0\)\n",
     "crawler": r"\['/', '/blog', '/docs', '/docs/api'\]\n",
     "customers": (
         "sync-acme: at 03:00 every day, Europe/Vienna\nsync-bolt: at 09:30 on Monday through Friday, Asia/Tokyo\n"

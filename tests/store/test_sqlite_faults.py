@@ -329,8 +329,9 @@ DAMAGE = {
     "tags of another kind": "UPDATE jobs SET tags = '[1]' WHERE id = 'broken'",
     "flow": "UPDATE jobs SET flow = 'which' WHERE id = 'broken'",
     "wait": "UPDATE jobs SET wait = x'c1' WHERE id = 'broken'",
-    "a step": "INSERT INTO steps (job, number, body) SELECT seq, 1, x'c1' FROM jobs WHERE id = 'broken'",
-    "a signal": "INSERT INTO signals (job, number, name, body) SELECT seq, 1, '', x'c1' FROM jobs WHERE id = 'broken'",
+    "a step": "INSERT INTO steps (job, number, total, body) SELECT seq, 1, 1, x'c1' FROM jobs WHERE id = 'broken'",
+    "a signal": "INSERT INTO signals (job, number, name, size, body) "
+    "SELECT seq, 1, '', 1, x'c1' FROM jobs WHERE id = 'broken'",
 }
 UNCLAIMABLE = {
     "progress",
@@ -358,7 +359,7 @@ async def broken_job(store: SqliteStore, damage: str) -> None:
 @pytest.mark.parametrize("damage", DAMAGE)
 async def test_a_damaged_row_is_found_dead(store: SqliteStore, damage: str) -> None:
     await broken_job(store, damage)
-    broken, whole = await store.get(["broken", "whole"])
+    broken, whole = await store.get(["broken", "whole"], whole=True)
     assert broken is not None
     assert whole is not None
     assert whole.status is JobStatus.QUEUED

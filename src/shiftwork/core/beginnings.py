@@ -49,7 +49,7 @@ _SHORT: Final = (("dict", 0x0F), ("list", 0x0F), ("text", 0x1F), ("text", 0x1F))
 _NOTHING: Final = object()
 
 
-class _Reader:
+class _CutValue:
     """Reads MessagePack from the front, as far as it goes."""
 
     def __init__(self, data: bytes) -> None:
@@ -126,7 +126,7 @@ class _Reader:
 def beginning(data: bytes) -> Any:
     """Return what a cut value says as far as it goes; None if that is nothing, or cannot be read."""
     try:
-        value = _Reader(data).value()
+        value = _CutValue(data).value()
     except (MsgspecError, UnicodeDecodeError, TypeError):
         return None
     return None if value is _NOTHING else value
@@ -188,6 +188,6 @@ def _seen_signal(head: bytes, tail: bytes | None) -> SeenSignal:
 
 def _cut(head: bytes) -> tuple[list[Any], int]:
     """Return the first fields of a step or signal, up to the beginning of its value, and the size of that value."""
-    reader = _Reader(head)
+    reader = _CutValue(head)
     fields = reader.value()
     return fields, len(fields[-1]) + (reader.lacks or 0)

@@ -7,6 +7,7 @@ voice that speaks for it; everything else is a surprise, and logged here.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from shiftwork.core.plurals import counted
@@ -104,7 +105,8 @@ class Duty:
 
     def _got_through(self) -> None:
         if self._surprised:
-            logger.info("%s works again after %s", self._name, counted(self._failures, "failure"))
+            with suppress(Exception):  # a log handler of the user's must not end a duty
+                logger.info("%s works again after %s", self._name, counted(self._failures, "failure"))
         self._failures, self._surprised = 0, False
         self._voice.settled(self._name)
 
@@ -115,5 +117,6 @@ class Duty:
             self._voice.failed(self._name, error)
         else:
             self._surprised = True
-            logger.error("%s failed unexpectedly; trying again in %.1f s", self._name, seconds, exc_info=error)
+            with suppress(Exception):
+                logger.error("%s failed unexpectedly; trying again in %.1f s", self._name, seconds, exc_info=error)
         return self._clock.now() + seconds
