@@ -22,9 +22,11 @@ from benchmarks.child import loop_name
 from benchmarks.dashboard.report import table as dashboard_table
 from benchmarks.page import Found, write
 from benchmarks.places import PLACES, MissingServerError, Place
-from benchmarks.plan import DEPTHS, EVERY, MEASURES, ONLY, OURS, PEERS, QUICK, STORES, SUBJECTS, Sizes
+from benchmarks.plan import CHANGEABLE, DEPTHS, EVERY, MEASURES, ONLY, OURS, PEERS, QUICK, STORES, SUBJECTS, Sizes
 from benchmarks.report import (
+    BEFORE,
     Runs,
+    against_table,
     comparisons,
     costs_table,
     depth_table,
@@ -60,7 +62,12 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--write", type=Path, metavar="PAGE", help="also write the tables into this page (docs/speed.md)"
     )
-    parser.add_argument("--before", type=Path, metavar="FILE", help="print the costs of an earlier --json beside ours")
+    parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="CHECKOUT",
+        help="take turns with another checkout of shiftwork, in which `make ui` has run, and print the ratios",
+    )
     parser.add_argument(
         "--peers",
         type=Path,
@@ -81,8 +88,9 @@ def options() -> argparse.Namespace:
         said.sizes = replace(said.sizes, deep=said.deep)
     if said.watch:
         said.sizes = replace(said.sizes, watch_seconds=said.watch)
-    said.before = json.loads(said.before.read_text())["stores"] if said.before else {}
-    said.versions = versions(said.peers)
+    if said.against and not (said.against / ".venv" / "bin" / "python").exists():
+        parser.error(f"{said.against} has no .venv: run `make ui` there")
+    said.versions = {} if said.against else versions(said.peers)
     return said
 
 
@@ -131,28 +139,40 @@ def _wanted(what: str, said: argparse.Namespace) -> bool:
 def _fits(store: str, what: str, subject: str, said: argparse.Namespace) -> bool:
     if said.subject and subject not in said.subject:
         return False
+    if said.against and subject not in CHANGEABLE:
+        return False
     if subject in PEERS and subject not in said.versions:
         return False
     return exists(subject, store) and what in ONLY.get((subject, store), MEASURES)
 
 
-def measure(what: str, subject: str, place: Place, said: argparse.Namespace) -> dict[str, float]:
+def sides(number: int, subject: str, said: argparse.Namespace) -> list[tuple[str, Path]]:
+    """Under which names a subject is measured, and in which checkouts; the order changes every time."""
+    both = [(subject, CHECKOUT)]
+    if said.against:
+        both.append((f"{subject}{BEFORE}", said.against))
+    return both[:: 1 if number % 2 else -1]
+
+
+def measure(what: str, subject: str, place: Place, checkout: Path, said: argparse.Namespace) -> dict[str, float]:
     """Run one measurement, in its own process."""
     python = said.peers if subject in PEERS else sys.executable
+    if checkout != CHECKOUT:
+        python = checkout / ".venv" / "bin" / "python"
     patience = LONG_SECONDS if MEASURES[what].long or MEASURES[what].named else CHILD_SECONDS
     with place.fresh() as url:
         command = [python, "-m", "benchmarks.child", "measure", what, subject, url, json.dumps(asdict(said.sizes))]
-        code, printed, logged = _run(command, patience)
+        code, printed, logged = _run(command, checkout, patience)
     if code:
         raise subprocess.SubprocessError(logged.strip() or f"exit code {code}")
     figures: dict[str, float] = json.loads(printed.splitlines()[-1])
     return figures
 
 
-def _run(command: list[str | Path], patience: float) -> tuple[int, str, str]:
+def _run(command: list[str | Path], checkout: Path, patience: float) -> tuple[int, str, str]:
     """Run a process; if it takes too long or we are interrupted, kill it with all processes that it has started."""
     pipe = subprocess.PIPE
-    process = subprocess.Popen(command, cwd=CHECKOUT, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+    process = subprocess.Popen(command, cwd=checkout, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
     try:
         printed, logged = process.communicate(timeout=patience)
     except BaseException:
@@ -167,18 +187,23 @@ def run(store: str, place: Place, said: argparse.Namespace) -> tuple[Runs, list[
     runs: Runs = defaultdict(lambda: defaultdict(list))
     failed: list[str] = []
     planned = schedule(store, said)
-    for number, (what, subject) in enumerate(planned, 1):
-        name, begun = f"{store}, {MEASURES[what].label.format(**asdict(said.sizes))}, {subject}", time.monotonic()
+    turns = [
+        (what, subject, *side)
+        for number, (what, subject) in enumerate(planned)
+        for side in sides(number, subject, said)
+    ]
+    for number, (what, subject, shown_as, checkout) in enumerate(turns, 1):
+        name, begun = f"{store}, {MEASURES[what].label.format(**asdict(said.sizes))}, {shown_as}", time.monotonic()
         try:
-            figures = measure(what, subject, place, said)
+            figures = measure(what, subject, place, checkout, said)
         except subprocess.SubprocessError as error:
             failed.append(f"{name}: {str(error).splitlines()[-1]}")
-            _say(f"» {number}/{len(planned)} {name}: failed\n{error}")
+            _say(f"» {number}/{len(turns)} {name}: failed\n{error}")
             continue
         for figure, value in figures.items():
-            runs[subject][figure].append(value)
+            runs[shown_as][figure].append(value)
         shown = ", ".join(filter(None, (_shown(*found) for found in figures.items())))
-        _say(f"» {number}/{len(planned)} {name}: {shown} ({time.monotonic() - begun:.1f} s)")
+        _say(f"» {number}/{len(turns)} {name}: {shown} ({time.monotonic() - begun:.1f} s)")
     return runs, failed
 
 
@@ -210,12 +235,13 @@ def show(store: str, found: Found, of: dict[str, Any]) -> str:
     parts = [
         f"### {of['heading']}",
         *[f"Warning: {warning}" for warning in of["warnings"]],
+        against_table(runs, found.sizes),
         table(store, runs, found.sizes),
         peers_table(runs, found.sizes),
         flows_table(runs),
         steps_table(runs),
         depth_table(runs, found.sizes),
-        costs_table(runs, found.before.get(store, {})),
+        costs_table(runs),
         dashboard_table(of["medians"].get(OURS, {})),
     ]
     return "\n\n".join(filter(None, parts))
@@ -225,10 +251,10 @@ def main() -> int:
     """Measure, print, and return the exit code."""
     said = options()
     found, failed = (json.loads(said.found.read_text()), []) if said.found else everything(said)
-    told = Found(found, said.before)
+    told = Found(found)
     print(f"{found['machine']}; {found.get('seconds', 0):.0f} s\n")
     print("\n\n".join([show(store, told, of) for store, of in found["stores"].items()]))
-    measured = {subject for of in found["stores"].values() for subject in of["runs"]}
+    measured = {subject.removesuffix(BEFORE) for of in found["stores"].values() for subject in of["runs"]}
     print(f"\n{legend(measured, found['versions'])}")
     if said.json:
         said.json.write_text(json.dumps(found, indent=2) + "\n")
@@ -242,7 +268,7 @@ def main() -> int:
 def everything(said: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     """Measure all stores; returns everything found, and what failed."""
     begun, stores, failed = time.monotonic(), {}, []
-    if not said.versions:
+    if not said.versions and not said.against:
         _say("» the peers are left out: they are not installed. `make peers` installs them")
     for store in said.stores:
         try:

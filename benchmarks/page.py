@@ -22,7 +22,6 @@ from benchmarks.report import (
     aim,
     best_peer,
     cell,
-    change,
     comparisons,
     depth_lines,
     flow_lines,
@@ -41,13 +40,12 @@ HEADS: Final = ("", "best peer", "one process", "`run`", "× peer", "of the bare
 class Found:
     """Everything that one run of the benchmarks found."""
 
-    def __init__(self, written: dict[str, Any], before: dict[str, Any]) -> None:
+    def __init__(self, written: dict[str, Any]) -> None:
         self.machine: str = written["machine"]
         self.versions: dict[str, str] = written["versions"]
         self.sizes = Sizes(**written["sizes"])
         self.headings = {store: found["heading"] for store, found in written["stores"].items()}
         self.runs: dict[str, Runs] = {store: found["runs"] for store, found in written["stores"].items()}
-        self.before: dict[str, Runs] = {store: found["runs"] for store, found in before.items()}
 
 
 def write(page: Path, found: Found) -> list[str]:
@@ -86,9 +84,9 @@ def peers(found: Found) -> str:
 
 
 def costs(found: Found) -> str:
-    """The costs of a job that is drained, of every subject on every store; ours before and now."""
+    """The costs of a job that is drained, of every subject on every store."""
     lines = [
-        [f"{NAMES[store]}, {SUBJECTS[who].label}", *(change(runs, _before(found, store), who, name) for name in COSTS)]
+        [f"{NAMES[store]}, {SUBJECTS[who].label}", *(cell(runs, who, name) for name in COSTS)]
         for store, runs in found.runs.items()
         for who in SUBJECTS
         if any(name in runs.get(who, {}) for name in COSTS)
@@ -180,10 +178,6 @@ def _medians(found: Found, store: str) -> Medians:
 def _compared(found: Found, store: str, name: str) -> dict[str, Comparison]:
     every = comparisons(store, _medians(found, store))
     return {one.than.value: one for one in every if one.figure == name}
-
-
-def _before(found: Found, store: str) -> Runs:
-    return found.before.get(store, {})
 
 
 def _under(found: Found, table: str) -> str:

@@ -68,6 +68,8 @@ SUBJECTS: Final = {
 }
 SHAPES: Final = ("chains", "fan-out", "fan-in", "diamonds")
 """The same jobs as jobs of flows."""
+CHANGEABLE: Final = (OURS, RUN, *SHAPES, "durable")
+"""What a change of shiftwork can make slower."""
 
 
 class Than(StrEnum):
@@ -263,6 +265,8 @@ STEP_FIGURES: Final = {
     "steps": Figure("steps, first run", "/s"),
     "replayed": Figure("steps, replayed", "/s"),
 }
+LEAST_OF_BEFORE: Final = 0.97
+"""What must remain of every rate after a change."""
 LEAST_IN_FLOWS: Final = 0.5
 """The share of the rate of plain jobs that jobs of flows must reach."""
 EVERY: Final = FIGURES | COSTS | FLOW_FIGURES | STEP_FIGURES

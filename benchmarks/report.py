@@ -7,6 +7,7 @@ from statistics import median
 from benchmarks.plan import (
     BARE,
     BARE_ENGINE,
+    CHANGEABLE,
     COSTS,
     DEPTHS,
     EVERY,
@@ -14,6 +15,7 @@ from benchmarks.plan import (
     FLOW_FIGURES,
     LEAST_BESIDE,
     LEAST_IN_FLOWS,
+    LEAST_OF_BEFORE,
     MEASURES,
     OURS,
     PEERS,
@@ -33,6 +35,9 @@ Runs = dict[str, dict[str, list[float]]]
 Medians = Mapping[str, Mapping[str, float]]
 """The medians, by subject and figure."""
 NONE = "–"
+BEFORE = ", before"
+"""How a subject is called that is measured in another checkout."""
+AGAINST_HEADS = ("", "", "before", "now", "of before")
 HEADS = (
     "",
     "best peer",
@@ -151,6 +156,37 @@ def table(store: str, runs: Runs, sizes: Sizes) -> str:
     return markdown(HEADS, lines)
 
 
+def against_table(runs: Runs, sizes: Sizes) -> str:
+    """Every figure of ours beside that of another checkout; empty if none was measured."""
+    lines = [
+        [
+            _named(name, sizes),
+            SUBJECTS[who].label,
+            cell(runs, f"{who}{BEFORE}", name),
+            cell(runs, who, name),
+            of_before(runs, who, name),
+        ]
+        for who in CHANGEABLE
+        for name in runs.get(f"{who}{BEFORE}", {})
+        if name in runs.get(who, {})
+    ]
+    return markdown(AGAINST_HEADS, lines)
+
+
+def _named(name: str, sizes: Sizes) -> str:
+    return EVERY[name].label.format(**asdict(sizes)) if name in EVERY else name
+
+
+def of_before(runs: Runs, who: str, name: str) -> str:
+    """How much better a figure is than in the other checkout, and whether that is enough; below 1 it is worse."""
+    before, now = median(runs[f"{who}{BEFORE}"][name]), median(runs[who][name])
+    if name in EVERY and EVERY[name].less_is_better:
+        before, now = now, before
+    if before <= 0.0:
+        return NONE
+    return f"{now / before:.2f} {'✓' if now / before >= LEAST_OF_BEFORE else '✗'}"
+
+
 def peers_table(runs: Runs, sizes: Sizes) -> str:
     """Every figure of every peer."""
     peers = [peer for peer in PEERS if peer in runs]
@@ -161,22 +197,15 @@ def peers_table(runs: Runs, sizes: Sizes) -> str:
     return markdown(["every peer", *(SUBJECTS[peer].label for peer in peers)], lines)
 
 
-def costs_table(runs: Runs, before: Runs) -> str:
-    """The cost of one job that is drained, of every subject; ours with that of an earlier run before it."""
+def costs_table(runs: Runs) -> str:
+    """The cost of one job that is drained, of every subject."""
     measured = [name for name in COSTS if any(name in figures for figures in runs.values())]
     lines = [
-        [SUBJECTS[who].label, *(change(runs, before, who, name) for name in measured)]
+        [SUBJECTS[who].label, *(cell(runs, who, name) for name in measured)]
         for who in SUBJECTS
         if any(name in runs.get(who, {}) for name in measured)
     ]
     return markdown(["cost of a job, drained", *(COSTS[name].label for name in measured)], lines)
-
-
-def change(runs: Runs, before: Runs, who: str, name: str) -> str:
-    """A cost; of ours, "before → now" if an earlier run is known."""
-    earlier = before.get(who, {}).get(name) if who in {OURS, RUN} else None
-    shown = cell(runs, who, name)
-    return f"{median(earlier):,.{COSTS[name].digits}f} → {shown}" if earlier and shown != NONE else shown
 
 
 def depth_table(runs: Runs, sizes: Sizes) -> str:
@@ -277,7 +306,7 @@ def cell(runs: Runs, who: str, name: str) -> str:
     values = runs.get(who, {}).get(name)
     if not values:
         return NONE
-    figure = EVERY[name]
+    figure = EVERY.get(name, Figure(name, "/s"))
     said = f"{median(values):,.{figure.digits}f} {figure.unit}".strip()
     middle = abs(median(values))
     spread = (max(values) - min(values)) / 2 / middle if middle else 0.0

@@ -20,7 +20,7 @@ from benchmarks.page import Found, write
 from benchmarks.places import PLACES, MissingServerError
 from benchmarks.plan import RATES, STORES, Sizes, Than
 from benchmarks.promises.omissions import ALL, left_out
-from benchmarks.report import comparisons, costs_table, depth_table, flows_table, steps_table, table
+from benchmarks.report import against_table, comparisons, depth_table, flows_table, steps_table, table
 from benchmarks.subjects import subject
 from benchmarks.subjects.bare import BATCH, Bare
 from benchmarks.wire import counted
@@ -130,13 +130,19 @@ def test_a_table_names_the_best_peer_and_shows_the_spread() -> None:
     ]
 
 
-def test_costs_are_shown_beside_those_of_an_earlier_run() -> None:
-    runs = {"shiftwork": {"worker_us": [20.0], "trips": [0.01]}, "bare": {"worker_us": [5.0]}}
-    shown = costs_table(runs, {"shiftwork": {"worker_us": [40.0]}, "bare": {"worker_us": [6.0]}})
-    rows = {line.split("|")[1].strip(): line for line in shown.splitlines()}
-    assert re.search(r"40\.0 → 20\.0 µs \| +0\.010", rows["shiftwork, one process"])
-    assert re.search(r"\| +5\.0 µs \| +–", rows["bare server"])
-    assert costs_table({"shiftwork": {"drain": [1.0]}}, {}) == ""
+def test_ours_is_compared_with_another_checkout() -> None:
+    runs = {
+        "shiftwork": {"drain": [970.0], "worker_us": [20.0], "lanes/drain/beside": [10.0]},
+        "shiftwork, before": {"drain": [1_000.0], "worker_us": [19.0], "lanes/drain/beside": [10.0]},
+        "bare": {"worker_us": [5.0]},
+    }
+    lines = [[cell.strip() for cell in row.strip("|").split("|")] for row in against_table(runs, Sizes()).splitlines()]
+    assert lines[2:] == [
+        ["drain, 20,000 no-op jobs", "shiftwork, one process", "1,000 /s", "970 /s", "0.97 ✓"],
+        ["CPU, worker", "shiftwork, one process", "19.0 µs", "20.0 µs", "0.95 ✗"],
+        ["lanes/drain/beside", "shiftwork, one process", "10 /s", "10 /s", "1.00 ✓"],
+    ]
+    assert against_table({"shiftwork": {"drain": [1.0]}}, Sizes()) == ""
 
 
 def test_rates_beside_a_crowd_are_compared_with_those_alone() -> None:
@@ -173,9 +179,9 @@ def test_a_page_gets_what_was_measured_and_keeps_the_rest(tmp_path: Path) -> Non
     stores = {"redis": {"heading": "Redis 7", "runs": runs}}
     found = {"machine": "2 cores", "versions": {}, "sizes": asdict(Sizes()), "stores": stores}
     with pytest.raises(LookupError, match="bench:peers"):
-        write(page, Found(found, {}))
+        write(page, Found(found))
     page.write_text(page.read_text() + "<!-- bench:peers -->\n<!-- /bench:peers -->\n")
-    assert write(page, Found(found, {})) == ["rates", "peers"]
+    assert write(page, Found(found)) == ["rates", "peers"]
     text = page.read_text()
     assert text.startswith("before\n<!-- bench:rates -->\n|")
     assert "| Huey 200 /s | 5,000 /s |" in re.sub(" +", " ", text)
