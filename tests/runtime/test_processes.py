@@ -290,7 +290,9 @@ class Given:
         self.node.close_page()
 
     def __call__(self, job: Claimed) -> Start:
-        return Start(job, *self.node.give(job.id))
+        start = Start(job, *self.node.give(job.id))
+        self.node.write()
+        return start
 
 
 @pytest.fixture
@@ -690,6 +692,7 @@ class Puppet:
 
     def send(self, message: Any) -> None:
         self.said.append(message)
+        self.runs.write()
         if isinstance(message, Start):
             self.process.arrived(message)
 
@@ -700,7 +703,7 @@ class Puppet:
         return start
 
     def begin(self) -> None:
-        self.process.begin(self.take().place, 1.0)
+        self.process.times[self.take().place] = 1.0
 
     def catch_up(self) -> None: ...
 
@@ -971,7 +974,7 @@ async def test_a_process_that_a_run_holds_up_is_not_killed(shared: Theatre, alon
         theatre.start(2, begun=False)
         theatre.puppet.take()
         assert not await looked_at(theatre, 60, answers=False)
-        theatre.puppet.process.begin(1, 1.0)
+        theatre.puppet.process.times[1] = 1.0
         assert not await looked_at(theatre, 60, answers=True)
 
 

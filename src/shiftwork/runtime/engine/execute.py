@@ -24,9 +24,8 @@ from shiftwork.runtime.engine.surroundings import await_within, call_within, fin
 
 async def run_async(run: Run, services: ContextServices) -> End:
     """Run a coroutine function on this event loop. One that was told to stop before it began does not begin."""
-    if (end := _before_it_began(run)) is not None:
-        return end
-    run.begin(services.clock.monotonic())
+    if not run.begin(services.clock.monotonic()):
+        return cancelled(run)
     try:
         function, args, kwargs = _bound(run, services)
     except BaseException as error:  # noqa: BLE001 - whatever a user's code raises is its outcome
@@ -42,9 +41,8 @@ async def run_async(run: Run, services: ContextServices) -> End:
 
 def run_sync(run: Run, services: ContextServices) -> End | Coroutine[Any, Any, Any]:
     """Run a plain function in this thread, likewise. If it returns a coroutine, so do we: that runs on the loop."""
-    if (end := _before_it_began(run)) is not None:
-        return end
-    run.begin(services.clock.monotonic())
+    if not run.begin(services.clock.monotonic()):
+        return cancelled(run)
     run.thread = threading.get_ident()
     try:
         function, args, kwargs = _bound(run, services)
@@ -82,11 +80,6 @@ def cancelled(run: Run) -> End:
     if run.stopped_as is not None:
         return End(run.stopped_as)
     return End(EndKind.RAISED, error="the function was cancelled from inside")
-
-
-def _before_it_began(run: Run) -> End | None:
-    """How a run ends that is to stop before it has begun; None if it may begin."""
-    return None if run.stopped_as is None else End(run.stopped_as)
 
 
 def _bound(run: Run, services: ContextServices) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:

@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 _NEVER_RUN: Final = RunState()
 
 
-class BeginPage(Protocol):
-    """Memory that another process can read."""
-
-    def begin(self, place: int, at: float) -> None:
-        """Note that the run in this place begins."""
-
-
 class RunOwner(Protocol):
     """Hears how a run goes, on the event loop."""
 
@@ -44,8 +37,8 @@ class Run:
     __slots__ = (
         *("began_at", "begun", "callee", "cancelled", "config", "ended", "hidden", "idle", "job", "job_log"),
         *("log", "outcome"),
-        *("overruled", "owner", "page", "patience", "pid", "place", "span", "started_at", "state", "stopped_as"),
-        *("stopping", "task", "thread"),
+        *("overruled", "owner", "patience", "pid", "place", "span", "started_at", "state", "stopped_as"),
+        *("stopping", "task", "thread", "times"),
     )
 
     def __init__(
@@ -77,7 +70,7 @@ class Run:
         # Only where the function runs in this very process:
         self.began_at: float | None = None
         """When it began, by the monotonic clock; a run that was started may have to wait for the loop or a thread."""
-        self.page: BeginPage | None = None
+        self.times: memoryview[float] | None = None
         """Where its beginning is noted for the node, and the place there."""
         self.place = 0
         self.callee: Callee | None = None
@@ -98,11 +91,17 @@ class Run:
         self.task: asyncio.Task[End] | None = None
         self.thread: int | None = None
 
-    def begin(self, at: float) -> None:
-        """Note that the run begins, before anything of it is done that can fail or take long."""
+    def begin(self, at: float) -> bool:
+        """Note that the run begins, before anything of it is done that can fail or take long.
+
+        Returns False if it was told to stop before that: then it must not begin.
+        """
+        if self.stopped_as is not None:
+            return False
         self.began_at = at
-        if self.page is not None:
-            self.page.begin(self.place, at)
+        if self.times is not None:
+            self.times[self.place] = at
+        return True
 
     @property
     def worker_values(self) -> "WorkerValues":

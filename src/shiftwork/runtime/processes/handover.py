@@ -10,11 +10,10 @@ and since when, without a message for each run, and even if the process has died
 
 import mmap
 import os
-import sys
+from array import array
 from collections import deque
 from collections.abc import Iterator
-from contextlib import ExitStack
-from struct import Struct
+from contextlib import ExitStack, suppress
 from typing import Final
 
 from shiftwork.runtime.processes.messages import Start
@@ -23,9 +22,12 @@ from shiftwork.runtime.processes.unnamed_file import unnamed_file
 PLACES: Final = 65_536
 """How many runs may be in a process at a time. Memory that no run has used costs nothing."""
 _PAGE_BYTES: Final = 8 * PLACES
-_TOKEN: Final = Struct("=Q")
+_TOKEN: Final = "Q"  # noqa: S105 - how an array calls it
+_TOKEN_BYTES: Final = array(_TOKEN).itemsize
 _ALL: Final = 65_536
 """As many bytes as a pipe holds."""
+_WHOLE: Final = 512
+"""As many tokens as are written as a whole, or not at all."""
 
 
 class NodeEnd:
@@ -44,6 +46,8 @@ class NodeEnd:
         os.set_blocking(self.tokens, False)
         os.set_blocking(self._writer, False)
         self._given = 0
+        self._unwritten: list[int] = []
+        """The tokens that are not in the pipe yet."""
         self._runs: dict[str, tuple[int, int]] = {}
         """The number and the place of each run, by the id of its job."""
         self._free: list[int] = []
@@ -55,26 +59,37 @@ class NodeEnd:
         return self._given > 0
 
     def give(self, job_id: str) -> tuple[int, int]:
-        """Let the process have a run; returns its number and place. Its message may follow later, in the same order.
+        """Let the process have a run; returns its number and place. Its message follows, and before that `write`.
 
-        Raises `RuntimeError` if the process has too many runs that it has not taken.
+        Raises `RuntimeError` if the process has too many runs.
         """
-        if not self._free and self._used == PLACES:
-            message = f"a process cannot have more than {PLACES:,} runs"
-            raise RuntimeError(message)
-        try:
-            os.write(self._writer, _TOKEN.pack(self._given + 1))
-        except BlockingIOError:
-            message = "its process has not taken the last 8,192 runs"
-            raise RuntimeError(message) from None
-        self._given += 1
         if self._free:
             place = self._free.pop()
-        else:
+        elif self._used < PLACES:
             place, self._used = self._used, self._used + 1
+        else:
+            message = f"a process cannot have more than {PLACES:,} runs"
+            raise RuntimeError(message)
+        self._given = number = self._given + 1
         self._times[place] = 0.0
-        self._runs[job_id] = self._given, place
-        return self._given, place
+        self._runs[job_id] = number, place
+        self._unwritten.append(number)
+        return number, place
+
+    @property
+    def full(self) -> bool:
+        """Whether the pipe had no room for all tokens, because the process takes nothing."""
+        return bool(self._unwritten)
+
+    def write(self) -> None:
+        """Put the tokens of all runs that were given into the pipe, as far as it has room."""
+        while self._unwritten:
+            some = array(_TOKEN, self._unwritten[:_WHOLE])
+            try:
+                os.write(self._writer, some)
+            except BlockingIOError:
+                break
+            del self._unwritten[: len(some)]
 
     def began(self, job_id: str) -> float | None:
         """When a run began, by the monotonic clock; None if it has not, or is not here."""
@@ -83,7 +98,8 @@ class NodeEnd:
 
     def take_back(self) -> list[str]:
         """Take the runs that the process has not taken: it never will. Returns the ids of their jobs, in order."""
-        tokens = set(self._read())
+        tokens = {*self._read(), *self._unwritten}
+        self._unwritten.clear()
         return [job_id for job_id, (number, _) in self._runs.items() if number in tokens]
 
     def take_back_one(self, job_id: str) -> bool:
@@ -91,15 +107,14 @@ class NodeEnd:
 
         The process may have looked for the others meanwhile: ask it to `LookAgain`.
         """
-        tokens, wanted = self._read(), self._runs[job_id][0]
-        others = b"".join(_TOKEN.pack(number) for number in tokens if number != wanted)
-        if others:
-            os.write(self._writer, others)
+        tokens, wanted = [*self._read(), *self._unwritten], self._runs[job_id][0]
+        self._unwritten = [number for number in tokens if number != wanted]
+        self.write()
         return wanted in tokens
 
     def _read(self) -> list[int]:
         try:
-            return [number for (number,) in _TOKEN.iter_unpack(os.read(self.tokens, _ALL))]
+            return _numbers(os.read(self.tokens, _ALL))
         except BlockingIOError:
             return []
 
@@ -122,12 +137,18 @@ class ProcessEnd:
     """The process's end: takes runs, in the order in which they were given, and notes that they begin."""
 
     def __init__(self, tokens: int, page: int) -> None:
+        import ctypes  # noqa: PLC0415 - a quarter of a megabyte, which a node does without
+
         self._fd = tokens
         self._memory = mmap.mmap(page, _PAGE_BYTES)
-        self._times = memoryview(self._memory).cast("d")
+        self.times = memoryview(self._memory).cast("d")
+        """Where it is noted when the run in each place begins."""
         self._arrived: deque[Start] = deque()
         self._tokens: deque[int] = deque()
         """Those that were read and whose message has not arrived."""
+        self._call = ctypes.PyDLL(None).read
+        self._token = ctypes.c_uint64()
+        self._into = ctypes.c_int(tokens), ctypes.byref(self._token), ctypes.c_size_t(_TOKEN_BYTES)
 
     def arrived(self, start: Start) -> None:
         """Note the message of a run, which may have been taken back since."""
@@ -136,7 +157,7 @@ class ProcessEnd:
     def take(self) -> Start | None:
         """Take the next run that has arrived and was not taken back; None if there is none."""
         while self._arrived:
-            if not self._tokens and not self._read(_TOKEN.size):
+            if not self._tokens and not self._read_one():
                 return None
             start, number = self._arrived[0], self._tokens[0]
             if start.number <= number:
@@ -149,25 +170,29 @@ class ProcessEnd:
 
     def take_all(self) -> Iterator[Start]:
         """Take every run that has arrived and was not taken back."""
-        self._read(len(self._arrived) * _TOKEN.size)
+        self._read(len(self._arrived))
+        if [start.number for start in self._arrived] == [*self._tokens]:  # mostly
+            self._tokens.clear()
+            while self._arrived:
+                yield self._arrived.popleft()
         while (start := self.take()) is not None:
             yield start
 
-    def _read(self, most: int) -> bool:
-        try:
-            words = os.read(self._fd, most)
-        except OSError:  # there is none, or a job has closed the pipe, and this process is about to be ended
-            return False
-        if len(words) == _TOKEN.size:
-            self._tokens.append(int.from_bytes(words, sys.byteorder))
-        else:
-            self._tokens.extend(number for (number,) in _TOKEN.iter_unpack(words))
-        return bool(words)
+    def _read(self, most: int) -> None:
+        with suppress(OSError):  # there is none, or a job has closed the pipe, and this process is about to be ended
+            self._tokens.extend(_numbers(os.read(self._fd, most * _TOKEN_BYTES)))
 
-    def begin(self, place: int, at: float) -> None:
-        """Note that the run in this place begins. For any thread."""
-        self._times[place] = at
+    def _read_one(self) -> bool:
+        """Not by `os.read`, which lets other threads run meanwhile: to wait for them takes longer than to read."""
+        if self._call(*self._into) != _TOKEN_BYTES:
+            return False
+        self._tokens.append(self._token.value)
+        return True
 
     def close(self) -> None:
-        self._times.release()
+        self.times.release()
         self._memory.close()
+
+
+def _numbers(words: bytes) -> list[int]:
+    return memoryview(words).cast(_TOKEN).tolist()

@@ -113,7 +113,7 @@ class Instance:
             arrived = False
             for message in frame.messages:
                 if isinstance(message, Start):
-                    self._put(message)
+                    self._given.arrived(message)
                     arrived = True
                 elif isinstance(message, LookAgain):
                     arrived = True
@@ -164,12 +164,6 @@ class Instance:
 
     # ── running ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _put(self, start: Start) -> None:
-        if self._serial is not None:
-            self._serial.put(start)
-        else:
-            self._given.arrived(start)
-
     def _take(self) -> None:
         """Start what has arrived and was not taken back: all of it, or the first where runs follow each other."""
         if self._serial is not None:
@@ -194,7 +188,7 @@ class Instance:
             self._send_end(RunEnded(job.id, job.fence, End(EndKind.RAISED, error=f"{error}: restart the node")))
             return None
         run = self._runs[job.id] = Run(job, callee.config, self.clock.now(), self, start.state)
-        run.page, run.place = self._given, start.place
+        run.times, run.place = self._given.times, start.place
         return run
 
     def _not_started(self, run: Run, error: RuntimeError) -> None:

@@ -55,10 +55,13 @@ class Link(Generic[T]):
         refused: Callable[[Any, str], None] = log_refusal,
         longest: int = longest_frame(MAX_PAYLOAD_BYTES),
         most_at_once: int | None = None,
+        before: Callable[[], None] | None = None,
     ) -> None:
         self.longest = longest
         self._most_at_once = most_at_once
         """How many bytes are read before the event loop does something else; None is all that have arrived."""
+        self._before = before
+        """Called before messages are sent."""
         self._refused = refused
         self.garbage: str | None = None
         """What the other end sent instead of a frame, if it did. The connection is closed then."""
@@ -119,6 +122,8 @@ class Link(Generic[T]):
 
     def _encode(self) -> None:
         self._flushing = True
+        if self._before is not None:
+            self._before()
         while self._waiting and not self.closed:  # a refusal may lead to another message
             messages, self._waiting = self._waiting, []
             if not self._put(messages):

@@ -57,6 +57,7 @@ class Process:
                 refused=refused,
                 longest=longest,
                 most_at_once=longest,  # jobs can write to the socket, as much and as fast as they like
+                before=self.runs.write,
             )
             on_failure.pop_all()
         if guard is not None:

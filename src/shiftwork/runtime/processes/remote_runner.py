@@ -221,8 +221,8 @@ class RemoteRunner:
         next_begins = self._alone and not self._waits(run)
         self._forget(run)
         run.ended = True
-        if next_begins and self._first is not None:
-            self._begins(self._first)
+        if next_begins and self._runs:
+            self._begins(next(iter(self._runs.values())))
         run.owner.run_ended(run, end)
 
     # ── runs that wait for their turn ────────────────────────────────────────────────────────────────────────────
@@ -238,7 +238,7 @@ class RemoteRunner:
 
     def _waits(self, run: Run) -> bool:
         """Whether a run waits until another one has ended."""
-        return self._alone and self._first is not run
+        return self._alone and next(iter(self._runs.values()), run) is not run
 
     def _begins(self, run: Run) -> None:
         run.started_at = self._clock.now()
@@ -346,6 +346,8 @@ class RemoteRunner:
         if memory_limit is not None and used > memory_limit:
             self._exceeds(used, memory_limit)
         self._look_for_unbegun()
+        if self._process.runs.full:
+            self._process.send(LookAgain())
         self._answer.due_in(0.0)
         self._process.send(Ping(self._clock.now(), time.monotonic()))
 

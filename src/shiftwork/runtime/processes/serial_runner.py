@@ -41,13 +41,8 @@ class SerialRunner(LocalRunner):
         self.taking = threading.Lock()
         """Held while a run is taken, on the event loop or in a thread: what was taken is prepared, or is not here."""
 
-    def put(self, start: Start) -> None:
-        """Run this after all that arrived before it, once `begin_next` is called."""
-        with self.taking:
-            self._given.arrived(start)
-
     def begin_next(self) -> None:
-        """Begin the next run, unless one is under way."""
+        """Begin the next run that has arrived, unless one is under way."""
         with self.taking:
             idle, self._busy = not self._busy, True
         if idle:
