@@ -82,10 +82,12 @@ do
     local at = 1
     while ended[at] do
       local id = ended[at]
-      for _, stranded in ipairs(ended[at + 1] > COMPLETED and each_that_must_complete(id, function(waiting)
-        return call('SADD', BROKEN .. waiting, id) == 1 and call('SCARD', BROKEN .. waiting) == 1
-      end) or {}) do
-        ended[#ended + 1], ended[#ended + 2] = stranded, CANCELLED
+      if ended[at + 1] > COMPLETED then
+        for _, stranded in ipairs(each_that_must_complete(id, function(waiting)
+          return call('SADD', BROKEN .. waiting, id) == 1 and call('SCARD', BROKEN .. waiting) == 1
+        end)) do
+          ended[#ended + 1], ended[#ended + 2] = stranded, CANCELLED
+        end
       end
       at = at + 2
     end

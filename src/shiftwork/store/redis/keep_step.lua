@@ -8,10 +8,9 @@ if not job or job.status ~= PROCESSING or job.fence ~= fence then
   return 0
 end
 local key = J .. id
-local is_next = call('HEXISTS', key, 'step' .. number) == 0
-  and (number == 1 or call('HEXISTS', key, 'step' .. number - 1) == 1)
-if is_next then
-  local bytes = tonumber(call('HGET', key, 'step bytes')) or 0
+local counts = call('HMGET', key, 'steps', 'step bytes')
+if number == (tonumber(counts[1]) or 0) + 1 then
+  local bytes = tonumber(counts[2]) or 0
   if number > most or bytes + size > most_bytes then
     return -1
   end

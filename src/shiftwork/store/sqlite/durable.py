@@ -38,10 +38,10 @@ class SignalledJob(NamedTuple):
 
 def keep_step(session: SqliteSession, id: str, fence: int, step: Step, taking: str | None) -> bool | Literal["full"]:
     """Append a step to a job, if it runs under this fence and the step is its next one. False under another fence."""
-    seq = session.value("held_job", (session.namespace, id, fence))
-    if seq is None:
+    held = session.run("held_job_and_steps", (session.namespace, id, fence)).fetchone()
+    if held is None:
         return False
-    steps, total = session.run("last_step", (seq,)).fetchone() or (0, 0)
+    seq, steps, total = held
     if step.number != steps + 1:
         return True
     if not STEPS.allows(steps, total, len(step.result)):

@@ -501,6 +501,14 @@ WHERE jobs.namespace = ?1 AND jobs.id = ids.value;
 -- serves: jobs_by_id
 SELECT seq FROM jobs WHERE namespace = ? AND id = ? AND fence = ? AND status = 4;
 
+-- name: held_job_and_steps
+-- A running job, how many steps it has, and how many bytes their results have.
+-- serves: jobs_by_id, steps_by_job
+SELECT seq, coalesce(last.number, 0), coalesce(last.total, 0)
+FROM jobs LEFT JOIN steps AS last
+ON last.job = seq AND last.number = (SELECT max(number) FROM steps WHERE job = seq)
+WHERE namespace = ? AND id = ? AND fence = ? AND status = 4;
+
 -- name: last_step
 -- How many steps a job has, and how many bytes their results have.
 -- serves: steps_by_job
