@@ -82,7 +82,7 @@ def unstarted(call: str, instead: str) -> Unstarted:
     except ValueError:
         made.code, made.instruction = None, 0
     else:
-        # Not the frame, which would keep the caller's locals alive. The number of the line is looked up if it is needed.
+        # Not the frame, which would keep the caller's locals alive. The line is looked up if it is needed.
         made.code, made.instruction = line.f_code, line.f_lasti
     return made
 
