@@ -119,11 +119,12 @@ class Life:
             await asyncio.get_running_loop().create_future()
         finally:
             if self.state == "running":
-                logger.error("the event loop ends while the orchestrator runs, so nothing runs from now on. %s", _REMEDY)
+                logger.error("the event loop ends while the orchestrator runs, so everything stops. %s", _REMEDY)
 
     def _refuse_closed_loop(self) -> None:
         if self._loop is not None and self._loop.is_closed():
-            message = f"the event loop of the orchestrator is closed, so nothing runs; await app.stop() first. {_REMEDY}"
+            problem = "the event loop of the orchestrator is closed, so nothing runs; await app.stop() first"
+            message = f"{problem}. {_REMEDY}"
             raise LifecycleError(message)
 
     # ── stop ─────────────────────────────────────────────────────────────────────────────────────────────────────
