@@ -144,11 +144,19 @@ class OrchestratorRegistration:
         self._surroundings.add_around(function)
         return function
 
-    def on_deploy(self, function: AnyDeploy, /) -> AnyDeploy:
+    @overload
+    def on_deploy(self, function: AnyDeploy, /) -> AnyDeploy: ...
+
+    @overload
+    def on_deploy(self) -> Callable[[AnyDeploy], AnyDeploy]: ...
+
+    def on_deploy(self, function: AnyDeploy | None = None, /) -> AnyDeploy | Callable[[AnyDeploy], AnyDeploy]:
         """Run this function once per deployment: by `shiftwork deploy MODULE:NAME`, or by `await app.deploy()`.
 
         It takes nothing, is plain or async, and should be safe to run again. It puts schedules, for example.
         """
+        if function is None:
+            return self.on_deploy
         self._deployment.add(function)
         return function
 
