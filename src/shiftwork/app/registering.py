@@ -148,9 +148,9 @@ class OrchestratorRegistration:
     def on_deploy(self, function: AnyDeploy, /) -> AnyDeploy: ...
 
     @overload
-    def on_deploy(self) -> Callable[[AnyDeploy], AnyDeploy]: ...
+    def on_deploy(self, /) -> Callable[[AnyDeploy], AnyDeploy]: ...
 
-    def on_deploy(self, function: AnyDeploy | None = None, /) -> AnyDeploy | Callable[[AnyDeploy], AnyDeploy]:
+    def on_deploy(self, function: Callable[[], Any] | None = None, /) -> Any:
         """Run this function once per deployment: by `shiftwork deploy MODULE:NAME`, or by `await app.deploy()`.
 
         It takes nothing, is plain or async, and should be safe to run again. It puts schedules, for example.
