@@ -268,7 +268,7 @@ _ELSEWHERE = {
     "tags": "tag labels",
     "payload": "args kwargs arguments data body params parameters",
     "name": "id title label identifier",
-    "store": "url dsn broker broker_url backend database storage redis_url",
+    "store": "url dsn db broker broker_url backend database storage redis_url",
     "job_id": "id task_id _job_id custom_id",
     "enabled": "active is_active disabled paused",
     "worker": "task function task_name",

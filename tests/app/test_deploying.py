@@ -1,13 +1,15 @@
 """What a deployment does once: by one process at a time, also where several deploy at the same instant."""
 
 import asyncio
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from shiftwork import ConfigurationError, WorkerOrchestrator
+from shiftwork import ConfigurationError, LifecycleError, WorkerOrchestrator
 from shiftwork.app import deployment
-from tests.runtime.stage import DEADLINE
+from tests.runtime.stage import DEADLINE, eventually
 
 
 def an_app(url: str) -> WorkerOrchestrator:
@@ -82,6 +84,75 @@ async def test_processes_that_deploy_at_once_take_turns(tmp_path: Path, monkeypa
         await app.close()
 
 
+async def test_every_kind_of_function_runs_to_its_end() -> None:
+    app = WorkerOrchestrator("memory://")
+    worker = app.register_worker("w", lambda: None)
+
+    async def put(name: str) -> None:
+        await app.put_schedule(name, worker.call(), every="5m")
+
+    class Put:
+        async def __call__(self) -> None:
+            await put("object")
+
+    app.on_deploy(partial(put, "partial"))
+    app.on_deploy(Put())
+    app.on_deploy(lambda: put("lambda"))
+
+    @app.on_deploy()
+    async def brackets() -> None:
+        await put("brackets")
+
+    assert await app.deploy() == ["put", "Put", "<lambda>", "brackets"]
+    assert await names(app) == ["brackets", "lambda", "object", "partial"]
+    await app.close()
+
+
+async def test_a_process_that_loses_its_turn_says_so_and_does_not_go_on(tmp_path: Path) -> None:
+    app = WorkerOrchestrator(f"sqlite:///{tmp_path}/shop.db")
+    ran: list[str] = []
+
+    @app.on_deploy
+    async def freezes() -> None:
+        ran.append("freezes")
+        store, now = await app.control.store.open(), app.control.now()
+        assert await store.hold(deployment.NAME, "another process", 1, 15.0, now + deployment.HELD_SECONDS + 1)
+
+    app.on_deploy(lambda: ran.append("never"))
+    with pytest.raises(LifecycleError, match="another one may have deployed at the same time: deploy again"):
+        await app.deploy()
+    assert ran == ["freezes"]
+    await app.close()
+
+
+async def test_a_process_whose_turn_ran_out_unnoticed_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app, passed = WorkerOrchestrator(f"sqlite:///{tmp_path}/shop.db"), [0.0]
+    monkeypatch.setattr(deployment, "monotonic", lambda: passed[0])
+
+    @app.on_deploy
+    def freezes() -> None:
+        passed[0] += deployment.HELD_SECONDS + 1
+
+    with pytest.raises(LifecycleError, match=r"did not renew its turn to deploy for 15 s"):
+        await app.deploy()
+    await app.close()
+
+
+async def test_a_process_that_waits_for_another_one_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deployment, "LOOK_AGAIN_SECONDS", 0.001)
+    app = an_app(f"sqlite:///{tmp_path}/shop.db")
+    store = await app.control.store.open_to_change()
+    assert await store.hold(deployment.NAME, "another process", 1, 15.0, app.control.now())
+    deploying = asyncio.create_task(app.deploy())
+    async with asyncio.timeout(DEADLINE):
+        await eventually(lambda: "another process deploys; waiting until it has ended" in caplog.messages)
+        await store.drop(deployment.NAME, "another process")
+        assert await deploying == ["schedules", "more"]
+    await app.close()
+
+
 async def test_a_function_that_fails_ends_the_turn_and_the_deployment(tmp_path: Path) -> None:
     app = WorkerOrchestrator(f"sqlite:///{tmp_path}/shop.db")
     ran: list[str] = []
@@ -106,3 +177,17 @@ def test_a_function_takes_nothing() -> None:
 
         @app.on_deploy  # type: ignore[type-var]
         def seed(app: WorkerOrchestrator) -> None: ...
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_a_function_does_not_yield(kind: str) -> None:
+    app = WorkerOrchestrator("memory://")
+
+    def plain() -> Iterator[None]:
+        yield
+
+    async def later() -> AsyncIterator[None]:
+        yield
+
+    with pytest.raises(ConfigurationError, match="remove the yield"):
+        app.on_deploy(plain if kind == "plain" else later)

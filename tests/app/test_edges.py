@@ -115,6 +115,46 @@ async def test_a_job_may_start_a_stop_as_a_task_of_its_own(stage: Stage) -> None
     assert await job.result(DEADLINE) == "left"
 
 
+async def test_every_start_returns_when_it_runs_also_after_one_that_failed(stage: Stage) -> None:
+    app = stage.faulty_app()
+    app.register_worker("act", Act(), execution_mode="triggered")
+    gate = stage.faults.hold("open")
+    stage.faults.fail("docs", times=1, error=RuntimeError("no definitions"))
+    starts = [asyncio.create_task(app.start()) for _ in range(3)]
+    await settle()
+    second = stage.faults.hold("server_time")
+    gate.set()
+    with pytest.raises(RuntimeError, match="no definitions"):
+        await starts[0]
+    await settle()
+    assert [start.done() for start in starts[1:]] == [False, False]
+    second.set()
+    await stage.during(asyncio.gather(*starts[1:]))
+    assert app.get_status()["state"] == "running"
+
+
+def test_a_program_whose_event_loop_ends_while_the_app_runs_learns_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = WorkerOrchestrator(f"sqlite:///{tmp_path}/shop.db")
+    app.register_worker("act", Act(), execution_mode="triggered")
+    asyncio.run(app.start())
+    (report,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert "the event loop ends while the orchestrator runs" in report
+    assert "await app.run()" in report
+    with pytest.raises(LifecycleError, match=r"is closed, so nothing runs; await app\.stop\(\) first"):
+        asyncio.run(app.start())
+    asyncio.run(app.stop())
+    caplog.clear()
+
+    async def whole() -> None:
+        await app.start()
+        await app.stop()
+
+    asyncio.run(whole())
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 async def test_a_stop_during_the_start_waits_for_it_and_then_stops(stage: Stage) -> None:
     app = stage.faulty_app()
     app.register_worker("act", Act(), execution_mode="triggered")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,16 @@ async def test_every_public_coroutine_reports(reports: Reports) -> None:
     await app.close()
 
 
+async def test_a_test_that_forgets_to_run_its_jobs_learns_it(reports: Reports) -> None:
+    app, double = an_app()
+    async with app.testing() as test:
+        await double.enqueue(1)
+        test.run_pending()  # type: ignore[unused-coroutine]
+        (report,) = reports()
+    assert "test.run_pending(…) was not awaited" in report
+    assert "test.blocking.run_pending(…)" in report
+
+
 async def test_what_is_awaited_is_a_coroutine_and_not_reported(reports: Reports) -> None:
     app, double = an_app()
     made = double.enqueue(1), app.find_jobs()
@@ -112,7 +123,31 @@ async def test_a_task_that_is_cancelled_before_it_starts_is_not_reported(reports
     assert reports() == []
 
 
-def test_a_program_that_keeps_the_coroutine_to_its_end_is_told_then(tmp_path: Path) -> None:
+def test_a_coroutine_that_is_closed_on_purpose_is_not_reported(reports: Reports) -> None:
+    app, double = an_app()
+    double.enqueue(1).close()
+    with closing(app.find_jobs()):
+        pass
+    gc.collect()
+    assert reports() == []
+
+
+def test_a_call_that_no_python_code_makes_is_reported(tmp_path: Path) -> None:
+    program = tmp_path / "shop.py"
+    program.write_text(
+        "import atexit\n"
+        "from shiftwork import WorkerOrchestrator\n"
+        "app = WorkerOrchestrator('memory://')\n"
+        "atexit.register(app.stop)\n"
+    )
+    ended = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60, check=True)
+    assert (
+        "app.stop(…) was not awaited, so it did nothing. Write await app.stop(…), or app.blocking.stop" in ended.stderr
+    )
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_program_that_keeps_the_coroutine_to_its_end_reports_it_then(tmp_path: Path) -> None:
     program = tmp_path / "shop.py"
     program.write_text(
         "from shiftwork import WorkerOrchestrator\n"

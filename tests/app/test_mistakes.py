@@ -143,6 +143,20 @@ MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
         lambda app: app.register_worker("w", fetch, WorkerConfig(name="v")),
         ["'w'", "'v'", "one name"],
     ),
+    (
+        "a config of a pool for a worker",
+        lambda app: app.register_worker(PoolConfig(name="mail"), fetch),  # type: ignore[arg-type]
+        ["name of a worker", "not PoolConfig"],
+    ),
+    ("a list for a name", lambda app: app.register_pool(["mail"]), ["name of a pool", "['mail'] (list)"]),  # type: ignore[arg-type]
+    (
+        "a worker without a name",
+        lambda app: app.register_worker(fn=fetch),
+        ["has no name", "register_worker('NAME', …)"],
+    ),
+    ("a worker with an id", lambda app: app.register_worker({"id": "w", "fn": fetch}), ["'name'", "'id'"]),
+    ("a dict without a function", lambda app: app.register_worker({"name": "w"}), ["has no function"]),
+    ("a number for options", lambda app: app.register_pool("mail", 3), ["second argument is a dict", "by name"]),  # type: ignore[arg-type]
     ("pool type", pool(type="thread"), ["did you mean 'kind'?"]),
     ("multiprocessing", pool(kind="multiprocessing"), ["did you mean 'process'?"]),
     ("pool interval", pool(interval_seconds=3), ["option of a worker"]),
@@ -193,6 +207,14 @@ MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
     ),
     ("a URL and a number", lambda _: App("memory://", 5), ['WorkerOrchestrator("memory://", max_concurrent=5)']),  # type: ignore[call-arg,arg-type]
     ("milliseconds", lambda _: App(tick_interval_ms=5000), ["'tick_interval_ms'", "write tick_interval=5"]),  # type: ignore[call-arg]
+    ("milliseconds as in JavaScript", lambda _: App(tickIntervalMs=5000), ["write tick_interval=5"]),  # type: ignore[call-arg]
+    ("a namespace by place", lambda _: App("memory://", "shop"), ["namespace='shop'"]),  # type: ignore[call-arg]
+    (
+        "a URL and numbers",
+        lambda _: App("memory://", 5.0, 3),  # type: ignore[call-arg,arg-type]
+        ['WorkerOrchestrator("memory://", tick_interval=5.0, max_concurrent=3)'],
+    ),
+    ("options of the app as a dict", lambda _: App({"tick_interval": 5}), ["WorkerOrchestrator(**options)"]),  # type: ignore[arg-type]
     ("max_concurrent_workers", lambda _: App(max_concurrent_workers=5), ["did you mean 'max_concurrent'?"]),  # type: ignore[call-arg]
     ("queue of the app", lambda _: App(queue="mail"), ["app.register_pool(…)", "pool=…"]),  # type: ignore[call-arg]
     ("url", lambda _: App(url="memory://"), ["did you mean 'store'?"]),  # type: ignore[call-arg]

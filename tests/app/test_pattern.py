@@ -5,7 +5,9 @@ import json
 import logging
 import os
 import socket
+from collections.abc import Callable
 from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -507,3 +509,23 @@ async def test_a_start_says_what_the_store_has_kept_and_what_runs_next(
             await settle()
     kept = "(kept from earlier: 2 workers; intervals go on from their last runs)"
     assert line().endswith(f"{kept}; next: fetch in 41 s, clean in 120 min")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda config: datetime.now(UTC) - config.last_run,
+        lambda config: config.last_run + timedelta(hours=1),
+        lambda config: datetime.now(UTC) > config.last_run,
+        lambda config: config.last_run.isoformat(),
+    ],
+)
+async def test_a_function_that_takes_an_instant_for_a_datetime_learns_what_to_write(
+    stage: Stage, wrong: Callable[[Any], object]
+) -> None:
+    app = stage.app()
+    app.register_worker("again", wrong, execution_mode="triggered", max_retries=0)
+    await app.trigger_worker("again")
+    await app.trigger_worker("again")
+    error = app.get_status()["worker_states"]["again"]["last_error"]
+    assert error.endswith("write time.time() - ctx.last_run, or datetime.fromtimestamp(ctx.last_run))")

@@ -360,6 +360,23 @@ def test_a_pool_may_be_given_as_a_dict_or_as_a_config() -> None:
     by_config = app.register_pool(PoolConfig(name="images", max_workers=3), kind="thread")
     assert (by_config.name, by_config.max_workers, by_config.kind) == ("images", 3, "thread")
 
+    by_name = app.register_pool("pages", {"max_workers": 3}, kind="thread")
+    assert (by_name.name, by_name.max_workers, by_name.kind) == ("pages", 3, "thread")
+
+
+@pytest.mark.parametrize("inside", ["fn", "function", None])
+def test_a_worker_may_be_given_as_a_dict(inside: str | None) -> None:
+    app = WorkerOrchestrator("memory://")
+
+    def fetch() -> None: ...
+
+    options: dict[str, Any] = {"name": "fetch", "interval_seconds": 7} | ({inside: fetch} if inside else {})
+    before = dict(options)
+    worker = app.register_worker(options, None if inside else fetch, timeout_seconds=9)
+    assert (worker.name, worker.config.interval_seconds, worker.config.timeout_seconds) == ("fetch", 7, 9)
+    assert worker.function is fetch
+    assert options == before, "it is not changed"
+
 
 @pytest.mark.parametrize("place", ["first", "third"])
 def test_a_worker_may_be_given_as_a_config(place: str) -> None:

@@ -480,3 +480,7 @@ def test_a_pool_has_no_more_busy_slots_than_slots(shop: Terminal) -> None:
 
     in_shop(claim_ahead)
     assert re.search(r"^default +async +2 → 0 +5 +1 +2 ", shop.ok("pools"), re.MULTILINE), "slots, bounds, one, busy"
+    assert re.search(r"^default +2 +0 +0 +2 ", shop.ok("status"), re.MULTILINE), "slots, queued, waiting, running"
+    top = shop.ok("top", "--once")
+    assert re.search(r"^default +async +2 → 0 +5 +2 ", top, re.MULTILINE), "slots, bounds, busy"
+    assert len(re.findall(r" linger +default .* n/d#1 ", top)) == 2, "the running jobs, without the one claimed ahead"

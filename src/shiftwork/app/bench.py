@@ -20,6 +20,7 @@ from shiftwork.core.model import Event, JobStatus, WorkerExecutionMode
 from shiftwork.core.plurals import counted
 from shiftwork.errors import JobFailedError, LifecycleError
 from shiftwork.events import OF_EVERY_JOB, Hooks, JobListeners
+from shiftwork.handles.awaiting import report_forgotten
 from shiftwork.handles.job import Job
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.engine.context import Context
@@ -59,6 +60,7 @@ class Ran(Struct, frozen=True, kw_only=True):
         return self.job.worker
 
 
+@report_forgotten("test", "test.blocking.{name}(…)")
 class Bench:
     """What `app.testing()` yields."""
 

@@ -1,7 +1,7 @@
 """Explains arguments that `WorkerOrchestrator(…)` does not take: the pattern's places, and other spellings."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Final, TypeVar, cast
 
@@ -25,6 +25,9 @@ def explained(init: Init) -> Init:
             hint = option_hint(unknown[0], kwargs[unknown[0]], known)
             message = f"WorkerOrchestrator has no option {unknown[0]!r}: {hint}"
             raise UnknownOptionError(message)
+        if args and isinstance(args[0], Mapping):
+            message = "WorkerOrchestrator takes its options by name, not as a dict: WorkerOrchestrator(**options)"
+            raise ConfigurationError(message)
         if len(args) > 1:
             message = f"WorkerOrchestrator takes its options by name: {_by_name(args)}"
             raise ConfigurationError(message)
@@ -36,7 +39,8 @@ def explained(init: Init) -> Init:
 def _by_name(args: tuple[Any, ...]) -> str:
     """Return the call as it should be written."""
     numbers_first = isinstance(args[0], int | float)
-    names = BY_PLACE if numbers_first else BY_PLACE[1:]
     store, options = ([], args) if numbers_first else ([f'"{args[0]}"' if isinstance(args[0], str) else "…"], args[1:])
+    one = None if numbers_first or len(options) > 1 else options[0]
+    names = ("namespace",) if isinstance(one, str) else ("max_concurrent",) if isinstance(one, int) else BY_PLACE
     written = [f"{name}={value!r}" for name, value in zip(names, options, strict=False)]
     return f"WorkerOrchestrator({', '.join([*store, *written])})"

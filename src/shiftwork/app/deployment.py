@@ -6,14 +6,20 @@ in the store. So the functions never run side by side, and should be safe to run
 
 import asyncio
 import inspect
+import logging
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
+from time import monotonic
 from typing import Any, Final
 from uuid import uuid4
 
 from shiftwork.control.control import Control
-from shiftwork.errors import ConfigurationError, StoreError
+from shiftwork.errors import ConfigurationError, LifecycleError, StoreError
 from shiftwork.store.protocol import Store
+
+logger: Final = logging.getLogger("shiftwork")
 
 NAME: Final = "deployment"
 HELD_SECONDS: Final = 15.0
@@ -29,53 +35,95 @@ class Deployment:
         self._functions: list[Callable[[], Any]] = []
 
     def add(self, function: Callable[[], Any]) -> None:
-        """Add a function. Raises `ConfigurationError` if it cannot be called without arguments."""
+        """Add a function. Raises `ConfigurationError` if it cannot be called without arguments, or yields."""
+        name = _name(function)
         try:
             inspect.signature(function).bind()
         except TypeError as error:
-            name = getattr(function, "__name__", function)
             message = f"@app.on_deploy calls its function without arguments: {name}(); {error}"
             raise ConfigurationError(message) from None
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            message = f"@app.on_deploy: {name}() yields, so calling it does nothing; remove the yield"
+            raise ConfigurationError(message)
         self._functions.append(function)
 
     async def run(self, control: Control) -> list[str]:
         """Run the functions one after another, and return their names. Raises what a function raises."""
         store = await control.store.open_to_change()
-        async with _turn(store, control.now), _portal(control):
+        async with _turn(store, control.now) as turn, _portal(control):
             for function in self._functions:
                 await _call(function)
-        return [getattr(function, "__name__", repr(function)) for function in self._functions]
+                await turn.confirm()
+        return [_name(function) for function in self._functions]
+
+
+def _name(function: Callable[[], Any]) -> str:
+    function = function.func if isinstance(function, partial) else function
+    return getattr(function, "__name__", type(function).__name__)
 
 
 async def _call(function: Callable[[], Any]) -> None:
     """Call a plain function in a thread, where it may call `app.blocking`."""
-    if inspect.iscoroutinefunction(function):
-        await function()
-    else:
-        await asyncio.to_thread(function)
+    made = function() if inspect.iscoroutinefunction(function) else await asyncio.to_thread(function)
+    if inspect.isawaitable(made):  # also of a lambda, or of an object whose __call__ is async
+        await made
+
+
+class _Turn:
+    """The lease of the process that deploys."""
+
+    def __init__(self, store: Store, now: Callable[[], float]) -> None:
+        self._store = store
+        self._now = now
+        self._holder = uuid4().hex
+        self._held_until = math.inf
+
+    async def take(self) -> bool:
+        """Take or renew the lease. False if another process has it, or may have had it since it was renewed last."""
+        asked = monotonic()
+        held = await self._store.hold(NAME, self._holder, 1, HELD_SECONDS, self._now())
+        if not held or asked > self._held_until:
+            return False
+        self._held_until = asked + HELD_SECONDS
+        return True
+
+    async def keep(self) -> None:
+        """Renew the lease, over and over, until that fails."""
+        held = True
+        while held:
+            await asyncio.sleep(RENEW_SECONDS)
+            with suppress(StoreError):
+                held = await self.take()
+
+    async def confirm(self) -> None:
+        """Raise `LifecycleError` if another process may have deployed meanwhile."""
+        if not await self.take():
+            problem = f"this process did not renew its turn to deploy for {HELD_SECONDS:g} s"
+            message = f"{problem}, so another one may have deployed at the same time: deploy again"
+            raise LifecycleError(message)
+
+    async def end(self) -> None:
+        """Let the next process deploy."""
+        with suppress(StoreError):  # then others wait until it has run out
+            await self._store.drop(NAME, self._holder)
 
 
 @asynccontextmanager
-async def _turn(store: Store, now: Callable[[], float]) -> AsyncIterator[None]:
+async def _turn(store: Store, now: Callable[[], float]) -> AsyncIterator[_Turn]:
     """Wait for our turn, and keep it until the end."""
-    holder = uuid4().hex
-    while not await store.hold(NAME, holder, 1, HELD_SECONDS, now()):  # noqa: ASYNC110 - no bell
+    turn, waiting = _Turn(store, now), False
+    while not await turn.take():
+        if not waiting:
+            logger.warning("another process deploys; waiting until it has ended")
+            waiting = True
         await asyncio.sleep(LOOK_AGAIN_SECONDS)
-    renewing = asyncio.ensure_future(_renew(store, holder, now))
+    keeping = asyncio.ensure_future(turn.keep())
     try:
-        yield
+        yield turn
     finally:
-        renewing.cancel()
-        await asyncio.wait([renewing])
-        with suppress(StoreError):  # then others wait until it has run out
-            await store.drop(NAME, holder)
-
-
-async def _renew(store: Store, holder: str, now: Callable[[], float]) -> None:
-    while True:
-        await asyncio.sleep(RENEW_SECONDS)
-        with suppress(StoreError):
-            await store.hold(NAME, holder, 1, HELD_SECONDS, now())
+        keeping.cancel()
+        await asyncio.wait([keeping])
+        await turn.end()
 
 
 @asynccontextmanager

@@ -1,9 +1,10 @@
 """Whether an app runs in this process: its start, its stop, and the node in between."""
 
 import asyncio
+import logging
 import sys
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from shiftwork.app.registration import check_in_place, warn_in_place
 from shiftwork.control.control import Control
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
     from shiftwork.runtime.node.node import Node
 
 
+logger: Final = logging.getLogger("shiftwork")
+
+_REMEDY: Final = (
+    "Keep start() and stop() inside one asyncio.run(…); await app.run(), which runs until Ctrl-C; or call "
+    "app.blocking.start(), which has a loop of its own"
+)
+
+
 class Life:
     """Starts and stops the node of an app in this process, once at a time."""
 
@@ -29,12 +38,16 @@ class Life:
         self._surroundings = surroundings
         self._hooks = hooks
         self._starting: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """The event loop that the node runs on."""
+        self._watch: asyncio.Future[None] | None = None
         begin_anew_when_forked(self)
 
     def forked(self) -> None:
         """Run nothing, in a process that was just forked: whatever runs does so in the parent."""
-        never_free((self.node, self._surroundings.forked()))
+        never_free((self.node, self._surroundings.forked(), self._watch, self._loop))
         self.node, self.state, self._starting = None, "stopped", None
+        self._loop = self._watch = None
 
     @property
     def engines(self) -> "Collection[Engine]":
@@ -63,9 +76,10 @@ class Life:
         self, control: Control, complete: Callable[[], Registry], new_node: "Callable[[Registry], Node]"
     ) -> None:
         """Run everything that is registered, on this event loop. If it runs already, nothing changes."""
-        if self._starting is not None:
+        while self._starting is not None:  # after a start that failed, another caller may try first
             await self._starting.wait()
         if self.state == "running":
+            self._refuse_closed_loop()
             return
         if self.state == "stopping":
             raise LifecycleError("the orchestrator is stopping: await that stop(), then start() again")
@@ -96,7 +110,22 @@ class Life:
             await control.store.close()
             raise
         self.node = node
-        control.portal.loop = asyncio.get_running_loop()
+        self._loop = control.portal.loop = asyncio.get_running_loop()
+        self._watch = asyncio.ensure_future(self._report_end_of_loop())
+
+    async def _report_end_of_loop(self) -> None:
+        """Wait until this task is cancelled. If that happens while the node runs, its event loop is being closed."""
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            if self.state == "running":
+                logger.error("the event loop ends while the orchestrator runs, so everything stops. %s", _REMEDY)
+
+    def _refuse_closed_loop(self) -> None:
+        if self._loop is not None and self._loop.is_closed():
+            problem = "the event loop of the orchestrator is closed, so nothing runs; await app.stop() first"
+            message = f"{problem}. {_REMEDY}"
+            raise LifecycleError(message)
 
     # ── stop ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -128,7 +157,9 @@ class Life:
         finally:
             await self._surroundings.leave()
             self.state = "stopped"
-            self.node = None
+            self.node = self._loop = None
+            if self._watch is not None and not self._watch.get_loop().is_closed():
+                self._watch.cancel()
             control.portal.loop = None
             control.portal.close()
             await control.store.close()

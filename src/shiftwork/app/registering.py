@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, 
 from shiftwork.app.decorators import WorkerDecorator, checked, name_of, nameless
 from shiftwork.app.deployment import Deployment
 from shiftwork.app.life import Life
-from shiftwork.app.registration import Registrations, WorkerFn, merged, one_function
+from shiftwork.app.registration import Registrations, WorkerFn, merged, named_pool, named_worker
 from shiftwork.core.model import PoolConfig, WorkerConfig
 from shiftwork.core.option_types import NamedWorkerOptions, PoolOptions, WorkerOptions
 from shiftwork.errors import ConfigurationError, LifecycleError
@@ -37,7 +37,7 @@ class OrchestratorRegistration:
 
     def register_worker(
         self,
-        name: str | WorkerConfig,
+        name: str | WorkerConfig | Mapping[str, Any] | None = None,
         function: WorkerFn | None = None,
         options: WorkerOptions | WorkerConfig | Mapping[str, Any] | None = None,
         *,
@@ -46,14 +46,11 @@ class OrchestratorRegistration:
     ) -> Worker[..., Any]:
         """Register a function under a name. Without a schedule it runs every 300 seconds.
 
-        Options are given by name, as a mapping, or as a `WorkerConfig`, which may also stand in place of the name.
-        `fn` is another name for `function`.
+        Options are given by name, as a mapping, or as a `WorkerConfig`; a mapping with a name, or a config, may also
+        stand in place of the name. `fn` is another name for `function`.
         """
-        written: Mapping[str, Any] = named
-        if isinstance(name, WorkerConfig):
-            written, name = merged(name.name, name, written), name.name
-        function = one_function(name, function, fn)
-        return self._registrations.add_worker(name, function, merged(name, options, written), {})
+        called, function, written = named_worker(name, function, fn, named)
+        return self._registrations.add_worker(called, function, merged(called, options, written), {})
 
     @overload
     def worker(  # type: ignore[overload-overlap]  # a coroutine is a value, too
@@ -116,13 +113,16 @@ class OrchestratorRegistration:
         return self._registrations.add_worker(name, function, nameless(options), defaults)
 
     def register_pool(
-        self, name: str | PoolConfig | Mapping[str, Any] | None = None, **options: Unpack[PoolOptions]
+        self,
+        name: str | PoolConfig | Mapping[str, Any] | None = None,
+        options: PoolOptions | Mapping[str, Any] | None = None,
+        **named: Unpack[PoolOptions],
     ) -> PoolConfig:
         """Register a pool, by its name and options, as a `PoolConfig`, or as a mapping with a name.
 
-        Workers name it in their `pool` option.
+        Options are given by name or as a mapping. Workers name the pool in their `pool` option.
         """
-        return self._registrations.add_pool(name, options)
+        return self._registrations.add_pool(*named_pool(name, options, named))
 
     def lifespan(self, function: AnyLifespan, /) -> AnyLifespan:
         """Enter this context manager once in each process that runs jobs; what it yields is `ctx.state` there.
@@ -144,11 +144,19 @@ class OrchestratorRegistration:
         self._surroundings.add_around(function)
         return function
 
-    def on_deploy(self, function: AnyDeploy, /) -> AnyDeploy:
+    @overload
+    def on_deploy(self, function: AnyDeploy, /) -> AnyDeploy: ...
+
+    @overload
+    def on_deploy(self, /) -> Callable[[AnyDeploy], AnyDeploy]: ...
+
+    def on_deploy(self, function: Callable[[], Any] | None = None, /) -> Any:
         """Run this function once per deployment: by `shiftwork deploy MODULE:NAME`, or by `await app.deploy()`.
 
         It takes nothing, is plain or async, and should be safe to run again. It puts schedules, for example.
         """
+        if function is None:
+            return self.on_deploy
         self._deployment.add(function)
         return function
 

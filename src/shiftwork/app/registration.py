@@ -12,6 +12,7 @@ from msgspec.structs import asdict, replace
 from shiftwork.control.registry import DEFAULT_POOL, LocalRegistry
 from shiftwork.core.graph import alias_config, compile_gates
 from shiftwork.core.model import PoolConfig, WorkerConfig
+from shiftwork.core.option_values import shown
 from shiftwork.core.options import pool_config, worker_config
 from shiftwork.core.retry_options import rule_in
 from shiftwork.errors import ConfigurationError, DuplicateNameError, LifecycleError, UnknownPoolError
@@ -86,9 +87,8 @@ class Registrations:
             message = f"{problem}{where}; give one of the two another name"
             raise DuplicateNameError(message)
 
-    def add_pool(self, given: str | PoolConfig | Mapping[str, Any] | None, options: Mapping[str, Any]) -> PoolConfig:
+    def add_pool(self, name: str, options: Mapping[str, Any]) -> PoolConfig:
         """Register a pool. Raises `ConfigurationError` if it cannot work."""
-        name, options = named_pool(given, options)
         node = self._serving(f"pool {name}")
         if name in self._registry.pools:
             message = f"there is a pool {name!r} already; give one of the two another name"
@@ -152,11 +152,56 @@ def _refuse_processes(what: str, pool: PoolConfig) -> None:
         raise LifecycleError(message)
 
 
-def one_function(name: str, function: WorkerFn | None, fn: WorkerFn | None) -> WorkerFn:
-    """Return the function of a registration, which may be given under two names."""
+def named_worker(
+    given: Any, function: WorkerFn | None, fn: WorkerFn | None, named: Mapping[str, Any]
+) -> tuple[str, WorkerFn, Mapping[str, Any]]:
+    """Return the name, the function and the options of a worker.
+
+    `given` is its name, its config, or a mapping with a name. The function has two names, and may be in the mapping.
+    """
+    if isinstance(given, WorkerConfig):
+        named, given = merged(given.name, given, named), given.name
+    elif isinstance(given, Mapping):
+        named = dict(merged(str(given.get("name")), given, named))
+        given, inside = _name_in("worker", named), named.pop("function", None)
+        function, fn = function or inside, named.pop("fn", fn)
+    function = _one_function(given, function, fn)
+    return _name("worker", given, named), function, named
+
+
+def named_pool(given: Any, options: Any, named: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Return the name and the options of a pool. `given` is its name, its config, or a mapping with a name."""
+    if isinstance(given, PoolConfig):
+        given, named = given.name, {**_changed(given), **named}
+    elif isinstance(given, Mapping):
+        named = {**given, **named}
+        given = _name_in("pool", named)
+    return _name("pool", given, named), merged(given, options, named, what="pool", place="second")
+
+
+def _name_in(kind: str, options: dict[str, Any]) -> Any:
+    """Take the name out of a mapping of options."""
+    if "name" not in options:
+        instead = "write 'name' instead of 'id'" if "id" in options else "add 'name'"
+        message = f"the {kind} has no name: {instead}: app.register_{kind}({{'name': …}})"
+        raise ConfigurationError(message)
+    return options.pop("name")
+
+
+def _name(kind: str, given: Any, options: Mapping[str, Any]) -> str:
+    if given is None:
+        message = f"the {kind} has no name: app.register_{kind}({options.get('id', 'NAME')!r}, …)"
+        raise ConfigurationError(message)
+    if not isinstance(given, str):
+        message = f"the name of a {kind} must be a string, not {shown(given)}"
+        raise ConfigurationError(message)
+    return given
+
+
+def _one_function(name: Any, function: WorkerFn | None, fn: WorkerFn | None) -> WorkerFn:
     if callable(name):
-        shown = getattr(name, "__name__", "name")
-        message = f"the name comes first: app.register_worker({shown!r}, {shown}, …)"
+        written = getattr(name, "__name__", "name")
+        message = f"the name comes first: app.register_worker({written!r}, {written}, …)"
         raise ConfigurationError(message)
     if (function is None) == (fn is None):
         problem = "has no function" if fn is None else "has two functions"
@@ -165,41 +210,27 @@ def one_function(name: str, function: WorkerFn | None, fn: WorkerFn | None) -> W
     return fn if function is None else function  # type: ignore[return-value]  # one of the two is given
 
 
-def merged(name: str, options: Any, named: Mapping[str, Any]) -> Mapping[str, Any]:
+def merged(
+    name: str, options: Any, named: Mapping[str, Any], *, what: str = "worker", place: str = "third"
+) -> Mapping[str, Any]:
     """Return the options of a registration, which may be given as a mapping or a config, by name, or both."""
     if options is None:
         return named
-    if isinstance(options, WorkerConfig):
+    if isinstance(options, WorkerConfig) and what == "worker":
         if options.name != name:
             message = f"worker {name!r} is given a WorkerConfig of {options.name!r}; give both one name"
             raise ConfigurationError(message)
         options = _changed(options)
     if not isinstance(options, Mapping):
-        message = f"worker {name!r}: the third argument is a dict of options, not {options!r}; give options by name"
+        message = (
+            f"{what} {name!r}: the {place} argument is a dict of options, not {shown(options)}; give options by name"
+        )
         raise ConfigurationError(message)
     twice = sorted(options.keys() & named.keys())
     if twice:
-        message = f"worker {name!r}: {', '.join(twice)} is given twice, in the dict and by name; remove one"
+        message = f"{what} {name!r}: {', '.join(twice)} is given twice, in the dict and by name; remove one"
         raise ConfigurationError(message)
     return {**options, **named}
-
-
-def named_pool(given: Any, options: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Return the name and the options of a pool, which may be given as a config or as a mapping."""
-    if isinstance(given, PoolConfig):
-        return given.name, {**_changed(given), **options}
-    if isinstance(given, Mapping):
-        options = {**given, **options}
-        if "name" not in options:
-            instead = "write 'name' instead of 'id'" if "id" in options else "add 'name'"
-            message = f"the pool has no name: {instead}: app.register_pool({{'name': …}})"
-            raise ConfigurationError(message)
-        given = options.pop("name")
-    if given is None:
-        name = options.get("id", "NAME")
-        message = f"the pool has no name: app.register_pool({name!r}, …)"
-        raise ConfigurationError(message)
-    return given, options
 
 
 def _changed(config: PoolConfig | WorkerConfig) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def _row(pool: PoolView) -> list[Cell]:
         workers_of(pool),
         bounds_of(pool),
         pool.instances,
-        min(stats.processing, pool.workers),  # jobs that were claimed ahead are processing too
+        pool.running,
         stats.queued,
         stats.waiting,
         None if pool.oldest_wait_seconds is None else span(pool.oldest_wait_seconds),

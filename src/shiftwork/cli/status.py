@@ -84,5 +84,5 @@ def _workers(seen: Overview) -> str:
 def _pool(pool: PoolView) -> list[Cell]:
     waited = None if pool.oldest_wait_seconds is None else span(pool.oldest_wait_seconds)
     stats = pool.stats
-    busy = stats.queued, stats.waiting, stats.processing
+    busy = stats.queued, stats.waiting, pool.running
     return [pool.name, pool.workers, *busy, waited, stats.dead, pool_state(pool)]

@@ -172,7 +172,7 @@ def frame(
         members, jobs = _first(members, room - for_jobs), _first(jobs, for_jobs)
     lines += ["", *members] if members else []
     lines += ["", *jobs] if jobs else []
-    if len(seen.jobs) == MOST_JOBS and room is None:
+    if seen.more and room is None:
         lines.append(t("(the newest {most_jobs} running jobs)", most_jobs=MOST_JOBS))
     return [line if width is None else cut(line, width) for line in lines]
 
@@ -201,7 +201,7 @@ def _pool(pool: PoolView, history: GlanceHistory, blocks: str) -> list[Cell]:
         pool.config.kind if pool.config else None,
         workers_of(pool),
         bounds_of(pool),
-        pool.stats.processing,
+        pool.running,
         pool.stats.queued,
         pool.stats.waiting,
         None if pool.oldest_wait_seconds is None else span(pool.oldest_wait_seconds),

@@ -48,7 +48,8 @@ class Glances:
         running = held(jobs)
         live = [record for record in records if record.expires_at > now]
         pools = self._pools | self._registry.pool_configs()
-        instances = (instance_of(one, running.get(one.beat.instance, []), now) for one in records if one.beat.pool)
+        instances = [instance_of(one, running.get(one.beat.instance, []), now) for one in records if one.beat.pool]
+        ahead = {id for one in instances for id in running.get(one["id"], [])[len(one["current_jobs"]) :]}
         return Glance(
             at=now,
             store=store.url,
@@ -56,7 +57,8 @@ class Glances:
             nodes=node_views(live, self._plan, now),
             pools=pool_views(pools, stats=stats, facts=facts, live=live, plan=self._plan, now=now),
             instances=sorted(instances, key=place),
-            jobs=sorted(jobs, key=lambda job: (job.started_at or now, job.id)),
+            jobs=sorted((job for job in jobs if job.id not in ahead), key=lambda job: (job.started_at or now, job.id)),
+            more=len(jobs) == MOST_JOBS,
         )
 
     async def _read_definitions(self, store: Store) -> None:

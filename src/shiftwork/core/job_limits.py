@@ -78,7 +78,7 @@ def kept_attempts(before: Sequence[T], report: T) -> tuple[T, ...]:
 def signals_full(id: str) -> SignalsFullError:
     """Return the error for a signal that finds no room."""
     return SignalsFullError(
-        f"job {id} has no room for another signal: {SIGNALS.number:,} signals that it has not taken yet may wait, "
+        f"job {id} has no room for another signal: at most {SIGNALS.number:,} that it has not taken may wait, "
         f"with values of {SIGNALS.bytes:,} bytes in all. Send it again once the job has taken some"
     )
 

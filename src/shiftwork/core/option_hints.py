@@ -30,7 +30,7 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
 """Options that exist, but not here."""
 
 _UNITS: Final = {"minutes": 60.0, "hours": 3600.0}
-_MILLISECONDS: Final = ("_ms", "_millis", "_milliseconds")
+_MILLISECONDS: Final = ("_ms", "_millis", "_milliseconds", "Ms", "Millis", "Milliseconds")
 _DURATIONS: Final = ("_seconds", "_interval")
 """How options end that are seconds."""
 

@@ -18,10 +18,11 @@ MOST_NAMED: Final = 3
 def start_line(store: str, workers: Iterable[WorkerConfig], states: Mapping[str, WorkerState], now: float) -> str:
     """Return one line for the log."""
     known = [(config, states.get(config.name) or WorkerState(worker=config.name)) for config in workers]
-    kept = sum(state.last_started is not None for _, state in known)
+    kept = [config for config, state in known if state.last_started is not None]
     line = f"store {store}"
     if kept:
-        line += f" (kept from earlier: {counted(kept, 'worker')}; intervals go on from their last runs)"
+        going_on = "; intervals go on from their last runs" if any(map(_has_interval, kept)) else ""
+        line += f" (kept from earlier: {counted(len(kept), 'worker')}{going_on})"
     due = sorted((at, config.name) for config, state in known for at in _next(config, state, now))
     if due:
         line += f"; next: {', '.join(f'{name} {_in(at - now)}' for at, name in due[:MOST_NAMED])}"
@@ -35,6 +36,10 @@ def _next(config: WorkerConfig, state: WorkerState, now: float) -> list[float]:
     if config.cron is not None:
         return upcoming(config, now, 1)
     return [now if state.last_ended is None else max(now, state.last_ended + pause(config))]
+
+
+def _has_interval(config: WorkerConfig) -> bool:
+    return config.execution_mode is not WorkerExecutionMode.TRIGGERED and config.cron is None
 
 
 def _in(seconds: float) -> str:

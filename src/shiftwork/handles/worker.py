@@ -4,12 +4,11 @@ import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, Unpack
-from weakref import ref
 
 from shiftwork.core.model import Claimed, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.retry_options import RetryRule
 from shiftwork.errors import PayloadTypeError, nearest
-from shiftwork.handles.awaiting import Unstarted, report_forgotten, unstarted
+from shiftwork.handles.awaiting import Unstarted, report_forgotten, unstarted, watch
 from shiftwork.handles.call import Call
 from shiftwork.handles.codec import Signature
 from shiftwork.handles.concurrency_keys import early_key, make_key
@@ -116,7 +115,7 @@ class Worker(Generic[P, R]):
         # What `report_forgotten` does, with one coroutine instead of two.
         mark = unstarted("task.enqueue(…)", "task.enqueue_blocking(…)")
         coroutine = self._enqueue(mark, args, kwargs)
-        mark.coroutine = ref(coroutine)
+        watch(mark, coroutine, "Worker.enqueue")
         return coroutine
 
     async def _enqueue(self, mark: Unstarted, args: Any, kwargs: Any) -> Job[R]:

@@ -18,4 +18,6 @@ class Glance(Struct, frozen=True, kw_only=True):
     instances: list[WorkerInstance]
     """The instances of all pools; `current_jobs` lists only jobs that are also in `jobs`."""
     jobs: list[JobRecord]
-    """The running jobs, longest running first; of very many, the newest."""
+    """The running jobs, longest running first; of very many, the newest. Jobs that were claimed ahead are left out."""
+    more: bool = False
+    """Whether there are jobs that were not read."""

@@ -65,6 +65,11 @@ class PoolView(Struct, frozen=True, kw_only=True):
         """Return whether a person changed its bounds."""
         return self.change.min_workers is not None or self.change.max_workers is not None
 
+    @property
+    def running(self) -> int:
+        """Return how many of its slots run a job now. Jobs that were claimed ahead are processing too."""
+        return min(self.stats.processing, self.workers)
+
 
 class NodePool(Struct, frozen=True, kw_only=True):
     """What a node runs of one pool."""

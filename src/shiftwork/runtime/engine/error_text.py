@@ -23,12 +23,20 @@ def _unchanged(text: str) -> str:
     return text
 
 
+_INSTANTS: Final = {"last_run", "last_success"}
+_INSTANTS_HINT: Final = (
+    "ctx.last_run and ctx.last_success are epoch seconds: write time.time() - ctx.last_run, or "
+    "datetime.fromtimestamp(ctx.last_run)"
+)
+
+
 def describe(error: BaseException, discreet: Callable[[str], str] = _unchanged) -> str:
     """An exception in one line."""
     try:
         # Not `type(error).__qualname__`, which a metaclass may define.
         name = exact(type.__dict__["__qualname__"].__get__(type(error)))
         words = _words(error)
+        words += _hint(error, words)
         return one_line(f"{name}: {words}" if words else name, discreet, f"{name} {_NO_WORDS}")
     except BaseException:  # noqa: BLE001 - a user's code
         return INDESCRIBABLE
@@ -72,6 +80,17 @@ def _words(error: BaseException) -> str:
         return exact(str(error))
     except BaseException:  # noqa: BLE001 - a user's code
         return _NO_WORDS
+
+
+def _hint(error: BaseException, words: str) -> str:
+    """What to write instead, where a function treats an instant of its context as a datetime."""
+    trace = error.__traceback__
+    if type(error) not in {TypeError, AttributeError} or trace is None:
+        return ""
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    mixed = "'float'" in words and ("'datetime." in words or "has no attribute" in words)
+    return f" ({_INSTANTS_HINT})" if mixed and not _INSTANTS.isdisjoint(trace.tb_frame.f_code.co_names) else ""
 
 
 def _formatted(error: BaseException) -> str:
