@@ -1,7 +1,9 @@
 """What is wrong before a job of a flow: the dead and cancelled jobs that it waits for, directly or not."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Final
+
+from msgspec.structs import replace
 
 from shiftwork.core.flow_failures import MOST_LOOKED_AT, OF_INTEREST, behind, lost_jobs
 from shiftwork.core.health import StrandedFacts
@@ -10,9 +12,10 @@ from shiftwork.core.releasing import LOST
 from shiftwork.store.protocol import Store
 
 PAGE: Final = 1_000
-MOST_STRANDED: Final = 100
-"""How many stranded jobs of a page are followed to what strands them."""
-
+AT_A_TIME: Final = 100
+"""How many stranded jobs are read at a time: with their payloads, which are not kept."""
+MOST_STRANDED: Final = 10_000
+"""How many stranded jobs are followed, at most, to what strands them."""
 
 LOOKED_AT: Final = 100
 """How many dead and cancelled jobs, and how many waiting ones, are looked at for flows with stranded jobs."""
@@ -55,22 +58,31 @@ async def _stranded(store: Store, flow: str) -> StrandedFacts | None:
 async def jobs_before(store: Store, ids: Iterable[str]) -> dict[str, JobRecord]:
     """Those of these jobs that are dead, cancelled or waiting, and so on before those that are stranded.
 
-    It reads as many pages as there are jobs in a row, and no more than `MOST_LOOKED_AT` jobs.
+    It reads as many pages as there are jobs in a row, and no more than `MOST_LOOKED_AT` jobs: the first ones. Nothing
+    large is kept of them.
     """
     known: dict[str, JobRecord] = {}
     waiting = list(dict.fromkeys(ids))[:MOST_LOOKED_AT]
     seen = set(waiting)
-    at = 0
+    at = followed = 0
     while at < len(waiting):
         page = waiting[at : at + PAGE]
         at += len(page)
         found = await store.find(JobFilter(ids=tuple(page), status=OF_INTEREST, limit=len(page)))
         known |= {job.id: job for job in found}
-        stranded = [job.id for job in found if job.status is not JobStatus.DEAD][:MOST_STRANDED]
-        for job in await store.get(stranded) if stranded else ():
-            if job is not None:
-                known[job.id] = job
-                more = [id for id in behind(job) if id not in seen][: MOST_LOOKED_AT - len(waiting)]
-                seen.update(more)
-                waiting += more
+        stranded = {job.id for job in found if job.status is not JobStatus.DEAD}
+        wanted = [id for id in page if id in stranded][: MOST_STRANDED - followed]
+        followed += len(wanted)
+        async for job in _stranded_jobs(store, wanted):
+            known[job.id] = job
+            more = [id for id in behind(job) if id not in seen][: MOST_LOOKED_AT - len(waiting)]
+            seen.update(more)
+            waiting += more
     return known
+
+
+async def _stranded_jobs(store: Store, ids: Sequence[str]) -> AsyncIterator[JobRecord]:
+    for start in range(0, len(ids), AT_A_TIME):
+        for job in await store.get(ids[start : start + AT_A_TIME]):
+            if job is not None:
+                yield replace(job, payload=b"", result=None, attempts=())

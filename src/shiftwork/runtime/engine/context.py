@@ -221,8 +221,9 @@ class Context:
     def flow_failures(self) -> tuple[FlowFailure, ...]:
         """The dead and cancelled jobs before a job that was added `after(…, whatever=True)`, by their ends.
 
-        Each has `worker`, `job_id` and `error`. They are as they were when the job was claimed, and at most 100. Any
-        other job has none: what it needs has completed.
+        Each has `worker`, `job_id` and `error`. They are as they were when the job was claimed, and at most 100. Jobs
+        that a needed job has added while it ran are not among them. Any other job has none: what it needs has
+        completed.
         """
         return self._run.job.failures
 
