@@ -19,6 +19,7 @@ from shiftwork import (
 from shiftwork.core.job_limits import BEGINNING, PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS
 from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import JobStatus
+from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 from shiftwork.testing import StoreFactory
 from shiftwork.views.shapes.jobs import job_shape, whole_job_shape
@@ -135,6 +136,32 @@ async def test_a_list_of_waiting_jobs_reads_no_large_payloads(factory: StoreFact
     assert max(store.largest.values()) < 50_000, store.largest
     whole = await app.find_jobs(status="waiting", whole=True)
     assert {job.id: job_shape(job).stranded for job in whole} == shown
+    await app.close()
+
+
+async def test_what_failed_before_a_job_is_found_without_reading_many_large_payloads_at_once() -> None:
+    store = CountingStore(MemoryStore())
+    app = WorkerOrchestrator(store)
+    handed: list[int] = []
+
+    @app.task(max_retries=0)
+    async def fail(text: str) -> None:
+        raise ValueError
+
+    @app.task
+    async def clean_up(ctx: Context) -> None:
+        handed.append(len(ctx.flow_failures))
+
+    large = [fail.call("x" * (PAGE_BYTES // 4)).after(fail.call(f"{n}")) for n in range(20)]
+    flow = await app.enqueue_flow(clean_up.call().after(*large, whatever=True))
+    store.largest.clear()
+    await app.start()
+    try:
+        assert await flow.jobs[-1].ended(DEADLINE) is JobStatus.COMPLETED
+    finally:
+        await app.stop()
+    assert handed == [20]
+    assert store.largest["get"] < 1.5 * PAGE_BYTES, store.largest
     await app.close()
 
 

@@ -1,19 +1,20 @@
 """What is wrong before a job of a flow: the dead and cancelled jobs that it waits for, directly or not."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from shiftwork.core.flow_failures import MOST_LOOKED_AT, OF_INTEREST, behind, lost_jobs
 from shiftwork.core.health import StrandedFacts
+from shiftwork.core.job_limits import PAGE_BYTES
 from shiftwork.core.model import JobFilter, JobRecord, JobStatus
 from shiftwork.core.releasing import LOST
 from shiftwork.store.protocol import Store
 
 PAGE: Final = 1_000
 AT_A_TIME: Final = 100
-"""How many stranded jobs are read at a time: with their payloads, which are not kept."""
+"""How many stranded jobs are read at a time. Their payloads, which are not kept, have about `PAGE_BYTES` at most."""
 MOST_STRANDED: Final = 10_000
 """How many stranded jobs are followed, at most, to what strands them."""
 
@@ -70,10 +71,10 @@ async def jobs_before(store: Store, ids: Iterable[str]) -> dict[str, JobRecord]:
         at += len(page)
         found = await store.find(JobFilter(ids=tuple(page), status=OF_INTEREST, limit=len(page)))
         known |= {job.id: job for job in found}
-        stranded = {job.id for job in found if job.status is not JobStatus.DEAD}
-        wanted = [id for id in page if id in stranded][: MOST_STRANDED - followed]
+        wanted = [id for id in page if id in known and known[id].status is not JobStatus.DEAD]
+        del wanted[MOST_STRANDED - followed :]
         followed += len(wanted)
-        async for job in _stranded_jobs(store, wanted):
+        async for job in _stranded_jobs(store, [known[id] for id in wanted]):
             known[job.id] = job
             more = [id for id in behind(job) if id not in seen][: MOST_LOOKED_AT - len(waiting)]
             seen.update(more)
@@ -81,8 +82,21 @@ async def jobs_before(store: Store, ids: Iterable[str]) -> dict[str, JobRecord]:
     return known
 
 
-async def _stranded_jobs(store: Store, ids: Sequence[str]) -> AsyncIterator[JobRecord]:
-    for start in range(0, len(ids), AT_A_TIME):
-        for job in await store.get(ids[start : start + AT_A_TIME]):
+async def _stranded_jobs(store: Store, listed: Sequence[JobRecord]) -> AsyncIterator[JobRecord]:
+    for ids in _few_at_a_time(listed):
+        for job in await store.get(ids):
             if job is not None:
                 yield replace(job, payload=b"", result=None, attempts=())
+
+
+def _few_at_a_time(listed: Sequence[JobRecord]) -> Iterator[list[str]]:
+    ids: list[str] = []
+    size = 0
+    for job in listed:
+        if len(ids) == AT_A_TIME or size > PAGE_BYTES:
+            yield ids
+            ids, size = [], 0
+        ids.append(job.id)
+        size += len(job.payload) if job.payload_size is None else job.payload_size
+    if ids:
+        yield ids
