@@ -24,7 +24,7 @@ from shiftwork import (
 )
 from shiftwork.control.submission import Submission
 from shiftwork.core.model import Cancel, Requeue
-from shiftwork.handles.flow import MOST_BYTES, MOST_JOBS
+from shiftwork.handles.flow import MOST_BYTES, MOST_JOBS, FlowStatus
 from tests.runtime.stage import DEADLINE
 
 
@@ -420,6 +420,36 @@ async def test_a_job_is_handed_no_more_than_a_hundred_failures(
         assert len(failures) == 100
         assert {len(one.error) for one in failures} == {1_000}
         assert {one.job_id for one in failures} <= {job.id for job in flow.jobs}
+
+
+async def test_each_of_very_many_jobs_is_handed_what_failed_before_it() -> None:
+    """All of them are claimed at once, each behind a stranded job of its own; one needs more jobs than all others."""
+    app = WorkerOrchestrator("memory://", tick_interval=0.05, max_concurrent=500)
+    handed: list[tuple[str, ...]] = []
+
+    @app.task(max_retries=0)
+    async def fetch() -> None:
+        raise ConnectionError
+
+    @app.task
+    async def total(n: int) -> int:
+        return n
+
+    @app.task
+    async def clean_up(ctx: Context) -> None:
+        handed.append(tuple(failure.worker for failure in ctx.flow_failures))
+
+    fetched = fetch.call()
+    totals = [total.call(n).after(fetched) for n in range(300)]
+    last = clean_up.call().after(*totals, whatever=True)
+    flow = await app.enqueue_flow(last, *(clean_up.call().after(one, whatever=True) for one in totals))
+    await app.start()
+    try:
+        await asyncio.gather(*(job.ended(DEADLINE) for job in flow.jobs if job.worker == "clean_up"))
+    finally:
+        await app.stop()
+    assert handed == [("fetch",)] * 301
+    assert await flow.status() == FlowStatus("broken", {"completed": 301, "waiting": 300, "dead": 1}, 300)
 
 
 async def test_a_retried_failure_holds_no_less_than_a_running_job(app: WorkerOrchestrator) -> None:

@@ -242,6 +242,7 @@ def test_retries_have_to_be_asked_for_and_are_seen(test: Bench) -> None:
     test.blocking.run_pending()
     result.refresh()
     assert (result.status, result.attempts, len(result.errors)) == ("READY", 1, 1)
+    assert (result.is_finished, result.finished_at) == (False, None)
     test.blocking.advance(minutes=1)
     result.refresh()
     assert (result.status, result.attempts, len(result.errors)) == ("SUCCESSFUL", 2, 1)

@@ -82,6 +82,51 @@ async def test_an_outage_costs_a_durable_function_nothing(stage: Stage, kind: Ki
     assert all(stage.faults.failed[call] == 3 for call in CALLS)
 
 
+async def test_equal_calls_that_are_added_at_once_are_two_jobs(stage: Stage) -> None:
+    app = stage.faulty_app()
+    done: list[int] = []
+
+    @app.task
+    async def child(n: int) -> None:
+        done.append(n)
+
+    @app.task(max_retries=0)
+    async def parent(ctx: Context) -> list[str]:
+        added = await asyncio.gather(*(ctx.enqueue_flow(child.call(n=n)) for n in (1, 1, 2)))
+        return [id for ids in added for id in ids]
+
+    await app.start()
+    reply = stage.faults.hold("extend")
+    job = await parent.enqueue()
+    await eventually(lambda: stage.faults.calls["extend"] >= 1, "the first call")
+    reply.set()
+    assert len(set(await (await over(stage, job, advance=1.0)).result(DEADLINE))) == 3
+    await eventually(lambda: len(done) >= 3, "the children")
+    assert sorted(done) == [1, 1, 2]
+    assert len(await app.find_jobs()) == 4
+
+
+async def test_a_sleep_ends_when_it_should_although_the_store_was_away_when_it_began(stage: Stage) -> None:
+    app = stage.faulty_app()
+
+    @app.task(max_retries=0, timeout_seconds=None)
+    async def work(ctx: Context) -> None:
+        await ctx.sleep(100)
+
+    await app.start()
+    began = stage.clock.now()
+    stage.faults.fail("keep_step")
+    job = await work.enqueue()
+    await eventually(lambda: stage.faults.failed["keep_step"] >= 2, "a second try")
+    await stage.clock.advance(8)
+    stage.faults.mend()
+    async with asyncio.timeout(DEADLINE):
+        while (await job.refresh()).status is not JobStatus.SCHEDULED:
+            await stage.clock.advance(0.0)
+            await asyncio.sleep(0.005)
+    assert job.run_at <= began + 101
+
+
 async def test_an_outage_of_many_runs_is_one_line_in_the_log(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     app = stage.faulty_app(max_concurrent=5)
 

@@ -19,9 +19,10 @@ from shiftwork import (
 from shiftwork.core.job_limits import BEGINNING, PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS
 from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import JobStatus
+from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 from shiftwork.testing import StoreFactory
-from shiftwork.views.shapes.jobs import whole_job_shape
+from shiftwork.views.shapes.jobs import job_shape, whole_job_shape
 
 DEADLINE: Final = 60.0
 MIB: Final = 1_048_576
@@ -110,6 +111,58 @@ async def test_a_full_job_is_shown_and_run_without_reading_all_of_it(factory: St
     assert store.largest["signal"] < 2 * SIGNALS.bytes // SIGNALS.number
     assert "parts" not in store.largest
     await inner.close()
+
+
+async def test_a_list_of_waiting_jobs_reads_no_large_payloads(factory: StoreFactory) -> None:
+    """Also where it shows which of them cannot run."""
+    inner = factory()()
+    store = CountingStore(inner)
+    app = WorkerOrchestrator(store)
+
+    @app.task
+    async def work(text: str) -> None: ...
+
+    broken = work.call("")
+    stranded = [work.call(text).after(broken) for text in ("x" * 100_000, "y" * 100_000, "")]
+    waiting = [work.call(text).after(work.call("")) for text in ("z" * 100_000, "")]
+    flow, other = await app.enqueue_flow(*stranded), await app.enqueue_flow(*waiting)
+    await app.cancel_job(next(job.id for job in flow.jobs if job.status is JobStatus.QUEUED))
+    store.largest.clear()
+    found = await app.find_jobs(status="waiting")
+    shown = {job.id: job_shape(job).stranded for job in found}
+    wanted = {job.id: True for job in flow.jobs} | {job.id: False for job in other.jobs}
+    assert shown == {id: wanted[id] for id in shown}
+    assert len(shown) == 5
+    assert max(store.largest.values()) < 50_000, store.largest
+    whole = await app.find_jobs(status="waiting", whole=True)
+    assert {job.id: job_shape(job).stranded for job in whole} == shown
+    await app.close()
+
+
+async def test_what_failed_before_a_job_is_found_without_reading_many_large_payloads_at_once() -> None:
+    store = CountingStore(MemoryStore())
+    app = WorkerOrchestrator(store)
+    handed: list[int] = []
+
+    @app.task(max_retries=0)
+    async def fail(text: str) -> None:
+        raise ValueError
+
+    @app.task
+    async def clean_up(ctx: Context) -> None:
+        handed.append(len(ctx.flow_failures))
+
+    large = [fail.call("x" * (PAGE_BYTES // 4)).after(fail.call(f"{n}")) for n in range(20)]
+    flow = await app.enqueue_flow(clean_up.call().after(*large, whatever=True))
+    store.largest.clear()
+    await app.start()
+    try:
+        assert await flow.jobs[-1].ended(DEADLINE) is JobStatus.COMPLETED
+    finally:
+        await app.stop()
+    assert handed == [20]
+    assert store.largest["get"] < 1.5 * PAGE_BYTES, store.largest
+    await app.close()
 
 
 async def test_a_step_without_room_ends_the_job(monkeypatch: pytest.MonkeyPatch) -> None:

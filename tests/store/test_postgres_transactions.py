@@ -20,9 +20,18 @@ from sqlalchemy.orm import Session
 
 from shiftwork import Breaker, Context, JobStatus, Retry, WorkerOrchestrator
 from shiftwork.contrib.sqlalchemy import enqueue_after_commit
+from shiftwork.core.model import Outcome
 from shiftwork.core.run_histograms import waits
-from shiftwork.errors import ConfigurationError, JobStateError, LifecycleError, StoreUnavailableError
-from shiftwork.store.postgres.store import PostgresStore
+from shiftwork.errors import (
+    ConfigurationError,
+    JobStateError,
+    LifecycleError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+)
+from shiftwork.store.postgres.store import PostgresStore, PostgresTransaction
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import NOW, claim_one, job, statuses
 from shiftwork.testing.expect import soon
@@ -561,6 +570,35 @@ async def test_an_end_in_a_transaction_survives_a_lost_connection(
     assert await job.ended(30) is JobStatus.COMPLETED
     await app.stop()
     assert (lost, count_of(url, table), job.attempt) == ([when], 1, 1)
+    await app.close()
+
+
+@pytest.mark.parametrize("error", [StoreUnavailableError, StoreBusyError, StoreFullError])
+async def test_an_end_in_a_transaction_that_the_store_cannot_write_costs_no_attempt(
+    url: str, table: str, monkeypatch: pytest.MonkeyPatch, error: type[StoreError]
+) -> None:
+    app = WorkerOrchestrator(url, namespace=uuid4().hex)
+    refused: list[str] = []
+    real = PostgresTransaction.finish
+
+    async def refusing(self: PostgresTransaction, outcome: Outcome, now: float) -> bool:
+        if not refused:
+            refused.append(outcome.id)
+            raise error("not now, says the test")
+        return await real(self, outcome, now)
+
+    monkeypatch.setattr(PostgresTransaction, "finish", refusing)
+
+    @app.task(max_retries=0)
+    async def count(ctx: Context) -> None:
+        async with ctx.transaction() as conn:
+            await conn.execute(f"UPDATE {table} SET n = n + 1")
+
+    await app.start()
+    job = await count.enqueue()
+    assert await job.ended(30) is JobStatus.COMPLETED
+    await app.stop()
+    assert (refused, count_of(url, table), job.attempt) == ([job.id], 1, 1)
     await app.close()
 
 

@@ -1,20 +1,21 @@
 """Round trips: one for each call, whatever the size of the batch, and one for many callers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from shiftwork.core.job_parts import Signal, Step
 from shiftwork.core.model import JobFilter
 from shiftwork.errors import ShiftworkError, StoreUnavailableError
 from shiftwork.store.protocol import Store
 from shiftwork.store.redis.add_batcher import LEAST_SHARE
 from shiftwork.store.redis.pipeline import ConnectionLostError, Pipeline
 from shiftwork.store.urls import open_store
-from shiftwork.testing.acts import NOW, add, claim, finish, job, signs, statuses, succeeded
+from shiftwork.testing.acts import NOW, add, claim, claim_one, finish, job, signs, statuses, succeeded
 from shiftwork.testing.expect import soon
 from tests.store.proxy import Proxy
 from tests.store.servers.redis import Plain, Server, namespace
@@ -237,3 +238,31 @@ async def test_nobody_is_told_what_only_the_writer_listens_for(store: Store, val
     await add(store, job("2"))
     assert published() == before, "other namespaces are others"
     await other.close()
+
+
+async def test_pages_and_runs_get_no_more_of_a_job_from_the_server_than_they_show_or_need(
+    store: Store, valkey_server: Server
+) -> None:
+    large = b"x" * 500_000
+    await add(store, job("1", payload=b"p" * 10_000))
+    claimed = await claim_one(store, "1")
+    for n in range(1, 11):
+        await store.keep_step("1", claimed.fence, Step(n, "step", large, NOW, NOW))
+    for name in ("go", *("other",) * 9):
+        await store.send("1", Signal(name, large, NOW), NOW)
+
+    async def size_of(call: Awaitable[Any]) -> int:
+        before = sent_by(valkey_server)
+        await call
+        return sent_by(valkey_server) - before
+
+    assert await size_of(store.parts("1")) < 20 * 5_000
+    assert await size_of(store.find(JobFilter())) < 8_000
+    assert await size_of(store.signal("1", "go")) < 2 * len(large)
+    assert await size_of(store.steps("1", claimed.fence, 0)) < 4 * len(large)
+
+
+def sent_by(server: Server) -> int:
+    """Return how many bytes a server has sent to its clients."""
+    said = dict(line.split(":") for line in server.ask("INFO", "stats").decode().splitlines() if ":" in line)
+    return int(said["total_net_output_bytes"])

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tests.runtime.stage import worker_of
+from shiftwork import JobStatus
+from tests.runtime.stage import DEADLINE, worker_of
 from tests.web.conftest import Web
 
 
@@ -65,3 +66,37 @@ async def test_changing_a_flow_needs_the_role_that_may_operate(web: Web) -> None
         assert (await client.get(f"flows/{flow}")).status_code == 200
         for path in (f"flows/{flow}/cancel", f"flows/{flow}/retry", "jobs/x/signals"):
             assert (await client.post(path, json={"name": "n"} if "jobs" in path else {})).status_code == 403
+
+
+async def test_a_job_that_waits_for_a_dead_one_says_so_everywhere(open_web: Web) -> None:
+    flow = await add(open_web, -1)
+    dead, waiting = (await open_web.app.get_flow(flow)).jobs
+    assert await dead.ended(DEADLINE) is JobStatus.DEAD
+    listed = {one["id"]: one for one in (await open_web.get("jobs", flow=flow))["jobs"]}
+    shown = {id: (one["status"], one["over"], one["stranded"]) for id, one in listed.items()}
+    assert shown == {dead.id: ("dead", True, False), waiting.id: ("waiting", False, True)}
+    assert [bool(one["ended_at"]) for one in (listed[dead.id], listed[waiting.id])] == [True, False]
+    whole = await open_web.get(f"jobs/{waiting.id}")
+    assert (whole["over"], whole["stranded"], whole["ended_at"]) == (False, True, None)
+    assert f"job {dead.id} of resize is dead: retry it or cancel the flow" in whole["why"]
+    [wait] = (await open_web.get(f"jobs/{waiting.id}/explanation"))["waits"]
+    assert (wait["code"], wait["by"]) == ("stranded", dead.id)
+    drawn = await open_web.get(f"flows/{flow}")
+    assert (drawn["state"], drawn["stranded"]) == ("broken", 1)
+    [problem] = [one for one in (await open_web.get("overview"))["problems"] if one["code"] == "jobs_stranded"]
+    assert (problem["subject"], f"shiftwork retry {dead.id}" in problem["remedy"]) == (flow, True)
+
+
+async def test_a_job_that_is_to_be_retried_is_not_over(open_web: Web) -> None:
+    @open_web.app.task(max_retries=1, retry=lambda _attempt, _error: 3600)
+    async def fetch_again() -> None:
+        raise ConnectionError
+
+    await open_web.app.trigger_worker("fetch_again")  # returns when a run has failed
+    [job] = await open_web.app.find_jobs(worker="fetch_again")
+    shown = await open_web.get(f"jobs/{job.id}")
+    assert (shown["status"], shown["over"], shown["ended_at"]) == ("failed", False, None)
+    assert len(shown["attempts"]) == 1
+    await open_web.app.cancel_job(job.id)
+    shown = await open_web.get(f"jobs/{job.id}")
+    assert (shown["status"], shown["over"], shown["ended_at"] is None) == ("cancelled", True, False)

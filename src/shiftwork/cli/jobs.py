@@ -13,7 +13,7 @@ from shiftwork.core.expiry import expiry
 from shiftwork.core.job_parts import SeenParts
 from shiftwork.core.model import Attempt, JobRecord, JobStatus
 from shiftwork.core.own_options import unpack
-from shiftwork.core.releasing import is_lost
+from shiftwork.core.releasing import is_stranded
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation
@@ -133,7 +133,7 @@ def _detail(job: Job[Any], now: float) -> str | None:
     record, status, error = job.record, job.status, job.error
     if status is JobStatus.PROCESSING:
         return _running(job, now)
-    if status is JobStatus.WAITING and is_lost(status, record.unmet):
+    if is_stranded(record):
         return t("cannot run: a job before it is dead or cancelled")
     if record.wait is not None and status is JobStatus.SCHEDULED:
         return t("waits for the signal {name!r}", name=record.wait.name)

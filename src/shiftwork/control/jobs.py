@@ -1,6 +1,8 @@
 """Single jobs: adding one by its worker's name, reading it, explaining it, and changing it."""
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from math import inf, nextafter
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -14,6 +16,7 @@ from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.stacks import read_stack
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission, id_taken
+from shiftwork.core.job_limits import BEGINNING
 from shiftwork.core.job_parts import SeenParts, Signal
 from shiftwork.core.model import (
     Cancel,
@@ -27,6 +30,7 @@ from shiftwork.core.model import (
     WorkerConfig,
 )
 from shiftwork.core.own_options import unpack
+from shiftwork.core.releasing import is_stranded
 from shiftwork.errors import JobStateError, UnknownJobError
 from shiftwork.handles.call import new_job
 from shiftwork.handles.job import Job
@@ -47,7 +51,7 @@ _REFUSED: Final[Mapping[type[Any], str]] = {
 }
 
 PAGE: Final = 1_000
-"""How many waiting jobs of a list are read at a time."""
+"""How many jobs are read at a time where a list shows which are stranded."""
 _NEEDED: Final = "another job of its flow waits for it; cancel the flow, or that job, first"
 
 
@@ -116,7 +120,7 @@ class Jobs:
     async def find(self, **wanted: Any) -> list[Job[Any]]:
         """Return the jobs that match, newest first. See `WorkerOrchestrator.find_jobs`."""
         store = await self._access.open()
-        return await self._handles.of(await _with_needs(store, await store.find(job_filter(**wanted))))
+        return await self._handles.of(await _listed(store, await store.find(job_filter(**wanted))))
 
     async def explain(self, job_id: str) -> Explanation:
         """Return why a job is not running, or how it ended."""
@@ -238,12 +242,35 @@ class Jobs:
         return known.config, known.pool, pack_plain(known.config, whole, known.schema)
 
 
-async def _with_needs(store: Store, found: Sequence[JobRecord]) -> list[JobRecord]:
-    """Return these jobs, those that wait with what they wait for: lists show which of them are stranded."""
-    waiting = [record.id for record in found if record.status is JobStatus.WAITING]
-    pages = [await store.get(waiting[at : at + PAGE]) for at in range(0, len(waiting), PAGE)]
-    unmet = {record.id: record.unmet for page in pages for record in page if record is not None}
-    return [replace(record, unmet=unmet[record.id]) if record.id in unmet else record for record in found]
+async def _listed(store: Store, found: Sequence[JobRecord]) -> list[JobRecord]:
+    """Return these jobs of a list, and say of those that wait which are stranded. No large payload is read for that."""
+    waiting = [record for record in found if record.status is JobStatus.WAITING]
+    large: defaultdict[str, list[JobRecord]] = defaultdict(list)
+    for record in waiting:
+        if record.flow is not None and (record.payload_size is not None or len(record.payload) > BEGINNING):
+            large[record.flow].append(record)
+    apart = {record.id for records in large.values() for record in records}
+    small = [record.id for record in waiting if record.id not in apart]
+    pages = [await store.get(small[at : at + PAGE]) for at in range(0, len(small), PAGE)]
+    stranded = {record.id for page in pages for record in page if record is not None and is_stranded(record)}
+    for flow, records in large.items():
+        stranded |= await _stranded_members(store, flow, records)
+    return [
+        replace(record, stranded=record.id in stranded) if record.status is JobStatus.WAITING else record
+        for record in found
+    ]
+
+
+async def _stranded_members(store: Store, flow: str, records: Sequence[JobRecord]) -> set[str]:
+    """Return the ids of the stranded ones of these jobs of a flow, which is read from the newest of them on."""
+    behind = nextafter(max(record.created_at for record in records), inf), ""
+    missing = {record.id for record in records}
+    stranded: set[str] = set()
+    while missing and (page := await store.members(flow, behind, PAGE)):
+        stranded |= {member.id for member in page if member.stranded and member.id in missing}
+        missing -= {member.id for member in page}
+        behind = page[-1].created_at, page[-1].id
+    return stranded
 
 
 def _unmasked(

@@ -315,6 +315,8 @@ class JobRecord(Struct, frozen=True, kw_only=True, gc=False):
     """How many bytes the payload has, if this is the record of a list and `payload` is only its beginning."""
     result_size: int | None = None
     """The same for the result."""
+    stranded: bool | None = None
+    """Whether it is stranded, if this is the record of a list, which has no unmet needs. No store sets it."""
 
     __repr__ = shown_without_payload
 

@@ -48,6 +48,13 @@ def is_lost(status: JobStatus | None, unmet: Iterable[Need]) -> bool:
     return status in LOST or (status is JobStatus.WAITING and any(need.broken for need in unmet))
 
 
+def is_stranded(job: JobRecord) -> bool:
+    """Whether a job waits, and cannot run unless a person retries another one."""
+    if job.stranded is not None:
+        return job.stranded
+    return job.status is JobStatus.WAITING and is_lost(job.status, job.unmet)
+
+
 def meets(status: JobStatus | None, need: Need, *, lost: bool) -> bool:
     """Whether a job with this status, or None if there is none, meets the need. `lost` is what `is_lost` says of it."""
     return status is None or status is JobStatus.COMPLETED or (need.whatever and lost)

@@ -140,7 +140,7 @@ class ContextServices(Struct, frozen=True):
 class Context:
     """Passed to the function that runs. It also has every field of the worker's configuration: `ctx.name`."""
 
-    __slots__ = ("_added", "_run", "_said", "_services", "_steps")
+    __slots__ = ("_added", "_adding", "_run", "_said", "_services", "_steps")
 
     def __init__(self, run: CurrentRun, services: ContextServices) -> None:
         self._run = run
@@ -148,6 +148,8 @@ class Context:
         self._said: Progress | None = None
         self._steps: RunSteps | None = None
         self._added: list[str] = []
+        self._adding: asyncio.Lock | None = None
+        """Held while calls are added to the flow: the ids of equal calls follow from those that were added before."""
 
     @property
     def worker(self) -> WorkerConfig:
@@ -219,8 +221,9 @@ class Context:
     def flow_failures(self) -> tuple[FlowFailure, ...]:
         """The dead and cancelled jobs before a job that was added `after(…, whatever=True)`, by their ends.
 
-        Each has `worker`, `job_id` and `error`. They are as they were when the job was claimed, and at most 100. Any
-        other job has none: what it needs has completed.
+        Each has `worker`, `job_id` and `error`. They are as they were when the job was claimed, and at most 100. Jobs
+        that a needed job has added while it ran are not among them. Any other job has none: what it needs has
+        completed.
         """
         return self._run.job.failures
 
@@ -295,12 +298,14 @@ class Context:
 
     async def _enqueue_flow(self, calls: tuple[FlowCall, ...]) -> list[str]:
         run = self._run
-        # The ids of the jobs follow from the calls, so that a call whose reply was lost adds nothing twice.
-        added = await self._services.calls.make(
-            run, lambda: run.worker_values.add_calls(run.job, calls, tuple(self._added))
-        )
-        self._added += added
-        return added
+        self._adding = self._adding or asyncio.Lock()
+        async with self._adding:
+            # The ids of the jobs follow from the calls, so that a call whose reply was lost adds nothing twice.
+            added = await self._services.calls.make(
+                run, lambda: run.worker_values.add_calls(run.job, calls, tuple(self._added))
+            )
+            self._added += added
+            return added
 
     # ── durable functions ────────────────────────────────────────────────────────────────────────────────────────
 

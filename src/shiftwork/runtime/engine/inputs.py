@@ -1,6 +1,7 @@
 """Claimed jobs of flows get the results that they need, and what failed before them, straight from the store."""
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from msgspec import MsgspecError
@@ -34,7 +35,9 @@ async def with_failures(store: Store, jobs: Sequence[Claimed]) -> Sequence[Claim
     needs = {job.id: own.needs for job in jobs if (own := unpack(job.options)).whatever}
     if not needs:
         return jobs
-    known = await jobs_before(store, (id for needed in needs.values() for id in needed))
+    # In turn: where not all can be looked at, no job loses all of its failures to another one that needs very many.
+    in_turn = (id for of_each in zip_longest(*needs.values()) for id in of_each if id is not None)
+    known = await jobs_before(store, in_turn)
     return [replace(job, failures=failures(needs[job.id], known)) if job.id in needs else job for job in jobs]
 
 

@@ -264,7 +264,7 @@ class Steps:
             if kept is None:
                 await self._keep(SLEEP, msgpack.encode(until), now)
             if until > now:  # as it was before the sleep was kept: the clock may have been set meanwhile
-                raise Suspended(now, until)
+                raise Suspended(self._clock.now(), until)  # keeping it may have taken an outage
 
     async def wait_for(self, name: str, seconds: float | None, *, secret: bool) -> Any:
         """Return the value of the next signal with this name. Raises `TimeoutError` if it does not come in time.

@@ -6,11 +6,11 @@ from typing import Any
 
 from shiftwork.core.model import Outcome
 from shiftwork.core.retry import End, EndKind, settle
-from shiftwork.errors import JobStateError, StoreUnavailableError
+from shiftwork.errors import JobStateError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.context import CurrentRun
 from shiftwork.runtime.engine.steps import UNCERTAIN_SECONDS, Suspended
-from shiftwork.runtime.engine.store_calls import StoreCalls
+from shiftwork.runtime.engine.store_calls import PASSING, StoreCalls
 from shiftwork.store.protocol import Store, Transaction, transactional
 
 
@@ -40,7 +40,7 @@ class Transactions:
                     theirs = error
                     raise
                 outcome = await self._finish(run, transaction)
-        except StoreUnavailableError as error:
+        except PASSING as error:
             if error is theirs:
                 raise
             raise self._interrupted(run) from error

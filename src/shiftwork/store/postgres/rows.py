@@ -31,7 +31,7 @@ VERDICTS: Final = {"success": 1, "neutral": 0, "failure": FAILURE}
 WHOLE: Final = ("attempts", "unmet", "steps", "signals")
 """What lists do not have, in the order in which `get` and `get_whole` read it."""
 _SIZES: Final = {"payload_size": "payload", "result_size": "result"}
-COLUMNS: Final = tuple(name for name in JobRecord.__struct_fields__ if name not in (*WHOLE, "wait"))
+COLUMNS: Final = tuple(name for name in JobRecord.__struct_fields__ if name not in (*WHOLE, "wait", "stranded"))
 """What every statement that reads jobs begins with; `wait` follows, in two columns."""
 _MASKED: Final = {
     "expires_at": "CASE WHEN j.expires_at > 0 THEN j.expires_at END",

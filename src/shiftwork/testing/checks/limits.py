@@ -89,8 +89,11 @@ async def check_the_signals_of_a_job_have_so_many_bytes(lab: Lab) -> None:
 
 async def check_many_senders_do_not_pass_the_limit(lab: Lab) -> None:
     store, room = lab.store, 40
+    stores = [store, *[await lab.another() for _ in range(3)]]
     await _planted(store, signals=tuple(_signal(f"{n}") for n in range(SIGNALS.number - room)))
-    refused = await asyncio.gather(*(_is_refused(store, _signal(value=b"%d" % n)) for n in range(SENDERS)))
+    refused = await asyncio.gather(
+        *(_is_refused(stores[n % len(stores)], _signal(value=b"%d" % n)) for n in range(SENDERS))
+    )
     equal(refused.count(False), room, "signals that were kept")
     equal(len((await get_whole(store, "1")).signals), SIGNALS.number, "signals of the job")
 

@@ -12,7 +12,7 @@ from shiftwork.core.job_limits import BEGINNING
 from shiftwork.core.job_parts import SeenParts, SeenSignal, SeenStep
 from shiftwork.core.model import Attempt, JobRecord, JobStatus, LogLine
 from shiftwork.core.own_options import unpack
-from shiftwork.core.releasing import is_lost
+from shiftwork.core.releasing import is_stranded
 from shiftwork.core.sealing import is_sealed
 from shiftwork.core.waits import in_words, waiting
 from shiftwork.handles.job import Job, JobProgress
@@ -315,7 +315,7 @@ def _job(job: Job[Any]) -> dict[str, Any]:
         "ended_at": iso(record.ended_at),
         "instance": record.instance,
         "cancelling": record.cancelling,
-        "stranded": record.status is JobStatus.WAITING and is_lost(record.status, record.unmet),
+        "stranded": is_stranded(record),
         "unique_key": record.unique_key,
         "concurrency_key": record.key,
         "flow": record.flow,
