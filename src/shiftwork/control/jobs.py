@@ -1,9 +1,7 @@
 """Single jobs: adding one by its worker's name, reading it, explaining it, and changing it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
-
-from msgspec.structs import replace
 
 from shiftwork.control.audit import Audit
 from shiftwork.control.definitions import Definitions
@@ -20,7 +18,6 @@ from shiftwork.core.model import (
     Change,
     Discard,
     JobRecord,
-    JobStatus,
     NewJob,
     PoolConfig,
     Requeue,
@@ -35,7 +32,6 @@ from shiftwork.handles.payloads import Packed, max_bytes_of, pack_plain
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.handles.signal_values import check_signal_size, encode_signal
-from shiftwork.store.protocol import Store
 from shiftwork.telemetry.tracing import sending
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.stack import JobStack
@@ -46,8 +42,6 @@ _REFUSED: Final[Mapping[type[Any], str]] = {
     Discard: "only ended jobs can be discarded; cancel it first",
 }
 
-PAGE: Final = 1_000
-"""How many waiting jobs of a list are read at a time."""
 _NEEDED: Final = "another job of its flow waits for it; cancel the flow, or that job, first"
 
 
@@ -116,7 +110,7 @@ class Jobs:
     async def find(self, **wanted: Any) -> list[Job[Any]]:
         """Return the jobs that match, newest first. See `WorkerOrchestrator.find_jobs`."""
         store = await self._access.open()
-        return await self._handles.of(await _with_needs(store, await store.find(job_filter(**wanted))))
+        return await self._handles.of(await store.find(job_filter(**wanted)))
 
     async def explain(self, job_id: str) -> Explanation:
         """Return why a job is not running, or how it ended."""
@@ -236,14 +230,6 @@ class Jobs:
         known = await self._definitions.worker(worker, self._registry.workers)
         whole = _unmasked(worker, known.schema, payload, original)
         return known.config, known.pool, pack_plain(known.config, whole, known.schema)
-
-
-async def _with_needs(store: Store, found: Sequence[JobRecord]) -> list[JobRecord]:
-    """Return these jobs, those that wait with what they wait for: lists show which of them are stranded."""
-    waiting = [record.id for record in found if record.status is JobStatus.WAITING]
-    pages = [await store.get(waiting[at : at + PAGE]) for at in range(0, len(waiting), PAGE)]
-    unmet = {record.id: record.unmet for page in pages for record in page if record is not None}
-    return [replace(record, unmet=unmet[record.id]) if record.id in unmet else record for record in found]
 
 
 def _unmasked(

@@ -304,7 +304,7 @@ class JobRecord(Struct, frozen=True, kw_only=True, gc=False):
     tags: tuple[str, ...] = ()
     flow: str | None = None
     unmet: tuple[Need, ...] = ()
-    """The needs that are not met yet, by id. A job that has any and is not cancelled is waiting."""
+    """The needs that are not met yet, by id; in a list, the broken ones. A job with any that is not cancelled waits."""
     wait: Wait | None = None
     """The signal that it waits for, since it was handed back for that."""
     steps: tuple[Step, ...] = ()

@@ -10,10 +10,6 @@ from shiftwork.core.releasing import LOST
 from shiftwork.store.protocol import Store
 
 PAGE: Final = 1_000
-MOST_STRANDED: Final = 100
-"""How many stranded jobs of a page are followed to what strands them."""
-
-
 LOOKED_AT: Final = 100
 """How many dead and cancelled jobs, and how many waiting ones, are looked at for flows with stranded jobs."""
 MOST_FLOWS: Final = 5
@@ -37,8 +33,8 @@ async def _stranded(store: Store, flow: str) -> StrandedFacts | None:
     stranded = [member.id for member in members if member.stranded]
     if not stranded:
         return None
-    [oldest] = await store.get(stranded[-1:])
-    broken = [] if oldest is None else behind(oldest)
+    oldest = await store.find(JobFilter(ids=(stranded[-1],), limit=1))
+    broken = behind(oldest[0]) if oldest else []
     lost = lost_jobs(broken, await jobs_before(store, broken))
     if not lost:  # it was retried in the meantime
         return None
@@ -66,11 +62,8 @@ async def jobs_before(store: Store, ids: Iterable[str]) -> dict[str, JobRecord]:
         at += len(page)
         found = await store.find(JobFilter(ids=tuple(page), status=OF_INTEREST, limit=len(page)))
         known |= {job.id: job for job in found}
-        stranded = [job.id for job in found if job.status is not JobStatus.DEAD][:MOST_STRANDED]
-        for job in await store.get(stranded) if stranded else ():
-            if job is not None:
-                known[job.id] = job
-                more = [id for id in behind(job) if id not in seen][: MOST_LOOKED_AT - len(waiting)]
-                seen.update(more)
-                waiting += more
+        for job in found:
+            more = [id for id in behind(job) if id not in seen][: MOST_LOOKED_AT - len(waiting)]
+            seen.update(more)
+            waiting += more
     return known

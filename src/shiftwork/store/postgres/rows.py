@@ -52,6 +52,12 @@ SELECTED: Final = _selected(_MASKED)
 """The same as SQL."""
 BEGUN: Final = _selected(_MASKED | _CUT | _CUT_SIZES)
 """The same with no more than the beginnings of payloads and results."""
+BROKEN: Final = """\
+NULL::bytea[], CASE WHEN j.unmet IS NOT NULL THEN (
+    SELECT json_agg(json_build_array(n.needed, n.whatever, n.alone, n.broken) ORDER BY n.needed)::text
+    FROM shiftwork.needs n WHERE n.namespace = j.namespace AND n.id = j.id AND n.broken
+) END"""
+"""What follows in lists: no attempts, and of the needs the broken ones."""
 
 Row = Sequence[Any]
 
