@@ -1,7 +1,7 @@
 """What a deployment does once, before its nodes start: the functions of `@app.on_deploy`.
 
 Several processes may deploy at once, as when each machine does so before its node starts. They take turns, by a lease
-in the store. So the functions never run side by side, and should be safe to run again.
+in the store. So the functions run again, and side by side only if a process was frozen for longer than its lease.
 """
 
 import asyncio
@@ -48,11 +48,10 @@ class Deployment:
 
 
 async def _call(function: Callable[[], Any]) -> None:
-    """Call a plain function in a thread, where it may call `app.blocking`."""
-    if inspect.iscoroutinefunction(function):
-        await function()
-    else:
-        await asyncio.to_thread(function)
+    """Call a function, a plain one in a thread, where it may call `app.blocking`. It may return a coroutine."""
+    done = function() if inspect.iscoroutinefunction(function) else await asyncio.to_thread(function)
+    if inspect.isawaitable(done):
+        await done
 
 
 @asynccontextmanager
