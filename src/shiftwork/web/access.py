@@ -41,7 +41,8 @@ CSRF_HEADER: Final = "x-csrf-token"
 PROXY_HEADERS: Final = re.compile(
     r"via|cdn-loop|x-varnish|(x-)?forward.*|front-end-https|x-(scheme|url-scheme|host|port)|(x-)?ssl-.*"
     r"|.*(client|real|remote|connecting|originating|true|source|proxyuser)-(ip|addr|address)"
-    r"|(cf|fly|fastly|akamai|x-akamai|x-envoy|x-amzn|x-amz|x-azure|x-arr|x-appengine|x-vercel|x-original|x-proxy)-.*"
+    r"|(cf|fly|fastly|akamai|x-akamai|x-envoy|x-amzn|x-amz|x-azure|x-arr|x-appengine|x-vercel|x-original|x-proxy)-.*",
+    re.IGNORECASE,
 )
 """Headers that proxies, load balancers and content delivery networks add, and neither browsers nor curl do."""
 CONNECTION: Final = "shiftwork.connection"
