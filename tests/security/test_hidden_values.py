@@ -70,6 +70,30 @@ async def test_a_result_that_is_annotated_as_secret_is_not_shown(stage: Stage) -
         assert (await shown(stage, job.id))["result"] == MASK
 
 
+async def test_a_secret_result_is_not_in_the_texts_of_the_job_that_gets_it(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = stage.app()
+
+    @app.task
+    async def issue() -> Annotated[str, Secret]:
+        return KEY
+
+    @app.task(max_retries=0)
+    async def use(ctx: Context, keys: list[str]) -> None:
+        ctx.logger.warning("using %s", keys[0])
+        ctx.progress(1, 2, keys[0])
+        raise ValueError(f"{keys[0]} is wrong")
+
+    await app.start()
+    flow = await app.enqueue_flow(use.call(keys=[issue.call().output]))
+    [job] = [job for job in flow.jobs if job.worker == "use"]
+    assert await job.ended(DEADLINE) is JobStatus.DEAD
+    seen = await shown(stage, job.id)
+    assert f"{MASK} is wrong" in seen["error"]
+    assert KEY not in json.dumps(seen) + caplog.text
+
+
 async def test_a_scheduled_worker_may_return_a_secret_too(stage: Stage) -> None:
     app = stage.app()
 

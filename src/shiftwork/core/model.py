@@ -210,6 +210,8 @@ class Claimed(Struct, frozen=True, gc=False):
     options: bytes | None = None
     failures: tuple[FlowFailure, ...] = ()
     """What failed before it. No store sets it: the engine does, before the run (`core.flow_failures`)."""
+    secrets: tuple[bytes, ...] = ()
+    """The results of other jobs in its payload that must not be shown. The engine sets them, too."""
 
     __repr__ = shown_without_payload
 
