@@ -9,7 +9,7 @@ import pytest
 
 from shiftwork import ConfigurationError, LifecycleError, WorkerOrchestrator
 from shiftwork.app import deployment
-from tests.runtime.stage import DEADLINE, eventually
+from tests.runtime.stage import DEADLINE, eventually, worker_of
 
 
 def an_app(url: str) -> WorkerOrchestrator:
@@ -44,6 +44,15 @@ async def test_plain_and_async_functions_run_in_their_order(tmp_path: Path, *, s
     assert [one.next_fire for one in await app.get_schedules()] == [one.next_fire for one in before]
     assert await names(app) == ["north", "south"]
     await (app.stop() if started else app.close())
+
+
+async def test_a_plain_function_may_return_a_coroutine(tmp_path: Path) -> None:
+    app = an_app(f"sqlite:///{tmp_path}/shop.db")
+    report = worker_of(app, "report")
+    app.on_deploy(lambda: app.put_schedule("west", report.call(region="west"), every="1h"))
+    assert await app.deploy() == ["schedules", "more", "<lambda>"]
+    assert await names(app) == ["north", "south", "west"]
+    await app.close()
 
 
 def test_it_can_be_called_without_an_event_loop(tmp_path: Path) -> None:

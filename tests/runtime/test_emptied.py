@@ -1,9 +1,13 @@
 """A node whose store was emptied publishes its definitions before it claims, and says what happened."""
 
+from itertools import pairwise
+
 import pytest
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.runtime.clock import ManualClock
+from shiftwork.runtime.engine.publication import Publication
+from shiftwork.runtime.engine.registry import Registry
 from shiftwork.store.memory import MemoryStore
 from tests.runtime.stage import Act, Stage, worker_of
 
@@ -125,6 +129,31 @@ async def test_a_node_that_starts_in_an_emptied_store_hides_nothing(stage: Stage
     await second.start()
     await clock.advance(60)
     assert [event.name for event in await first.events()].count("store.emptied") == 1
+
+
+async def test_what_is_lost_again_and_again_is_published_at_growing_intervals(clock: ManualClock) -> None:
+    published = list[float]()
+
+    async def beat() -> None:
+        published.append(clock.monotonic())
+
+    registry = Registry({}, {}, {})
+    publication = Publication(registry, store=MemoryStore(), clock=clock, emit=lambda *_, **__: None, beat=beat)
+    await publication.begin(await publication.read())
+    lost = publication.edition
+    assert lost is not None
+
+    async def gaps(n: int) -> list[float]:
+        """Lose the definitions whenever they were published, and claim whenever that is allowed."""
+        published.clear()
+        while len(published) < n:
+            again = await publication.renew(lost)
+            clock.jump(max(0.0, again - clock.now()) + 1e-6)
+        return [round(later - before, 1) for before, later in pairwise(published)]
+
+    assert await gaps(10) == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0]
+    clock.jump(60)
+    assert await gaps(3) == [0.1, 0.2]
 
 
 async def codes(app: WorkerOrchestrator) -> list[str]:

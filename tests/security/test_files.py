@@ -8,15 +8,17 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shiftwork import StoreUnavailableError, WorkerOrchestrator
 from shiftwork.core.model import Discard, Progress, ProgressNote
 from shiftwork.serve.vitals import Vitals, write_vitals
-from shiftwork.store.sqlite import file_modes
+from shiftwork.store.sqlite import driver, file_modes
 from shiftwork.store.sqlite.file_modes import create_database
 from shiftwork.store.sqlite.store import SqliteStore
+from shiftwork.store.sqlite.threads import StoreThreads
 from shiftwork.testing.acts import NOW, add, claim_one, failed, finish, job, report
 
 MARK = "sw-marker-4f1c9b27"
@@ -201,8 +203,13 @@ async def test_a_store_that_its_owner_shares_with_our_group_is_used_and_so_is_on
     os.chown(database, NOBODY, os.getegid())
     database.chmod(0o660)
     store = SqliteStore(str(database))
-    await store.open()
+    with pytest.raises(StoreUnavailableError, match="in a folder where not everyone may write"):
+        await store.open()  # anyone in a group that many systems give to all people can put it below /tmp
     await store.close()
+    with monkeypatch.context() as below_srv:
+        below_srv.setattr(file_modes, "_open_to_all", lambda _path: False)
+        await store.open()
+        await store.close()
     database.chmod(0o600)
     with pytest.raises(StoreUnavailableError, match="another user"):
         file_modes.refuse_foreign_database(str(database))
@@ -211,3 +218,55 @@ async def test_a_store_that_its_owner_shares_with_our_group_is_used_and_so_is_on
     monkeypatch.setattr(os, "geteuid", lambda: 1234)  # neither its owner nor root
     with pytest.raises(StoreUnavailableError, match="another user"):
         file_modes.refuse_foreign_database(str(database))
+
+
+@only_root
+def test_a_link_that_another_user_has_made_is_followed_where_only_few_may_put_one(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = place / "current"  # as a deployment makes it, whose user is not that of the app
+    link.symlink_to(place)
+    os.chown(link, NOBODY, NOBODY, follow_symlinks=False)
+    with pytest.raises(StoreUnavailableError, match="a link that was made by another user"):
+        file_modes.refuse_foreign_links(link / "jobs.db")
+    monkeypatch.setattr(file_modes, "_open_to_all", lambda _path: False)
+    monkeypatch.setattr(os, "geteuid", lambda: 1234)
+    file_modes.refuse_foreign_links(link / "jobs.db")
+
+
+@only_root
+async def test_a_journal_that_another_user_plants_before_the_reader_opens_is_not_read(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    genuine, planted = StoreThreads._open_reader, list[Path]()  # noqa: SLF001 - between two of its steps
+
+    def open_reader(threads: StoreThreads, writer: Any) -> Any:
+        writer.await_start()
+        if not planted:
+            planted.append(_planted(place, "-journal"))  # SQLite would write its pages into the database
+        return genuine(threads, writer)
+
+    monkeypatch.setattr(StoreThreads, "_open_reader", open_reader)
+    store = SqliteStore(str(place / "jobs.db"))
+    with pytest.raises(StoreUnavailableError, match=r"jobs\.db-journal is made by another user"):
+        await store.get(["1"])
+    planted[0].unlink()
+    assert await store.get(["1"]) == [None]
+    await store.close()
+
+
+@only_root
+async def test_a_file_that_another_user_plants_while_the_store_opens_is_noticed(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    genuine = driver.prepare_writer
+
+    def prepare(*args: Any) -> None:
+        genuine(*args)
+        _planted(place, "-journal")
+
+    monkeypatch.setattr(driver, "prepare_writer", prepare)
+    store = SqliteStore(str(place / "jobs.db"))
+    with pytest.raises(StoreUnavailableError, match="another user"):
+        await store.open()
+    await store.close()

@@ -1,6 +1,7 @@
 """Secrets that a function returns, gets from its steps or is sent: people are not shown them, programs get them."""
 
 import json
+import time
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -11,8 +12,9 @@ from msgspec import msgpack
 
 from shiftwork import Context, JobStatus, Secret
 from shiftwork.core.hidden_values import hidden, is_hidden, revealed
-from shiftwork.handles.redaction import MASK
-from shiftwork.views.shapes.jobs import whole_job_shape
+from shiftwork.core.job_limits import BEGINNING
+from shiftwork.handles.redaction import MASK, NOT_COMPARED, SHORTEST, PageSecrets
+from shiftwork.views.shapes.jobs import LARGE_SECRET, whole_job_shape
 from tests.runtime import fixtures
 from tests.runtime.stage import DEADLINE, Stage
 
@@ -66,6 +68,30 @@ async def test_a_result_that_is_annotated_as_secret_is_not_shown(stage: Stage) -
         [job] = await app.find_jobs(worker=worker)
         assert await job.result(DEADLINE) == result
         assert (await shown(stage, job.id))["result"] == MASK
+
+
+async def test_a_secret_result_is_not_in_the_texts_of_the_job_that_gets_it(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = stage.app()
+
+    @app.task
+    async def issue() -> Annotated[str, Secret]:
+        return KEY
+
+    @app.task(max_retries=0)
+    async def use(ctx: Context, keys: list[str]) -> None:
+        ctx.logger.warning("using %s", keys[0])
+        ctx.progress(1, 2, keys[0])
+        raise ValueError(f"{keys[0]} is wrong")
+
+    await app.start()
+    flow = await app.enqueue_flow(use.call(keys=[issue.call().output]))
+    [job] = [job for job in flow.jobs if job.worker == "use"]
+    assert await job.ended(DEADLINE) is JobStatus.DEAD
+    seen = await shown(stage, job.id)
+    assert f"{MASK} is wrong" in seen["error"]
+    assert KEY not in json.dumps(seen) + caplog.text
 
 
 async def test_a_scheduled_worker_may_return_a_secret_too(stage: Stage) -> None:
@@ -151,3 +177,53 @@ async def test_known_secrets_of_the_payload_are_hidden_in_results_steps_and_sign
     assert seen["signals"][0]["value"] == {"key": MASK, "ok": True}
     assert seen["result"] == [{"key": MASK, "ok": True}, MASK, "public"]
     assert KEY not in json.dumps(seen)
+
+
+async def test_a_value_that_is_cut_within_a_secret_shows_no_part_of_it(stage: Stage) -> None:
+    app = stage.app()
+
+    def echo(key: str, before: int) -> list[str]:
+        return ["-" * before + key + "-" * 100]
+
+    @app.task
+    async def sign_in(ctx: Context, key: Annotated[str, Secret]) -> None:
+        for before in range(BEGINNING - len(KEY) - 10, BEGINNING):
+            await ctx.step(f"{before}", echo, key, before)
+
+    job = await sign_in.enqueue(KEY)
+    await app.start()
+    await job.result(DEADLINE)
+    texts = [step["result"][0] for step in (await shown(stage, job.id))["steps"]]
+    assert [text for text in texts if len(text.strip("-…")) > len(MASK)] == []
+    assert [text for text in texts if KEY[:SHORTEST] in text] == []
+
+
+async def test_a_secret_that_is_too_large_to_be_read_by_pages_is_shown_nowhere(stage: Stage) -> None:
+    app = stage.app()
+    pem = "".join(f"{n:04}" for n in range(1_000))
+
+    def issue() -> Annotated[str, Secret]:
+        return pem
+
+    @app.task
+    async def enrol(ctx: Context) -> list[str]:
+        key = await ctx.step("issue", issue)
+        await ctx.step("copy", lambda: {"whole": key, "end": key[-100:]})
+        await ctx.step("nothing", lambda: None)
+        return [key, key[-100:]]
+
+    job = await enrol.enqueue()
+    await app.start()
+    assert await job.result(DEADLINE) == [pem, pem[-100:]]
+    seen = await shown(stage, job.id)
+    assert [step["result"] for step in seen["steps"]] == [MASK, LARGE_SECRET, None]
+    assert seen["result"] == LARGE_SECRET
+
+
+@pytest.mark.parametrize("n", [3, 30_000])
+def test_a_page_with_very_many_secrets_takes_no_minutes(n: int) -> None:
+    secrets = {f"secret {number:06}" for number in range(n)}
+    page, began = PageSecrets(secrets), time.monotonic()
+    hidden_values = [page.hide([f"{n} {secret}" for secret in secrets]) for _ in range(3)]
+    assert hidden_values == [[f"3 {MASK}"] * 3 if n == 3 else NOT_COMPARED] * 3
+    assert time.monotonic() - began < 10.0

@@ -78,6 +78,18 @@ async def test_control_characters_are_refused_over_http(web: Web, text: str) -> 
         assert answer.status_code == 400, given
 
 
+async def test_no_address_forges_a_line_of_the_log(
+    web: Web, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(_: str) -> Any:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(web.app.control.jobs, "get_shown", fail)
+    async with web.client() as client:
+        assert (await client.get("jobs/a%0AINFO%20token%20made%20by%20root")).status_code == 500
+    assert caplog.messages == ["GET /api/v1/jobs/a%0AINFO%20token%20made%20by%20root failed"]
+
+
 @pytest.mark.parametrize("id", ["report@2026-11-18T03:00:00Z", "sync@first", "sync@2026-11-18T03:00:00.250000Z~3"])
 async def test_nobody_takes_the_id_of_a_schedules_run(web: Web, id: str) -> None:
     token = await web.token("ci", "operate")

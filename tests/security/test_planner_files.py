@@ -17,6 +17,7 @@ SOON = 30.0
 """A bomb would take minutes or hours."""
 
 HUGE = "0x" + "f" * 20_000
+MANY_JOBS = "[1_900_000]\nrun_seconds = 2.0\n" + "".join(f"[configurations.c{n}]\n" for n in range(40))
 BOMBS = {
     "nested lists": (("[100, 800, 100]", "[" * 5_000 + "]" * 5_000), "nested too deeply|far too large|recursion"),
     "nested tables": (("[100, 800, 100]", "{a=" * 900 + "1" + "}" * 900), "nested too deeply|expected|dots"),
@@ -26,6 +27,10 @@ BOMBS = {
     "many keys": (("name = ", "".join(f"k{n} = 1\n" for n in range(60_000)) + "name = "), "unknown key"),
     "many jobs": (("[100, 800, 100]", "[1e12]"), "runs of jobs"),
     "infinitely many": (("[100, 800, 100]", "[1e308, 1e308]"), "runs of jobs"),
+    "many jobs in many configurations": (
+        ("[100, 800, 100]\nrun_seconds = { median = 2.0, p95 = 5.0 }", MANY_JOBS),
+        "76,000,000 runs of jobs together; at most 10,000,000",
+    ),
     "a huge burst": (("[100, 800, 100]", '[1]\nbursts = [{ at = "00:01", jobs = 10_000_000_000 }]'), "runs of jobs"),
     "endless retries": (
         ("[100, 800, 100]", "[1000]\nfailing = 0.9999999\nmax_retries = 1_000_000_000"),

@@ -252,7 +252,10 @@ def test_other_roles_that_may_create_functions(altered: postgres.Server) -> None
     alter(altered, "CREATE ROLE mallory", "GRANT CREATE ON SCHEMA public TO mallory")
     try:
         said = Report(altered.url).warning("other roles", 'REVOKE CREATE ON SCHEMA "public" FROM "mallory"')
-        assert said.startswith("mallory may create functions in the schema public")
+        assert said.startswith("mallory may create functions in the schema public: SQL of your own")
+        alter(altered, "GRANT CREATE ON SCHEMA shiftwork TO mallory")
+        said = Report(altered.url).critical("other roles", 'REVOKE CREATE ON SCHEMA "shiftwork" FROM "mallory"')
+        assert "another version of shiftwork calls" in said
     finally:
         alter(altered, "DROP OWNED BY mallory", "DROP ROLE mallory")
 

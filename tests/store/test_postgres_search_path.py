@@ -10,11 +10,15 @@ from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
+import asyncpg
 import psycopg
 import pytest
+import sqlalchemy
 from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict
 
 from shiftwork import Context, JobStatus, WorkerOrchestrator
+from shiftwork.core.job_parts import Need
 from shiftwork.store.postgres import functions, queries, search_path
 from shiftwork.store.postgres.address import parse
 from shiftwork.store.postgres.store import PostgresStore
@@ -185,6 +189,40 @@ async def by_async(app: WorkerOrchestrator, url: str) -> Any:
     return job
 
 
+async def by_asyncpg(app: WorkerOrchestrator, url: str) -> Any:
+    info = conninfo_to_dict(url)
+    where = {"host": info["host"], "port": int(info.get("port") or 5432), "user": info["user"]}
+    conn: Any = await asyncpg.connect(**where, password=info.get("password"), database=info["dbname"])
+    try:
+        async with conn.transaction():
+            await conn.execute(TEMPORARY)
+            job = await worker_of(app, "send").enqueue_with(conn, to="a")
+            store = await app.control.store.open()
+            assert isinstance(store, PostgresStore)
+            needy = new("needy", flow="f", tags=("t",), needs=(Need("needed"),))
+            await store.add_with(conn, [new("needed", flow="f"), needy, new("needed", flow="f")], NOW)
+    finally:
+        await conn.close()
+    return job
+
+
+async def by_sqlalchemy(app: WorkerOrchestrator, url: str) -> Any:
+    return await asyncio.to_thread(enqueue_with_sqlalchemy, app, url)
+
+
+def enqueue_with_sqlalchemy(app: WorkerOrchestrator, url: str) -> Any:
+    # SQLAlchemy itself would fall into the traps when it connects: it asks for the `current_schema()`.
+    engine = sqlalchemy.create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: psycopg.connect(url),
+        poolclass=sqlalchemy.pool.NullPool,
+        _initialize=False,
+    )
+    with engine.begin() as connection:
+        connection.exec_driver_sql(TEMPORARY)
+        return worker_of(app, "send").enqueue_with_blocking(connection, to="a")
+
+
 async def by_blocking(app: WorkerOrchestrator, url: str) -> Any:
     return await asyncio.to_thread(enqueue_blocking, app, url)
 
@@ -198,7 +236,7 @@ def enqueue_blocking(app: WorkerOrchestrator, url: str) -> Any:
     return job
 
 
-@pytest.mark.parametrize("enqueue", [by_async, by_blocking])
+@pytest.mark.parametrize("enqueue", [by_async, by_asyncpg, by_blocking, by_sqlalchemy])
 async def test_a_transaction_of_the_user_keeps_its_search_path(
     app: WorkerOrchestrator, database: str, enqueue: Enqueue
 ) -> None:

@@ -49,6 +49,13 @@ async def test_a_name_that_leads_to_loopback_gets_in_nowhere(web: Web) -> None:
             assert await ask(client, route) == 401, route.path
 
 
+async def test_of_two_hosts_both_must_be_loopback(web: Web) -> None:
+    for hosts in (["127.0.0.1:8421", "evil.example"], ["evil.example", "127.0.0.1:8421"]):
+        async with web.client() as client:
+            answer = await client.get("me", headers=[("Host", host) for host in hosts])
+        assert (answer.status_code, "evil.example" in answer.text) == (401, True)
+
+
 PROXIES = [
     "X-Forwarded-For",
     "X-Forwarded-Host",
@@ -69,6 +76,11 @@ PROXIES = [
     "X-Envoy-External-Address",
     "X-Amzn-Trace-Id",
     "X-Remote-Addr",
+    "X-Forward-For",
+    "X-Scheme",
+    "X-ProxyUser-Ip",
+    "Front-End-Https",
+    "X-SSL-Client-Verify",
 ]
 
 

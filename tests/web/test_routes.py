@@ -10,12 +10,16 @@ from typing import Any
 
 import pytest
 from httpx2 import AsyncClient
+from msgspec import msgpack
+from msgspec.structs import replace
 
 from shiftwork import JobStatus, ShiftworkError, WorkerOrchestrator, errors
 from shiftwork.core.docs import WORKER
 from shiftwork.core.job_limits import BEGINNING, Limit
-from shiftwork.core.model import Doc, Event, JobFilter, JobPriority, JobRecord, WorkerConfig
+from shiftwork.core.job_parts import Need
+from shiftwork.core.model import Doc, Event, JobFilter, JobPriority, JobRecord, NewJob, WorkerConfig
 from shiftwork.handles.options import Options
+from shiftwork.store.lost_jobs import stranded_flows
 from shiftwork.views.instants import iso
 from shiftwork.web.problems import problem
 from shiftwork.web.routes import overview
@@ -145,6 +149,27 @@ async def test_a_list_has_the_beginnings_of_large_payloads(web: Web) -> None:
     whole = await web.get(f"jobs/{ids[2]}")
     assert not whole["payload_truncated"]
     assert whole["payload"]["path"].endswith("needle 2")
+
+
+async def test_a_list_of_jobs_that_wait_for_others_reads_no_whole_job(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, now = await web.app.control.store.open(), web.app.control.now()
+    payload = msgpack.encode({"path": "x" * 500_000})
+    bad = NewJob(id="bad", worker="resize", pool="images", payload=payload, run_at=now, flow="f")
+    waiting = [replace(bad, id=f"{n}", needs=(Need("bad"),)) for n in range(3)]
+    await store.add([bad, *waiting], now)
+    await web.app.cancel_job("bad")
+
+    async def get(ids: Any, **_: Any) -> Any:
+        raise AssertionError(f"{ids} were read whole")
+
+    monkeypatch.setattr(store, "get", get)
+    page = await web.get("jobs", status="waiting")
+    assert [(job["id"], job["stranded"]) for job in page["jobs"]] == [("2", True), ("1", True), ("0", True)]
+    assert len(json.dumps(page)) < 10_000
+    [problem] = await stranded_flows(store)
+    assert (problem.flow, problem.jobs, problem.job_id) == ("f", 3, "bad")
 
 
 async def test_a_search_looks_into_whole_payloads_and_shows_their_beginnings(web: Web) -> None:

@@ -60,7 +60,7 @@ def trigger(
     elif not wait:
         say(status_line(job))
     else:
-        _show_end(job, source)
+        _show_end(job, parts, source)
     if wait and job.status is not JobStatus.COMPLETED:
         click.get_current_context().exit(1)
 
@@ -108,12 +108,12 @@ async def _print_wait(control: Control, job_id: str, printed: str) -> str:
     return text
 
 
-def _show_end(job: Job[Any], source: Source) -> None:
+def _show_end(job: Job[Any], parts: SeenParts, source: Source) -> None:
     record = job.record
     seconds = took((record.ended_at or 0.0) - (record.started_at or record.ended_at or 0.0))
     if job.status is JobStatus.COMPLETED:
         say(t("job {id} of {worker} completed in {seconds}", id=job.id, worker=job.worker, seconds=seconds))
-        result = result_shape(job)
+        result = result_shape(job, parts)
         if result is not None:
             say(json_text(result))
     elif job.status is JobStatus.CANCELLED:

@@ -1,11 +1,7 @@
 """Single jobs: adding one by its worker's name, reading it, explaining it, and changing it."""
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from math import inf, nextafter
+from collections.abc import Callable, Mapping
 from typing import Any, Final
-
-from msgspec.structs import replace
 
 from shiftwork.control.audit import Audit
 from shiftwork.control.definitions import Definitions
@@ -16,21 +12,18 @@ from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.stacks import read_stack
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission, id_taken
-from shiftwork.core.job_limits import BEGINNING
 from shiftwork.core.job_parts import SeenParts, Signal
 from shiftwork.core.model import (
     Cancel,
     Change,
     Discard,
     JobRecord,
-    JobStatus,
     NewJob,
     PoolConfig,
     Requeue,
     WorkerConfig,
 )
 from shiftwork.core.own_options import unpack
-from shiftwork.core.releasing import is_stranded
 from shiftwork.errors import JobStateError, UnknownJobError
 from shiftwork.handles.call import new_job
 from shiftwork.handles.job import Job
@@ -39,7 +32,6 @@ from shiftwork.handles.payloads import Packed, max_bytes_of, pack_plain
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.handles.signal_values import check_signal_size, encode_signal
-from shiftwork.store.protocol import Store
 from shiftwork.telemetry.tracing import sending
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.stack import JobStack
@@ -50,8 +42,6 @@ _REFUSED: Final[Mapping[type[Any], str]] = {
     Discard: "only ended jobs can be discarded; cancel it first",
 }
 
-PAGE: Final = 1_000
-"""How many jobs are read at a time where a list shows which are stranded."""
 _NEEDED: Final = "another job of its flow waits for it; cancel the flow, or that job, first"
 
 
@@ -120,7 +110,7 @@ class Jobs:
     async def find(self, **wanted: Any) -> list[Job[Any]]:
         """Return the jobs that match, newest first. See `WorkerOrchestrator.find_jobs`."""
         store = await self._access.open()
-        return await self._handles.of(await _listed(store, await store.find(job_filter(**wanted))))
+        return await self._handles.of(await store.find(job_filter(**wanted)))
 
     async def explain(self, job_id: str) -> Explanation:
         """Return why a job is not running, or how it ended."""
@@ -240,37 +230,6 @@ class Jobs:
         known = await self._definitions.worker(worker, self._registry.workers)
         whole = _unmasked(worker, known.schema, payload, original)
         return known.config, known.pool, pack_plain(known.config, whole, known.schema)
-
-
-async def _listed(store: Store, found: Sequence[JobRecord]) -> list[JobRecord]:
-    """Return these jobs of a list, and say of those that wait which are stranded. No large payload is read for that."""
-    waiting = [record for record in found if record.status is JobStatus.WAITING]
-    large: defaultdict[str, list[JobRecord]] = defaultdict(list)
-    for record in waiting:
-        if record.flow is not None and (record.payload_size is not None or len(record.payload) > BEGINNING):
-            large[record.flow].append(record)
-    apart = {record.id for records in large.values() for record in records}
-    small = [record.id for record in waiting if record.id not in apart]
-    pages = [await store.get(small[at : at + PAGE]) for at in range(0, len(small), PAGE)]
-    stranded = {record.id for page in pages for record in page if record is not None and is_stranded(record)}
-    for flow, records in large.items():
-        stranded |= await _stranded_members(store, flow, records)
-    return [
-        replace(record, stranded=record.id in stranded) if record.status is JobStatus.WAITING else record
-        for record in found
-    ]
-
-
-async def _stranded_members(store: Store, flow: str, records: Sequence[JobRecord]) -> set[str]:
-    """Return the ids of the stranded ones of these jobs of a flow, which is read from the newest of them on."""
-    behind = nextafter(max(record.created_at for record in records), inf), ""
-    missing = {record.id for record in records}
-    stranded: set[str] = set()
-    while missing and (page := await store.members(flow, behind, PAGE)):
-        stranded |= {member.id for member in page if member.stranded and member.id in missing}
-        missing -= {member.id for member in page}
-        behind = page[-1].created_at, page[-1].id
-    return stranded
 
 
 def _unmasked(

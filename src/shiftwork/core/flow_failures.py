@@ -22,12 +22,12 @@ OF_INTEREST: Final = (*LOST, JobStatus.WAITING)
 
 
 def behind(job: JobRecord) -> list[str]:
-    """The jobs that strand this one, which is read whole."""
+    """The jobs that strand this one."""
     return [need.id for need in job.unmet if need.broken]
 
 
 def failures(needed: Iterable[str], known: Mapping[str, JobRecord]) -> tuple[FlowFailure, ...]:
-    """What failed before a job that needs these. `known` has the jobs of interest, whole."""
+    """What failed before a job that needs these. `known` has the jobs of interest."""
     failed = lost_jobs(needed, known)[:MOST_FAILURES]
     return tuple(FlowFailure(job.worker, job.id, (job.error or "")[:LONGEST_ERROR]) for job in failed)
 

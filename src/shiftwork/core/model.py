@@ -210,6 +210,8 @@ class Claimed(Struct, frozen=True, gc=False):
     options: bytes | None = None
     failures: tuple[FlowFailure, ...] = ()
     """What failed before it. No store sets it: the engine does, before the run (`core.flow_failures`)."""
+    secrets: tuple[bytes, ...] = ()
+    """The results of other jobs in its payload that must not be shown. The engine sets them, too."""
 
     __repr__ = shown_without_payload
 
@@ -304,7 +306,7 @@ class JobRecord(Struct, frozen=True, kw_only=True, gc=False):
     tags: tuple[str, ...] = ()
     flow: str | None = None
     unmet: tuple[Need, ...] = ()
-    """The needs that are not met yet, by id. A job that has any and is not cancelled is waiting."""
+    """The needs that are not met yet, by id; in a list, the broken ones. A job with any that is not cancelled waits."""
     wait: Wait | None = None
     """The signal that it waits for, since it was handed back for that."""
     steps: tuple[Step, ...] = ()
@@ -315,8 +317,6 @@ class JobRecord(Struct, frozen=True, kw_only=True, gc=False):
     """How many bytes the payload has, if this is the record of a list and `payload` is only its beginning."""
     result_size: int | None = None
     """The same for the result."""
-    stranded: bool | None = None
-    """Whether it is stranded, if this is the record of a list, which has no unmet needs. No store sets it."""
 
     __repr__ = shown_without_payload
 

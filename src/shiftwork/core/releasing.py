@@ -50,8 +50,6 @@ def is_lost(status: JobStatus | None, unmet: Iterable[Need]) -> bool:
 
 def is_stranded(job: JobRecord) -> bool:
     """Whether a job waits, and cannot run unless a person retries another one."""
-    if job.stranded is not None:
-        return job.stranded
     return job.status is JobStatus.WAITING and is_lost(job.status, job.unmet)
 
 

@@ -23,6 +23,11 @@ SHORTEST: Final = 4
 """Shorter secrets are not replaced in texts: they would match text that is not secret."""
 SECRET_MARK: Final = b'"writeOnly":true'
 """What the JSON Schema of a type that contains a secret has in it."""
+CUT: Final = "…"
+"""What a text ends with of which the end is missing."""
+MOST_COMPARED: Final = 200_000_000
+"""How many characters of a page are compared, times the number of its secrets: it takes a fraction of a second."""
+NOT_COMPARED: Final = {"not shown": "the job has too many secrets to look for all of them in this value"}
 _MISSING: Final = object()
 
 Node = Mapping[str, Any]
@@ -74,24 +79,70 @@ def hide(text: str, secret_texts: Iterable[str]) -> str:
     return text
 
 
-def hide_in(value: Any, secret_texts: Collection[str]) -> Any:
-    """Return a value of JSON without these texts, wherever they are in it. The value may be deep."""
-    whole: list[Any] = [None]
-    todo: list[tuple[Any, Any, Any]] = [(whole, 0, value)]
+class PageSecrets:
+    """The known secrets of one page, which are hidden in its values, up to `MOST_COMPARED`."""
+
+    def __init__(self, texts: Collection[str]) -> None:
+        self._texts = texts
+        self._left = MOST_COMPARED
+
+    def hide(self, value: Any) -> Any:
+        """Return a value of JSON without the secrets, wherever they are in it. The value may be deep."""
+        if not self._texts:
+            return value
+        words = "\n".join(_words(value))
+        self._left -= len(self._texts) * (len(words) + 1)
+        if self._left < 0:
+            return NOT_COMPARED
+        return self._without({text for text in self._texts if text in words}, value)
+
+    def _without(self, found: Collection[str], value: Any) -> Any:
+        whole: list[Any] = [None]
+        todo: list[tuple[Any, Any, Any]] = [(whole, 0, value)]
+        while todo:
+            home, place, part = todo.pop()
+            if isinstance(part, dict):
+                made: dict[str, Any] = {}
+                home[place] = made
+                todo.extend((made, hide(str(name), found), inner) for name, inner in part.items())
+            elif isinstance(part, list):
+                home[place] = [None] * len(part)
+                todo.extend((home[place], at, inner) for at, inner in enumerate(part))
+            elif isinstance(part, str):
+                home[place] = self._without_half(hide(part, found))
+            else:  # a number may be a secret, but a part of one is not shown as a part
+                home[place] = MASK if str(part) in found else part
+        return whole[0]
+
+    def _without_half(self, text: str) -> str:
+        """Return a text that was cut within a secret without the half that is left of it."""
+        if not text.endswith(CUT):
+            return text
+        text = text.removesuffix(CUT)
+        ends = (_half_at(text, secret) for secret in self._texts)
+        first = min((at for at in ends if at is not None), default=None)
+        return text + CUT if first is None else text[:first] + MASK + CUT
+
+
+def _half_at(text: str, secret: str) -> int | None:
+    """Return where at the end of a text a secret begins; None if it does not."""
+    at = text.find(secret[:SHORTEST], max(0, len(text) - len(secret)))
+    while at >= 0 and not secret.startswith(text[at:]):
+        at = text.find(secret[:SHORTEST], at + 1)
+    return at if at >= 0 else None
+
+
+def _words(value: Any) -> Iterator[str]:
+    """Yield every text in a value of JSON, with its names and numbers."""
+    todo = [value]
     while todo:
-        home, place, part = todo.pop()
+        part = todo.pop()
         if isinstance(part, dict):
-            made: dict[str, Any] = {}
-            home[place] = made
-            todo.extend((made, hide(str(name), secret_texts), inner) for name, inner in part.items())
+            todo.extend((*part, *part.values()))
         elif isinstance(part, list):
-            home[place] = [None] * len(part)
-            todo.extend((home[place], at, inner) for at, inner in enumerate(part))
-        elif isinstance(part, str):
-            home[place] = hide(part, secret_texts)
-        else:  # a number may be a secret, but a part of one is not shown as a part
-            home[place] = MASK if str(part) in secret_texts else part
-    return whole[0]
+            todo.extend(part)
+        else:
+            yield str(part)
 
 
 def value_texts(secret: Any) -> set[str]:

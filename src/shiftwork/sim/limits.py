@@ -22,6 +22,8 @@ MOST_SLOTS: Final = 100_000
 """How many slots a pool may have."""
 MOST_ATTEMPTS: Final = 2_000_000
 """How many runs of jobs a configuration may have, with those that are retried."""
+MOST_ATTEMPTS_IN_ALL: Final = 10_000_000
+"""How many all configurations may have together: simulating them takes about ten minutes."""
 LONGEST_SECONDS: Final = 31 * 86_400.0
 MOST_STEPS: Final = 300_000_000
 """How many looks at a pool all configurations may need together: 30 pools for a day are 13 million."""
@@ -55,6 +57,12 @@ def _problems(scenario: Scenario, load: float) -> Iterator[str]:
         yield f"it has {nodes:,} nodes; at most {MOST_NODES:,} are allowed"
     for name, one in scenario.configurations.items():
         yield from _of_configuration(name, one, load)
+    attempts = sum(_attempts(one, load) for one in scenario.configurations.values())
+    if attempts > MOST_ATTEMPTS_IN_ALL:
+        yield (
+            f"its configurations have {attempts:,.0f} runs of jobs together; at most {MOST_ATTEMPTS_IN_ALL:,} are "
+            "allowed: shorten length and arrivals, or compare fewer configurations"
+        )
     looks = scenario.length / SOON_SECONDS * sum(len(one.pools) for one in scenario.configurations.values())
     if looks > MOST_STEPS:
         yield f"{looks:,.0f} looks at pools; at most {MOST_STEPS:,} are allowed: shorten length, or compare fewer pools"
@@ -65,7 +73,7 @@ def _of_configuration(name: str, one: Configuration, load: float) -> Iterator[st
         slots = max([pool.min_workers, pool.max_workers, *(high for _, high in pool.bounds.values())])
         if slots > MOST_SLOTS:
             yield f"pool {pool.name!r} has up to {slots:,} slots; at most {MOST_SLOTS:,} are allowed"
-    attempts = sum(map(_attempts, one.workers.values())) * load
+    attempts = _attempts(one, load)
     if attempts > MOST_ATTEMPTS:
         yield (
             f"configuration {name!r} has {attempts:,.0f} runs of jobs; at most {MOST_ATTEMPTS:,} are allowed: shorten "
@@ -73,7 +81,11 @@ def _of_configuration(name: str, one: Configuration, load: float) -> Iterator[st
         )
 
 
-def _attempts(traffic: Traffic) -> float:
+def _attempts(one: Configuration, load: float) -> float:
+    return sum(map(_attempts_of, one.workers.values())) * load
+
+
+def _attempts_of(traffic: Traffic) -> float:
     """Return how many runs the jobs of a worker are expected to have."""
     jobs = sum(traffic.arrivals) + sum(burst.jobs for burst in traffic.bursts)
     return jobs * min(traffic.max_retries + 1.0, 1 / (1 - traffic.failing))

@@ -1,23 +1,15 @@
 """What is wrong before a job of a flow: the dead and cancelled jobs that it waits for, directly or not."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Final
-
-from msgspec.structs import replace
 
 from shiftwork.core.flow_failures import MOST_LOOKED_AT, OF_INTEREST, behind, lost_jobs
 from shiftwork.core.health import StrandedFacts
-from shiftwork.core.job_limits import PAGE_BYTES
 from shiftwork.core.model import JobFilter, JobRecord, JobStatus
 from shiftwork.core.releasing import LOST
 from shiftwork.store.protocol import Store
 
 PAGE: Final = 1_000
-AT_A_TIME: Final = 100
-"""How many stranded jobs are read at a time. Their payloads, which are not kept, have about `PAGE_BYTES` at most."""
-MOST_STRANDED: Final = 10_000
-"""How many stranded jobs are followed, at most, to what strands them."""
-
 LOOKED_AT: Final = 100
 """How many dead and cancelled jobs, and how many waiting ones, are looked at for flows with stranded jobs."""
 MOST_FLOWS: Final = 5
@@ -41,8 +33,8 @@ async def _stranded(store: Store, flow: str) -> StrandedFacts | None:
     stranded = [member.id for member in members if member.stranded]
     if not stranded:
         return None
-    [oldest] = await store.get(stranded[-1:])
-    broken = [] if oldest is None else behind(oldest)
+    oldest = await store.find(JobFilter(ids=(stranded[-1],), limit=1))
+    broken = behind(oldest[0]) if oldest else []
     lost = lost_jobs(broken, await jobs_before(store, broken))
     if not lost:  # it was retried in the meantime
         return None
@@ -59,44 +51,19 @@ async def _stranded(store: Store, flow: str) -> StrandedFacts | None:
 async def jobs_before(store: Store, ids: Iterable[str]) -> dict[str, JobRecord]:
     """Those of these jobs that are dead, cancelled or waiting, and so on before those that are stranded.
 
-    It reads as many pages as there are jobs in a row, and no more than `MOST_LOOKED_AT` jobs: the first ones. Nothing
-    large is kept of them.
+    It reads as many pages as there are jobs in a row, and no more than `MOST_LOOKED_AT` jobs.
     """
     known: dict[str, JobRecord] = {}
     waiting = list(dict.fromkeys(ids))[:MOST_LOOKED_AT]
     seen = set(waiting)
-    at = followed = 0
+    at = 0
     while at < len(waiting):
         page = waiting[at : at + PAGE]
         at += len(page)
         found = await store.find(JobFilter(ids=tuple(page), status=OF_INTEREST, limit=len(page)))
         known |= {job.id: job for job in found}
-        wanted = [id for id in page if id in known and known[id].status is not JobStatus.DEAD]
-        del wanted[MOST_STRANDED - followed :]
-        followed += len(wanted)
-        async for job in _stranded_jobs(store, [known[id] for id in wanted]):
-            known[job.id] = job
+        for job in found:
             more = [id for id in behind(job) if id not in seen][: MOST_LOOKED_AT - len(waiting)]
             seen.update(more)
             waiting += more
     return known
-
-
-async def _stranded_jobs(store: Store, listed: Sequence[JobRecord]) -> AsyncIterator[JobRecord]:
-    for ids in _few_at_a_time(listed):
-        for job in await store.get(ids):
-            if job is not None:
-                yield replace(job, payload=b"", result=None, attempts=())
-
-
-def _few_at_a_time(listed: Sequence[JobRecord]) -> Iterator[list[str]]:
-    ids: list[str] = []
-    size = 0
-    for job in listed:
-        if len(ids) == AT_A_TIME or size > PAGE_BYTES:
-            yield ids
-            ids, size = [], 0
-        ids.append(job.id)
-        size += len(job.payload) if job.payload_size is None else job.payload_size
-    if ids:
-        yield ids

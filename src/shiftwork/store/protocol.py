@@ -422,9 +422,9 @@ class Store(Protocol):
     async def find(self, wanted: JobFilter) -> list[JobRecord]:
         """The jobs that match, newest first (by created_at, then id, both descending).
 
-        They come without their attempts, steps, signals and unmet needs, and with no more than the first
-        `core.job_limits.BEGINNING` bytes of their payloads and results, unless these are wanted `whole`. No more than
-        that is transferred.
+        They come without their attempts, steps and signals, with no needs but the broken ones, and with no more than
+        the first `core.job_limits.BEGINNING` bytes of their payloads and results, unless these are wanted `whole`. No
+        more than that is transferred.
 
         `created_after` and `created_before` exclude the instant itself; `error` is case-sensitive. Paging after a
         deleted id returns nothing.

@@ -17,7 +17,7 @@ from shiftwork.testing.expect import equal, holds, there
 
 NOW: Final = 1_000_000.0
 """When the checks begin. Any instant would do, because a store has no clock of its own."""
-UNSAID: Final = ("payload", "trace", "expires_at", "options", "failures")
+UNSAID: Final = ("payload", "trace", "expires_at", "options", "failures", "secrets")
 """What an outcome does not say of its job."""
 ALL_WORKERS: Final = ("w", "v", "a", "b", "c")
 """The workers that an instance knows by default."""

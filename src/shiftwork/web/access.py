@@ -39,8 +39,10 @@ logger: Final = logging.getLogger("shiftwork")
 COOKIE: Final = "shiftwork_session"
 CSRF_HEADER: Final = "x-csrf-token"
 PROXY_HEADERS: Final = re.compile(
-    r"via|cdn-loop|x-varnish|(x-)?forwarded.*|.*(client|real|remote|connecting|originating|true|source)-(ip|addr|address)"
-    r"|(cf|fly|fastly|akamai|x-akamai|x-envoy|x-amzn|x-amz|x-azure|x-arr|x-appengine|x-vercel|x-original|x-proxy)-.*"
+    r"via|cdn-loop|x-varnish|(x-)?forward.*|front-end-https|x-(scheme|url-scheme|host|port)|(x-)?ssl-.*"
+    r"|.*(client|real|remote|connecting|originating|true|source|proxyuser)-(ip|addr|address)"
+    r"|(cf|fly|fastly|akamai|x-akamai|x-envoy|x-amzn|x-amz|x-azure|x-arr|x-appengine|x-vercel|x-original|x-proxy)-.*",
+    re.IGNORECASE,
 )
 """Headers that proxies, load balancers and content delivery networks add, and neither browsers nor curl do."""
 CONNECTION: Final = "shiftwork.connection"
@@ -158,7 +160,7 @@ class Access:
             self._trust_loopback
             and is_loopback(request.client.host if request.client else "")
             and not _forwarded(request)
-            and _is_loopback_name(request.headers.get("host", ""))
+            and _foreign_host(request) is None
             and await _is_ours(request)
         )
 
@@ -248,9 +250,8 @@ def _why(request: Request, *, trust_loopback: bool) -> str:
     if trust_loopback and is_loopback(request.client.host if request.client else ""):
         if forwarded := _forwarded(request):
             return f"a proxy forwarded this request: {forwarded}; {how}"
-        host = request.headers.get("host", "")[:200]
-        if not _is_loopback_name(host):
-            return f"the Host is {host!r}, not localhost or 127.0.0.1; {how}"
+        if (host := _foreign_host(request)) is not None:
+            return f"the Host is {host[:200]!r}, not localhost or 127.0.0.1; {how}"
         return f"this connection belongs to another user of this machine, or its user is unknown; {how}"
     if CONNECTION not in request.scope.get("state", {}):  # only our own server sets it
         return f"{how}; the application that mounts this dashboard can name its own users with identify="
@@ -263,6 +264,11 @@ def _place(origin: str) -> str:
         return urlsplit(origin).netloc
     except ValueError:
         return ""
+
+
+def _foreign_host(request: Request) -> str | None:
+    """Return the first Host that is no name of loopback; None if the request has none. A second one counts, too."""
+    return next((host for host in request.headers.getlist("host") or [""] if not _is_loopback_name(host)), None)
 
 
 def _is_loopback_name(host: str) -> bool:

@@ -98,7 +98,7 @@ class Api:
         except (Refused, ShiftworkError) as error:
             return problem(error)
         except Exception as error:  # one bad request harms itself only
-            logger.exception("%s %s failed", request.method, request.scope.get("path"))
+            logger.exception("%s %s failed", request.method, quote(request.scope.get("path", "")))
             return problem(error)
 
     async def _find(self, request: Request, held: AsyncExitStack) -> Response:

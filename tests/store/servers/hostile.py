@@ -22,6 +22,7 @@ TYPES: Final = [
 ]
 TEMPORARY: Final = """
 CREATE DOMAIN pg_temp.text AS integer; CREATE DOMAIN pg_temp.float8 AS integer; CREATE DOMAIN pg_temp.bytea AS integer;
+CREATE DOMAIN pg_temp.bool AS integer; CREATE DOMAIN pg_temp.int2 AS text; CREATE DOMAIN pg_temp.int4 AS text;
 CREATE TEMPORARY TABLE jobs (id integer); CREATE TEMPORARY TABLE flows (id integer);
 CREATE TEMPORARY TABLE pg_proc (proname integer); CREATE TEMPORARY TABLE pg_namespace (nspname integer);
 CREATE FUNCTION pg_temp.cardinality(pg_catalog.text[]) RETURNS integer LANGUAGE plpgsql AS 'BEGIN RAISE; END'"""

@@ -1,6 +1,6 @@
 -- What a role without any rights on our schema can do where it may create objects in the schema public: it defines a twin of every function
 -- and operator of PostgreSQL, and functions and operators whose parameters fit better than those of PostgreSQL. Each of them
--- counts that it was called, which no rollback undoes, and fails.
+-- counts that it was called, which no rollback undoes, and fails. A twin of a type does so when something is cast to it.
 
 DO $$
 BEGIN
@@ -68,6 +68,20 @@ BEGIN
         EXECUTE format(
             'CREATE OPERATOR public.%s (FUNCTION = public.hijack, LEFTARG = %s, RIGHTARG = %s)', f.name, f.lhs, f.rhs
         );
+    END LOOP;
+END $do$;
+
+CREATE FUNCTION public.hijacked_type(name text) RETURNS boolean LANGUAGE plpgsql AS $body$
+BEGIN
+    PERFORM pg_catalog.nextval('public.hijacked');
+    RAISE EXCEPTION 'hijacked by the type public.%', name;
+END $body$;
+DO $do$
+DECLARE
+    type text;
+BEGIN
+    FOREACH type IN ARRAY {types} LOOP
+        EXECUTE format('CREATE DOMAIN public.%I AS pg_catalog.%1$I CHECK (public.hijacked_type(%1$L))', type);
     END LOOP;
 END $do$;
 RESET search_path;

@@ -8,6 +8,7 @@ from msgspec import MsgspecError
 from msgspec.structs import replace
 
 from shiftwork.core.flow_failures import failures
+from shiftwork.core.hidden_values import is_hidden
 from shiftwork.core.inputs import insert
 from shiftwork.core.job_parts import Input
 from shiftwork.core.model import Claimed
@@ -78,4 +79,7 @@ def _filled(job: Claimed, inputs: Sequence[Input], results: Mapping[str, bytes |
         result = results[one.job]
         if result is not None and is_sealed(result):
             return replace(job, payload=result)  # this node has not got its key: the job is handed back, as one is
-    return replace(job, payload=insert(job.payload, inputs, results)) if inputs else job
+    if not inputs:
+        return job
+    secrets = tuple(result for one in inputs if (result := results[one.job]) is not None and is_hidden(result))
+    return replace(job, payload=insert(job.payload, inputs, results), secrets=secrets)

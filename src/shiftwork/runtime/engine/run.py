@@ -84,8 +84,8 @@ class Run:
         """How the run ends even if the function returns, because a step or a wait of it has ended it."""
         self.idle: list[ContextCall] | None = None
         """What the function has called of its context and should await. Those that have ended may be among them."""
-        self.hidden: list[bytes] | None = None
-        """The results of steps and the signals that the function has got, and that must not be shown."""
+        self.hidden: list[bytes] | None = [*job.secrets] if job.secrets else None
+        """The results of jobs and steps and the signals that the function has got, and that must not be shown."""
         self.job_log: JobLog | None = None
         self.span: RunSpan | None = None
         self.task: asyncio.Task[End] | None = None

@@ -13,15 +13,17 @@ from shiftwork.store.memory.jobs import JobTable
 EXACT: Final = ("worker", "pool", "key", "unique_key", "instance", "flow")
 
 
-def find(jobs: Mapping[str, JobRecord], wanted: JobFilter) -> list[JobRecord]:
+def find(table: JobTable, wanted: JobFilter) -> list[JobRecord]:
     """The newest jobs that match, without what only whole jobs have. Paging after a deleted id returns nothing."""
+    jobs = table.by_id
     if wanted.after is not None and wanted.after not in jobs:
         return []
     last = jobs[wanted.after] if wanted.after is not None else None
     matching: Iterable[JobRecord] = (job for job in jobs.values() if _matches(job, wanted))
     if last is not None:
         matching = (job for job in matching if _age(job) < _age(last))
-    found = [replace(job, attempts=(), steps=(), signals=()) for job in nlargest(wanted.limit, matching, key=_age)]
+    newest = nlargest(wanted.limit, matching, key=_age)
+    found = [replace(job, attempts=(), steps=(), signals=(), unmet=table.flows.broken_of(job.id)) for job in newest]
     return found if wanted.whole else [begun(job, BEGINNING) for job in found]
 
 

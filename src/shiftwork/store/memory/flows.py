@@ -102,6 +102,10 @@ class Flows:
         """The unmet needs of a job, by id."""
         return tuple(sorted(self._unmet.get(id, {}).values(), key=lambda need: need.id))
 
+    def broken_of(self, id: str) -> tuple[Need, ...]:
+        """The broken needs of a job, by id."""
+        return tuple(need for need in self.unmet_of(id) if need.broken)
+
     def waiters_of(self, id: str) -> list[tuple[str, Need]]:
         """The jobs that wait for this one, each with its need."""
         return [(waiter, self._unmet[waiter][id]) for waiter in self._waiters.get(id, ())]

@@ -427,7 +427,7 @@ class MemoryStore:
 
     async def find(self, wanted: JobFilter) -> list[JobRecord]:
         with self._change() as table:
-            return find(table.by_id, wanted)
+            return find(table, wanted)
 
     async def dead(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[DeadJob]:
         with self._change() as table:

@@ -38,7 +38,7 @@ async def check(session: PostgresSession, address: PostgresAddress, *, listens: 
         "durability": durability(settings),
         "replication": Finding(replication(*(await session.query(STANDBYS))[0])),
         "vacuum": _vacuum(settings),
-        "other roles": other_roles(await session.query(CREATORS, (address.schema,))),
+        "other roles": other_roles(await session.query(CREATORS, (address.schema,)), address.schema),
         "integrity": await _integrity(session),
         "schema version": Finding(f"{version}"),
         "schema steps": _steps(waiting),
@@ -46,7 +46,7 @@ async def check(session: PostgresSession, address: PostgresAddress, *, listens: 
     }
 
 
-def other_roles(found: Sequence[tuple[str, str]]) -> Finding:
+def other_roles(found: Sequence[tuple[str, str]], own: str) -> Finding:
     """Return where roles other than the owner may create functions, from pairs of schema and role."""
     if not found:
         return Finding("none may create functions in the schema of shiftwork, or in public")
@@ -55,10 +55,11 @@ def other_roles(found: Sequence[tuple[str, str]]) -> Finding:
         f"REVOKE CREATE ON SCHEMA {quoted(schema)} FROM {role if role == 'PUBLIC' else quoted(role)};"
         for schema, role in found
     )
-    text = (
-        f"{shown}: SQL of your own, as in ctx.transaction, can call them in place of PostgreSQL's. shiftwork does not"
-    )
-    return Finding(text, remedy, "warning")
+    if any(schema == own for schema, _ in found):
+        why = f"another version of shiftwork calls what has the names of its functions in {own}, whoever made it"
+        return Finding(f"{shown}: {why}", remedy, "critical")
+    why = "SQL of your own, as in ctx.transaction, can call them in place of PostgreSQL's. shiftwork does not"
+    return Finding(f"{shown}: {why}", remedy, "warning")
 
 
 async def _settings(session: PostgresSession) -> dict[str, str]:

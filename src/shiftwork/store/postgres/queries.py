@@ -19,6 +19,6 @@ def statements(schema: str) -> dict[str, str]:
 
 @cache
 def _statements(schema: str, called: FunctionSet) -> dict[str, str]:
-    text = read("queries.sql").replace("{columns}", rows.SELECTED)
+    text = read("queries.sql").replace("{columns}", rows.SELECTED).replace("{broken}", rows.BROKEN)
     parts = _NAME.split(in_schema(called.versioned(with_type_schemas(text)), schema))
     return {name: without_comments(body).removesuffix(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)}

@@ -347,13 +347,13 @@ SELECT worker, pool, sum(queued)::bigint FROM shiftwork.lanes WHERE namespace = 
 
 -- name: find_ids
 -- serves: jobs_pkey
-SELECT {found} FROM shiftwork.jobs j
+SELECT {found}, {broken} FROM shiftwork.jobs j
 WHERE j.namespace = %(namespace)s::int AND j.id = ANY (%(ids)s::text[]) AND {wanted}
 ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: find_by_worker
 -- serves: jobs_newest, jobs_running
-SELECT {found} FROM unnest(%(workers)s::text[]) AS w CROSS JOIN LATERAL (
+SELECT {found}, {broken} FROM unnest(%(workers)s::text[]) AS w CROSS JOIN LATERAL (
     (
         SELECT * FROM shiftwork.jobs j
         WHERE j.namespace = %(namespace)s::int AND j.worker = w AND j.status <> 4 AND {wanted}
@@ -366,7 +366,7 @@ SELECT {found} FROM unnest(%(workers)s::text[]) AS w CROSS JOIN LATERAL (
 
 -- name: find_by_tag
 -- serves: tags_pkey, jobs_pkey
-SELECT {found} FROM (
+SELECT {found}, {broken} FROM (
     SELECT g.created_at, g.id FROM shiftwork.tags g
     WHERE g.namespace = %(namespace)s::int AND g.tag = %(tag)s::text
     ORDER BY g.created_at DESC, g.id DESC
@@ -388,13 +388,13 @@ ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: find_by_flow
 -- serves: jobs_of_flow
-SELECT {found} FROM shiftwork.jobs j
+SELECT {found}, {broken} FROM shiftwork.jobs j
 WHERE j.namespace = %(namespace)s::int AND j.flow = %(flow)s::text AND {wanted}
 ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: find_queued
 -- serves: jobs_ready, jobs_by_key
-SELECT {found} FROM unnest(%(pools)s::text[], %(workers)s::text[]) AS lane (pool, worker) CROSS JOIN LATERAL (
+SELECT {found}, {broken} FROM unnest(%(pools)s::text[], %(workers)s::text[]) AS lane (pool, worker) CROSS JOIN LATERAL (
     SELECT * FROM shiftwork.jobs j
     WHERE j.namespace = %(namespace)s::int AND j.pool = lane.pool AND j.worker = lane.worker
         AND j.status = 3 AND NOT j.parked AND {wanted}
@@ -406,7 +406,7 @@ SELECT {found} FROM unnest(%(pools)s::text[], %(workers)s::text[]) AS lane (pool
 
 -- name: find_unusual
 -- serves: jobs_unusual
-SELECT {found} FROM unnest(%(statuses)s::int2[]) AS s CROSS JOIN LATERAL (
+SELECT {found}, {broken} FROM unnest(%(statuses)s::int2[]) AS s CROSS JOIN LATERAL (
     SELECT * FROM shiftwork.jobs j
     WHERE j.namespace = %(namespace)s::int AND j.status = s AND (j.status <= 2 OR j.status >= 6) AND {wanted}
     ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s
@@ -421,7 +421,7 @@ ORDER BY j.created_at DESC, j.id DESC LIMIT %s;
 
 -- name: find_running
 -- serves: jobs_running
-SELECT {found} FROM shiftwork.jobs j
+SELECT {found}, {broken} FROM shiftwork.jobs j
 WHERE j.namespace = %(namespace)s::int AND j.worker = ANY (%(workers)s::text[]) AND j.status = 4 AND {wanted}
 ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 

@@ -31,7 +31,7 @@ VERDICTS: Final = {"success": 1, "neutral": 0, "failure": FAILURE}
 WHOLE: Final = ("attempts", "unmet", "steps", "signals")
 """What lists do not have, in the order in which `get` and `get_whole` read it."""
 _SIZES: Final = {"payload_size": "payload", "result_size": "result"}
-COLUMNS: Final = tuple(name for name in JobRecord.__struct_fields__ if name not in (*WHOLE, "wait", "stranded"))
+COLUMNS: Final = tuple(name for name in JobRecord.__struct_fields__ if name not in (*WHOLE, "wait"))
 """What every statement that reads jobs begins with; `wait` follows, in two columns."""
 _MASKED: Final = {
     "expires_at": "CASE WHEN j.expires_at > 0 THEN j.expires_at END",
@@ -52,6 +52,12 @@ SELECTED: Final = _selected(_MASKED)
 """The same as SQL."""
 BEGUN: Final = _selected(_MASKED | _CUT | _CUT_SIZES)
 """The same with no more than the beginnings of payloads and results."""
+BROKEN: Final = """\
+NULL::bytea[], CASE WHEN j.unmet IS NOT NULL THEN (
+    SELECT json_agg(json_build_array(n.needed, n.whatever, n.alone, n.broken) ORDER BY n.needed)::text
+    FROM shiftwork.needs n WHERE n.namespace = j.namespace AND n.id = j.id AND n.broken
+) END"""
+"""What follows in lists: no attempts, and of the needs the broken ones."""
 
 Row = Sequence[Any]
 

@@ -17,7 +17,8 @@ SAFE: Final = "pg_catalog, pg_temp"
 """Without pg_temp, temporary types and tables would come first."""
 CLAUSE: Final = f"SET search_path = {SAFE}"
 LOCAL: Final = f"SET LOCAL search_path = {SAFE}"
-_TYPE: Final = re.compile(r"::(?=(?:text|bytea|float8|int2|json)\b)")
+_TYPE: Final = re.compile(r"::(?!(?:int|integer|bigint|smallint|boolean|pg_catalog)\b)(?=\w)")
+"""A cast to a type that the server looks up. `bool` is one, unlike `boolean`, which is a word of the language."""
 _ARGUMENT: Final = r"\s*%s(?:::[\w.]+(?:\[\])?)+,?"
 _CALL: Final = re.compile(rf'SELECT (?:[\w,.: ]+\sFROM )?(?:\w+|"\w+")\.\w+\((?:{_ARGUMENT})*\s*\)(?:::[\w.]+)?')
 

@@ -104,8 +104,9 @@ local function matches(job)
     and (not text or string.find(read_field(job.id, 'e') or '', text, 1, true))
 end
 
--- The fields that lists show: all except reports of attempts, steps, signals and unmet needs, which are long or many. Of
--- a payload p or result r that is too long, the first bytes, and its size as "p size" or "r size".
+-- The fields that lists show: all except reports of attempts, steps, signals and needs, which are long or many; of needs
+-- only those that are broken. Of a payload p or result r that is too long, the first bytes, and its size as "p size" or
+-- "r size".
 local function brief(job)
   local id, fields = job.id, {}
   local wanted = { 's', 'i', 'p', 'r', 'e', 'g', is(job, IN_FLOW) and 'f', is(job, TAGGED) and 't', is(job, WAITS) and 'wait' }
@@ -118,6 +119,15 @@ local function brief(job)
     if value then
       fields[#fields + 1], fields[#fields + 2] = name, value
     end
+  end
+  local broken = is(job, NEEDS) and call('SMEMBERS', P .. 'broken:' .. id) or {}
+  if #broken > 0 then
+    local unmet = {}
+    for _, needed in ipairs(broken) do
+      unmet[#unmet + 1], unmet[#unmet + 2] = needed, call('HGET', P .. 'unmet:' .. id, needed) or ''
+    end
+    fields[#fields + 1], fields[#fields + 2] = 'unmet', unmet
+    fields[#fields + 1], fields[#fields + 2] = 'broken', broken
   end
   local keep_until = call('ZSCORE', P .. 'end', id)
   if keep_until then

@@ -208,6 +208,7 @@ def _record(id: str, found: Fields, *, whole: bool) -> JobRecord:
         "payload_size": found.get(b"p size"),
         "result_size": found.get(b"r size"),
         **own_values(own, flags),
+        "unmet": _needs(found),
         **(_parts(found) if whole else {}),
     }
     return convert(values, JobRecord)
@@ -219,17 +220,21 @@ def _read_wait(text: str) -> Wait:
 
 
 def _parts(found: Fields) -> dict[str, Any]:
-    """Return the steps, the signals and the unmet needs of a job."""
+    """Return the steps and the signals of a job."""
+    return {
+        "steps": tuple(_read_numbered(b"step", found, Step)),
+        "signals": tuple(_read_numbered(b"signal", found, Signal)),
+    }
+
+
+def _needs(found: Fields) -> tuple[Need, ...]:
+    """Return the unmet needs of a job; in a list, the broken ones."""
     unmet, broken = found.get(b"unmet") or (), found.get(b"broken") or ()
     needs = (
         Need(id.decode(), whatever=kind in b"13", alone=kind in b"23", broken=id in broken)
         for id, kind in zip(unmet[::2], unmet[1::2], strict=True)
     )
-    return {
-        "steps": tuple(_read_numbered(b"step", found, Step)),
-        "signals": tuple(_read_numbered(b"signal", found, Signal)),
-        "unmet": tuple(sorted(needs, key=attrgetter("id"))),
-    }
+    return tuple(sorted(needs, key=attrgetter("id")))
 
 
 def _read_numbered(name: bytes, found: Fields, kind: type[Step | Signal]) -> Iterator[Step | Signal]:

@@ -6,7 +6,8 @@ a user who can open the database can read every payload, and can stop every node
 
 A file, a folder or a link that another user has put there first is refused, because that user could do the same: in a
 folder that everyone may write to, such as /tmp, anyone can guess the name of a store. Our own files and those of root
-are used, and those that their owner has opened to a group of ours.
+are used, and, in other folders, those that their owner has opened to a group of ours: many systems have one group for
+all people.
 """
 
 import os
@@ -77,11 +78,13 @@ def _is_trusted(path: Path, found: os.stat_result) -> bool:
     us = os.geteuid()
     if found.st_uid in (0, us):
         return True
-    mode = 0 if stat.S_ISLNK(found.st_mode) else found.st_mode
-    if mode & GROUP == GROUP and not mode & stat.S_IWOTH and found.st_gid in (os.getegid(), *os.getgroups()):
+    if _open_to_all(path):
+        return False
+    # Elsewhere only those can put a link who can replace any file there. Root may look after another user's store.
+    if stat.S_ISLNK(found.st_mode) or us == 0:
         return True
-    # Root may look after the store of another user, where no third one could have put it.
-    return us == 0 and not _open_to_all(path)
+    shared = found.st_mode & GROUP == GROUP and not found.st_mode & stat.S_IWOTH
+    return shared and found.st_gid in (os.getegid(), *os.getgroups())
 
 
 def _open_to_all(path: Path) -> bool:
@@ -94,7 +97,7 @@ def _foreign(path: Path, found: os.stat_result) -> StoreUnavailableError:
     return StoreUnavailableError(
         f"{path} is {what} another user of this machine ({_user(found.st_uid)}), who could read or change what is "
         f"stored there. Choose another path, or remove it; if that user shares the store with you, they open it to a "
-        f"common group: chmod g+rw,o= {shlex.quote(str(path))}"
+        f"common group, in a folder where not everyone may write: chmod g+rw,o= {shlex.quote(str(path))}"
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from shiftwork.core.job_limits import BEGINNING
 from shiftwork.core.model import DeadJob, JobFilter, JobRecord
 from shiftwork.core.statuses import COMPLETED, NUMBERS, PROCESSING, QUEUED, WAITING
-from shiftwork.store.sqlite.records import Unreadable, number, read_rows, records
+from shiftwork.store.sqlite.records import Unreadable, number, read_rows, with_broken_needs
 from shiftwork.store.sqlite.session import SqliteSession, as_list
 from shiftwork.store.sqlite.sql import SQL
 
@@ -48,7 +48,7 @@ class Nothing(Exception):  # noqa: N818 - it ends a search, it is not an error
 
 
 def find(session: SqliteSession, wanted: JobFilter, broken: Unreadable) -> list[JobRecord]:
-    """The jobs that match, without their attempts, steps, signals and unmet needs."""
+    """The jobs that match, without their attempts, steps and signals, and with no needs but the broken ones."""
     try:
         search = _Search(session, wanted)
     except Nothing:
@@ -59,7 +59,7 @@ def find(session: SqliteSession, wanted: JobFilter, broken: Unreadable) -> list[
         rows = read_rows(session, "records_of_seqs", (as_list(seqs),))
     else:
         rows = read_rows(session, "beginnings_of_seqs", (as_list(seqs), BEGINNING))
-    return records({seq: rows[seq] for seq in seqs}, broken)
+    return with_broken_needs(session, {seq: rows[seq] for seq in seqs}, broken)
 
 
 def dead(session: SqliteSession, behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:

@@ -802,6 +802,11 @@ SELECT job, body FROM json_each(?) AS seqs CROSS JOIN attempts WHERE attempts.jo
 SELECT job, needed, kind FROM json_each(?) AS seqs CROSS JOIN needs WHERE needs.job = seqs.value
 ORDER BY needs.needed;
 
+-- name: broken_needs_of_jobs
+-- serves: needs_broken
+SELECT job, needed, kind FROM json_each(?) AS seqs CROSS JOIN needs INDEXED BY needs_broken
+WHERE needs.job = seqs.value AND needs.kind >= 4 ORDER BY needs.needed;
+
 -- name: steps_of_jobs
 -- serves: steps_by_job
 SELECT job, body FROM json_each(?) AS seqs CROSS JOIN steps WHERE steps.job = seqs.value ORDER BY steps.number;

@@ -54,6 +54,15 @@ def detailed(session: SqliteSession, rows: Mapping[int, Row], broken: Unreadable
     return records(rows, broken, _parts(session, rows, whole=whole))
 
 
+def with_broken_needs(session: SqliteSession, rows: Mapping[int, Row], broken: Unreadable) -> list[JobRecord]:
+    """These rows as jobs, in order, with nothing of what they have in other tables but their broken needs."""
+    parts: defaultdict[int, Parts] = defaultdict(Parts)
+    of_flows = [seq for seq, row in rows.items() if row["flow"] is not None]
+    for seq, id, kind in session.run("broken_needs_of_jobs", (as_list(of_flows),)) if of_flows else ():
+        parts[seq].unmet.append(flows.need_of(id, kind))
+    return records(rows, broken, parts)
+
+
 def records(
     rows: Mapping[int, Row], broken: Unreadable, parts: Mapping[int, Parts] = MappingProxyType({})
 ) -> list[JobRecord]:

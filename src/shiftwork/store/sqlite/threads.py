@@ -193,6 +193,7 @@ class StoreThreads:
         if before is not None and before.gone() is not None:  # it is not sure which of them was opened
             raise open_file.replaced(self._path)
         self._number = schema.prepare(db, turn, path=self._path, namespace=self._namespace)
+        refuse_foreign_database(self._path)  # what another user has put there in between
         return turn, db, file
 
     # ── a file that was deleted or replaced ──────────────────────────────────────────────────────────────────────
@@ -241,6 +242,7 @@ class StoreThreads:
             raise open_file.OutdatedReaderError  # the writer must open the new file first
         try:
             file = OpenFile(self._path)
+            refuse_foreign_database(self._path)
             db = driver.connect(self._path)
             driver.prepare_reader(db)
         except driver.Error as error:

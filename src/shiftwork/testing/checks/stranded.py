@@ -3,6 +3,7 @@
 import asyncio
 from itertools import permutations
 
+from shiftwork.core.job_limits import BEGINNING
 from shiftwork.core.job_parts import Need
 from shiftwork.core.model import Cancel, Discard, JobFilter, JobStatus, NewJob, Requeue
 from shiftwork.store.protocol import Store
@@ -209,6 +210,28 @@ async def check_a_lost_holder_strands_nothing_until_its_job_is_ended(lab: Lab) -
     equal(await statuses(store, "clean-up"), ["waiting"], "a stale outcome strands nothing")
     await finish(store, failed(taken.claimed()))
     equal(await statuses(store, "total", "clean-up"), ["waiting", "queued"], "when the reaper ends it")
+
+
+async def check_lists_have_the_broken_needs_alone(lab: Lab) -> None:
+    """They show which jobs are stranded, and read neither whole payloads nor all needs for that."""
+    store = lab.store
+    payload = b"x" * (2 * BEGINNING)
+    both, hopeful = after("both", "bad", "fine", payload=payload), after("hopeful", "fine", payload=payload)
+    await add(store, job("bad", flow="f"), both, hopeful, job("fine", flow="f"))
+    await finish(store, failed(await claim_one(store, "bad")))
+    store = await lab.restart()
+    for wanted in (
+        JobFilter(status=(JobStatus.WAITING,)),
+        JobFilter(ids=("both", "hopeful")),
+        JobFilter(flow="f", status=(JobStatus.WAITING,)),
+        JobFilter(worker="w", status=(JobStatus.WAITING,)),
+    ):
+        found = {one.id: (one.unmet, len(one.payload)) for one in await store.find(wanted)}
+        broken = (Need("bad", broken=True),)
+        equal(found, {"both": (broken, BEGINNING), "hopeful": ((), BEGINNING)}, f"the jobs of {wanted}")
+    await store.amend(["both"], Cancel(), NOW)
+    [cancelled] = await store.find(JobFilter(status=(JobStatus.CANCELLED,)))
+    equal([need.id for need in cancelled.unmet], await broken_of(store, "both"), "what the cancelled job waited for")
 
 
 # ── many, and at once ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ from shiftwork.core.sealing import is_sealed
 from shiftwork.core.waits import in_words, waiting
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.handles.plain_values import plain
-from shiftwork.handles.redaction import MASK, hide_in, value_texts
+from shiftwork.handles.redaction import MASK, PageSecrets, value_texts
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.flow_waits import FOR_EVER, due_at
@@ -27,6 +27,8 @@ from shiftwork.views.stack import JobStack
 
 UNASKED: Final = {"not shown": "the function has not waited for this signal yet, so it may be secret"}
 """Stands for the value of a signal that no wait has asked for."""
+LARGE_SECRET: Final = {"not shown": "a step returned a secret that is too large to look for it in this value"}
+"""Stands for the other values of a job with a secret of which a page reads only the beginning."""
 Hide = Callable[[Any], Any]
 StepKind = Literal["step", "failed", "sleep", "wait", "signal", "timeout"]
 _KINDS: Final[Mapping[str, StepKind]] = {
@@ -213,7 +215,7 @@ def whole_job_shape(job: Job[Any], why: Explanation, parts: SeenParts | None = N
         trace_id=trace_id(job.record.trace),
         max_retries=own.max_retries,
         timeout_seconds=own.timeout_seconds,
-        result=result_shape(job, parts),
+        result=_result(job, hide),
         why=why.text,
         attempts=attempts,
         steps=[_step(step, hide) for step in parts.steps],
@@ -232,9 +234,11 @@ def _hider(job: Job[Any], parts: SeenParts) -> Hide:
         return lambda value: None if value is None else MASK
     texts = set() if job.secrets is None else job.secrets.texts(job.payload)
     for step in parts.steps:
-        if is_hidden(step.result) and len(step.result) == step.size:
+        if is_hidden(step.result):
+            if len(step.result) < step.size:
+                return lambda value: None if value is None else LARGE_SECRET
             texts |= value_texts(plain(revealed(step.result)))
-    return lambda value: hide_in(value, texts) if texts else value
+    return PageSecrets(texts).hide
 
 
 def _signals(parts: SeenParts, hide: Hide) -> list[SignalShape]:
@@ -262,7 +266,9 @@ def _step(step: SeenStep, hide: Hide) -> StepShape:
     if kind == "failed" and isinstance(result, list):
         result = _part(result, 2)
     if is_hidden(step.result):
-        result = None if kind == "timeout" else MASK
+        shown: Any = None if kind == "timeout" else MASK
+    else:
+        shown = None if kind in {"sleep", "wait"} else hide(result)
     return StepShape(
         number=step.number,
         name=step.name.removeprefix(":got ") if kind == "timeout" else in_words(step.name),
@@ -270,7 +276,7 @@ def _step(step: SeenStep, hide: Hide) -> StepShape:
         started_at=past_iso(step.started_at),
         ended_at=past_iso(step.ended_at),
         until_at=iso(until) if until is not None and until < step.ended_at + FOR_EVER else None,
-        result=None if kind in {"sleep", "wait"} else hide(result),
+        result=shown,
         result_bytes=step.size,
     )
 
@@ -363,14 +369,18 @@ def _with_inputs(shown: Any, job: Job[Any]) -> Any:
     return shown
 
 
-def result_shape(job: Job[Any], parts: SeenParts | None = None) -> Any:
-    """Return what a job's function returned, as it may be shown. Secrets of steps are hidden as far as given."""
+def result_shape(job: Job[Any], parts: SeenParts) -> Any:
+    """Return what a job's function returned, as it may be shown."""
+    return _result(job, _hider(job, parts))
+
+
+def _result(job: Job[Any], hide: Hide) -> Any:
     if job.record.result is None:
         return None
     if is_hidden(job.record.result):
         return MASK
     result = plain(job.record.result)
-    return _hider(job, parts or SeenParts())(unshowable(result) or json_safe(result))
+    return hide(unshowable(result) or json_safe(result))
 
 
 def explanation_shape(why: Explanation) -> ExplanationShape:
