@@ -1,17 +1,26 @@
 """Runs between a node and a process: each is begun by the process or taken back by the node, whatever comes first."""
 
+import sys
 from collections.abc import Iterator
+from fcntl import fcntl
 from itertools import combinations
+from typing import Final
 
 import pytest
 
 from shiftwork.core.model import Claimed
-from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
+from shiftwork.runtime.processes.handover import PLACES, NodeEnd, ProcessEnd, RunKey
 from shiftwork.runtime.processes.messages import Start
 
 NODE = ("give", "send", "give", "take back", "send", "give", "send", "take back one")
 """A run is given before its message is sent, and may be taken back in between."""
 PROCESS = ("arrive", "take", "arrive", "take", "take all", "arrive", "take")
+
+
+F_SETPIPE_SZ: Final = 1031
+"""In `fcntl` only on Linux."""
+MANY: Final = 1_000
+"""More runs than a pipe of one page holds."""
 
 
 class World:
@@ -32,7 +41,7 @@ class World:
             case "give":
                 job_id = str(len(self.given) + 1)
                 job = Claimed(id=job_id, worker="w", pool="p", payload=b"", fence=1, attempt=1, crashes=0, run_at=0.0)
-                self.unsent.append(Start(job, *self.node.give(job_id)))
+                self.unsent.append(Start(job, *self.node.give((job_id, 1))))
                 self.given.append(job_id)
             case "send" if self.unsent:
                 self.sent.append(self.unsent.pop(0))
@@ -40,8 +49,8 @@ class World:
                 self._took_back(self.node.take_back())
             case "take back one":
                 last = self.given[-1]
-                if last not in self.taken_back and self.node.take_back_one(last):
-                    self._took_back([last])
+                if last not in self.taken_back and self.node.take_back_one((last, 1)):
+                    self._took_back([(last, 1)])
             case "arrive" if self.sent:
                 self.process.arrived(self.sent.pop(0))
             case "take":
@@ -65,11 +74,11 @@ class World:
             self.process.begin(start.place, 1.0)
             self.begun.append(start.job.id)
 
-    def _took_back(self, ids: list[str]) -> None:
-        for job_id in ids:
-            assert self.node.began(job_id) is None
-            self.node.forget(job_id)
-        self.taken_back += ids
+    def _took_back(self, runs: list[RunKey]) -> None:
+        for run in runs:
+            assert self.node.began(run) is None
+            self.node.forget(run)
+        self.taken_back += [job_id for job_id, _ in runs]
 
     def close(self) -> None:
         self.process.close()
@@ -107,24 +116,83 @@ def test_in_every_interleaving_each_run_is_begun_once_or_taken_back() -> None:
 def test_a_place_is_used_again_without_the_beginning_of_the_run_before(world: World) -> None:
     for step in ("give", "send", "arrive", "take"):
         world.do(step)
-    assert world.node.began("1") == 1.0
-    world.node.forget("1")
+    assert world.node.began(("1", 1)) == 1.0
+    world.node.forget(("1", 1))
     world.do("give")
-    assert world.node.began("2") is None
+    assert world.node.began(("2", 1)) is None
 
 
 def test_a_run_whose_message_could_not_be_sent_does_not_stand_in_the_way(world: World) -> None:
     world.do("give")
     world.unsent.clear()
-    world.node.forget("1")
+    world.node.forget(("1", 1))
     for step in ("give", "send", "arrive", "take"):
         world.do(step)
     assert world.begun == ["2"]
 
 
-def test_a_process_that_takes_nothing_is_given_no_more_than_the_pipe_holds(world: World) -> None:
-    for number in range(8_192):
-        world.node.give(str(number))
-    with pytest.raises(RuntimeError, match="has not taken"):
-        world.node.give("one more")
-    assert len(world.node.take_back()) == 8_192
+class Narrow(World):
+    """A pipe of one page, as a user gets who has very many pipes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        fcntl(self.node.tokens, F_SETPIPE_SZ, 1)
+
+    def many(self, step: str, times: int) -> None:
+        for _ in range(times):
+            self.do(step)
+
+
+@pytest.fixture
+def narrow() -> Iterator[Narrow]:
+    world = Narrow()
+    yield world
+    world.close()
+
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the size of a pipe is set")
+
+
+@on_linux
+def test_runs_for_which_the_pipe_has_no_room_are_the_process_s_later(narrow: Narrow) -> None:
+    narrow.many("give", MANY)
+    narrow.many("send", MANY)
+    narrow.many("arrive", MANY)
+    narrow.do("take all")
+    assert 0 < len(narrow.begun) < MANY
+    while narrow.node.go_on():
+        narrow.do("take all")
+    assert narrow.begun == narrow.given
+
+
+@on_linux
+def test_runs_for_which_the_pipe_has_no_room_can_be_taken_back(narrow: Narrow) -> None:
+    narrow.many("give", MANY)
+    narrow.do("take back one")
+    assert narrow.taken_back == [str(MANY)]
+    narrow.many("send", MANY)
+    narrow.many("arrive", MANY)
+    narrow.many("take", 10)
+    narrow.do("take back")
+    assert not narrow.node.go_on()
+    narrow.do("take all")
+    assert narrow.begun == narrow.given[:10]
+    assert narrow.taken_back == [str(MANY), *narrow.given[10:-1]]
+
+
+@on_linux
+def test_what_is_taken_back_is_more_than_one_read(world: World) -> None:
+    """Where pages are large, so are pipes."""
+    fcntl(world.node.tokens, F_SETPIPE_SZ, 1_048_576)
+    for number in range(20_000):
+        world.node.give((str(number), 1))
+    assert world.node.take_back_one(("15000", 1))
+    assert len(world.node.take_back()) == 19_999
+
+
+def test_a_process_that_takes_nothing_has_a_limited_number_of_runs(world: World) -> None:
+    for number in range(PLACES):
+        world.node.give((str(number), 1))
+    with pytest.raises(RuntimeError, match="more than 65,536 runs"):
+        world.node.give(("one more", 1))
+    assert len(world.node.take_back()) == PLACES

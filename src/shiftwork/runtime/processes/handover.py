@@ -13,7 +13,8 @@ import os
 import sys
 from collections import deque
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from itertools import islice
 from struct import Struct
 from typing import Final
 
@@ -24,8 +25,13 @@ PLACES: Final = 65_536
 """How many runs may be in a process at a time. Memory that no run has used costs nothing."""
 _PAGE_BYTES: Final = 8 * PLACES
 _TOKEN: Final = Struct("=Q")
-_ALL: Final = 65_536
-"""As many bytes as a pipe holds."""
+_MANY: Final = 65_536
+"""How many bytes are read from the pipe at a time. Most pipes hold no more."""
+_WHOLE: Final = 512 // _TOKEN.size
+"""How many tokens are written at a time: every system writes so many bytes completely or not at all."""
+
+RunKey = tuple[str, int]
+"""The id of a job and the fence of its run: the job may run again while an earlier run of it is still being stopped."""
 
 
 class NodeEnd:
@@ -44,8 +50,10 @@ class NodeEnd:
         os.set_blocking(self.tokens, False)
         os.set_blocking(self._writer, False)
         self._given = 0
-        self._runs: dict[str, tuple[int, int]] = {}
-        """The number and the place of each run, by the id of its job."""
+        self._unwritten: deque[int] = deque()
+        """Tokens for which the pipe has had no room so far."""
+        self._runs: dict[RunKey, tuple[int, int]] = {}
+        """The number and the place of each run."""
         self._free: list[int] = []
         self._used = 0
 
@@ -54,58 +62,76 @@ class NodeEnd:
         """Whether a run was ever given."""
         return self._given > 0
 
-    def give(self, job_id: str) -> tuple[int, int]:
+    def give(self, run: RunKey) -> tuple[int, int]:
         """Let the process have a run; returns its number and place. Its message may follow later, in the same order.
 
-        Raises `RuntimeError` if the process has too many runs that it has not taken.
+        Raises `RuntimeError` if the process has too many runs.
         """
         if not self._free and self._used == PLACES:
             message = f"a process cannot have more than {PLACES:,} runs"
             raise RuntimeError(message)
-        try:
-            os.write(self._writer, _TOKEN.pack(self._given + 1))
-        except BlockingIOError:
-            message = "its process has not taken the last 8,192 runs"
-            raise RuntimeError(message) from None
         self._given += 1
         if self._free:
             place = self._free.pop()
         else:
             place, self._used = self._used, self._used + 1
         self._times[place] = 0.0
-        self._runs[job_id] = self._given, place
+        self._runs[run] = self._given, place
+        self._unwritten.append(self._given)
+        self.go_on()
         return self._given, place
 
-    def began(self, job_id: str) -> float | None:
+    def go_on(self) -> bool:
+        """Write the tokens for which the pipe had no room; returns whether any of them were written.
+
+        Their messages may have arrived meanwhile: ask the process to `LookAgain`. A pipe holds 8,192 tokens, but only a
+        few hundred if its user has very many pipes.
+        """
+        written = False
+        while self._unwritten:
+            tokens = [*islice(self._unwritten, _WHOLE)]
+            try:
+                os.write(self._writer, b"".join(map(_TOKEN.pack, tokens)))
+            except BlockingIOError:
+                break
+            for _ in tokens:
+                self._unwritten.popleft()
+            written = True
+        return written
+
+    def began(self, run: RunKey) -> float | None:
         """When a run began, by the monotonic clock; None if it has not, or is not here."""
-        given = self._runs.get(job_id)
+        given = self._runs.get(run)
         return None if given is None else self._times[given[1]] or None
 
-    def take_back(self) -> list[str]:
-        """Take the runs that the process has not taken: it never will. Returns the ids of their jobs, in order."""
+    def take_back(self) -> list[RunKey]:
+        """Take the runs that the process has not taken: it never will. Returns them in order."""
         tokens = set(self._read())
-        return [job_id for job_id, (number, _) in self._runs.items() if number in tokens]
+        return [run for run, (number, _) in self._runs.items() if number in tokens]
 
-    def take_back_one(self, job_id: str) -> bool:
+    def take_back_one(self, run: RunKey) -> bool:
         """Take this run back; returns whether the process had not taken it.
 
         The process may have looked for the others meanwhile: ask it to `LookAgain`.
         """
-        tokens, wanted = self._read(), self._runs[job_id][0]
-        others = b"".join(_TOKEN.pack(number) for number in tokens if number != wanted)
-        if others:
-            os.write(self._writer, others)
+        tokens, wanted = self._read(), self._runs[run][0]
+        self._unwritten.extend(number for number in tokens if number != wanted)
+        self.go_on()
         return wanted in tokens
 
     def _read(self) -> list[int]:
-        try:
-            return [number for (number,) in _TOKEN.iter_unpack(os.read(self.tokens, _ALL))]
-        except BlockingIOError:
-            return []
+        """Take every token that the process has not taken, in order."""
+        tokens: list[int] = []
+        with suppress(BlockingIOError):
+            while True:
+                tokens += (number for (number,) in _TOKEN.iter_unpack(os.read(self.tokens, _MANY)))
+        tokens += self._unwritten
+        self._unwritten.clear()
+        return tokens
 
-    def forget(self, job_id: str) -> None:
+    def forget(self, run: RunKey) -> None:
         """Let go of a run that has ended or was taken back: others may have its place."""
-        self._free.append(self._runs.pop(job_id)[1])
+        self._free.append(self._runs.pop(run)[1])
 
     def close_page(self) -> None:
         """Close the descriptor of the page, once the process has it. The memory stays."""

@@ -18,6 +18,7 @@ from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import RunnerListener
 from shiftwork.runtime.gauge import Gauge, Lateness, Load
+from shiftwork.runtime.processes.handover import RunKey
 from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.link import log_refusal, longest_frame
 from shiftwork.runtime.processes.messages import (
@@ -88,7 +89,7 @@ class RemoteRunner:
         self._report = report
         self._kills = kills
         self._listener: RunnerListener | None = None
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[RunKey, Run] = {}
         self._turn: Timer | None = None
         """Runs while runs wait for the one that has begun."""
         self._going_on: set[Run] = set()
@@ -156,8 +157,8 @@ class RemoteRunner:
         if self.dead:
             message = f"process {self.pid} has just ended"
             raise RuntimeError(message)
-        number, place = self._process.runs.give(run.job.id)
-        self._runs[run.job.id] = run
+        number, place = self._process.runs.give(_key(run))
+        self._runs[_key(run)] = run
         self._process.send(Start(run.job, number, place, run.state))
         if not self.waiting:
             return True
@@ -168,12 +169,12 @@ class RemoteRunner:
     def stop(self, run: Run) -> None:
         """Ask the process to stop the run; if that does not help, kill the process. One that it has not taken ends."""
         if self.began(run) is None and self._take_back_one(run):
-            self._end(run, End(run.stopped_as or EndKind.DRAINED))
+            self._end(run, End(run.stopped_as or EndKind.DRAINED, begun=False))
         else:
             self._ask_to_stop(run)
 
     def _take_back_one(self, run: Run) -> bool:
-        taken_back = not self.dead and self._process.runs.take_back_one(run.job.id)
+        taken_back = not self.dead and self._process.runs.take_back_one(_key(run))
         self._process.send(LookAgain())
         return taken_back
 
@@ -194,15 +195,20 @@ class RemoteRunner:
             self.kill(f"job {run.job.id} of {run.job.worker} was told to stop ({run.stopped_as}) and did not")
 
     def began(self, run: Run) -> float | None:
-        return self._process.runs.began(run.job.id)
+        return self._process.runs.began(_key(run))
 
     def take_back(self) -> list[Run]:
         if self.dead:
             return []
-        taken_back = [self._runs[job_id] for job_id in self._process.runs.take_back()]
+        taken_back = [self._runs[key] for key in self._process.runs.take_back()]
         for run in taken_back:
             self._forget(run)
         return taken_back
+
+    def _give_on(self) -> None:
+        """Let the process have runs that it could not be given before."""
+        if self._process.runs.go_on():
+            self._process.send(LookAgain())
 
     async def stack(self, run: Run) -> str:
         if self.began(run) is None:
@@ -210,8 +216,8 @@ class RemoteRunner:
         return await self._questions.ask(run)
 
     def _forget(self, run: Run) -> None:
-        del self._runs[run.job.id]
-        self._process.runs.forget(run.job.id)
+        del self._runs[_key(run)]
+        self._process.runs.forget(_key(run))
         self._going_on.discard(run)
         if run.patience is not None:
             run.patience.cancel()
@@ -270,7 +276,7 @@ class RemoteRunner:
 
     def _refused(self, message: FromNode, why: str) -> None:
         """A message is too long for the process. Only a payload that was stored under another limit is."""
-        run = self._runs.get(message.job.id) if isinstance(message, Start) else None
+        run = self._runs.get((message.job.id, message.job.fence)) if isinstance(message, Start) else None
         if run is None:
             log_refusal(message, why)
         else:
@@ -281,6 +287,7 @@ class RemoteRunner:
 
     def _received(self, frames: Sequence[ProcessFrame]) -> None:
         self._answer.came()
+        self._give_on()
         for frame in frames:
             for message in frame.messages:
                 try:
@@ -293,8 +300,8 @@ class RemoteRunner:
             case RunEnded():
                 self._run_ended(message)
             case Progressed():
-                run = self._runs.get(message.id)
-                if run is not None and run.job.fence == message.fence:
+                run = self._runs.get((message.id, message.fence))
+                if run is not None:
                     run.log = message.progress.log
                     self._report(run.job, message.progress)
             case StackShown():
@@ -307,8 +314,8 @@ class RemoteRunner:
                 pass
 
     def _run_ended(self, message: RunEnded) -> None:
-        run = self._runs.get(message.id)
-        if run is None or run.job.fence != message.fence:
+        run = self._runs.get((message.id, message.fence))
+        if run is None:
             return
         run.outcome = message.outcome
         if message.stray:
@@ -441,3 +448,7 @@ class RemoteRunner:
             except Exception:  # the others have to end too
                 logger.exception("cannot end job %s of %s", run.job.id, run.job.worker)
         return tried
+
+
+def _key(run: Run) -> RunKey:
+    return run.job.id, run.job.fence
