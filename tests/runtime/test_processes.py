@@ -324,6 +324,25 @@ async def test_what_the_node_has_taken_back_is_not_begun(
     instance.link.close()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the size of a pipe is set")
+async def test_runs_whose_tokens_were_away_begin_when_they_are_back(
+    ends: tuple[socket.socket, socket.socket], given: Given
+) -> None:
+    theirs, ours = ends
+    fcntl(given.node.tokens, 1031, 1)  # F_SETPIPE_SZ: room for some of the tokens
+    instance, callee = Instance(ours, given.process), Callee()
+    instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
+    numbers = [*range(1, 1_001)]
+    told(theirs, *[given(claimed(number)) for number in numbers])
+    await eventually(lambda: len(callee.ran) >= 256)
+    await a_while()
+    assert 0 < len(callee.ran) < 1_000
+    assert given.node.go_on()
+    told(theirs, LookAgain())
+    await eventually(lambda: callee.ran == numbers)
+    instance.link.close()
+
+
 class PlainCallee(Callee):
     """A plain function, which holds up its thread."""
 
@@ -1007,6 +1026,20 @@ async def test_a_run_that_goes_on_is_not_handed_back_before_its_process_is_gone(
     assert shared.puppet.killed
     shared.puppet.ended(-9)
     assert shared.ends["job-1"].kind is EndKind.DRAINED
+
+
+@pytest.mark.parametrize("role", ["alone", "shared"])
+@pytest.mark.usefixtures("shared")
+async def test_a_process_looks_again_when_one_run_is_taken_back(role: ProcessRole) -> None:
+    """The tokens of the others were away, and it may have looked for them just then."""
+    theatre = Theatre(role)
+    theatre.start(1)
+    stopped, _ = (theatre.start(number, begun=False) for number in (2, 3))
+    stopped.stopped_as = EndKind.CANCELLED
+    theatre.runner.stop(stopped)
+    assert (theatre.ends["job-2"].kind, theatre.ends["job-2"].begun) == (EndKind.CANCELLED, False)
+    assert theatre.puppet.said[-1] == LookAgain()
+    assert theatre.puppet.take().job.id == "job-3"
 
 
 async def test_a_job_that_is_here_again_before_its_run_was_stopped_has_two_runs(shared: Theatre) -> None:
