@@ -366,7 +366,8 @@ class RemoteRunner:
         self._unbegun = {run: self._unbegun.get(run, now) for run in unbegun}
         for run, since in self._unbegun.items():
             if now - since >= UNBEGUN_SECONDS:
-                self.kill(f"it has not begun job {run.job.id} of {run.job.worker} for {UNBEGUN_SECONDS:g} s")
+                what = f"it has not begun job {run.job.id} of {run.job.worker} for {UNBEGUN_SECONDS:g} s"
+                self.kill(f"{what}: it is frozen, or a job has closed a file descriptor that it has not opened")
                 break
 
     def _exceeds(self, used: int, limit: int) -> None:
