@@ -131,7 +131,7 @@ async def freeze(mill: Mill, pool: str, times: int) -> None:
     """Stop a process of the pool for a moment, again and again."""
     dice = random.Random(pool)
     for _ in range(times):
-        pids = [entry.pid for entry in (await mill.app.get_pool_dashboard())[pool]["workers"]]
+        pids = [entry["pid"] for entry in (await mill.app.get_pool_dashboard())[pool]["workers"]]
         pid = dice.choice([pid for pid in pids if pid] or [0])
         if not pid:
             await asyncio.sleep(0.1)
