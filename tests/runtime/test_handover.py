@@ -1,8 +1,10 @@
 """Runs between a node and a process: each is begun by the process or taken back by the node, whatever comes first."""
 
-import fcntl
+import sys
 from collections.abc import Iterator, Sequence
+from fcntl import fcntl
 from itertools import combinations
+from typing import Final
 
 import pytest
 
@@ -16,6 +18,11 @@ PROCESSES = [
     pytest.param(("arrive", "take", "arrive", "take all", "arrive", "take all"), id="many at a time"),
     pytest.param(("arrive", "take", "arrive", "take", "take", "arrive", "take"), id="one at a time"),
 ]
+
+F_SETPIPE_SZ: Final = 1031
+"""In `fcntl` only on Linux."""
+MANY: Final = 1_000
+"""More runs than a pipe of one page holds."""
 
 
 class World:
@@ -36,8 +43,9 @@ class World:
 
     def give(self) -> None:
         job_id = str(len(self.given) + 1)
-        job = Claimed(id=job_id, worker="w", pool="p", payload=b"", fence=1, attempt=1, crashes=0, run_at=0.0)
-        self.unsent.append(Start(job, *self.node.give(job_id)))
+        fence = int(job_id)
+        job = Claimed(id=job_id, worker="w", pool="p", payload=b"", fence=fence, attempt=1, crashes=0, run_at=0.0)
+        self.unsent.append(Start(job, *self.node.give(fence)))
         self.given.append(job_id)
 
     def write(self) -> None:
@@ -52,8 +60,8 @@ class World:
 
     def take_back_one(self) -> None:
         last = self.given[-1]
-        if last not in self.taken_back and self.node.take_back_one(last):
-            self._took_back([last])
+        if last not in self.taken_back and self.node.take_back_one(int(last)):
+            self._took_back([int(last)])
 
     def arrive(self) -> None:
         if self.sent:
@@ -80,11 +88,11 @@ class World:
             self.process.times[start.place] = 1.0
             self.begun.append(start.job.id)
 
-    def _took_back(self, ids: list[str]) -> None:
-        for job_id in ids:
-            assert self.node.began(job_id) is None
-            self.node.forget(job_id)
-        self.taken_back += ids
+    def _took_back(self, fences: list[int]) -> None:
+        for fence in fences:
+            assert self.node.began(fence) is None
+            self.node.forget(fence)
+        self.taken_back += map(str, fences)
 
     def close(self) -> None:
         self.process.close()
@@ -123,42 +131,87 @@ def test_in_every_interleaving_each_run_is_begun_once_or_taken_back(process: Seq
 def test_a_place_is_used_again_without_the_beginning_of_the_run_before(world: World) -> None:
     for step in ("give", "write", "send", "arrive", "take"):
         world.do(step)
-    assert world.node.began("1") == 1.0
-    world.node.forget("1")
+    assert world.node.began(1) == 1.0
+    world.node.forget(1)
     world.do("give")
-    assert world.node.began("2") is None
+    assert world.node.began(2) is None
 
 
 def test_a_run_whose_message_could_not_be_sent_does_not_stand_in_the_way(world: World) -> None:
     world.do("give")
     world.unsent.clear()
-    world.node.forget("1")
+    world.node.forget(1)
     for step in ("give", "write", "send", "arrive", "take"):
         world.do(step)
     assert world.begun == ["2"]
 
 
-def test_tokens_for_which_the_pipe_has_no_room_are_written_later(world: World) -> None:
-    """It holds 8,192, or 512 where a user has very many pipes."""
-    fcntl.fcntl(world.node.tokens, fcntl.F_SETPIPE_SZ, 4_096)
-    for _ in range(1_300):
-        world.do("give")
-    world.do("write")
-    full = world.node.full
-    world.do("send")
-    while world.sent:
-        world.do("arrive")
-    for step in ("take all", "write", "take all", "write", "take"):
-        world.do(step)
-    assert (full, world.node.full) == (True, False)
-    assert world.node.take_back_one("1300")
-    assert world.node.take_back() == [str(number) for number in range(1_026, 1_300)]
-    assert len(world.begun) == 1_025
+class Narrow(World):
+    """A pipe of one page, as a user gets who has very many pipes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        fcntl(self.node.tokens, F_SETPIPE_SZ, 1)
+
+    def many(self, step: str, times: int) -> None:
+        for _ in range(times):
+            self.do(step)
 
 
-def test_no_more_runs_are_given_than_have_a_place(world: World) -> None:
+@pytest.fixture
+def narrow() -> Iterator[Narrow]:
+    world = Narrow()
+    yield world
+    world.close()
+
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the size of a pipe is set")
+
+
+@on_linux
+def test_runs_for_which_the_pipe_has_no_room_are_the_process_s_later(narrow: Narrow) -> None:
+    narrow.many("give", MANY)
+    for step in ("write", "send"):
+        narrow.do(step)
+    narrow.many("arrive", MANY)
+    narrow.do("take all")
+    assert 0 < len(narrow.begun) < MANY
+    while narrow.node.full:
+        narrow.do("write")
+        narrow.do("take all")
+    assert narrow.begun == narrow.given
+
+
+@on_linux
+def test_runs_for_which_the_pipe_has_no_room_can_be_taken_back(narrow: Narrow) -> None:
+    narrow.many("give", MANY)
+    for step in ("write", "take back one"):
+        narrow.do(step)
+    assert narrow.taken_back == [str(MANY)]
+    narrow.do("send")
+    narrow.many("arrive", MANY)
+    narrow.many("take", 10)
+    narrow.do("take back")
+    assert not narrow.node.full
+    narrow.do("take all")
+    assert narrow.begun == narrow.given[:10]
+    assert narrow.taken_back == [str(MANY), *narrow.given[10:-1]]
+
+
+@on_linux
+def test_what_is_taken_back_is_more_than_one_read(world: World) -> None:
+    """Where pages are large, so are pipes."""
+    fcntl(world.node.tokens, F_SETPIPE_SZ, 1_048_576)
+    for number in range(20_000):
+        world.node.give(number)
+    world.node.write()
+    assert world.node.take_back_one(15_000)
+    assert len(world.node.take_back()) == 19_999
+
+
+def test_a_process_that_takes_nothing_has_a_limited_number_of_runs(world: World) -> None:
     for number in range(PLACES):
-        world.node.give(str(number))
+        world.node.give(number)
     with pytest.raises(RuntimeError, match="more than 65,536 runs"):
-        world.node.give("one more")
+        world.node.give(PLACES)
     assert len(world.node.take_back()) == PLACES

@@ -5,9 +5,11 @@ import os
 import resource
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from fcntl import fcntl
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -37,6 +39,7 @@ from shiftwork.runtime.processes.link import Link
 from shiftwork.runtime.processes.messages import (
     Definition,
     Exit,
+    LookAgain,
     NodeFrame,
     Pong,
     ProcessFrame,
@@ -290,7 +293,7 @@ class Given:
         self.node.close_page()
 
     def __call__(self, job: Claimed) -> Start:
-        start = Start(job, *self.node.give(job.id))
+        start = Start(job, *self.node.give(job.fence))
         self.node.write()
         return start
 
@@ -314,12 +317,31 @@ async def test_what_the_node_has_taken_back_is_not_begun(
     instance, callee = Instance(ours, given.process), Callee()
     instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
     told(theirs, given(claimed(1)), given(claimed(2)))
-    assert given.node.take_back() == ["job-1", "job-2"]  # before it has read any of them
+    assert given.node.take_back() == [1, 2]  # before it has read any of them
     told(theirs, given(claimed(3)))
     await eventually(lambda: callee.ran != [])
     await a_while()
     assert callee.ran == [3]
-    assert [given.node.began(job_id) is None for job_id in ("job-1", "job-2", "job-3")] == [True, True, False]
+    assert [given.node.began(n) is None for n in (1, 2, 3)] == [True, True, False]
+    instance.link.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the size of a pipe is set")
+async def test_runs_whose_tokens_were_away_begin_when_they_are_back(
+    ends: tuple[socket.socket, socket.socket], given: Given
+) -> None:
+    theirs, ours = ends
+    fcntl(given.node.tokens, 1031, 1)  # F_SETPIPE_SZ: room for some of the tokens
+    instance, callee = Instance(ours, given.process), Callee()
+    instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
+    numbers = [*range(1, 1_001)]
+    told(theirs, *[given(claimed(number)) for number in numbers])
+    await eventually(lambda: len(callee.ran) >= 256)
+    await a_while()
+    assert 0 < len(callee.ran) < 1_000
+    given.node.write()
+    told(theirs, LookAgain())
+    await eventually(lambda: callee.ran == numbers)
     instance.link.close()
 
 
@@ -913,7 +935,7 @@ async def test_what_a_frozen_process_has_not_taken_is_handed_back_when_it_is_dra
 
 async def test_runs_that_have_not_begun_are_taken_back_together_when_all_are_stopped(shared: Theatre) -> None:
     """One by one, thousands of them would hold up the node for seconds, just when its leases end."""
-    ends: list[EndKind] = []
+    ends: list[tuple[EndKind, bool]] = []
     here = SimpleNamespace(
         registry=SimpleNamespace(workers={"nap": Callee()}),
         states={},
@@ -924,7 +946,7 @@ async def test_runs_that_have_not_begun_are_taken_back_together_when_all_are_sto
         cast("Any", here),
         shared.runner,
         None,
-        settler=cast("Any", SimpleNamespace(settle=lambda _run, end: ends.append(end.kind))),
+        settler=cast("Any", SimpleNamespace(settle=lambda run, end: ends.append((end.kind, run.begun)))),
         suspected=lambda _suspects: None,
         after_end=lambda _run: None,
     )
@@ -932,7 +954,7 @@ async def test_runs_that_have_not_begun_are_taken_back_together_when_all_are_sto
         runs.start(claimed(number))
     shared.puppet.begin()
     runs.stop_all()
-    assert ends == [EndKind.DRAINED] * 99
+    assert ends == [(EndKind.DRAINED, False)] * 99, "their jobs have waited all the time"
     assert [run.job.id for run in runs.active.values()] == ["job-1"], "it was asked to stop"
     assert [message for message in shared.puppet.said if not isinstance(message, Setup | Start)] == [
         Stop("job-1", 1, EndKind.DRAINED)
@@ -1007,3 +1029,59 @@ async def test_a_run_that_goes_on_is_not_handed_back_before_its_process_is_gone(
     assert shared.puppet.killed
     shared.puppet.ended(-9)
     assert shared.ends["job-1"].kind is EndKind.DRAINED
+
+
+@pytest.mark.parametrize("role", ["alone", "shared"])
+@pytest.mark.usefixtures("shared")
+async def test_a_process_looks_again_when_one_run_is_taken_back(role: ProcessRole) -> None:
+    """The tokens of the others were away, and it may have looked for them just then."""
+    theatre = Theatre(role)
+    theatre.start(1)
+    stopped, _ = (theatre.start(number, begun=False) for number in (2, 3))
+    stopped.stopped_as = EndKind.CANCELLED
+    theatre.runner.stop(stopped)
+    assert (theatre.ends["job-2"].kind, theatre.ends["job-2"].begun) == (EndKind.CANCELLED, False)
+    assert theatre.puppet.said[-1] == LookAgain()
+    assert theatre.puppet.take().job.id == "job-3"
+
+
+async def test_a_job_that_is_here_again_before_its_run_was_stopped_has_two_runs(shared: Theatre) -> None:
+    """The lease was lost, and the instance has claimed the job under its new name."""
+    ends: list[tuple[int, EndKind]] = []
+
+    class Owner:
+        def run_begun(self, run: Run) -> None: ...
+
+        def run_ended(self, run: Run, end: End) -> None:
+            ends.append((run.job.fence, end.kind))
+
+    runs = [Run(replace(claimed(1), fence=fence), WorkerConfig(name="nap"), 0.0, Owner()) for fence in (1, 2)]
+    shared.runner.start(runs[0])
+    shared.puppet.begin()
+    runs[0].stopped_as = EndKind.DRAINED
+    shared.runner.stop(runs[0])
+    shared.runner.start(runs[1])
+    assert [shared.runner.began(run) is None for run in runs] == [False, True]
+    shared.says(RunEnded("job-1", 1, End(EndKind.DRAINED)))
+    await shared.clock.advance(60)
+    assert not shared.puppet.killed
+    shared.puppet.begin()
+    shared.says(RunEnded("job-1", 2, End(EndKind.RETURNED)))
+    assert ends == [(1, EndKind.DRAINED), (2, EndKind.RETURNED)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the size of a pipe is set")
+async def test_more_runs_than_the_pipe_holds_begin_when_it_has_room(shared: Theatre) -> None:
+    """As of a user who has very many pipes."""
+    fcntl(shared.puppet.runs.tokens, 1031, 1)  # F_SETPIPE_SZ
+    runs = [shared.start(number, begun=False) for number in range(1, 1_001)]
+
+    def take_what_is_there() -> int:
+        while (start := shared.puppet.process.take()) is not None:
+            shared.puppet.process.times[start.place] = 1.0
+        return sum(shared.runner.began(run) is not None for run in runs)
+
+    assert 0 < take_what_is_there() < 1_000
+    shared.says(Pong())
+    assert isinstance(shared.puppet.said[-1], LookAgain)
+    assert take_what_is_there() == 1_000

@@ -209,6 +209,31 @@ async def test_the_store_has_one_deadline_for_everything_that_is_left(monkeypatc
     assert done in ([], [0])
 
 
+@pytest.mark.parametrize("running", [True, False])
+async def test_a_stop_while_the_store_is_silent_ends_soon_after_the_last_run(
+    stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, *, running: bool
+) -> None:
+    """Not after the grace period, nor after each call in turn has been waited for."""
+    monkeypatch.setattr(store_patience, "LAST_SECONDS", 0.5)
+    monkeypatch.setattr(store_patience, "HURRIED_SECONDS", 0.01)
+    act = Act()
+    app = stage.faulty_app()
+    worker = app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
+    await app.start()
+    if running:
+        await worker.enqueue()
+        await settle()
+    replies = [stage.faults.hold(method) for method in ("finish", "claim", "beat", "find", "leave", "drop", "put")]
+    await clock.advance(5)  # some of them are under way
+    stopping = asyncio.create_task(app.stop(2 * DEADLINE))
+    await settle()
+    if running:
+        await act.finish()
+    await stage.during(stopping)
+    for reply in replies:
+        reply.set()
+
+
 async def test_stopping_twice_or_before_starting_is_harmless(stage: Stage) -> None:
     app = stage.app()
     await app.stop()

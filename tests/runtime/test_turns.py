@@ -73,7 +73,7 @@ class Turns:
     def start(self, worker: str, number: int, failures: tuple[FlowFailure, ...] = ()) -> Run:
         payload = msgpack.encode({"number": number})
         job = Claimed(
-            id=f"{number}", worker=worker, pool="p", payload=payload, fence=1, attempt=1, crashes=0, run_at=0.0
+            id=f"{number}", worker=worker, pool="p", payload=payload, fence=number, attempt=1, crashes=0, run_at=0.0
         )
         run = Run(replace(job, failures=failures), WorkerConfig(name=worker), 0.0, self)
         if self.runner.start(run):

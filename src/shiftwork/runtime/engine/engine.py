@@ -156,11 +156,9 @@ class Engine:
         elif suspects:
             self._runs.retry_apart(suspects)
 
-    def hand_back(self, runs: Sequence[Run]) -> None:
-        """Let other instances have the jobs of these runs, which have not begun."""
-        for run in runs:
-            run.begun = False  # started, but not more
-        self._runs.hand_back(runs)
+    def hand_back_unbegun(self) -> None:
+        """Let other instances have the jobs of runs that were started and have not begun."""
+        self._runs.hand_back_unbegun()
 
     def cancel(self, job_id: str, fence: int) -> None:
         """End a job that a person has cancelled: its run, or its wait for one."""

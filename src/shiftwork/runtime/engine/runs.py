@@ -79,6 +79,13 @@ class Runs:
         for run in runs:
             self._end(run, End(EndKind.DRAINED))
 
+    def hand_back_unbegun(self) -> None:
+        """Let other instances have the jobs of runs that were started and have not begun."""
+        taken_back = self._runner.take_back()
+        for run in taken_back:
+            run.begun = False  # started, but not more
+        self.hand_back(taken_back)
+
     def _isolate(self, runs: Sequence[Run], isolation: Isolation) -> None:
         self._isolated.update(run.job.id for run in runs)
         isolation.take(runs, self._suspected)
@@ -123,7 +130,7 @@ class Runs:
 
     def stop_all(self) -> None:
         """End every run and hand its job back. What has not begun is taken back together: one by one takes long."""
-        self.hand_back(self._runner.take_back())
+        self.hand_back_unbegun()
         for run in list(self.active.values()):
             self.stop(run, EndKind.DRAINED)
 

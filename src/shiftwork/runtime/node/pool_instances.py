@@ -217,7 +217,7 @@ class PoolInstances:
             if self._failures.count and not engine.draining and engine.age > STEADY_SECONDS:
                 self._succeeded()
             if self._stuck(runner):
-                engine.hand_back(runner.take_back())
+                engine.hand_back_unbegun()
             runner.look(limit)
             if limit is not None and runner.apart and runner.load.memory > limit:
                 self._replace_if_worn_out(engine)

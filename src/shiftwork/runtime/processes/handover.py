@@ -24,8 +24,8 @@ PLACES: Final = 65_536
 _PAGE_BYTES: Final = 8 * PLACES
 _TOKEN: Final = "Q"  # noqa: S105 - how an array calls it
 _TOKEN_BYTES: Final = array(_TOKEN).itemsize
-_ALL: Final = 65_536
-"""As many bytes as a pipe holds."""
+_MANY: Final = 65_536
+"""How many bytes are read at a time. Most pipes hold no more."""
 _WHOLE: Final = 512
 """As many tokens as are written as a whole, or not at all."""
 
@@ -48,8 +48,8 @@ class NodeEnd:
         self._given = 0
         self._unwritten: list[int] = []
         """The tokens that are not in the pipe yet."""
-        self._runs: dict[str, tuple[int, int]] = {}
-        """The number and the place of each run, by the id of its job."""
+        self._runs: dict[int, tuple[int, int]] = {}
+        """The number and the place of each run, by its fence. A job may run again while an earlier run of it stops."""
         self._free: list[int] = []
         self._used = 0
 
@@ -58,7 +58,7 @@ class NodeEnd:
         """Whether a run was ever given."""
         return self._given > 0
 
-    def give(self, job_id: str) -> tuple[int, int]:
+    def give(self, fence: int) -> tuple[int, int]:
         """Let the process have a run; returns its number and place. Its message follows, and before that `write`.
 
         Raises `RuntimeError` if the process has too many runs.
@@ -72,17 +72,20 @@ class NodeEnd:
             raise RuntimeError(message)
         self._given = number = self._given + 1
         self._times[place] = 0.0
-        self._runs[job_id] = number, place
+        self._runs[fence] = number, place
         self._unwritten.append(number)
         return number, place
 
     @property
     def full(self) -> bool:
-        """Whether the pipe had no room for all tokens, because the process takes nothing."""
+        """Whether the pipe had no room for all tokens. Once it has, ask the process to `LookAgain`."""
         return bool(self._unwritten)
 
     def write(self) -> None:
-        """Put the tokens of all runs that were given into the pipe, as far as it has room."""
+        """Put the tokens of all runs that were given into the pipe, as far as it has room.
+
+        It holds 8,192, but only a few hundred if its user has very many pipes.
+        """
         while self._unwritten:
             some = array(_TOKEN, self._unwritten[:_WHOLE])
             try:
@@ -91,36 +94,39 @@ class NodeEnd:
                 break
             del self._unwritten[: len(some)]
 
-    def began(self, job_id: str) -> float | None:
+    def began(self, fence: int) -> float | None:
         """When a run began, by the monotonic clock; None if it has not, or is not here."""
-        given = self._runs.get(job_id)
+        given = self._runs.get(fence)
         return None if given is None else self._times[given[1]] or None
 
-    def take_back(self) -> list[str]:
-        """Take the runs that the process has not taken: it never will. Returns the ids of their jobs, in order."""
-        tokens = {*self._read(), *self._unwritten}
-        self._unwritten.clear()
-        return [job_id for job_id, (number, _) in self._runs.items() if number in tokens]
+    def take_back(self) -> list[int]:
+        """Take the runs that the process has not taken: it never will. Returns their fences, in order."""
+        tokens = set(self._read())
+        return [fence for fence, (number, _) in self._runs.items() if number in tokens]
 
-    def take_back_one(self, job_id: str) -> bool:
+    def take_back_one(self, fence: int) -> bool:
         """Take this run back; returns whether the process had not taken it.
 
         The process may have looked for the others meanwhile: ask it to `LookAgain`.
         """
-        tokens, wanted = [*self._read(), *self._unwritten], self._runs[job_id][0]
+        tokens, wanted = self._read(), self._runs[fence][0]
         self._unwritten = [number for number in tokens if number != wanted]
         self.write()
         return wanted in tokens
 
     def _read(self) -> list[int]:
-        try:
-            return _numbers(os.read(self.tokens, _ALL))
-        except BlockingIOError:
-            return []
+        """Take every token that the process has not taken, in order."""
+        tokens: list[int] = []
+        with suppress(BlockingIOError):
+            while True:
+                tokens += _numbers(os.read(self.tokens, _MANY))
+        tokens += self._unwritten
+        self._unwritten.clear()
+        return tokens
 
-    def forget(self, job_id: str) -> None:
+    def forget(self, fence: int) -> None:
         """Let go of a run that has ended or was taken back: others may have its place."""
-        self._free.append(self._runs.pop(job_id)[1])
+        self._free.append(self._runs.pop(fence)[1])
 
     def close_page(self) -> None:
         """Close the descriptor of the page, once the process has it. The memory stays."""

@@ -88,7 +88,8 @@ class RemoteRunner:
         self._report = report
         self._kills = kills
         self._listener: RunnerListener | None = None
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[int, Run] = {}
+        """By their fences."""
         self._turn: Timer | None = None
         """Runs while runs wait for the one that has begun."""
         self._going_on: set[Run] = set()
@@ -156,8 +157,8 @@ class RemoteRunner:
         if self.dead:
             message = f"process {self.pid} has just ended"
             raise RuntimeError(message)
-        number, place = self._process.runs.give(run.job.id)
-        self._runs[run.job.id] = run
+        number, place = self._process.runs.give(run.job.fence)
+        self._runs[run.job.fence] = run
         self._process.send(Start(run.job, number, place, run.state))
         if not self.waiting:
             return True
@@ -168,12 +169,12 @@ class RemoteRunner:
     def stop(self, run: Run) -> None:
         """Ask the process to stop the run; if that does not help, kill the process. One that it has not taken ends."""
         if self.began(run) is None and self._take_back_one(run):
-            self._end(run, End(run.stopped_as or EndKind.DRAINED))
+            self._end(run, End(run.stopped_as or EndKind.DRAINED, begun=False))
         else:
             self._ask_to_stop(run)
 
     def _take_back_one(self, run: Run) -> bool:
-        taken_back = not self.dead and self._process.runs.take_back_one(run.job.id)
+        taken_back = not self.dead and self._process.runs.take_back_one(run.job.fence)
         self._process.send(LookAgain())
         return taken_back
 
@@ -194,12 +195,12 @@ class RemoteRunner:
             self.kill(f"job {run.job.id} of {run.job.worker} was told to stop ({run.stopped_as}) and did not")
 
     def began(self, run: Run) -> float | None:
-        return self._process.runs.began(run.job.id)
+        return self._process.runs.began(run.job.fence)
 
     def take_back(self) -> list[Run]:
         if self.dead:
             return []
-        taken_back = [self._runs[job_id] for job_id in self._process.runs.take_back()]
+        taken_back = [self._runs[fence] for fence in self._process.runs.take_back()]
         for run in taken_back:
             self._forget(run)
         return taken_back
@@ -210,8 +211,8 @@ class RemoteRunner:
         return await self._questions.ask(run)
 
     def _forget(self, run: Run) -> None:
-        del self._runs[run.job.id]
-        self._process.runs.forget(run.job.id)
+        del self._runs[run.job.fence]
+        self._process.runs.forget(run.job.fence)
         self._going_on.discard(run)
         if run.patience is not None:
             run.patience.cancel()
@@ -270,7 +271,7 @@ class RemoteRunner:
 
     def _refused(self, message: FromNode, why: str) -> None:
         """A message is too long for the process. Only a payload that was stored under another limit is."""
-        run = self._runs.get(message.job.id) if isinstance(message, Start) else None
+        run = self._runs.get(message.job.fence) if isinstance(message, Start) else None
         if run is None:
             log_refusal(message, why)
         else:
@@ -281,6 +282,8 @@ class RemoteRunner:
 
     def _received(self, frames: Sequence[ProcessFrame]) -> None:
         self._answer.came()
+        if self._process.runs.full:
+            self._process.send(LookAgain())
         for frame in frames:
             for message in frame.messages:
                 try:
@@ -293,8 +296,8 @@ class RemoteRunner:
             case RunEnded():
                 self._run_ended(message)
             case Progressed():
-                run = self._runs.get(message.id)
-                if run is not None and run.job.fence == message.fence:
+                run = self._runs.get(message.fence)
+                if run is not None:
                     run.log = message.progress.log
                     self._report(run.job, message.progress)
             case StackShown():
@@ -307,8 +310,8 @@ class RemoteRunner:
                 pass
 
     def _run_ended(self, message: RunEnded) -> None:
-        run = self._runs.get(message.id)
-        if run is None or run.job.fence != message.fence:
+        run = self._runs.get(message.fence)
+        if run is None:
             return
         run.outcome = message.outcome
         if message.stray:
@@ -346,8 +349,6 @@ class RemoteRunner:
         if memory_limit is not None and used > memory_limit:
             self._exceeds(used, memory_limit)
         self._look_for_unbegun()
-        if self._process.runs.full:
-            self._process.send(LookAgain())
         self._answer.due_in(0.0)
         self._process.send(Ping(self._clock.now(), time.monotonic()))
 
@@ -361,7 +362,8 @@ class RemoteRunner:
         self._unbegun = {run: self._unbegun.get(run, now) for run in unbegun}
         for run, since in self._unbegun.items():
             if now - since >= UNBEGUN_SECONDS:
-                self.kill(f"it has not begun job {run.job.id} of {run.job.worker} for {UNBEGUN_SECONDS:g} s")
+                what = f"it has not begun job {run.job.id} of {run.job.worker} for {UNBEGUN_SECONDS:g} s"
+                self.kill(f"{what}: it is frozen, or a job has closed a file descriptor that it has not opened")
                 break
 
     def _exceeds(self, used: int, limit: int) -> None:

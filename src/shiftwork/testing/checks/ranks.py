@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from shiftwork.core.job_parts import Signal, Wait
+from shiftwork.core.job_parts import Need, Signal, Wait
 from shiftwork.core.model import Claimed, JobPriority, NewJob, Outcome, Requeue
 from shiftwork.core.retry import End, EndKind, settle
 from shiftwork.store.protocol import Store
@@ -167,6 +167,17 @@ async def check_a_signal_gives_a_new_rank(lab: Lab) -> None:
     await store.send("1", Signal("go", b"", NOW + 50), NOW + 50)
     record = await get(store, "1")
     equal((record.run_at, record.rank), (NOW + 50, NOW + 45), "when it is due, and its rank")
+
+
+async def check_a_released_job_is_in_line_from_its_release_on(lab: Lab) -> None:
+    """While it waited for another job, it had no place in the queue."""
+    store = lab.store
+    await add(store, job("1", run_at=NOW - 9), job("2", run_at=NOW - 8, head_start=5.0, needs=(Need("1"),), flow="f"))
+    await finish(store, succeeded(await claim_one(store, "1"), now=NOW + 30), now=NOW + 30)
+    record = await get(store, "2")
+    equal((record.run_at, record.rank), (NOW + 30, NOW + 25), "when it is due, and its rank")
+    await add(store, job("3", run_at=NOW + 20), now=NOW + 31)
+    equal(await claim_ids(store, now=NOW + 31), ["3", "2"], "claimed")
 
 
 async def check_a_restored_job_has_the_rank_that_it_had(lab: Lab) -> None:
