@@ -87,7 +87,7 @@ async def test_a_replica(valkey_program: Path, valkey_server: Server) -> None:
 async def test_keys_of_another_version(valkey_server: Server) -> None:
     valkey_server.ask("SET", "{shiftwork:other}:version", "99")
     store = open_store(valkey_server.url, namespace="other")
-    with pytest.raises(SchemaVersionError, match="its keys have version 99, ours have 1"):
+    with pytest.raises(SchemaVersionError, match="its keys have version 99, ours have 2"):
         await store.open()
     await store.close()
 
