@@ -1,4 +1,6 @@
-"""Brings a namespace from version 1 of the key dictionary to version 2: what a job accumulates can be counted.
+"""Brings a namespace from version 1 of the key dictionary to version 2.
+
+What a job accumulates can be counted there, and the edition is in the key of the gates.
 
 Processes of version 1 would lose signals there, so none of their nodes may be live. While the upgrade is under way, the
 version says so: a process of version 1 rejects it, and one of version 2 begins again where another one was killed.
@@ -30,6 +32,10 @@ async def upgrade(client: RedisClient, prefix: bytes, origin: bytes, place: str)
     except BaseException:
         await client.ask("SET", version, BEFORE)
         raise
+    edition = await client.ask("GET", prefix + b"edition")
+    if edition:
+        await client.ask("HSET", prefix + b"gates", b"\0", edition)
+        await client.ask("DEL", prefix + b"edition")
     for worker in await client.ask("SMEMBERS", prefix + b"known"):
         await _upgrade_jobs(client, prefix + b"all:" + worker, origin)
 
