@@ -142,7 +142,7 @@ class TriesRoom(Protocol):
 
 
 async def try_room(store: "Store") -> None:
-    """Find out whether there is room for more jobs. For most stores, any write shows that."""
+    """Find out whether there is room for more jobs, if the store has this ability."""
     attempt: Callable[[], Awaitable[None]] | None = getattr(store, "try_room", None)
     if attempt is not None:
         await attempt()

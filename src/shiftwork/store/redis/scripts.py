@@ -51,6 +51,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "bury": _ENDS,
     "stats": _JOBS,
     "record": ("keys",),
+    "upgrade": _JOBS,
 }
 OTHERS: Final[dict[str, tuple[str, ...]]] = {
     "add": ("jobs", "needs", "flows", "worker_state", "add_others"),

@@ -42,7 +42,9 @@ end
 if not wanted then
   wanted = call('SMEMBERS', P .. 'known')
   for _, name in ipairs(call('HKEYS', P .. 'gates')) do
-    wanted[#wanted + 1] = name
+    if name ~= '\0' then -- the edition
+      wanted[#wanted + 1] = name
+    end
   end
 end
 local summaries = {}

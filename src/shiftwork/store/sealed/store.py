@@ -251,6 +251,9 @@ class SealedStore:
     def listen(self, topics: Collection[str]) -> Bell:
         return self.inner.listen(topics)
 
+    async def try_room(self) -> None:
+        await try_room(self.inner)
+
     async def check(self) -> dict[str, Finding]:
         return await self.inner.check()
 
@@ -276,9 +279,6 @@ class SealedDatabase(SealedStore):
     @property
     def _database(self) -> Transactional:
         return transactional(self.inner, "a transaction")
-
-    async def try_room(self) -> None:
-        await try_room(self.inner)
 
     async def add_with(self, connection: Any, jobs: Sequence[NewJob], now: float) -> list[Added]:
         return await self._database.add_with(connection, [self.sealer.seal_new(job) for job in jobs], now)

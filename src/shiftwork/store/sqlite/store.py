@@ -59,6 +59,7 @@ from shiftwork.store.sqlite.people import events, record, stats
 from shiftwork.store.sqlite.records import Unreadable, get
 from shiftwork.store.sqlite.restore import restore, take_over
 from shiftwork.store.sqlite.rewrite import rewrite
+from shiftwork.store.sqlite.room import try_room
 from shiftwork.store.sqlite.session import SqliteSession
 from shiftwork.store.sqlite.threads import StoreThreads
 
@@ -265,6 +266,9 @@ class SqliteStore:
 
     def listen(self, topics: Collection[str]) -> Bell:
         return self._threads.listen(topics)
+
+    async def try_room(self) -> None:
+        await asyncio.to_thread(try_room, self._path, Path(f"{self._path}.side"))
 
     async def check(self) -> dict[str, Finding]:
         with suppress(CorruptStoreError):
