@@ -293,7 +293,7 @@ class Given:
         self.node.close_page()
 
     def __call__(self, job: Claimed) -> Start:
-        start = Start(job, *self.node.give(job.fence))
+        start = Start(job, *self.node.give())
         self.node.write()
         return start
 
@@ -322,7 +322,7 @@ async def test_what_the_node_has_taken_back_is_not_begun(
     await eventually(lambda: callee.ran != [])
     await a_while()
     assert callee.ran == [3]
-    assert [given.node.began(n) is None for n in (1, 2, 3)] == [True, True, False]
+    assert [given.node.began(n - 1) is None for n in (1, 2, 3)] == [True, True, False]
     instance.link.close()
 
 
