@@ -310,6 +310,30 @@ async def no_store() -> MemoryStore:
     return MemoryStore()
 
 
+async def test_what_is_delivered_arrives_whole_and_behind_what_was_sent_before() -> None:
+    """Also where the socket has room for a part of it only."""
+    theirs, ours = socket.socketpair()
+    link: Link[NodeFrame] = Link(ours, NodeFrame, receive=lambda _: None, closed=lambda: None, wrap=ProcessFrame)
+    large = RunEnded("2", 2, End(EndKind.RAISED, error="x" * 2_000_000))
+    ends = [RunEnded("1", 1, End(EndKind.RETURNED)), large, large, RunEnded("3", 3, End(EndKind.RETURNED))]
+
+    def read() -> list[Any]:
+        heard: list[Any] = []
+        with theirs.makefile("rb") as stream:
+            while len(heard) < len(ends):
+                body = stream.read(int.from_bytes(stream.read(4), "little"))
+                heard += msgpack.decode(body, type=ProcessFrame).messages
+        return heard
+
+    reading = asyncio.get_running_loop().run_in_executor(None, read)
+    link.send(ends[0])
+    for end in ends[1:]:
+        link.deliver(end)
+    assert await reading == ends
+    link.close()
+    theirs.close()
+
+
 async def test_what_the_node_has_taken_back_is_not_begun(
     ends: tuple[socket.socket, socket.socket], given: Given
 ) -> None:
