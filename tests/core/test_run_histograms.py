@@ -1,5 +1,6 @@
 """What is counted of ended runs, and what the counts tell."""
 
+from bisect import bisect_left
 from collections import Counter
 from itertools import pairwise
 
@@ -9,7 +10,17 @@ from hypothesis import strategies as st
 
 from shiftwork.core.model import Claimed
 from shiftwork.core.retry import End, EndKind, settle
-from shiftwork.core.run_histograms import BOUNDS, OLD_BOUNDS, from_old, quantile, runs, timed, told_apart, waits
+from shiftwork.core.run_histograms import (
+    BOUNDS,
+    OLD_BOUNDS,
+    from_old,
+    quantile,
+    runs,
+    timed,
+    told_apart,
+    wait_quantile,
+    waits,
+)
 from shiftwork.core.stats import Stats
 
 JOB = Claimed(id="1", worker="w", pool="p", payload=b"", fence=1, attempt=1, crashes=0, run_at=100.0)
@@ -81,6 +92,21 @@ def test_a_quantile_is_in_its_bucket_and_never_above_the_largest_value(seconds: 
     assert told is not None
     assert low - 1e-9 <= told <= high + 1e-9
     assert told <= max(seconds) + 1e-9
+    without_sum = quantile(share, counted(seconds), None)
+    assert without_sum is not None
+    assert low - 1e-9 <= without_sum <= min(high, max(seconds)) + 1e-9
+
+
+@given(st.lists(st.tuples(st.floats(0, 9_000), st.booleans()), min_size=1, max_size=30), st.floats(0.01, 1.0))
+def test_no_quantile_of_two_versions_counts_is_above_the_largest_value(
+    values: list[tuple[float, bool]], share: float
+) -> None:
+    names = [
+        f"w{bisect_left(OLD_BOUNDS, value)}" if old else timed("w", value, 0.0).split()[0] for value, old in values
+    ]
+    told = wait_quantile(share, Counter(names), sum(value for value, _ in values))
+    assert told is not None
+    assert told <= max(value for value, _ in values) + 1e-9
 
 
 def test_the_sum_tells_what_the_bucket_does_not() -> None:

@@ -143,6 +143,22 @@ async def test_runs_from_before_an_upgrade_are_longer_than_any_bound() -> None:
     assert (sum(run_times([stats])), run_times([stats])[-1]) == (8, 5)
 
 
+async def test_no_worker_has_a_longest_run_before_its_first_or_beyond_it() -> None:
+    app = WorkerOrchestrator("memory://")
+    worker = app.register_worker("w", lambda: None, execution_mode="triggered")
+    app.register_worker("idle", lambda: None, execution_mode="triggered")
+    await app.start()
+    await (await worker.enqueue()).ended(30)
+    text = await scrape(app)
+    await app.stop()
+    longest = value(text, "shiftwork_worker_longest_run_seconds", worker="w")
+    total = value(text, "shiftwork_worker_run_seconds_sum", worker="w")
+    assert longest is not None
+    assert total is not None
+    assert 0 < longest <= total
+    assert value(text, "shiftwork_worker_longest_run_seconds", worker="idle") is None
+
+
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
@@ -193,6 +209,8 @@ async def test_a_histogram_counts_what_took_no_longer() -> None:
         assert value(text, f"shiftwork_{name}_seconds_bucket", pool="p", le="+Inf") == 8
         assert value(text, f"shiftwork_{name}_seconds_count", pool="p") == 8
         assert value(text, f"shiftwork_{name}_seconds_sum", pool="p") == seconds
+    assert value(text, "shiftwork_longest_wait_seconds", pool="p") == 86_400, "one of them is in the last bucket"
+    assert value(text, "shiftwork_longest_run_seconds", pool="p") == 0.7, "no sum helps old counts"
     ends = {kind: value(text, "shiftwork_attempts_total", pool="p", end=kind) for kind in EndKind}
     assert ends == {kind: 5 if kind == "returned" else marks.get(kind, 0) for kind in EndKind}
     counted = [value(text, f"shiftwork_{name}_total", pool="p") for name in ("retries", "crashes", "leases_lost")]

@@ -15,7 +15,16 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.run_histograms import RETRIED, from_old, quantile, run_marks, runs, since, together, waits
+from shiftwork.core.run_histograms import (
+    RETRIED,
+    from_old,
+    run_marks,
+    run_quantile,
+    runs,
+    since,
+    together,
+    wait_quantile,
+)
 from shiftwork.core.stats import PoolStats, WorkerStats
 from shiftwork.core.worker_hours import WorkerHour, WorkerTotals, arrived, busier, worker_totals
 
@@ -185,8 +194,8 @@ def _point(name: str, sample: Sample, before: EndedTotals | None) -> Point:
         completed=max(0, stats.completed - before.completed),
         failed=max(0, stats.failed - before.failed),
         retried=marks.get(RETRIED, 0),
-        wait_p95=p95(waits(marks), stats.wait_seconds - before.wait_seconds),
-        run_p95=p95(runs(marks), stats.run_seconds - before.run_seconds),
+        wait_p95=_rounded(wait_quantile(P95, marks, stats.wait_seconds - before.wait_seconds)),
+        run_p95=_rounded(run_quantile(P95, marks, stats.run_seconds - before.run_seconds)),
         arrived=arrived(
             stats.queued + stats.processing,
             stats.completed + stats.failed,
@@ -197,9 +206,13 @@ def _point(name: str, sample: Sample, before: EndedTotals | None) -> Point:
     )
 
 
-def p95(numbers: Sequence[int], total: float) -> float | None:
-    """Return the 95th percentile in seconds, from a histogram and the sum of its values; None if it is empty."""
-    seconds = quantile(P95, numbers, total)
+def wait_p95(now: EndedTotals, before: EndedTotals | None) -> float | None:
+    """Return the 95th percentile of the waits of the runs that ended between two readings; None if none did."""
+    then = before or EndedTotals()
+    return _rounded(wait_quantile(P95, since(now.marks, then.marks), now.wait_seconds - then.wait_seconds))
+
+
+def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, DIGITS)
 
 

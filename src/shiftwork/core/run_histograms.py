@@ -51,6 +51,7 @@ _OLD_PLACES: Final = tuple(bisect_right(BOUNDS, lowest) for lowest in (0.0, *OLD
 """Where the counts of an old bucket belong."""
 _OLD_WAITS: Final = tuple(f"w{old}" for old in range(len(_OLD_PLACES)))
 _OLD_RUNS: Final = tuple(f"r{old}" for old in range(len(_OLD_PLACES)))
+_OLD_MARKS: Final = frozenset((*_OLD_WAITS, *_OLD_RUNS))
 _RUN_MARKS: Final = frozenset((*_RUNS, *_OLD_RUNS))
 
 
@@ -102,13 +103,13 @@ def from_old(numbers: Sequence[int]) -> list[int]:
 
 
 def run_marks(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return the marks that say how long runs took, without those that were not given."""
-    return {mark: n for mark, n in counts.items() if n > 0 and mark in _RUN_MARKS}
+    """Return the marks that say how long runs took."""
+    return {mark: n for mark, n in counts.items() if mark in _RUN_MARKS}
 
 
 def since(now: Mapping[str, int], then: Mapping[str, int]) -> dict[str, int]:
-    """Return how often each mark was given between two readings."""
-    return {mark: max(0, n - then.get(mark, 0)) for mark, n in now.items()}
+    """Return which marks were given between two readings, and how often."""
+    return {mark: new for mark, n in now.items() if (new := n - then.get(mark, 0)) > 0}
 
 
 def together(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
@@ -127,12 +128,22 @@ def _histogram(numbers: list[int], old: Sequence[int]) -> list[int]:
 # ── quantiles ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def quantile(share: float, numbers: Sequence[int], total: float) -> float | None:
+def wait_quantile(share: float, counts: Mapping[str, int], total: float | None) -> float | None:
+    """Return the seconds that this share of the waits did not exceed; `total` is their sum. See `quantile`."""
+    return quantile(share, waits(counts), None if _OLD_MARKS & counts.keys() else total)
+
+
+def run_quantile(share: float, counts: Mapping[str, int], total: float | None) -> float | None:
+    """Return the seconds that this share of the runs did not exceed; `total` is their sum. See `quantile`."""
+    return quantile(share, runs(counts), None if _OLD_MARKS & counts.keys() else total)
+
+
+def quantile(share: float, numbers: Sequence[int], total: float | None) -> float | None:
     """Return the seconds within which this share of a histogram stayed, interpolated; None if it is empty.
 
-    `total` is the sum of all values. It bounds the result from both sides of the truth: of jobs that took one second
-    and a bit, 95 % did not take nearly 1.5 seconds, although the bucket is that wide; and no result is larger than the
-    largest value must have been.
+    No result is larger than the largest value must have been. `total` is the sum of all values, None if it is not known
+    or the bounds of some are not. With it, both ends are closer: of jobs that took one second and a bit, 95 % did not
+    take nearly 1.5 seconds, although the bucket is that wide; and the largest is no less than the mean of its bucket.
     """
     rank = share * sum(numbers)
     if rank <= 0:
@@ -143,7 +154,10 @@ def quantile(share: float, numbers: Sequence[int], total: float) -> float | None
         rank -= numbers[bucket]
         bucket += 1
     part, low = min(1.0, rank / numbers[bucket]), _LOWEST[bucket]
-    seconds = min(low + (_HIGHEST[bucket] - low) * part, _most(total, numbers, bucket, part))
+    seconds = low + (_HIGHEST[bucket] - low) * part
+    if total is None:
+        return seconds if bucket < top else low
+    seconds = min(seconds, _most(total, numbers, bucket, part))
     return seconds if bucket < top else min(seconds, _least_longest(total, numbers, top))
 
 

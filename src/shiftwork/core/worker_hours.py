@@ -5,13 +5,13 @@ and how long they ran. There may be ten thousand workers; the busiest ones are k
 minute.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.run_histograms import quantile, run_marks, runs, since, together
+from shiftwork.core.run_histograms import run_marks, run_quantile, since, together
 from shiftwork.core.stats import WorkerStats
 
 MOST_WORKERS: Final = 200
@@ -198,12 +198,12 @@ def worker_runs(hours: Iterable[Mapping[str, WorkerHour]], name: str, after: flo
     marks: dict[str, int] = {}
     for minute in found:
         marks = together(marks, minute.marks)
-    numbers, total = runs(marks), sum(minute.run_seconds for minute in found if minute.marks)
+    total = sum(minute.run_seconds for minute in found if minute.marks)
     longest = max((minute.longest for minute in minutes if minute.longest is not None), default=None)
     return WorkerRuns(
         minutes=minutes,
-        p50=_quantile(0.5, numbers, total, longest),
-        p95=_quantile(0.95, numbers, total, longest),
+        p50=_quantile(0.5, marks, total, longest),
+        p95=_quantile(0.95, marks, total, longest),
         longest=longest,
         completed=sum(minute.completed for minute in found),
         failed=sum(minute.failed for minute in found),
@@ -211,17 +211,16 @@ def worker_runs(hours: Iterable[Mapping[str, WorkerHour]], name: str, after: flo
 
 
 def _in_numbers(minute: WorkerMinute) -> RunMinute:
-    numbers, total = runs(minute.marks), minute.run_seconds
     return RunMinute(
         at=minute.at,
         completed=minute.completed,
         failed=minute.failed,
-        p50=_quantile(0.5, numbers, total),
-        p95=_quantile(0.95, numbers, total),
-        longest=_quantile(1.0, numbers, total),
+        p50=_quantile(0.5, minute.marks, minute.run_seconds),
+        p95=_quantile(0.95, minute.marks, minute.run_seconds),
+        longest=_quantile(1.0, minute.marks, minute.run_seconds),
     )
 
 
-def _quantile(share: float, numbers: Sequence[int], total: float, most: float | None = None) -> float | None:
-    seconds = quantile(share, numbers, total)
+def _quantile(share: float, marks: Mapping[str, int], total: float, most: float | None = None) -> float | None:
+    seconds = run_quantile(share, marks, total)
     return None if seconds is None else round(seconds if most is None else min(seconds, most), FINE_DIGITS)

@@ -4,14 +4,14 @@ A job is counted in the store in the same step in which it is settled. So nothin
 a process ends, and every process returns the numbers of all of them: scrape one, not each.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final, Literal
 
 from msgspec import Struct
 
 from shiftwork.core.retry import EndKind
-from shiftwork.core.run_histograms import BOUNDS, LEASE_LOST, RETRIED, runs, waits
+from shiftwork.core.run_histograms import BOUNDS, LEASE_LOST, RETRIED, run_quantile, runs, wait_quantile, waits
 from shiftwork.core.schedule import success_expected
 from shiftwork.core.stats import WorkerStats
 from shiftwork.core.worker_state import is_failing
@@ -80,6 +80,15 @@ def run_times(of: Sequence[WorkerStats]) -> list[int]:
     return numbers
 
 
+def _longest_run(of: Sequence[WorkerStats]) -> float | None:
+    """Return how long the longest run of these workers took at least; by the marks alone, if some runs have none."""
+    found = [
+        run_quantile(1.0, one.marks, one.run_seconds if sum(one.marks.values()) == one.completed + one.failed else None)
+        for one in of
+    ]
+    return max((seconds for seconds in found if seconds is not None), default=None)
+
+
 def _jobs(seen: Overview) -> Iterator[Metric]:
     statuses: dict[str, Callable[[PoolView], int]] = {
         "queued": lambda pool: pool.stats.queued,
@@ -111,6 +120,12 @@ def _runs(seen: Overview) -> Iterator[Metric | Histogram]:
     )
     ran = [(labels, runs(stats.marks), stats.run_seconds) for labels, stats in pools]
     yield Histogram("shiftwork_run_seconds", "How long completed and failed runs took.", ran)
+    longest = _known((labels, wait_quantile(1.0, stats.marks, stats.wait_seconds)) for labels, stats in pools)
+    yield Metric(
+        "shiftwork_longest_wait_seconds", "gauge", "How long the longest of these waits was at least.", longest
+    )
+    longest = _known((labels, run_quantile(1.0, stats.marks, stats.run_seconds)) for labels, stats in pools)
+    yield Metric("shiftwork_longest_run_seconds", "gauge", "How long the longest of these runs took at least.", longest)
     ends = [
         (labels | {"end": kind}, float(stats.completed if kind is EndKind.RETURNED else stats.marks.get(kind, 0)))
         for labels, stats in pools
@@ -125,6 +140,10 @@ def _runs(seen: Overview) -> Iterator[Metric | Histogram]:
     yield Metric("shiftwork_crashes_total", "counter", "Runs whose process died.", crashed)
     lost = _by_pool(seen, lambda pool: pool.stats.marks.get(LEASE_LOST, 0))
     yield Metric("shiftwork_leases_lost_total", "counter", "Runs taken from an instance whose lease ended.", lost)
+
+
+def _known(values: Iterable[tuple[Labels, float | None]]) -> list[Sample]:
+    return [(labels, value) for labels, value in values if value is not None]
 
 
 def _scaling(seen: Overview) -> Iterator[Metric]:
@@ -174,6 +193,8 @@ def _workers(seen: Overview) -> Iterator[Metric | Histogram]:
     yield Metric("shiftwork_worker_runs_total", "counter", "Runs by end; failed means that the job runs again.", ends)
     took = [(labels, run_times(these), sum(one.run_seconds for one in these)) for labels, these in work]
     yield Histogram("shiftwork_worker_run_seconds", "How long completed and failed runs took.", took)
+    longest = _known((labels, _longest_run(these)) for labels, these in work)
+    yield Metric("shiftwork_worker_longest_run_seconds", "gauge", "How long the longest run took at least.", longest)
     unlisted: list[Sample] = [({}, float(len(others)))]
     yield Metric("shiftwork_workers_unlisted", "gauge", f"Workers whose runs count as {OTHERS}.", unlisted)
 

@@ -17,17 +17,15 @@ from shiftwork.core.history import (
     HOUR,
     MINUTE,
     Before,
-    EndedTotals,
     Hour,
     Moment,
     Sample,
     ended,
     last_day,
     moment,
-    p95,
+    wait_p95,
 )
 from shiftwork.core.history_steps import spread, thinned
-from shiftwork.core.run_histograms import since, waits
 from shiftwork.core.worker_hours import WorkerRuns, worker_runs
 from shiftwork.errors import ShiftworkError
 from shiftwork.runtime.leader.historian import take_sample
@@ -122,8 +120,7 @@ class ChartHistory:
         now = self._recent[-1].totals.get(pool) if self._recent else None
         if now is None:
             return None
-        before = self._recent[0].of(pool) or EndedTotals()
-        return p95(waits(since(now.marks, before.marks)), now.wait_seconds - before.wait_seconds)
+        return wait_p95(now, self._recent[0].of(pool))
 
     async def series(self, seconds: int, pool: str | None = None) -> Series:
         """Return the last seconds of every pool, or of one: up to an hour in small steps, beyond that in long ones."""

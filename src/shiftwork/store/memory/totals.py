@@ -17,7 +17,7 @@ class Totals:
     def __init__(self) -> None:
         self._pools: defaultdict[str, PoolStats] = defaultdict(PoolStats)
         self._workers: defaultdict[str, WorkerStats] = defaultdict(WorkerStats)
-        self._marks: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._marks: defaultdict[str, dict[str, int]] = defaultdict(dict)
         """How often each mark was given, by pool."""
 
     def know(self, pool: str) -> None:
@@ -34,15 +34,16 @@ class Totals:
                 run_seconds=given.run_seconds,
                 wait_seconds=given.wait_seconds,
             )
-            self._marks[pool] = Counter(given.marks)
+            self._marks[pool] = dict(given.marks)
 
     def added(self, pool: str) -> None:
         self._pools[pool].added += 1
 
     def finished(self, job: JobRecord, outcome: Outcome) -> None:
         """Count an ended attempt: its marks, and how long it waited and ran if it completed or failed."""
-        pool, worker = self._pools[job.pool], self._workers[job.worker]
-        self._marks[job.pool].update(outcome.marks.split())
+        pool, worker, marks = self._pools[job.pool], self._workers[job.worker], self._marks[job.pool]
+        for mark in outcome.marks.split():
+            marks[mark] = marks.get(mark, 0) + 1
         if outcome.status not in COUNTED:
             return
         for totals in (pool, worker):
