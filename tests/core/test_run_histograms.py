@@ -71,7 +71,7 @@ def test_a_clock_that_went_back_does_not_make_a_wait_negative() -> None:
     assert (outcome.waited, outcome.marks) == (0.0, "w0.005s r1s@w")
 
 
-@pytest.mark.parametrize("worker", ["mail", "send mail", "100% sure", "a%20b", "größe 3"])
+@pytest.mark.parametrize("worker", ["mail", "send mail", "send to all", "a%20b", "größe 3"])
 def test_the_runs_of_a_worker_are_counted_for_it_and_for_its_pool(worker: str) -> None:
     marks = timed(worker, 1.0, 20.0).split()
     assert len(marks) == 2

@@ -5,7 +5,7 @@ across all processes. This module decides which marks a run gets, and reads them
 
     w0.7s            its job waited no longer than 0.7 seconds, and longer than the next lower of `BOUNDS`
     r20s@resize      it ran no longer than 20 seconds, and longer than the next lower bound; it was a run of the worker
-                     "resize" (a space in a name is written as %20)
+                     "resize" (a space in a name is written as "@", which no name contains)
     w>86400s         longer than the highest bound; r>86400s@resize likewise
     raised …         how it ended (`EndKind`), unless it returned
     retried          it failed, and its job runs again
@@ -44,6 +44,7 @@ RETRIED: Final = "retried"
 _NAMES: Final = (*(f"{bound:g}s" for bound in BOUNDS), f">{BOUNDS[-1]:g}s")
 _WAITS: Final = tuple(f"w{name}" for name in _NAMES)
 _RUNS: Final = tuple(f"r{name}" for name in _NAMES)
+_PAIRS: Final = [[f"{wait} {run}@" for run in _RUNS] for wait in _WAITS]
 _LOWEST: Final = (0.0, *BOUNDS)
 """What everything in a bucket is longer than."""
 _HIGHEST: Final = (*BOUNDS, BOUNDS[-1])
@@ -60,9 +61,8 @@ _RUN_MARKS: Final = frozenset((*_RUNS, *_OLD_RUNS))
 
 def timed(worker: str, waited: float, ran: float) -> str:
     """Return the marks of a run by how long its job waited and it ran, separated by a space."""
-    if " " in worker or "%" in worker:
-        worker = worker.replace("%", "%25").replace(" ", "%20")
-    return f"{_WAITS[bisect_left(BOUNDS, waited)]} {_RUNS[bisect_left(BOUNDS, ran)]}@{worker}"
+    times = _PAIRS[bisect_left(BOUNDS, waited)][bisect_left(BOUNDS, ran)]
+    return times + worker if " " not in worker else times + worker.replace(" ", "@")
 
 
 def marked(status: JobStatus, end: str, times: str) -> str:
@@ -83,7 +83,7 @@ def told_apart(counts: Mapping[str, int]) -> tuple[dict[str, int], dict[str, dic
         mark, _, worker = name.partition("@")
         of_pool[mark] = of_pool.get(mark, 0) + n
         if worker:
-            of_workers.setdefault(worker.replace("%20", " ").replace("%25", "%"), {})[mark] = n
+            of_workers.setdefault(worker.replace("@", " "), {})[mark] = n
     return of_pool, of_workers
 
 
