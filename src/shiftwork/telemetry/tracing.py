@@ -61,7 +61,7 @@ def _sending(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
     ):
         carried = _carried() or caller
         created = _created(trace, jobs)
-        yield [replace(job, trace=created.get(job.id, carried)) for job in jobs] if carried else jobs
+        yield [replace(job, trace=created.get(job.id) or carried) for job in jobs] if carried else jobs
 
 
 def _created(trace: Any, jobs: Sequence[NewJob]) -> dict[str, str | None]:
