@@ -189,7 +189,7 @@ def by_old_leader(jobs: int) -> Hour:
     old = OldHour(
         7,
         [Moment(NOW, {"p": Point(2, 1, 2, 2, completed=20, failed=0)})],
-        {"p": EndedTotals(jobs, 0, {"r5": jobs, "w0": jobs}, 0.0, jobs * 0.2, 3)},
+        {"p": EndedTotals(jobs, 0, {"r5": jobs - 7, "r0.2s@resize": 7, "w0": jobs}, 0.0, jobs * 0.2, 3)},
         {"p": [0, 0, 0, 0, 0, 20, *[0] * 11]},
         {"resize": OldWorkerHour(20, 20, 0, 0, 4.0)},
         {"resize": OldWorkerTotals(3, jobs, 0, 0, jobs * 0.2)},
@@ -202,7 +202,7 @@ def by_old_leader(jobs: int) -> Hour:
 def test_an_hour_of_an_old_leader_is_continued() -> None:
     hour = by_old_leader(100)
     assert hour.runs("p")[BOUNDS.index(0.15)] == sum(hour.runs("p")) == 20
-    then = PoolStats(completed=110, run_seconds=22.0, marks={"r5": 105, "r0.2s": 5, "w0": 110})
+    then = PoolStats(completed=110, run_seconds=22.0, marks={"r5": 98, "r0.2s": 12, "w0": 110})
     worker = WorkerStats(completed=110, run_seconds=22.0, marks={"r0.2s": 5})
     sample = Sample(NOW + 60, {"p": then}, {"p": 2}, {}, {"resize": worker})
     hour = appended(hour, sample, hour.before(), ended_by_worker(sample))

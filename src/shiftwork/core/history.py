@@ -23,6 +23,7 @@ from shiftwork.core.run_histograms import (
     runs,
     since,
     together,
+    told_apart,
     wait_quantile,
 )
 from shiftwork.core.stats import PoolStats, WorkerStats
@@ -148,7 +149,8 @@ class Hour(Struct, array_like=True):
             return None
         return Before(
             self.moments[-1].at,
-            self.totals,
+            # A leader of version 0.1 keeps the names of workers in marks that newer nodes gave.
+            {name: replace(one, marks=told_apart(one.marks)[0]) for name, one in self.totals.items()},
             whole=len(self.totals) < MOST_POOLS,
             by_worker=self.worker_totals,
             every_worker=False,
