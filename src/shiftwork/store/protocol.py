@@ -457,7 +457,8 @@ class Store(Protocol):
 
         `queued` includes parked jobs; the head of the queue is the first job by rank that is not parked. `failed`
         counts accepted outcomes that say failed or dead; `run_seconds` sums `ended_at - started_at` over these and the
-        completed ones, `wait_seconds` sums their `waited`. `marks` counts the marks of every accepted outcome.
+        completed ones, `wait_seconds` sums their `waited`. `marks` counts the marks of every accepted outcome for
+        its pool, and those that name a worker for that as well (`Stats.count_marks`).
         """
 
     async def instances(self) -> list[InstanceRecord]:

@@ -193,6 +193,16 @@ export interface Enqueued {
   job: Job;
 }
 
+/**
+ * Jobs that failed alike and wait for a retry, or are dead: the error of the last one, how many, and since
+ * when. `last` is when the last one became dead, or when the attempt began after which it waits.
+ */
+export interface ErrorGroup {
+  error: string;
+  count: number;
+  last: string;
+}
+
 /** An event. */
 export interface Event {
   seq: number;
@@ -605,6 +615,19 @@ export interface RetryJobs {
   rate?: string | null;
 }
 
+/**
+ * The runs that ended in the minute before `at`: how many, and how many seconds they took. Run times are null
+ * if they are not known; `longest` is exact if one run ended, and otherwise at most too short.
+ */
+export interface RunMinute {
+  at: string;
+  completed: number;
+  failed: number;
+  p50: number | null;
+  p95: number | null;
+  longest: number | null;
+}
+
 /** The job that runs now, ahead of others. */
 export interface RunSchedule {
   job: Job;
@@ -1012,6 +1035,21 @@ export interface WorkerConfig {
 /** What starts a run: the clock, a call, or the end of the previous run. */
 export type WorkerExecutionMode = "continuous" | "scheduled" | "triggered";
 
+/**
+ * The runs of a worker over time: the minutes in which runs ended, and all of them together. The minutes are
+ * those that the leader has written, for the busiest workers. The errors are the last ones of the newest jobs
+ * that failed and wait for a retry, or are dead.
+ */
+export interface WorkerRunsAnswer {
+  minutes: RunMinute[];
+  p50: number | null;
+  p95: number | null;
+  longest: number | null;
+  completed: number;
+  failed: number;
+  errors: ErrorGroup[];
+}
+
 /** A page of workers by name. `next_after` is the `after` of the next page, and null at the end. */
 export interface WorkersAnswer {
   workers: Worker[];
@@ -1077,6 +1115,11 @@ export interface SchedulesQuery {
   worker?: string | null;
   after?: string | null;
   limit?: number | null;
+}
+
+/** What `workerRuns` asks for; null is the same as nothing. */
+export interface WorkerRunsQuery {
+  seconds?: number | null;
 }
 
 /** What `workers` asks for; null is the same as nothing. */
@@ -1345,6 +1388,14 @@ export abstract class Operations {
   /** Return a worker, with its policy, its latest jobs, and the schema of its payload. */
   worker(worker: string, options: CallOptions = {}): Promise<WholeWorker> {
     return this.send("GET", `workers/${segment(worker)}`, {}, options);
+  }
+
+  /**
+   * Return how long the runs of a worker took, how many ended, and how they failed: in the last hour by
+   * default.
+   */
+  workerRuns(worker: string, query: WorkerRunsQuery = {}, options: CallOptions = {}): Promise<WorkerRunsAnswer> {
+    return this.send("GET", `workers/${segment(worker)}/runs`, { query }, options);
   }
 
   /** Return every worker: schedule, state, last and next run, the numbers of its jobs. */

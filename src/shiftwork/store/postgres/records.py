@@ -176,6 +176,10 @@ async def stats(session: Statements) -> Stats:
         numbers = answer.pools.setdefault(lane.pool, PoolStats())
         _count(numbers, lane)
         _count_totals(numbers, lane)
+        if lane.marks is not None:
+            marks = json.decode(lane.marks, type=dict[str, float])
+            numbers.wait_seconds = marks.pop(rows.WAITED, 0.0)
+            answer.count_marks(lane.pool, {name: int(n) for name, n in marks.items()})
         if lane.has_worked:
             _count_worker(answer.workers.setdefault(lane.worker, WorkerStats()), lane)
         if lane.head_rank is not None and lane.head_id is not None and lane.head_run_at is not None:
@@ -208,7 +212,3 @@ def _count_totals(numbers: PoolStats, lane: LaneStatsRow) -> None:
     numbers.completed += lane.succeeded
     numbers.failed += lane.failed
     numbers.run_seconds += lane.run_seconds
-    if lane.marks is not None:
-        marks = json.decode(lane.marks, type=dict[str, float])
-        numbers.wait_seconds = marks.pop(rows.WAITED, 0.0)
-        numbers.marks = {name: int(n) for name, n in marks.items()}

@@ -124,6 +124,7 @@ def stats(reply: Sequence[Any]) -> Stats:
     """Return the statistics of a reply of `stats.lua`."""
     numbers, heads = reply
     found = Stats()
+    marks: dict[str, dict[str, int]] = {}
     for name, run_at in _pairs(heads):
         found.pools.setdefault(name, PoolStats()).oldest_run_at = float(run_at)
     for field, n in _pairs(numbers):
@@ -135,13 +136,15 @@ def stats(reply: Sequence[Any]) -> Stats:
                 _count(found.workers.setdefault(name[1:], WorkerStats()), name, int(n))
         elif kind == "m":
             mark, _, pool = name.partition(" ")
-            found.pools.setdefault(pool, PoolStats()).marks[mark] = int(n)
+            marks.setdefault(pool, {})[mark] = int(n)
         elif kind in OF_POOLS:
             what, number = OF_POOLS[kind]
             setattr(found.pools.setdefault(name, PoolStats()), what, number(n))
         else:
             what, number = OF_WORKERS[kind]
             setattr(found.workers.setdefault(name, WorkerStats()), what, number(n))
+    for pool, counts in marks.items():
+        found.count_marks(pool, counts)
     return found
 
 
