@@ -1,0 +1,73 @@
+"""The runbook has a section for every problem, every alert and every gate, and none for what does not exist."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from shiftwork.control import explanations
+from shiftwork.core import admission, health
+from shiftwork.core.health import Problem
+from shiftwork.runtime.node import health_monitor
+from shiftwork.views import flow_waits
+from shiftwork.views.remedies import see
+
+MORE_SLOTS = re.compile(r"raise `max_workers`|--max|add a node|another node")
+
+
+@pytest.fixture
+def runbook(checkout: Path) -> str:
+    return (checkout / "docs" / "how-to" / "runbook.md").read_text()
+
+
+def sections(page: str, kind: str) -> dict[str, str]:
+    """The text of every section of a kind, by the code in its heading."""
+    parts = re.split(rf"^### {kind} `(\w+)`\n", page, flags=re.MULTILINE)
+    return {code: re.split(r"^##", text, flags=re.MULTILINE)[0] for code, text in zip(parts[1::2], parts[2::2])}
+
+
+def gates(page: str) -> dict[str, list[str]]:
+    """The cells behind every gate in the table of what holds a backlog."""
+    table = page.partition("\n| gate |")[2].partition("\n\n")[0]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    return {gate: row[1:] for row in cells for gate in re.findall(r"`(\w+)`", row[0])}
+
+
+def codes_of_health() -> set[str]:
+    found = set(re.findall(r"\bProblem\(\s*\"(\w+)\"", inspect.getsource(health)))
+    return found | {health_monitor.STORE[0]}
+
+
+def test_every_problem_has_a_section_and_every_section_a_problem(runbook: str) -> None:
+    assert set(sections(runbook, "Problem")) == codes_of_health()
+
+
+def test_the_address_of_a_problem_is_that_of_its_section(runbook: str, checkout: Path) -> None:
+    headings = re.findall(r"^### (.+)$", runbook, re.MULTILINE)
+    anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    for code in codes_of_health():
+        page, _, anchor = see(Problem(code, "x", "message", "remedy")).partition("#")
+        assert (checkout / page).is_file()
+        assert anchor == f"problem-{code}"
+        assert anchor in anchors
+
+
+def test_every_section_says_what_to_type_or_where_to_look(runbook: str) -> None:
+    thin = [code for code, text in sections(runbook, "Problem").items() if len(text) < 150 or "`" not in text]
+    assert thin == []
+
+
+def test_every_alert_has_a_section_and_every_section_an_alert(runbook: str, checkout: Path) -> None:
+    groups = yaml.safe_load((checkout / "deploy" / "grafana" / "alerts.yaml").read_text())["groups"]
+    assert set(sections(runbook, "Alert")) == {rule["alert"] for group in groups for rule in group["rules"]}
+
+
+def test_every_gate_has_its_remedy(runbook: str) -> None:
+    source = "".join(map(inspect.getsource, (admission, explanations, flow_waits)))
+    assert set(gates(runbook)) == set(re.findall(r"\bObstacle\(\s*\"(\w+)\"", source))
+
+
+def test_more_slots_are_advised_only_where_jobs_wait_for_a_slot(runbook: str) -> None:
+    assert {gate for gate, [_, helps, _] in gates(runbook).items() if MORE_SLOTS.search(helps)} == {"queue"}
