@@ -35,19 +35,27 @@ def gates(page: str) -> dict[str, list[str]]:
     return {gate: row[1:] for row in cells for gate in re.findall(r"`(\w+)`", row[0])}
 
 
-def codes_of_health() -> set[str]:
+def listed_codes() -> set[str]:
+    """The codes in the docstring of `Problem.code`."""
+    listed = re.search(r"code: str\n +\"\"\"One of (.+?);", inspect.getsource(Problem), re.DOTALL)
+    assert listed is not None
+    return set(re.findall(r"\w+", listed[1]))
+
+
+def test_every_problem_is_listed_where_problems_are_defined() -> None:
     found = set(re.findall(r"\bProblem\(\s*\"(\w+)\"", inspect.getsource(health)))
-    return found | {health_monitor.STORE[0]}
+    assert len(found) > 20
+    assert found | {health_monitor.STORE[0]} <= listed_codes()
 
 
 def test_every_problem_has_a_section_and_every_section_a_problem(runbook: str) -> None:
-    assert set(sections(runbook, "Problem")) == codes_of_health()
+    assert set(sections(runbook, "Problem")) == listed_codes()
 
 
 def test_the_address_of_a_problem_is_that_of_its_section(runbook: str, checkout: Path) -> None:
     headings = re.findall(r"^### (.+)$", runbook, re.MULTILINE)
     anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-    for code in codes_of_health():
+    for code in listed_codes():
         page, _, anchor = see(Problem(code, "x", "message", "remedy")).partition("#")
         assert (checkout / page).is_file()
         assert anchor == f"problem-{code}"
