@@ -1,6 +1,6 @@
 """`make pictures`: takes every picture of the dashboard that README.md and docs/ show, of a busy shop with problems.
 
-Three nodes on a Valkey server run the shop of `shop.py`; its carrier stops to respond, a pool is paused, a node is killed.
+Three nodes on a Valkey server run the shop of `shop.py`: its carrier fails, a pool is paused, a node is killed.
 Everything random has a seed. With `--every FOLDER` it takes each page in both themes, wide and on a phone: look at them
 after a change of how they look.
 """
@@ -41,8 +41,8 @@ SHOWN: Final = {
 }
 """What the documentation has."""
 NODES: Final = ("shop-1", "shop-2", "shop-3")
-PAST_POOLS: Final = {"orders": 0.5, "mail": 1.0, "images": 0.25, "exports": 0.05, "reports": 0.01, "newsletter": 0.1}
-"""The pools with a past, and their share of its load."""
+PAST_POOLS: Final = {"orders": 600, "mail": 800, "images": 200, "exports": 20, "reports": 1, "default": 20}
+"""The pools with a past, and how many jobs came in the busiest minute."""
 SUBJECTS: Final = ("Welcome", "Your order", "Your invoice", "Back in stock")
 ARTICLES: Final = ("lamp", "chair", "desk", "shelf", "rug")
 
@@ -90,25 +90,25 @@ async def prepare(url: str) -> str:
 
 
 def yesterday(now: float) -> list[Hour]:
-    """The last 26 hours of every pool: a few jobs at night, many at noon."""
+    """The last 26 hours of every pool, with the peak at the present."""
     chance = random.Random(7)
     hours: dict[int, Hour] = {}
     for minute in range(26 * 60, 0, -1):
         at = now - minute * MINUTE
-        load = a_day(at) * chance.uniform(0.85, 1.15)
-        pools = {name: point(load * share, chance) for name, share in PAST_POOLS.items()}
+        load = 0.1 + 0.45 * (1 + math.cos(minute / (24 * 60) * math.tau)) + 0.1 * math.sin(minute / 7)
+        pools = {name: point(most * load * chance.uniform(0.9, 1.1), chance) for name, most in PAST_POOLS.items()}
         hours.setdefault(int(at // HOUR), Hour(int(at // HOUR))).moments.append(Moment(at, pools))
     return list(hours.values())
 
 
 def point(jobs: float, chance: random.Random) -> Point:
     """A minute of a pool to which so many jobs came."""
-    completed, failed = round(jobs), round(jobs * chance.uniform(0, 0.02))
-    slots = max(1, math.ceil(jobs / 40))
-    busy = min(slots, round(jobs / 60))
-    wait = chance.uniform(0.02, 0.2) * (1 + jobs / 200)
+    completed, failed = max(0, round(jobs)), max(0, round(jobs * chance.uniform(0, 0.02)))
+    slots = max(1, math.ceil(jobs / 60))
+    busy = min(slots, round(jobs / 150))
+    wait = chance.uniform(0.05, 0.3) * (1 + jobs / 400)
     return Point(
-        queued=round(jobs / 100 * chance.random()),
+        queued=max(0, round(jobs / 100 * chance.random())),
         processing=busy,
         workers=slots,
         wanted=slots,
@@ -167,16 +167,16 @@ def customers(site: Site, enough: threading.Event) -> None:
     chance, order = random.Random(7), 9_000
     begin = time.monotonic()
     while not enough.wait(0.25):
-        many = 1 + int(2 * (1 - math.cos((time.monotonic() - begin) / WAVE_SECONDS * math.tau)))
+        many = 2 + int(2 * (1 - math.cos((time.monotonic() - begin) / WAVE_SECONDS * math.tau)))
         for _ in range(many):
-            domain = "example.org" if chance.randrange(60) else "exmaple.invalid"
+            domain = "example.org" if chance.randrange(200) else "exmaple.invalid"
             site.enqueue("send_mail", to=f"customer-{chance.randrange(9999)}@{domain}", subject=chance.choice(SUBJECTS))
         if chance.randrange(2):
             order += 1
             to = f"customer-{chance.randrange(9999)}@example.org"
             site.enqueue("place_order", order=order, article=chance.choice(ARTICLES), amount=19.9 + many, to=to)
-        if chance.randrange(2):
-            width = 1280 if chance.randrange(12) else 20_000 + chance.randrange(9) * 1_000
+        for _ in range(chance.randrange(3)):
+            width = 1280 if chance.randrange(50) else 20_000 + chance.randrange(9) * 1_000
             site.enqueue("resize_image", path=f"photo-{chance.randrange(999)}.png", width=width)
 
 

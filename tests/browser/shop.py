@@ -1,4 +1,4 @@
-"""The app of the pictures in the documentation: a shop on a busy morning, while its carrier does not respond."""
+"""The app of the pictures in the documentation: a shop on a busy morning, while its carrier fails."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from typing import Final, Literal
 from shiftwork import Breaker, Context, GiveUp, JobPriority, Retry, WorkerOrchestrator
 
 CARRIER_FAILS_AT: Final = float(os.environ.get("CARRIER_FAILS_AT", "inf"))
-"""When the carrier stops to respond, in epoch seconds."""
+"""When the carrier begins to fail, in epoch seconds."""
 DAY: Final = timedelta(days=1).total_seconds()
 CARRIER: Final = Breaker(failures=5, window_seconds=60, cool_down_seconds=600, name="api.carrier.example")
 
@@ -21,7 +21,7 @@ app.register_pool(
     "images", kind="process", min_workers=1, max_workers=3, cpu=0.25, scale_up_threshold=8, scale_down_after_seconds=20
 )
 app.register_pool("exports", min_workers=1, max_workers=8, target_latency_seconds=60)
-app.register_pool("reports", kind="thread", min_workers=1, max_workers=4)
+app.register_pool("reports", kind="thread", min_workers=1, max_workers=4, scale_up_threshold=1)
 app.register_pool("newsletter", min_workers=1, max_workers=20)
 
 
@@ -103,7 +103,7 @@ async def reserve_stock(order: int, article: str) -> str:
 async def charge_card(order: int, amount: float) -> str:
     """Charge the customer's card."""
     await asyncio.sleep(random.uniform(0.2, 0.8))
-    if order % 23 == 0:
+    if order % 250 == 100:
         message = f"the card for order {order} is declined: insufficient funds"
         raise PermissionError(message)
     return f"receipt {order} over {amount}"
@@ -127,14 +127,14 @@ async def book_parcel(order: int) -> str:
 
 
 @app.task(pool="orders")
-async def place_order(ctx: Context, order: int, article: str, amount: float, to: str) -> str:
+async def place_order(ctx: Context, order: int, article: str, amount: float, to: str) -> None:
     """Add the flow of an order."""
     stock = reserve_stock.call(order=order, article=article)
     receipt = charge_card.call(order=order, amount=amount).after(stock)
     invoice = write_invoice.call(receipt=receipt.output)
     parcel = book_parcel.call(order=order).after(receipt)
     mail = send_mail.call(to=to, subject=f"Your order {order} is on its way").after(invoice, parcel)
-    return (await ctx.enqueue_flow(mail)).id
+    await ctx.enqueue_flow(mail)
 
 
 @app.task(pool="orders", timeout_seconds=None)

@@ -24,7 +24,9 @@ def runbook(checkout: Path) -> str:
 def sections(page: str, kind: str) -> dict[str, str]:
     """The text of every section of a kind, by the code in its heading."""
     parts = re.split(rf"^### {kind} `(\w+)`\n", page, flags=re.MULTILINE)
-    return {code: re.split(r"^##", text, flags=re.MULTILINE)[0] for code, text in zip(parts[1::2], parts[2::2], strict=True)}
+    return {
+        code: re.split(r"^##", text, flags=re.MULTILINE)[0] for code, text in zip(parts[1::2], parts[2::2], strict=True)
+    }
 
 
 def gates(page: str) -> dict[str, list[str]]:

@@ -159,7 +159,7 @@ NAMED_LIKE_WORDS: Final = {
         "1 个任务在等待 worker critical，但没有运行中的节点拥有它"
     ),
     "no live node has the labels of pool idle (high, low); 2 queued": (
-        "没有存活的节点带有工作池 idle 的标签（high, low）；2 个任务在排队"
+        "没有存活的节点带有工作池 idle 的标签\uff08high, low\uff09；2 个任务在排队"
     ),
     "node drained is drained: idle": "节点 drained 已排空：idle",
     "schedule day is paused": "调度 day 已暂停",
