@@ -1,8 +1,8 @@
 """`make pictures`: takes every picture of the dashboard that README.md and docs/ show, of a busy shop with problems.
 
 Three nodes on a Valkey server run the shop of `shop.py`: its carrier fails, a pool is paused, a node is killed.
-Everything random has a seed. With `--every FOLDER` it takes each page in both themes, wide and on a phone: look at them
-after a change of how they look.
+Everything random has a seed. With `--every FOLDER` it takes each page in both themes, wide, on a small laptop and on
+a phone: look at them after a change of how they look.
 """
 
 import argparse
@@ -33,7 +33,11 @@ from tests.store.servers.redis import Server, binary, required, wheel_binary
 
 DOCS: Final = HERE.parent.parent / "docs" / "dashboard"
 WIDE: Final[ViewportSize] = {"width": 1360, "height": 860}
+NARROW: Final[ViewportSize] = {"width": 1280, "height": 800}
+"""A small laptop: taken only with `--every`."""
 PHONE: Final[ViewportSize] = {"width": 390, "height": 844}
+TALL: Final = {"overview": 1250, "pool": 1000}
+"""The height of pages that need more room in a wide picture."""
 WAVE_SECONDS: Final = 90.0
 SHOWN: Final = {
     *("overview", "overview-dark", "overview-phone", "pool", "pools", "workers", "worker", "graph", "jobs-dark", "job"),
@@ -104,7 +108,7 @@ def yesterday(now: float) -> list[Hour]:
 def point(jobs: float, chance: random.Random) -> Point:
     """A minute of a pool to which so many jobs came."""
     completed, failed = max(0, round(jobs)), max(0, round(jobs * chance.uniform(0, 0.02)))
-    slots = max(1, math.ceil(jobs / 60))
+    slots = max(1, math.ceil(jobs / 130))
     busy = min(slots, round(jobs / 150))
     wait = chance.uniform(0.05, 0.3) * (1 + jobs / 400)
     return Point(
@@ -207,6 +211,7 @@ def places(site: Site) -> dict[str, str]:
         "flows": "flows",
         "flow": f"flows/{broken[0]}",
         "dead": "dead",
+        "breakers": "breakers",
         "nodes": "nodes",
         "events": "events",
     }
@@ -216,15 +221,18 @@ def look(browser: Browser, site: Site, folder: Path, *, every: bool) -> None:
     """Take the pictures."""
     folder.mkdir(parents=True, exist_ok=True)
     themes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-    for size, theme in product((WIDE, PHONE), themes):
-        scale = 1 if size is WIDE else 2
+    for size, theme in product((WIDE, NARROW, PHONE) if every else (WIDE, PHONE), themes):
+        scale = 2 if size is PHONE else 1
         context = browser.new_context(
             viewport=size, color_scheme=theme, device_scale_factor=scale, reduced_motion="reduce"
         )
         page = context.new_page()
         for name, place in places(site).items():
-            kind = "-".join([name, *(["phone"] if size is PHONE else []), *(["dark"] if theme == "dark" else [])])
+            sizes = {PHONE["width"]: ["phone"], NARROW["width"]: ["1280"]}
+            kind = "-".join([name, *sizes.get(size["width"], []), *(["dark"] if theme == "dark" else [])])
             if every or kind in SHOWN:
+                tall = TALL.get(name, 0) if size is WIDE else 0
+                page.set_viewport_size({"width": size["width"], "height": max(tall, size["height"])})
                 taken(page, site, place, folder / f"{kind}.png", whole=every)
         context.close()
 

@@ -21,7 +21,7 @@ app.register_pool(
     "images", kind="process", min_workers=1, max_workers=3, cpu=0.25, scale_up_threshold=8, scale_down_after_seconds=20
 )
 app.register_pool("exports", min_workers=1, max_workers=8, target_latency_seconds=60)
-app.register_pool("reports", kind="thread", min_workers=1, max_workers=4, scale_up_threshold=1)
+app.register_pool("reports", kind="thread", min_workers=2, max_workers=4)
 app.register_pool("newsletter", min_workers=1, max_workers=20)
 
 

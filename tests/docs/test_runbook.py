@@ -69,9 +69,9 @@ def test_every_section_says_what_to_type_or_where_to_look(runbook: str) -> None:
     assert thin == []
 
 
-def test_every_alert_has_a_section_and_every_section_an_alert(runbook: str, checkout: Path) -> None:
+def test_every_alert_has_a_section(runbook: str, checkout: Path) -> None:
     groups = yaml.safe_load((checkout / "deploy" / "grafana" / "alerts.yaml").read_text())["groups"]
-    assert set(sections(runbook, "Alert")) == {rule["alert"] for group in groups for rule in group["rules"]}
+    assert {rule["alert"] for group in groups for rule in group["rules"]} <= set(sections(runbook, "Alert"))
 
 
 def test_every_gate_has_its_remedy(runbook: str) -> None:
