@@ -54,14 +54,17 @@ def test_every_problem_has_a_section_and_every_section_a_problem(runbook: str) -
     assert set(sections(runbook, "Problem")) == listed_codes()
 
 
+def anchors(page: str) -> set[str]:
+    headings = re.findall(r"^##+ (.+)$", page, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def test_the_address_of_a_problem_is_that_of_its_section(runbook: str, checkout: Path) -> None:
-    headings = re.findall(r"^### (.+)$", runbook, re.MULTILINE)
-    anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
     for code in listed_codes():
         page, _, anchor = see(Problem(code, "x", "message", "remedy")).partition("#")
         assert (checkout / page).is_file()
         assert anchor == f"problem-{code}"
-        assert anchor in anchors
+        assert anchor in anchors(runbook)
 
 
 def test_every_section_says_what_to_type_or_where_to_look(runbook: str) -> None:
@@ -72,6 +75,14 @@ def test_every_section_says_what_to_type_or_where_to_look(runbook: str) -> None:
 def test_every_alert_has_a_section(runbook: str, checkout: Path) -> None:
     groups = yaml.safe_load((checkout / "deploy" / "grafana" / "alerts.yaml").read_text())["groups"]
     assert {rule["alert"] for group in groups for rule in group["rules"]} <= set(sections(runbook, "Alert"))
+
+
+def test_what_alerts_link_to_is_there(runbook: str, checkout: Path) -> None:
+    rules = (checkout / "deploy" / "grafana" / "alerts.yaml").read_text()
+    for address in re.findall(r"runbook_url: \"?([^\"\n]+)", rules):
+        page, _, anchor = address.partition("#")
+        assert page.endswith("/docs/how-to/runbook.html")
+        assert anchor in {"", "problem-{{ $labels.code }}", *anchors(runbook)}
 
 
 def test_every_gate_has_its_remedy(runbook: str) -> None:
