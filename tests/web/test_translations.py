@@ -167,6 +167,12 @@ NAMED_LIKE_WORDS: Final = {
     "blocked by running, which is running on busy/paused#1": "被 running 阻塞，它正在 busy/paused#1 上运行",
     "depends on queued, which is queued to run first": "依赖 queued，它已排队，先运行",
     "wait for sleep": "等待 sleep",
+    "waits: pool paused is paused; rate limit of running: 20 in 60 s": (
+        "等待：工作池 paused 已暂停；running 的限速：每 60 秒 20 个"
+    ),
+    "it waits for 2 of 3 jobs: 1 of paused is running, 1 of running is to be retried": (
+        "等待：3 个任务中的 2 个：paused 有 1 个运行中，running 有 1 个待重试"
+    ),
     "job 17 of running is dead: Failed": "running 的任务 17 成为死信：Failed",
 }
 """What is said of pools, workers, nodes … whose names, reasons and errors are words of the dashboard."""

@@ -17,6 +17,10 @@ const KEPT = [
   ...["alias", "error", "field", "flow", "gone", "key", "labels", "mask", "names", "nodes", "options", "path"],
   ...["pattern", "signal", "type", "type2"],
 ];
+/** A number of things: "3 jobs", "about 1,200 jobs", "10 or more jobs". */
+const COUNTED = ["attempts", "crashes", "failures", "jobs", "pools", "slots", "threads", "workers"];
+/** Parts of a schedule. None has a semicolon, which joins sentences. */
+const TICKING = ["dates", "days", "hours", "minutes", "months", "ticks"];
 const SPOKEN = ["action", "mode", "role", "status"];
 const PHRASES = [
   ...[
@@ -64,6 +68,8 @@ function taking(hole: string): string {
   if (/^clock\d?$/.test(hole)) return "([\\d:.+TZ -]*\\d[\\d:.+TZ -]*)";
   if (hole === "zone") return "([A-Z][\\w+-]*(?:/[\\w+-]+)*)";
   if (WORDS.includes(hole)) return "(\\w+)";
+  if (COUNTED.includes(hole)) return "((?:about )?\\d[\\d.,]* [a-z ]+?)";
+  if (TICKING.includes(hole)) return "([^;]+?)";
   return NAMES.includes(hole) ? "('[^']*'|\\S+?)" : "(.+?)";
 }
 
