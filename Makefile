@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint fix ui client provide bench peers originals morning recovery promises soak docs site wheel messages house lock clean
+.PHONY: help demo test check lint fix ui client provide bench peers originals morning recovery promises soak docs pictures site wheel messages house lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -100,6 +100,9 @@ soak: provide ## run the long tests, about an hour; ARGS="-k storm"
 docs: $(STAMP) ## run the code in the documentation
 	@echo "» documentation"
 	@$(BIN)/python -m pytest docs README.md CONTRIBUTING.md
+
+pictures: ui provide ## take every picture of the dashboard in README and docs, minutes; ARGS=--help
+	@$(BIN)/python -m tests.browser.screenshots $(ARGS)
 
 site: $(SITE_STAMP) ## build the documentation as a site, in build/site
 	@echo "» the documentation site"

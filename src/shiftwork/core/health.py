@@ -45,9 +45,9 @@ class Problem(Struct, frozen=True):
 
     code: str
     """One of worker_disabled, worker_failing, worker_starved, worker_unknown, schedule_missed, pool_failing,
-    pool_unhosted, pool_unplaced, pool_unserved, pool_starved, pool_paused, node_silent, node_lost, instance_silent,
-    breaker_open, no_leader, dead_letters, jobs_expired, jobs_stranded, thread_stuck, key_missing, store_failing,
-    store_emptied; or the name of a finding, if the store was examined."""
+    pool_unhosted, pool_unplaced, pool_unserved, pool_stuck, pool_starved, pool_paused, node_silent, node_lost,
+    instance_silent, breaker_open, no_leader, dead_letters, jobs_expired, jobs_stranded, thread_stuck, key_missing,
+    store_failing, store_unavailable, store_emptied; or the name of a finding, if the store was examined."""
     subject: str
     message: str
     remedy: str
