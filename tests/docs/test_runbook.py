@@ -74,7 +74,7 @@ def test_every_section_says_what_to_type_or_where_to_look(runbook: str) -> None:
 
 def test_every_alert_has_a_section(runbook: str, checkout: Path) -> None:
     groups = yaml.safe_load((checkout / "deploy" / "grafana" / "alerts.yaml").read_text())["groups"]
-    assert {rule["alert"] for group in groups for rule in group["rules"]} <= set(sections(runbook, "Alert"))
+    assert {rule["alert"] for group in groups for rule in group["rules"]} == set(sections(runbook, "Alert"))
 
 
 def test_what_alerts_link_to_is_there(runbook: str, checkout: Path) -> None:

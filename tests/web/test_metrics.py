@@ -319,12 +319,8 @@ async def test_the_dashboard_and_the_alerts_ask_for_metrics_that_exist(open_web:
     )
 
 
-def test_every_alert_leads_to_a_problem_in_the_runbook(checkout: Path) -> None:
+def test_alerts_about_jobs_that_wait_for_nothing_that_comes_are_critical(checkout: Path) -> None:
     rules = yaml.safe_load((checkout / "deploy" / "grafana" / "alerts.yaml").read_text())["groups"][0]["rules"]
-    page = "https://docs.example/shiftwork/docs/how-to/runbook.html"
-    anchors = {rule["annotations"]["runbook_url"].removeprefix(page).removeprefix("#problem-") for rule in rules}
-    codes = set(re.findall(r"^\| `(\w+)` \|", (checkout / "docs" / "operations.md").read_text(), re.MULTILINE))
-    assert anchors - {"", "{{ $labels.code }}"} <= codes
     critical = {rule["alert"].removeprefix("Shiftwork") for rule in rules if rule["labels"]["severity"] == "critical"}
     assert {"NoLeader", "NothingServes", "NodeDiedAndJobsWait", "JobsWaitFarTooLong"} <= critical
 
