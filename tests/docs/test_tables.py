@@ -15,7 +15,7 @@ import shiftwork
 from shiftwork import WorkerOrchestrator, errors
 from shiftwork.cli.entry import main
 from shiftwork.control import explanations
-from shiftwork.core import admission, health, job_limits
+from shiftwork.core import admission, job_limits, judging, pool_problems
 from shiftwork.core.model import JobFilter, PoolConfig, WorkerConfig
 from shiftwork.events import NAMES
 from shiftwork.handles.options import JobOptions
@@ -118,7 +118,7 @@ def test_why_a_job_waits(docs: Path) -> None:
 
 
 def test_health_problems(docs: Path) -> None:
-    source = inspect.getsource(health)
+    source = "".join(map(inspect.getsource, (judging, pool_problems)))
     assert set(codes(rows(docs / "operations.md", "problem"))) == set(re.findall(r"\bProblem\(\s*\"(\w+)\"", source))
 
 
