@@ -485,4 +485,4 @@ async def test_a_store_that_refuses_writes_is_reported_with_since_when(stage: St
         problem = await only_problem(seen_by)
         assert (problem["code"], problem["target"]) == ("store_failing", "store")
         assert abs(problem["since"] - at) < 1
-        assert "has failed for 20 s" in problem["message"]
+        assert "writing to the store has failed for 20 s" in problem["message"]

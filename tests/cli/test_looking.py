@@ -106,11 +106,11 @@ def test_status_in_json(shop: Terminal) -> None:
 @pytest.mark.parametrize("command", ["status", "doctor"])
 def test_a_store_that_is_away_is_what_is_wrong(terminal: Terminal, command: str) -> None:
     url = f"redis://127.0.0.1:{free_port()}/0"
-    told = terminal.run(command, "--store", url)
+    told = terminal.run(command, store=url)
     assert told.exit_code == 3
     assert "FAILING: 1 problem\n  critical  the store does not answer: " in told.stdout
     assert "remedy: check that it runs and can be reached" in told.stdout
-    seen = terminal.run(command, "--store", url, "--json")
+    seen = terminal.run(command, "--json", store=url)
     (problem,) = json.loads(seen.stdout)["problems"]
     assert (seen.exit_code, problem["code"], problem["target"]) == (3, "store_unavailable", "store")
 

@@ -140,7 +140,7 @@ WRONG = [
         "store_failing",
         "store",
         "failing",
-        "has failed for 4 s, as seen by node n: writing outcomes fails: disk full",
+        "writing to the store has failed for 4 s, as seen by node n: writing outcomes fails: disk full",
     ),
     (node(age=13), "node_silent", "n", "failing", "node n on h has not renewed its lease for 13 s"),
     (node(age=16), "node_silent", "n", "failing", "16 s"),
@@ -401,7 +401,7 @@ def test_one_cause_is_one_row_and_that_has_the_backlog() -> None:
         "breaker:smtp",
         NOW - 400,
     )
-    assert "in pool p the oldest job has waited 301 s; of 300 queued, 290 are held" in problem.message
+    assert "the oldest job of pool p has waited 301 s, more than 5 s; of 300 queued, 290 are held" in problem.message
     stuck = pool(newest_start=NOW - 200, usual_seconds=0.1, **LATE)
     assert [one.code for one in judge(stuck, NOW).problems] == ["pool_stuck"]
 
@@ -410,7 +410,7 @@ def test_dead_letters_of_several_pools_are_one_row() -> None:
     facts = HealthFacts(pools=[PoolFacts(name="a", dead=1), PoolFacts(name="b", dead=1200)])
     (problem,) = judge(facts, NOW).problems
     assert (problem.code, problem.target) == ("dead_letters", "dead")
-    assert problem.message == "1,201 jobs of 2 pools in the dead-letter queue: 1,200 of b, 1 of a"
+    assert problem.message == "1,201 jobs of 2 pools in the dead-letter queue: b (1,200), a (1)"
     (alone,) = judge(pool(dead=4), NOW).problems
     assert (alone.subject, alone.target) == (problem.subject, "dead:p"), "the same row, however many pools it is about"
 

@@ -67,8 +67,9 @@ def _with_backlogs(problems: list[Problem], backlogs: list[Backlogged]) -> list[
 
 def store_away(error: str, since: float | None, now: float) -> Problem:
     """Return the problem that the store does not answer. `since`: how far the asking process knows that."""
-    lasting = "does not answer" if since is None else f"has not answered for {now - since:.0f} s"
-    message = f"the store {lasting}: {gist(error)}"
+    message = f"the store does not answer: {gist(error)}"
+    if since is not None:
+        message = f"the store has not answered for {now - since:.0f} s: {gist(error)}"
     remedy = "check that it runs and can be reached; nodes go on by themselves once it is back"
     return Problem("store_unavailable", "store", message, remedy, "critical", since, "store")
 
@@ -77,8 +78,10 @@ def _store(facts: HealthFacts, now: float) -> Iterator[Problem]:
     if facts.store_faults:
         who, fault = min(facts.store_faults.items(), key=lambda one: one[0])
         since = min((one.since for one in facts.store_faults.values() if one.since is not None), default=None)
-        lasting = "" if since is None else f" and has failed for {max(0.0, now - since):.0f} s"
-        message = f"writing to the store fails{lasting}, as seen by {who}: {gist(fault.text)}"
+        message = f"writing to the store fails, as seen by {who}: {gist(fault.text)}"
+        if since is not None:
+            lasting = max(0.0, now - since)
+            message = f"writing to the store has failed for {lasting:.0f} s, as seen by {who}: {gist(fault.text)}"
         remedy = "fix the cause that the message names; nothing acknowledged is lost, and nodes go on by themselves"
         yield Problem("store_failing", "store", message, remedy, "critical", since, "store")
 

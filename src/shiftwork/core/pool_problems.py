@@ -42,10 +42,11 @@ def of_pools(pools: Sequence[PoolFacts], now: float) -> Iterator[Problem]:
                 f"{counted(pool.expired, 'job')} of pool {pool.name} expired within {LATELY_MINUTES} minutes, because "
                 "they were not started in time"
             )
-            remedy = (
-                f"{_remedy(pool)}; or give the jobs more time (expires_seconds). "
-                "`shiftwork jobs --status cancelled` lists them, and retry_job runs one after all"
+            more_time = (
+                "or give the jobs more time (expires_seconds); `shiftwork jobs --status cancelled` lists them, and "
+                "retry_job runs one after all"
             )
+            remedy = f"{_remedy(pool)}; {more_time}"
             yield Problem("jobs_expired", pool.name, message, remedy, target=_target(pool))
 
 
@@ -57,8 +58,8 @@ def dead_letters(pools: Sequence[PoolFacts]) -> Iterator[Problem]:
     jobs, [first, *others] = sum(pool.dead for pool in dead), dead
     message = f"{counted(jobs, 'job')} of pool {first.name} in the dead-letter queue"
     if others:
-        each = ", ".join(f"{pool.dead:,} of {pool.name}" for pool in dead)
-        message = f"{counted(jobs, 'job')} of {len(dead)} pools in the dead-letter queue: {each}"
+        each = ", ".join(f"{pool.name} ({pool.dead:,})" for pool in dead)
+        message = f"{counted(jobs, 'job')} of {counted(len(dead), 'pool')} in the dead-letter queue: {each}"
     target = "dead" if others else f"dead:{first.name}"
     remedy = "read their errors, then retry or discard each: retry_job, discard_job"
     yield Problem("dead_letters", "dead letters", message, remedy, target=target)
@@ -78,9 +79,9 @@ def backlogged(pools: Sequence[PoolFacts], now: float) -> Iterator[Backlogged]:
         name, waited, latency = pool.name, pool.oldest_wait_seconds, _latency(pool)
         if waited is None or not _waits_too_long(pool) or pool.paused or not pool.served:
             continue
-        message = f"the oldest job of pool {name} has waited {waited:.0f} s, more than {latency:g} s; {_held(pool)}"
-        words = f"in pool {name} the oldest job has waited {waited:.0f} s"
-        words += f"; {_held(pool)}" if pool.gate is not None else ""
+        held = _held(pool)
+        late = f"the oldest job of pool {name} has waited {waited:.0f} s, more than {latency:g} s"
+        message, words = f"{late}; {held}", late if pool.gate is None else f"{late}; {held}"
         severity: Severity = "critical" if _waits_far_too_long(pool) else "warning"
         since = now - waited + latency
         yield Backlogged(Problem("pool_starved", name, message, _remedy(pool), severity, since, _target(pool)), words)
@@ -158,10 +159,8 @@ def _stuck(pool: PoolFacts, now: float) -> Iterator[Problem]:
     if silent <= least:
         return
     known = "no run has ended before" if usual is None else f"usual: {seconds(usual)}"
-    message = (
-        f"all {pool.slots} slots of pool {pool.name} are busy and nothing has ended for {silent:.0f} s ({known}); "
-        f"{pool.queued:,} queued"
-    )
+    message = f"all {pool.slots} slots of pool {pool.name} are busy and nothing has ended for {silent:.0f} s ({known})"
+    message += f"; {pool.queued:,} queued"
     there = quote(pool.eldest) if pool.eldest else "ID"
     remedy = (
         f"see where a run hangs: shiftwork stack {there}; then end it: shiftwork cancel {there}, or restart the node; "
@@ -206,9 +205,10 @@ NO_SLOTS: Final = "more slots do not help"
 def _remedy(pool: PoolFacts) -> str:
     """Return what to do about jobs of the pool that wait."""
     if pool.gate is not None:
-        return _REMEDIES[pool.gate.code](pool.gate)
+        return f"{_REMEDIES[pool.gate.code](pool.gate)}; {NO_SLOTS}"
     if pool.max_workers is not None and pool.slots >= pool.max_workers:
-        return f"raise max_workers, {pool.max_workers} now (shiftwork scale {quote(pool.name)} --max …), or add a node"
+        most = pool.max_workers
+        return f"raise max_workers, {most} now (shiftwork scale {quote(pool.name)} --max …), or add a node"
     return "raise max_workers, add a node, or find out why the job waits: `shiftwork explain ID`"
 
 
@@ -221,28 +221,23 @@ def _target(pool: PoolFacts) -> str:
 
 
 def _rate_limit(gate: Gate) -> str:
-    lasting = (
-        f"the queue takes about {seconds(gate.jobs / gate.per_second)} at this rate" if gate.per_second else "wait"
-    )
-    return f"raise rate_limit of {gate.by} if what it protects allows it; {lasting}, and {NO_SLOTS}"
+    raised = f"raise rate_limit of {gate.by} if what it protects allows it"
+    if not gate.per_second:
+        return raised
+    return f"{raised}; the queue takes about {seconds(gate.jobs / gate.per_second)} at this rate"
 
 
 _REMEDIES: Final[Mapping[str, Callable[[Gate], str]]] = {
     "rate_limit": _rate_limit,
-    "max_running": lambda gate: f"raise max_running of {gate.by}, or wait; {NO_SLOTS}",
+    "max_running": lambda gate: f"raise max_running of {gate.by}, or wait",
     "concurrency_key": lambda gate: (
         f"see which keys they share: shiftwork jobs --worker {quote(gate.by)} --status queued; spread the keys, or "
-        f"raise their limit; {NO_SLOTS}"
+        "raise their limit"
     ),
-    "breaker": lambda gate: f"fix what breaker {gate.by} guards; it closes when a probe succeeds, and {NO_SLOTS}",
+    "breaker": lambda gate: f"fix what breaker {gate.by} guards; it closes when a probe succeeds",
     "paused": lambda gate: f"when it may continue: shiftwork resume {quote(gate.by)}",
-    "disabled": lambda gate: f"fix the cause, then: shiftwork enable {quote(gate.by)}; {NO_SLOTS}",
-    "dependency": lambda gate: (
-        f"see why {gate.by} does not succeed: shiftwork jobs --worker {quote(gate.by)}; {NO_SLOTS}"
-    ),
-    "blocked": lambda gate: (
-        f"see what {gate.by} does: shiftwork jobs --worker {quote(gate.by)} --status processing; {gate.worker} goes on "
-        f"when it ends, and {NO_SLOTS}"
-    ),
+    "disabled": lambda gate: f"fix the cause, then: shiftwork enable {quote(gate.by)}",
+    "dependency": lambda gate: f"see why {gate.by} does not succeed: shiftwork jobs --worker {quote(gate.by)}",
+    "blocked": lambda gate: f"see what {gate.by} does: shiftwork jobs --worker {quote(gate.by)} --status processing",
 }
 """What to do about each gate that can hold a backlog: every code of `core.backlog`."""

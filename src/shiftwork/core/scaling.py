@@ -71,9 +71,9 @@ class PoolLoad(Struct, frozen=True, kw_only=True):
 
     @property
     def held(self) -> str:
-        """Return in words which queued jobs are no depth; empty if all are."""
+        """Return in words, to be added to others, which queued jobs are no depth; empty if all are."""
         held = self.queue_depth - self.depth
-        return f" ({held:,} more are held: {self.gate})" if held > 0 and self.gate else ""
+        return f"; {held:,} more are held: {self.gate}" if held > 0 and self.gate else ""
 
 
 class Memory(Struct, frozen=True):

@@ -68,7 +68,7 @@ async def survey(session: Statements, workers: Iterable[str] | None, now: float)
     names = None if workers is None else list(workers)
     asked = None if names is None else arrays.texts(names)
     known, ready = await session.row(
-        "facts", {"namespace": session.namespace, "now": now, "names": asked, "most": READY_COUNTED}
+        "facts", {"namespace": session.namespace, "now": now, "workers": asked, "limit": READY_COUNTED}
     )
     facts = decode(known, names)
     for worker, number in _ready.decode(ready or "{}").items():

@@ -265,13 +265,13 @@ SELECT shiftwork.fence_above(%s::bigint);
 -- name: facts
 -- serves: lanes_pkey, jobs_by_key, jobs_ready
 -- Besides, how many queued jobs are not parked, of those workers that use concurrency keys.
-SELECT shiftwork.facts(%(namespace)s::int, %(now)s::float8, %(names)s::text[])::text, (
+SELECT shiftwork.facts(%(namespace)s::int, %(now)s::float8, %(workers)s::text[])::text, (
     SELECT json_object_agg(r.worker, r.n)::text FROM (
         SELECT l.worker, sum(c.n)::bigint AS n
         FROM (
             SELECT worker, pool FROM shiftwork.lanes
             WHERE namespace = %(namespace)s::int AND worker <> ''
-                AND (%(names)s::text[] IS NULL OR worker = ANY (%(names)s::text[]))
+                AND (%(workers)s::text[] IS NULL OR worker = ANY (%(workers)s::text[]))
             GROUP BY worker, pool HAVING sum(queued) > 0
         ) AS l
         CROSS JOIN LATERAL (
@@ -279,7 +279,7 @@ SELECT shiftwork.facts(%(namespace)s::int, %(now)s::float8, %(names)s::text[])::
                 SELECT 1 FROM shiftwork.jobs j
                 WHERE j.namespace = %(namespace)s::int AND j.pool = l.pool AND j.worker = l.worker
                     AND j.status = 3 AND NOT j.parked
-                LIMIT %(most)s::int
+                LIMIT %(limit)s::int
             ) AS s
         ) AS c
         WHERE EXISTS (
