@@ -78,14 +78,17 @@ def test_a_rate_limit_lets_its_tokens_start_and_keeps_rate_times_run_time_busy()
 
 
 def test_a_rate_limit_with_tokens_left_holds_nothing_while_every_slot_is_busy() -> None:
-    known = facts(lane(running=8), rate=FIFTY)
+    known = facts(lane(running=8, rate_at=NOW - 0.01), rate=FIFTY)
     assert look(known, full=True).gate is None
     assert look(known, full=False).gate is not None, "with a free slot it has just let one start"
+    assert look(facts(lane(rate_at=NOW - 5), rate=FIFTY), full=False).gate is None, "it has not been used lately"
 
 
 def test_max_running_leaves_as_many_as_fit() -> None:
     known = facts(lane(running=2), max_running=3)
     assert (look(known).startable, look(known).slots, look(known).gate) == (1, 3, None)
+    assert look(known, full=False).gate is not None, "with a free slot, one has just ended"
+    assert look(facts(lane(), max_running=3), full=False).gate is None, "it holds nothing while none runs"
     full = look(facts(lane(running=3), max_running=3))
     assert full.gate is not None
     assert (full.startable, full.open, full.gate.code) == (0, 300, "max_running")

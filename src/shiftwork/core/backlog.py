@@ -60,7 +60,7 @@ def backlog(
     """Return what holds the queued jobs of a worker.
 
     `run_seconds`: how long a run takes, if that is known. `full`: whether every slot of the pool is busy. While one is
-    free, what jobs wait for is a limit, even if it has let the last one start a moment ago.
+    free, what jobs wait for is the limit that has let the last one start a moment ago.
     """
     lane = facts.lanes.get(worker) or Lane(state=WorkerState(worker=worker))
     queued, gates = stats.queued, facts.gates.get(worker)
@@ -174,11 +174,11 @@ def _limiting(worker: str, lane: Lane, facts: Facts, now: float, *, queued: int,
     if _probing(gates, facts):
         why = f"breaker {gates.breaker} is half-open, and lets one run start"
         return Gate(code="breaker", by=gates.breaker or "", worker=worker, why=why, jobs=ready)
-    if gates.max_running is not None and (lane.running >= gates.max_running or not full):
+    if gates.max_running is not None and (lane.running >= gates.max_running or (lane.running and not full)):
         why = f"{lane.running} of {gates.max_running} allowed {worker} jobs are running"
         return Gate(code="max_running", by=worker, worker=worker, why=why, jobs=ready)
-    if gates.rate is not None and (now < gates.rate.opens_at(lane.state.rate_at) or not full):
-        rate = gates.rate
+    rate, rate_at = gates.rate, lane.state.rate_at
+    if rate is not None and (now < rate.opens_at(rate_at) or (now < rate_at + rate.spacing and not full)):
         why = f"rate limit of {worker}: {rate.count} in {rate.seconds:g} s"
         return Gate(
             code="rate_limit", by=worker, worker=worker, why=why, jobs=ready, per_second=rate.count / rate.seconds
