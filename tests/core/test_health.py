@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from shiftwork.core.backlog import Gate
 from shiftwork.core.breaker import BreakerState
@@ -18,6 +19,7 @@ from shiftwork.core.health import (
 )
 from shiftwork.core.judging import SCHEDULE_GRACE_SECONDS, judge
 from shiftwork.core.model import Lost, WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.policies import Breaker
 from shiftwork.core.pool_problems import DEFAULT_LATENCY_SECONDS, STARTING_SECONDS
 
 NOW = 1000.0
@@ -404,6 +406,19 @@ def test_one_cause_is_one_row_and_that_has_the_backlog() -> None:
     assert "the oldest job of pool p has waited 301 s, more than 5 s; of 300 queued, 290 are held" in problem.message
     stuck = pool(newest_start=NOW - 200, usual_seconds=0.1, **LATE)
     assert [one.code for one in judge(stuck, NOW).problems] == ["pool_stuck"]
+
+
+def test_a_worker_that_fails_behind_its_open_breaker_is_part_of_the_breakers_row() -> None:
+    facts = worker(last_error="ValueError: 503", last_error_at=NOW - 3, retrying=1)
+    (alone,) = judge(facts, NOW).problems
+    assert alone.code == "worker_failing"
+    known = facts.workers[0]
+    for breaker, name in ((Breaker(name="bank"), "bank"), (Breaker(), "w")):
+        facts.workers = [replace(known, config=replace(known.config, breaker=breaker))]
+        facts.breakers = {name: BreakerState(open=True, until=NOW + 20, failed_at=(1.0,))}
+        (problem,) = judge(facts, NOW).problems
+        assert (problem.code, problem.target) == ("breaker_open", f"breaker:{name}")
+        assert problem.message.endswith("; w fails with ValueError: 503")
 
 
 def test_dead_letters_of_several_pools_are_one_row() -> None:
