@@ -430,6 +430,14 @@ def test_dead_letters_of_several_pools_are_one_row() -> None:
     assert (alone.subject, alone.target) == (problem.subject, "dead:p"), "the same row, however many pools it is about"
 
 
+def test_without_any_node_all_pools_are_one_row() -> None:
+    idle = PoolFacts(name="a", served=False)
+    waiting = PoolFacts(name="b", served=False, queued=7, oldest_wait_seconds=20.0)
+    (problem,) = judge(HealthFacts(pools=[idle, waiting]), NOW).problems
+    assert problem.message == "no live instance serves 2 pools: b (7 queued), a (0 queued)"
+    assert (problem.severity, problem.target, problem.since) == ("critical", "pool:b", NOW - 20)
+
+
 def test_the_older_comes_first_among_the_equally_severe_and_what_has_no_time_last() -> None:
     facts = HealthFacts(
         lost={"b": Lost(NOW - 40, "h"), "a": Lost(NOW - 20, "h")},

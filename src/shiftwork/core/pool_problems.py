@@ -32,10 +32,12 @@ UNTIMED_SECONDS: Final = 45.0
 
 def of_pools(pools: Sequence[PoolFacts], now: float) -> Iterator[Problem]:
     """Yield what is wrong with each pool, apart from its backlog and its dead letters."""
+    deserted = [pool for pool in pools if _is_deserted(pool)]
+    yield from _deserted(deserted, now)
     for pool in pools:
         if pool.paused:
             yield _paused(pool)
-        else:
+        elif pool not in deserted:
             yield from _serving(pool, now)
         if pool.expired >= MANY_EXPIRED:
             message = (
@@ -169,16 +171,35 @@ def _stuck(pool: PoolFacts, now: float) -> Iterator[Problem]:
     yield Problem("pool_stuck", pool.name, message, remedy, "critical", pool.newest_start, f"pool:{pool.name}")
 
 
+def _is_deserted(pool: PoolFacts) -> bool:
+    """Whether a pool has something to do and there is no node at all."""
+    idle = pool.served or pool.paused or pool.failing
+    return pool.hosting == "nobody" and not idle and bool(pool.queued or pool.min_workers)
+
+
+def _deserted(pools: Sequence[PoolFacts], now: float) -> Iterator[Problem]:
+    """Yield one row about all pools that wait for the first node."""
+    if not pools:
+        return
+    first, *others = sorted(pools, key=lambda pool: (-pool.queued, pool.name))
+    severity: Severity = "critical" if first.queued else "warning"
+    message = f"no live instance serves pool {first.name}; {first.queued} queued"
+    remedy = (
+        f"start a node that has pool {first.name}: shiftwork run MODULE:NAME; if one runs, its log says why instances "
+        "end"
+    )
+    if others:
+        each = ", ".join(f"{pool.name} ({pool.queued:,} queued)" for pool in (first, *others))
+        message = f"no live instance serves {counted(len(pools), 'pool')}: {each}"
+        remedy = "start a node that has them: shiftwork run MODULE:NAME; if one runs, its log says why instances end"
+    since = min((at for pool in pools if (at := _waiting_since(pool, now)) is not None), default=None)
+    yield Problem("pool_unserved", first.name, message, remedy, severity, since, f"pool:{first.name}")
+
+
 def _unserved(pool: PoolFacts, since: float | None) -> Iterator[Problem]:
     name, queued, target = pool.name, pool.queued, f"pool:{pool.name}"
     severity: Severity = "critical" if queued else "warning"
-    if pool.hosting == "nobody" and (queued or pool.min_workers):
-        message = f"no live instance serves pool {name}; {queued} queued"
-        remedy = (
-            f"start a node that has pool {name}: shiftwork run MODULE:NAME; if one runs, its log says why instances end"
-        )
-        yield Problem("pool_unserved", name, message, remedy, severity, since, target)
-    elif pool.hosting == "unknown" and queued:
+    if pool.hosting == "unknown" and queued:
         message = f"no live node knows pool {name}; {queued} queued"
         remedy = f"start a node whose app registers pool {name}: shiftwork run MODULE:NAME"
         yield Problem("pool_unhosted", name, message, remedy, severity, since, target)
