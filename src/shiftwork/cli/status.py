@@ -68,7 +68,7 @@ class NoAnswer(Struct, frozen=True):
             show_json({"at": past_iso(self.at), "store": self.store, "status": "failing", "problems": problems})
             return
         say(t("{store} at {time}", store=self.store, time=clock_time(self.at)))
-        show_health("failing", [self.problem])
+        show_health("failing", [self.problem], now=self.at)
 
 
 async def within_patience(control: Control, work: Awaitable[T]) -> T | NoAnswer:
@@ -78,7 +78,7 @@ async def within_patience(control: Control, work: Awaitable[T]) -> T | NoAnswer:
         async with asyncio.timeout(SILENT_SECONDS):
             return await work
     except TimeoutError:
-        problem = store_away("it accepts connections or drops them, and sends nothing", began, time.time())
+        problem = store_away("no reply, and no error", began, time.time())
     except StoreUnavailableError as error:
         problem = store_away(str(error), None, time.time())
     return NoAnswer(control.store.url, time.time(), problem)
