@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint fix ui client provide bench peers originals morning recovery promises soak docs pictures site wheel messages house lock clean
+.PHONY: help demo test check lint fix ui client provide bench peers originals morning recovery promises worst soak docs pictures site wheel messages house lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -92,6 +92,9 @@ recovery: $(STAMP) ## kill nodes under load on each store: how soon their jobs r
 
 promises: $(STAMP) ## leave out one promise after the other on PostgreSQL: what each costs, minutes
 	@$(BIN)/python -m benchmarks.promises $(ARGS)
+
+worst: $(STAMP) ## stage six faults, and print what `shiftwork status` says of each after 5, 15 and 60 s; seven minutes
+	@$(BIN)/python -m tests.system.worst $(ARGS)
 
 soak: provide ## run the long tests, about an hour; ARGS="-k storm"
 	@echo "» soak tests, about an hour; each is named when it begins, and the slowest at the end"

@@ -17,7 +17,18 @@ from shiftwork.errors import ConfigurationError
 from tests.node import node as run_in_node
 
 SOURCES: Final = (
-    *("core/health", "core/admission", "core/schedule", "core/durations", "core/bounds", "core/scaling", "core/demand"),
+    *(
+        "core/health",
+        "core/judging",
+        "core/pool_problems",
+        "core/backlog",
+        "core/admission",
+        "core/schedule",
+        "core/durations",
+        "core/bounds",
+        "core/scaling",
+        "core/demand",
+    ),
     *("core/placement", "core/plan", "core/plurals", "core/worker_state", "core/options", "core/triggering"),
     *("core/expiry", "core/figures", "core/forecast", "views/explanation", "views/flow_waits", "sim/what_if", "errors"),
     *("control/explanations", "control/audit", "control/bulk", "control/jobs", "control/nodes", "control/pools"),
@@ -38,7 +49,7 @@ SOURCES: Final = (
     "core/job_limits",
 )
 """Where the sentences are written that the dashboard translates."""
-COMPLETE: Final = ("core/health", "core/admission")
+COMPLETE: Final = ("core/judging", "core/pool_problems", "core/backlog", "core/admission")
 """Where every sentence has a translation: the problems, and why a job waits."""
 OF_OTHERS: Final = re.compile(
     r"\{(ticks|nth|month2)\}|^at (the start|minute)|^every (second )?(minute|hour|month)"  # cronsim

@@ -561,6 +561,13 @@ export interface Problem {
   subject: string;
   message: string;
   remedy: string;
+  /** When it began, in epoch seconds; null if nothing recorded that. */
+  since: number | null;
+  /**
+   * Where it is solved: "pool:NAME", "worker:NAME", "node:NAME", "flow:ID", "breaker:NAME", "dead:POOL",
+   * "dead", "store" or "leader"; empty if that is nowhere in particular.
+   */
+  target: string;
 }
 
 /** A problem in the form of RFC 9457. */

@@ -100,7 +100,7 @@ def facts(reply: Sequence[Any]) -> Facts:
 
 
 def _lane(reply: Sequence[Any]) -> Lane:
-    name, fields, running, eldest, newest, head, retrying, live = reply
+    name, fields, running, eldest, newest, head, retrying, live, ready = reply
     return Lane(
         state=state(name.decode(), fields),
         running=running,
@@ -109,6 +109,7 @@ def _lane(reply: Sequence[Any]) -> Lane:
         head=_head(*head) if head else None,
         retrying=bool(retrying),
         live=bool(live),
+        ready=None if ready == b"" else int(ready),
     )
 
 
