@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint fix ui client provide bench peers originals morning recovery promises worst soak docs pictures site wheel messages house lock clean
+.PHONY: help demo test check lint fix ui client provide bench peers originals morning recovery promises worst soak docs pictures site wheel messages house estimates lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -121,6 +121,9 @@ messages: $(STAMP) ## write the template for translations of the command line, b
 
 house: $(STAMP) ## draw the import graph into docs/house.svg
 	@$(BIN)/python docs/house.py
+
+estimates: $(STAMP) ## simulate many queues, and draw how good the estimates of when jobs start are; a minute
+	@$(BIN)/python -m benchmarks.estimates
 
 lock: ## compile requirements/*.in into *.txt, with hashes
 	@test -x build/lock/bin/uv || { $(PYTHON) -m venv build/lock && build/lock/bin/python -m pip install -qq uv; }

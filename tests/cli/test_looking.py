@@ -290,6 +290,18 @@ def test_explain_why_nobody_runs_it(shop: Terminal) -> None:
     assert [wait["code"] for wait in why["waits"]] == ["unserved"]
 
 
+def test_where_a_job_is_and_when_it_will_start(shop: Terminal) -> None:
+    first, second = waiting(), waiting()
+    shop.ok("pause", "images", "--reason", "migration")
+    told = shop.ok("job", second)
+    assert re.search(r"^  position +2 in pool images$", told, re.MULTILINE)
+    assert re.search(r"^  starts +no estimate: pool images is paused: migration$", told, re.MULTILINE)
+    assert "it has position 2 in its queue\n" in shop.ok("explain", second)
+    seen = shop.json("job", first)["job"]
+    assert (seen["position"], seen["position_exact"], seen["estimate"]) == (1, True, None)
+    assert shop.json("explain", first)["estimate_basis"] == "no estimate: pool images is paused: migration"
+
+
 def test_explain_several_reasons(shop: Terminal) -> None:
     job_id = waiting()
     shop.ok("pause", "images", "--reason", "migration")

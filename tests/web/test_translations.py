@@ -31,6 +31,7 @@ SOURCES: Final = (
     ),
     *("core/placement", "core/plan", "core/plurals", "core/worker_state", "core/options", "core/triggering"),
     *("core/expiry", "core/figures", "core/forecast", "views/explanation", "views/flow_waits", "sim/what_if", "errors"),
+    *("views/estimate", "control/estimates"),
     *("control/explanations", "control/audit", "control/bulk", "control/jobs", "control/nodes", "control/pools"),
     *(
         "control/schedules",
@@ -60,6 +61,8 @@ PUT_TOGETHER: Final = {
     "and 1 other ended badly: retry them or cancel the flow",
     "and {n} others ended badly: retry them or cancel the flow",
     "at least {n} and at most {n2}",
+    "those of 1 other worker",
+    "those of {n} other workers",
 }
 """What the code makes of parts, none of which is half of it."""
 HOLE: Final = re.compile(r"\{[\w:.]+\}")

@@ -52,6 +52,7 @@ from shiftwork.core.model import (
     Rewrite,
     WorkerState,
 )
+from shiftwork.core.position import Ahead
 from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.errors import ConfigurationError
 
@@ -412,6 +413,15 @@ class Store(Protocol):
 
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         """What `claim` looks at for these workers and their neighbours, or for all that have a state, gates or jobs."""
+
+    async def ahead(self, pool: str, worker: str, rank: float, id: str) -> Ahead:
+        """How many jobs are ahead of a place in the queue of a pool: of a lower rank, or of the same and a lower id.
+
+        Parked jobs do not count. `worker` is the one of the job at that place, whether or not it is queued itself. Of
+        its jobs up to `core.position.COUNTED_OWN` are counted, of each other worker's up to `COUNTED`, and of no more
+        than `LANES` workers; beyond that it is `core.position.about`. A store that need not count is exact. The cost
+        does not depend on how many jobs are parked, scheduled or have ended.
+        """
 
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
         """These jobs, with their attempts and unmet needs, in order; None where there is none.

@@ -227,6 +227,17 @@ export interface Explanation {
   waits: Wait[];
   /** When the job is cancelled if it has not started by then; null is never. */
   expires_at: string | null;
+  /** Its place in the queue of its pool: 1 is the first. null if it is not queued. */
+  position: number | null;
+  /** Whether the jobs ahead were counted; otherwise the position is about this number. */
+  position_exact: boolean;
+  /**
+   * In how many seconds from now it will start, about; null if that is not known, or if it does not wait to
+   * start.
+   */
+  estimate: number | null;
+  /** How the estimate was worked out, or why there is none. */
+  estimate_basis: string | null;
 }
 
 /** A flow, as it appears in lists. */
@@ -878,6 +889,17 @@ export interface WholeJob {
   timeout_seconds: number | null;
   result: unknown;
   why: string;
+  /** Its place in the queue of its pool: 1 is the first. null if it is not queued. */
+  position: number | null;
+  /** Whether the jobs ahead were counted; otherwise the position is about this number. */
+  position_exact: boolean;
+  /**
+   * In how many seconds from now it will start, about; null if that is not known, or if it does not wait to
+   * start.
+   */
+  estimate: number | null;
+  /** How the estimate was worked out, or why there is none. */
+  estimate_basis: string | null;
   attempts: Attempt[];
   /** The steps of a durable function that are kept, the newest 1,000. */
   steps: Step[];

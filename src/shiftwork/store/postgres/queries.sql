@@ -462,6 +462,11 @@ SELECT done, had, topics FROM shiftwork.requeue(
 -- name: discard
 SELECT done, had, '{}'::text[] FROM shiftwork.discard(%s::int, %s::text[]);
 
+-- name: ahead
+SELECT worker, queued, n, first, last FROM shiftwork.ahead(
+    %s::int, %s::text, %s::text, %s::float8, %s::text, %s::int, %s::int, %s::int
+);
+
 -- name: stats
 -- serves: lanes_pkey, jobs_ready, marks_pkey
 -- The marks of a pool are in the row of its first worker.

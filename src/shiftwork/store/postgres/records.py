@@ -14,6 +14,7 @@ from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import GATES, READ_BY_CLAIMS, read_event
 from shiftwork.core.edition import Edition
 from shiftwork.core.model import Doc, Event, PoolDoc, WorkerState
+from shiftwork.core.position import COUNTED, COUNTED_OWN, LANES, Ahead, about
 from shiftwork.core.stats import PoolStats, Stats, WorkerStats
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.facts import survey
@@ -166,6 +167,21 @@ async def events(session: Statements, after: int, before: int | None, limit: int
     end = END if before is None else before
     found = await session.rows("events", (session.namespace, after, end, limit))
     return [read_event(seq, body) for seq, body in reversed(found)]
+
+
+async def ahead(session: Statements, pool: str, worker: str, *, rank: float, id: str) -> Ahead:
+    """Return how many jobs are ahead of a place in the queue of a pool, by worker."""
+    args = (session.namespace, pool, worker, rank, id, LANES + 1, COUNTED_OWN, COUNTED)
+    lanes, exact, complete = {}, True, True
+    for place, (name, queued, n, first, last) in enumerate(await session.rows("ahead", args)):
+        if place == LANES:
+            complete = False
+            break
+        if n == (COUNTED_OWN if name == worker else COUNTED):
+            exact, n = False, about(n, queued, rank, (first, last))  # noqa: PLW2901 - what was counted is not used again
+        if n:
+            lanes[name] = n
+    return Ahead(lanes, exact=exact, complete=complete)
 
 
 async def stats(session: Statements) -> Stats:

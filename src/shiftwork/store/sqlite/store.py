@@ -38,11 +38,13 @@ from shiftwork.core.model import (
     Rewrite,
     WorkerState,
 )
+from shiftwork.core.position import Ahead
 from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.errors import CorruptStoreError, UnknownStoreError, nearest
 from shiftwork.store.protocol import Bell, Claims, Promoted
 from shiftwork.store.sqlite import doctor, durable
 from shiftwork.store.sqlite.adding import add, extend
+from shiftwork.store.sqlite.ahead import ahead
 from shiftwork.store.sqlite.amend import amend
 from shiftwork.store.sqlite.burial import bury_unreadable
 from shiftwork.store.sqlite.claim import claim
@@ -230,6 +232,9 @@ class SqliteStore:
 
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         return await self._read(partial(survey, workers=workers, now=now))
+
+    async def ahead(self, pool: str, worker: str, rank: float, id: str) -> Ahead:
+        return await self._read(partial(ahead, pool=pool, worker=worker, rank=rank, id=id))
 
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
         broken = Unreadable()
