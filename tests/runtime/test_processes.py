@@ -310,6 +310,25 @@ async def no_store() -> MemoryStore:
     return MemoryStore()
 
 
+async def test_nothing_is_done_before_sending_once_a_connection_is_closed() -> None:
+    """The tokens of runs would be written to whatever has the number of the closed pipe by then."""
+    theirs, ours = socket.socketpair()
+    written: list[str] = []
+    link: Link[NodeFrame] = Link(
+        ours,
+        NodeFrame,
+        receive=lambda _: None,
+        closed=lambda: None,
+        wrap=ProcessFrame,
+        before=lambda: written.append("tokens"),
+    )
+    link.send(RunEnded("1", 1, End(EndKind.RETURNED)))
+    link.close()
+    await a_while()
+    assert written == []
+    theirs.close()
+
+
 async def test_what_is_delivered_arrives_whole_and_behind_what_was_sent_before() -> None:
     """Also where the socket has room for a part of it only."""
     theirs, ours = socket.socketpair()

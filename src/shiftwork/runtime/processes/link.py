@@ -139,7 +139,7 @@ class Link(Generic[T]):
 
     def _encode(self) -> None:
         self._flushing = True
-        if self._before is not None:
+        if self._before is not None and not self.closed:
             self._before()
         while self._waiting and not self.closed:  # a refusal may lead to another message
             messages, self._waiting = self._waiting, []

@@ -3,7 +3,7 @@
 import errno
 import os
 from pathlib import Path
-from tempfile import TemporaryFile
+from secrets import token_hex
 from typing import Final
 
 from shiftwork.store.sqlite import faults
@@ -15,9 +15,12 @@ _FULL: Final = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 def try_room(path: str, side: Path) -> None:
     """Write a file as large as some jobs beside the database, and delete it. Raises what keeps it from growing."""
     try:
-        with TemporaryFile(dir=side) as file:
-            file.write(os.urandom(_BYTES))  # which no file system can compress
-            file.flush()
+        name = side / f"room-{token_hex(8)}"
+        with name.open("xb", buffering=0) as file:
+            name.unlink()
+            left = memoryview(os.urandom(_BYTES))  # which no file system can compress
+            while left:
+                left = left[file.write(left) :]
     except OSError as error:
         if error.errno in _FULL:
             raise faults.full(error, path) from error
