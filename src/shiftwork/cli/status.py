@@ -27,7 +27,7 @@ _COLOURS = {"ok": "green", "degraded": "yellow", "failing": "red", "warning": "y
 @json_option
 def status(source: Source, *, as_json: bool) -> None:
     """Show what is wrong now, with the remedy; the pools; disabled workers; the leader."""
-    seen = source.ask(lambda control: control.system.overview(try_write=True))
+    seen = source.look(lambda control: control.system.overview(try_write=True))
     if as_json:
         show_json(status_shape(seen))
     else:

@@ -457,6 +457,17 @@ def _breakers(facts: HealthFacts, now: float) -> Iterator[Problem]:
         status = breaker.status(now)
         if status == "closed":
             continue
+        if breaker.forced_by is not None and status == "open":
+            yield _held_open(name, breaker)
+            continue
         when = f"one run probes it in {breaker.until - now:.0f} s" if status == "open" else "the next run probes it"
         message = f"breaker {name} is {status} after {counted(len(breaker.failed_at), 'failure')}; {when}"
         yield Problem("breaker_open", name, message, "fix what it guards; it closes when a probe succeeds")
+
+
+def _held_open(name: str, breaker: BreakerState) -> Problem:
+    because = f": {breaker.reason}" if breaker.reason else ""
+    message = f"breaker {name} is held open by {breaker.forced_by}{because}"
+    return Problem(
+        "breaker_open", name, message, f"when its runs may start again: shiftwork breakers close {quote(name)}"
+    )
