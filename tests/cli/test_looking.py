@@ -204,7 +204,9 @@ def test_jobs_by_filter(shop: Terminal, dead: list[str]) -> None:
     assert len(found("--status", "dead", "--status", "completed")) == 5
     assert found("--instance", "nowhere") == []
     assert found("--payload", '"width":1') == [shop.json("jobs", "--status", "completed")["jobs"][0]["id"]]
-    assert found("--payload", '"path":') == [job["id"] for job in shop.json("jobs", "--worker", "resize")["jobs"]]
+    assert found("--payload", '"path":') == [
+        job["id"] for job in shop.json("jobs", "--worker", "resize")["jobs"] if job["id"] != dead[2]
+    ]
     assert found("--since", "1h", "--status", "dead") == dead[::-1]
     assert found("--until", "1h") == []
     assert found("--until", "2100-01-01", "--worker", "fetch") == ["fetch@first"]

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.language import t
 from shiftwork.cli.output import aside, json_option, show_json, show_json_line, show_wrapped
-from shiftwork.cli.parameters import Moment, moment
+from shiftwork.cli.parameters import TypedTime, instant
 from shiftwork.cli.words import one_line
 from shiftwork.control.control import Control
 from shiftwork.control.event_pages import EventSearch
@@ -32,8 +32,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
     limit: int = 50
     after: int = 0
-    since: Moment | None = None
-    until: Moment | None = None
+    since: TypedTime | None = None
+    until: TypedTime | None = None
     given: EventSearch = field(default_factory=EventSearch)
 
     def search(self, now: float) -> EventSearch:
@@ -48,8 +48,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
 @click.option("--worker", metavar="NAME", help="About this worker, its jobs and its breaker.")
 @click.option("--pool", metavar="NAME", help="About this pool and its workers.")
 @click.option("--by", metavar="WHO", help="What this person or token did: ada, or ada@host.")
-@click.option("--since", type=moment, metavar="TIME", help="From then on: 2h (ago), or 2026-11-18T10:00, in UTC.")
-@click.option("--until", type=moment, metavar="TIME", help="Before then.")
+@click.option("--since", type=instant, metavar="TIME", help="From then on: 2h (ago), or 2026-11-18T10:00, in UTC.")
+@click.option("--until", type=instant, metavar="TIME", help="Before then.")
 @click.option("--limit", type=click.IntRange(1, ALL), default=50, show_default=True)
 @click.option("--after", type=click.IntRange(0), default=0, metavar="SEQ", help="Events with a higher number.")
 @click.option("--follow", "-f", is_flag=True, help="Keep printing new events, until Ctrl-C.")
@@ -60,8 +60,8 @@ def events(
     *,
     limit: int,
     after: int,
-    since: Moment | None,
-    until: Moment | None,
+    since: TypedTime | None,
+    until: TypedTime | None,
     follow: bool,
     as_json: bool,
     **given: Any,

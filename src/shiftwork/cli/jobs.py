@@ -9,7 +9,7 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.language import counted, t
 from shiftwork.cli.names import refuse_unknown
 from shiftwork.cli.output import Cell, aside, json_option, json_text, padded, say, show_json, show_table
-from shiftwork.cli.parameters import Moment, moment
+from shiftwork.cli.parameters import TypedTime, instant
 from shiftwork.cli.words import ago, one_line, took, when
 from shiftwork.control.control import Control
 from shiftwork.core.expiry import expiry
@@ -40,8 +40,8 @@ _LEAST = ("ATTEMPT", "POOL", "CREATED")
 @click.option("--instance", metavar="NAME", help="Jobs that run on this instance, or ran there last.")
 @click.option("--error", metavar="TEXT", help="Jobs whose last error contains this (case-sensitive).")
 @click.option("--payload", metavar="TEXT", help="Jobs whose payload, as JSON, contains this (case-sensitive).")
-@click.option("--since", type=moment, metavar="TIME", help="Created after: 2h (ago), or 2026-11-18T10:00, in UTC.")
-@click.option("--until", type=moment, metavar="TIME", help="Created before.")
+@click.option("--since", type=instant, metavar="TIME", help="Created after: 2h (ago), or 2026-11-18T10:00, in UTC.")
+@click.option("--until", type=instant, metavar="TIME", help="Created before.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @click.option("--after", metavar="ID", help="Jobs older than this one: the next page.")
 @with_source
@@ -51,8 +51,8 @@ def jobs(
     *,
     limit: int,
     payload: str | None,
-    since: Moment | None,
-    until: Moment | None,
+    since: TypedTime | None,
+    until: TypedTime | None,
     as_json: bool,
     **wanted: Any,
 ) -> None:

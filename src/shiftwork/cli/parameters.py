@@ -25,7 +25,7 @@ def seconds(text: str) -> float:
     return found
 
 
-class Moment(Struct, frozen=True):
+class TypedTime(Struct, frozen=True):
     """An instant as it was typed: a time, or how long ago."""
 
     at: float = 0.0
@@ -36,17 +36,17 @@ class Moment(Struct, frozen=True):
         return self.at if self.ago is None else now - self.ago
 
 
-def moment(text: str) -> Moment:
+def instant(text: str) -> TypedTime:
     """Return an instant: `2026-11-18T10:00`, in UTC unless it names an offset, or how long ago: `90`, `5m`, `2h`."""
     ago = seconds_in(text)
     if ago is not None:
-        return Moment(ago=ago)
+        return TypedTime(ago=ago)
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
         message = t("{text!r} is not a time: write how long ago, 5m or 2h, or 2026-11-18T10:00 (UTC)", text=text)
         raise click.BadParameter(message) from None
-    return Moment(at=(at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp())
+    return TypedTime(at=(at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp())
 
 
 def host_and_port(text: str) -> tuple[str, int]:

@@ -18,7 +18,7 @@ from shiftwork.store.docs import change
 from shiftwork.views.overview import BreakerView, breaker_views
 
 
-class Breakers:
+class BreakerCommands:
     """Reads and changes breakers, for every process that shares the store."""
 
     def __init__(self, access: StoreAccess, now: Callable[[], float], *, workers: Workers, audit: Audit) -> None:

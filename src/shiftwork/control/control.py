@@ -38,7 +38,7 @@ from shiftwork.store.sealed.keys import find_keys
 from shiftwork.store.urls import open_store
 
 if TYPE_CHECKING:
-    from shiftwork.control.breakers import Breakers
+    from shiftwork.control.breakers import BreakerCommands
     from shiftwork.control.bulk import BulkChanges
     from shiftwork.control.definitions import Definitions
     from shiftwork.control.doctor import Doctor
@@ -175,11 +175,11 @@ class Control:
         )
 
     @cached_property
-    def breakers(self) -> "Breakers":
+    def breakers(self) -> "BreakerCommands":
         """Return the commands and questions about breakers."""
-        from shiftwork.control.breakers import Breakers
+        from shiftwork.control.breakers import BreakerCommands
 
-        return Breakers(self.store, self.now, workers=self.workers, audit=self.audit)
+        return BreakerCommands(self.store, self.now, workers=self.workers, audit=self.audit)
 
     @cached_property
     def nodes(self) -> "Nodes":

@@ -16,6 +16,8 @@ from shiftwork.events import NAMES, OF_EVERY_JOB
 
 PAGE: Final = 1_000
 """How many events are read at a time where only some of them match."""
+KEPT: Final = tuple(sorted(NAMES.keys() - OF_EVERY_JOB))
+"""The names of the events that a store keeps."""
 LATE_SECONDS: Final = 60.0
 """How long after it happened an event may be recorded, and so have a higher number than later ones."""
 
@@ -127,11 +129,10 @@ class EventPages:
 
 
 def _check_names(names: Collection[str]) -> None:
-    kept = NAMES.keys() - OF_EVERY_JOB
     for name in names:
         if name in OF_EVERY_JOB:
             message = f"{name} is passed to hooks alone and never kept; `shiftwork jobs` lists jobs"
             raise UnknownOptionError(message)
-        if name not in kept:
-            message = f"there is no event {name!r}: {nearest(name, kept)}"
+        if name not in KEPT:
+            message = f"there is no event {name!r}: {nearest(name, KEPT)}"
             raise UnknownOptionError(message)

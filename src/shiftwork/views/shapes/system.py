@@ -66,7 +66,7 @@ class WorkerShape(Struct, frozen=True, kw_only=True):
     next_due_at: str | None
 
 
-class BreakerShape(Struct, frozen=True, kw_only=True):
+class BreakerViewShape(Struct, frozen=True, kw_only=True):
     """A breaker: what it guards, its state, and who holds it open, if a person does."""
 
     name: str
@@ -193,9 +193,9 @@ def worker_shape(worker: WorkerView) -> WorkerShape:
     )
 
 
-def breaker_shape(breaker: BreakerView) -> BreakerShape:
+def breaker_shape(breaker: BreakerView) -> BreakerViewShape:
     """Return a breaker."""
-    return BreakerShape(
+    return BreakerViewShape(
         name=breaker.name,
         workers=breaker.workers,
         state=breaker.state,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from shiftwork.views.shapes.system import BreakerShape, breaker_shape
+from shiftwork.views.shapes.system import BreakerViewShape, breaker_shape
 from shiftwork.web.routes.pools import Reason
 from shiftwork.web.routing import Name, Text, get, post
 from shiftwork.web.site import Site
@@ -13,7 +13,7 @@ from shiftwork.web.site import Site
 class BreakersAnswer(Struct, frozen=True):
     """Every breaker, by name."""
 
-    breakers: list[BreakerShape]
+    breakers: list[BreakerViewShape]
 
 
 class Holding(Reason, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ async def breakers(site: Site) -> BreakersAnswer:
 
 
 @post("/breakers/{breaker}/close")
-async def close_breaker(site: Site, breaker: Name, body: Reason) -> BreakerShape:
+async def close_breaker(site: Site, breaker: Name, body: Reason) -> BreakerViewShape:
     """Close the breaker, also one that a person holds open. Its failures are forgotten; its jobs start at once."""
     closed = await site.control.breakers.close(breaker, body.reason)
     site.changed()
@@ -38,7 +38,7 @@ async def close_breaker(site: Site, breaker: Name, body: Reason) -> BreakerShape
 
 
 @post("/breakers/{breaker}/open")
-async def open_breaker(site: Site, breaker: Name, body: Holding) -> BreakerShape:
+async def open_breaker(site: Site, breaker: Name, body: Holding) -> BreakerViewShape:
     """Hold the breaker open: no job that it guards starts until it is closed, or is probed after `for_seconds`."""
     opened = await site.control.breakers.open(breaker, body.reason, for_seconds=body.for_seconds)
     site.changed()

@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct, field
 
+from shiftwork.control.event_pages import KEPT
 from shiftwork.views.shapes.system import EventShape, event_row_shape
 from shiftwork.web.routing import Name, Query, get
 from shiftwork.web.site import Site
@@ -12,6 +13,9 @@ from shiftwork.web.site import Site
 MOST_LOOKED_AT: Final = 5_000
 """About how many events one request reads where only some of them match. The next page continues there."""
 Number = Annotated[int, Meta(ge=0, le=2**53 - 1)]
+_KEPT: Final = "|".join(KEPT).replace(".", "[.]")
+EventName = Annotated[str, Meta(max_length=200, extra_json_schema={"pattern": f"^({_KEPT})$"})]
+"""A name that is kept. The type accepts others, so that they are rejected with the nearest."""
 Instant = Annotated[datetime, Meta(tz=True)]
 
 
@@ -21,7 +25,7 @@ class EventsQuery(Query, frozen=True, kw_only=True):
     after: Number = 0
     before: Number | None = None
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
-    name: list[Name] = field(default_factory=list)
+    name: list[EventName] = field(default_factory=list)
     subject: Name | None = None
     worker: Name | None = None
     pool: Name | None = None

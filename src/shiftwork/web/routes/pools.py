@@ -7,7 +7,7 @@ from msgspec import Meta, Struct, structs
 from shiftwork.errors import UnknownPoolError, nearest
 from shiftwork.views.overview import PoolView
 from shiftwork.views.shapes.pools import InstanceShape, PoolShape, instance_shape, pool_shape
-from shiftwork.views.shapes.system import BreakerShape, EventShape, breaker_shape, event_shape
+from shiftwork.views.shapes.system import BreakerViewShape, EventShape, breaker_shape, event_shape
 from shiftwork.web.routing import Body, Name, Query, Text, get, post
 from shiftwork.web.site import Site
 from shiftwork.web.what_if import WhatIfAnswer
@@ -29,7 +29,7 @@ class PoolsAnswer(Struct, frozen=True):
 class WholePool(PoolShape, frozen=True, kw_only=True):
     """A pool, with its instances, the breakers of its workers, and its latest events."""
 
-    breakers: list[BreakerShape]
+    breakers: list[BreakerViewShape]
     """The breakers that guard workers of the pool."""
     instance_list: list[InstanceShape]
     events: list[EventShape]
@@ -116,7 +116,7 @@ async def bound_pool(site: Site, pool: Name, body: NewBounds) -> PoolShape:
     return await _after(site, pool)
 
 
-async def _breakers(site: Site, pool: str) -> list[BreakerShape]:
+async def _breakers(site: Site, pool: str) -> list[BreakerViewShape]:
     seen = await site.overview.get()
     members = {worker.config.name for worker in seen.workers if worker.config.pool == pool}
     return [breaker_shape(one) for one in seen.breakers.values() if not members.isdisjoint(one.workers)]

@@ -8,7 +8,7 @@ from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
 from shiftwork.errors import UnknownWorkerError, nearest
 from shiftwork.views.overview import WorkerView
 from shiftwork.views.shapes.jobs import JobShape, job_shape
-from shiftwork.views.shapes.system import BreakerShape, WorkerShape, breaker_shape, worker_shape
+from shiftwork.views.shapes.system import BreakerViewShape, WorkerShape, breaker_shape, worker_shape
 from shiftwork.web.routing import Body, Name, Query, Text, get, post
 from shiftwork.web.site import Site
 
@@ -33,7 +33,7 @@ class WholeWorker(WorkerShape, frozen=True, kw_only=True):
     """A worker, with its policy, its breaker, its latest jobs, and the schema of its payload where it is known."""
 
     config: WorkerConfig
-    guarded_by: BreakerShape | None
+    guarded_by: BreakerViewShape | None
     """The breaker that guards it, with its state; null if it has none."""
     runs: list[JobShape]
     payload_schema: dict[str, Any] | None
