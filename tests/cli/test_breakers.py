@@ -47,7 +47,8 @@ def test_a_breaker_is_held_open_and_closed(bank: Terminal) -> None:
 
 
 def test_a_breaker_is_held_open_for_a_time(bank: Terminal) -> None:
-    bank.ok("breakers", "open", "bank", "--for", "2h")
+    said = bank.ok("breakers", "open", "bank", "--for", "2h")
+    assert "queued ones wait for 2 h, then one run probes it; or until: shiftwork breakers close bank" in said
     assert re.search(r"^bank +open +.* in (119 min|2 h) +fetch, resize", bank.ok("breakers"), re.MULTILINE)
     (shown,) = bank.json("breakers")["breakers"]
     assert (shown["state"], shown["forced_by"], shown["reason"]) == ("open", current_actor(), None)

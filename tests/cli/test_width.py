@@ -67,6 +67,14 @@ def test_columns_are_left_out_in_their_order_until_the_others_fit() -> None:
     assert all(len(line) <= 10 for line in table(titles, rows, least=("B", "A"), width=10))
 
 
+@pytest.mark.usefixtures("wide")
+def test_a_hint_breaks_between_words(shop: Terminal) -> None:
+    in_shop(fill)
+    hint = shop.run("jobs", "--limit", "2").stderr.splitlines()
+    assert max(map(len, hint)) <= 80
+    assert " ".join(hint).endswith("--after image-of-order-000000000001")
+
+
 def test_a_store_that_does_not_answer_is_named_after_a_while(shop: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     overview = System.overview
 

@@ -11,7 +11,7 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.language import t
 from shiftwork.cli.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.parameters import seconds
-from shiftwork.cli.words import ago
+from shiftwork.cli.words import ago, span
 from shiftwork.control.control import Control
 from shiftwork.views.overview import BreakerView
 from shiftwork.views.shapes.system import breaker_shape
@@ -79,13 +79,10 @@ def open_one(name: str, reason: str | None, for_seconds: float | None, source: S
         show_json({"breaker": breaker_shape(opened)})
     else:
         close = source.again(f"breakers close {quote(name)}")
-        say(
-            t(
-                "breaker {name} is held open; running jobs continue, queued ones wait until: {close}",
-                name=name,
-                close=close,
-            )
-        )
+        until = t("until: {close}", close=close)
+        if for_seconds is not None:
+            until = t("for {time}, then one run probes it; or until: {close}", time=span(for_seconds), close=close)
+        say(t("breaker {name} is held open; running jobs continue, queued ones wait {until}", name=name, until=until))
 
 
 def _row(one: BreakerView, now: float) -> list[Cell]:

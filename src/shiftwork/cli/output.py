@@ -50,8 +50,16 @@ def json_text(value: Any) -> str:
 
 
 def aside(text: str) -> None:
-    """Print a hint or a message on stderr: a program may be reading stdout."""
-    say(text, err=True)
+    """Print a hint or a message on stderr: a program may be reading stdout. On a terminal it breaks between words."""
+    width = terminal_width(err=True)
+    for line in printable(text).split("\n"):
+        if width is None or _width(line) <= width:
+            click.echo(line, err=True)
+            continue
+        import textwrap
+
+        for part in textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False):
+            click.echo(part, err=True)
 
 
 def show_wrapped(head: str, text: str) -> None:
