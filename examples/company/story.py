@@ -180,7 +180,8 @@ class Story:
 
     def _breaker_is(self, *states: str) -> Callable[[], Awaitable[bool]]:
         async def is_so() -> bool:
-            return (await app.control.system.overview()).breakers.get("partner", "closed") in states
+            partner = next((one for one in await app.get_breakers() if one.name == "partner"), None)
+            return (partner.state if partner else "closed") in states
 
         return is_so
 

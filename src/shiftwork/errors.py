@@ -7,6 +7,7 @@
     │   ├── UnknownPoolError            a pool name that is not registered
     │   ├── UnknownScheduleError        a name under which no schedule is stored
     │   ├── UnknownNodeError            an unknown node, or an ambiguous part of a name
+    │   ├── UnknownBreakerError         a breaker that guards no worker
     │   ├── DuplicateNameError          two workers or two pools with one name
     │   ├── DependencyCycleError        A waits for B, which waits for A
     │   ├── ScheduleError               a bad interval, cron expression or time zone
@@ -80,6 +81,10 @@ class UnknownScheduleError(ConfigurationError):
 
 class UnknownNodeError(ConfigurationError):
     """A node is unknown, or a part of a name is ambiguous."""
+
+
+class UnknownBreakerError(ConfigurationError):
+    """A breaker guards no worker."""
 
 
 class DuplicateNameError(ConfigurationError):

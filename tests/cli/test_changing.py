@@ -5,6 +5,7 @@ import json
 import pytest
 
 from shiftwork import WorkerOrchestrator
+from shiftwork.cli import changes
 from shiftwork.control.actor import current_actor
 from shiftwork.core.docs import WORKER
 from shiftwork.core.model import Doc, WorkerConfig
@@ -95,7 +96,7 @@ def test_cancel_retry_discard(shop: Terminal) -> None:
     assert shop.ok("cancel", job_id) == f"job {job_id} of resize is cancelled\n"
     assert shop.ok("retry", job_id) == f"job {job_id} of resize is queued again\n"
     assert shop.json("cancel", job_id) == {"changed": [job_id], "refused": []}
-    assert shop.ok("discard", job_id) == f"job {job_id} deleted\n"
+    assert shop.ok("discard", job_id) == f"job {job_id} is discarded\n"
     assert "no job has the id" in shop.refused("job", job_id)
     told = [event for event in shop.json("events")["events"] if event["data"].get("id") == job_id]
     assert [event["subject"] for event in told] == ["cancelled", "retried", "cancelled", "discarded"]
@@ -172,6 +173,28 @@ def test_bulk_without_anybody_to_ask_changes_nothing(shop: Terminal) -> None:
     assert result.exit_code == 1
     assert "use --yes to skip the confirmation" in result.stderr
     assert shop.json("dead")["total"] == 1
+
+
+def test_a_reason_is_kept_with_the_change(shop: Terminal) -> None:
+    soon, later = add(2), add(1, delay=60)
+    shop.ok("cancel", soon[0], "--reason", "wrong picture")
+    shop.ok("cancel", "--waiting", "--worker", "resize", "--yes", "--reason", "wrong batch")
+    events = shop.json("events", "--name", "jobs.amended")["events"]
+    assert [event["data"]["reason"] for event in events] == ["wrong picture", "wrong batch"]
+    assert events[0]["text"] == f"job {soon[0]} of resize was cancelled: wrong picture"
+    assert events[1]["text"].startswith(
+        "2 jobs were cancelled (status waiting, scheduled, queued, failed, worker resize)"
+    )
+    assert events[1]["text"].endswith(": wrong batch")
+    assert {status(shop, job_id) for job_id in [*soon, *later]} == {"cancelled"}
+
+
+def test_a_person_at_a_terminal_is_asked_for_the_reason(shop: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(2)
+    monkeypatch.setattr(changes, "at_terminal", lambda: True)
+    result = shop.run("cancel", "--waiting", stdin="y\nwrong batch\n")
+    assert (result.exit_code, "reason, for the event" in result.stderr) == (0, True)
+    assert shop.json("events")["events"][-1]["data"]["reason"] == "wrong batch"
 
 
 def test_bulk_by_error_and_worker(shop: Terminal) -> None:

@@ -60,7 +60,7 @@ def german(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_what_people_read_is_in_their_language(german: None, shop: Terminal) -> None:
     assert shop.run("pools").output.startswith("BECKEN")
     assert shop.run("resume", "images").output == "Becken images läuft weiter\n"
-    assert "keine Aufträge passen" in shop.run("jobs", "--worker", "none").stderr
+    assert "keine Aufträge passen" in shop.run("jobs", "--worker", "resize").stderr
     assert "Aufträge auflisten, die neuesten zuerst." in shop.run("jobs", "--help").output
     assert "Aufträge mit dieser Marke." in shop.run("jobs", "--help").output
     assert "Sehen:" in shop.run("--help", store=None).output

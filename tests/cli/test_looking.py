@@ -13,10 +13,13 @@ from msgspec import msgpack, to_builtins
 from shiftwork import JobStatus, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.cli import events as cli_events
 from shiftwork.cli import status as cli_status
+from shiftwork.control.event_pages import EventPages
 from shiftwork.control.system import System
-from shiftwork.core.beats import Beat
+from shiftwork.core.admission import Gates
+from shiftwork.core.beats import Beat, WorkerInstance
+from shiftwork.core.docs import GATES
 from shiftwork.core.flow_graph import FlowJob, draw
-from shiftwork.core.model import Event, FlowRecord, LogLine
+from shiftwork.core.model import Doc, Event, FlowRecord, LogLine
 from shiftwork.handles.call import new_job
 from shiftwork.handles.options import Options
 from shiftwork.handles.payloads import Packed
@@ -25,6 +28,7 @@ from shiftwork.store.sqlite import SqliteStore
 from shiftwork.transfer.rekeying import Rekeyed
 from shiftwork.views.shapes.flows import whole_flow_shape
 from shiftwork.views.shapes.jobs import StepShape, log_shape, stack_shape
+from shiftwork.views.shapes.pools import instance_shape
 from shiftwork.views.stack import JobStack
 from tests.cli.terminal import URL, Terminal, in_shop
 from tests.ports import free_port
@@ -38,6 +42,33 @@ async def unchecked(app: WorkerOrchestrator, payload: dict[str, Any]) -> str:
     job = new_job(config, pool, Packed(msgpack.encode(payload), None), Options(), now=app.control.now())
     await (await app.control.store.open()).add([job], app.control.now())
     return job.id
+
+
+async def guard_resize(app: WorkerOrchestrator) -> None:
+    """Give a worker a breaker, as a newer version of the app does."""
+    store = await app.control.store.open()
+    (there,) = [doc for doc in await store.docs("gates") if doc.name == "resize"]
+    gates = Gates(worker="resize", pool="images", breaker="disk")
+    assert await store.put([Doc("gates", "resize", GATES.encode(gates), there.version)]) == [True]
+
+
+def an_instance() -> WorkerInstance:
+    return WorkerInstance(
+        id="n/images#1",
+        pool="images",
+        node="n",
+        status="busy",
+        current_jobs=["j"],
+        started_at=0.0,
+        last_heartbeat=99.0,
+        slots=1,
+        completed=0,
+        failed=0,
+        memory=1,
+        pid=1,
+        cpu=None,
+        lag=None,
+    )
 
 
 @pytest.fixture
@@ -201,7 +232,14 @@ def test_jobs_by_filter(shop: Terminal, dead: list[str]) -> None:
     assert found("--worker", "fetch") == ["fetch@first"]
     assert found("--pool", "default") == ["fetch@first"]
     assert len(found("--status", "dead", "--status", "completed")) == 5
-    assert found("--worker", "nobody") == []
+    assert found("--instance", "nowhere") == []
+    assert found("--payload", '"width":1') == [shop.json("jobs", "--status", "completed")["jobs"][0]["id"]]
+    assert found("--payload", '"path":') == [
+        job["id"] for job in shop.json("jobs", "--worker", "resize")["jobs"] if job["id"] != dead[2]
+    ]
+    assert found("--since", "1h", "--status", "dead") == dead[::-1]
+    assert found("--until", "1h") == []
+    assert found("--until", "2100-01-01", "--worker", "fetch") == ["fetch@first"]
 
 
 def test_pages_of_jobs(shop: Terminal, dead: list[str]) -> None:
@@ -214,8 +252,42 @@ def test_pages_of_jobs(shop: Terminal, dead: list[str]) -> None:
 
 
 def test_no_jobs(shop: Terminal) -> None:
-    result = shop.run("jobs", "--worker", "nobody")
+    result = shop.run("jobs", "--worker", "resize")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no jobs match\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("jobs --worker resiez", "there is no worker 'resiez': did you mean 'resize'?"),
+        ("jobs --pool imagse", "there is no pool 'imagse': did you mean 'images'?"),
+        ("jobs --flow nope", "no flow has the id 'nope'"),
+        ("dead --worker resiez", "there is no worker 'resiez': did you mean 'resize'?"),
+        ("dead --list --worker resiez", "there is no worker 'resiez': did you mean 'resize'?"),
+        ("schedules --worker resiez", "there is no worker 'resiez': did you mean 'resize'?"),
+        ("events --worker resiez", "there is no worker 'resiez': did you mean 'resize'?"),
+        ("events --pool imagse", "there is no pool 'imagse': did you mean 'images'?"),
+        ("events --name worker.disable", "there is no event 'worker.disable': did you mean 'worker.disabled'?"),
+        ("cancel --waiting --worker resiez --yes", "there is no worker 'resiez': did you mean 'resize'?"),
+        ("retry --dead --pool imagse --yes", "there is no pool 'imagse': did you mean 'images'?"),
+        ("discard --dead --worker resiez --yes --json", "there is no worker 'resiez': did you mean 'resize'?"),
+        ("breakers close nope", "there is no breaker 'nope': there are none"),
+    ],
+)
+def test_an_unknown_name_in_a_filter_is_an_error(command: str, said: str, shop: Terminal) -> None:
+    assert shop.refused(*command.split()).startswith(f"shiftwork: {said}")
+
+
+def test_jobs_outlive_their_worker_and_are_found_by_it(shop: Terminal) -> None:
+    async def leave_behind(app: WorkerOrchestrator) -> None:
+        await app.control.jobs.enqueue("resize", {"path": "a.png"}, Options(job_id="left"))
+        store = await app.control.store.open()
+        for kind in ("worker", "gates", "schema"):
+            await store.erase([doc for doc in await store.docs(kind) if doc.name == "resize"])
+
+    in_shop(leave_behind)
+    assert [job["id"] for job in shop.json("jobs", "--worker", "resize")["jobs"]] == ["left"]
+    assert shop.ok("cancel", "--waiting", "--worker", "resize", "--yes") == "1 of 1 job: cancelled\n"
 
 
 def test_a_wrong_status_is_a_wrong_command_line(shop: Terminal) -> None:
@@ -354,7 +426,9 @@ def test_events_newest_last(shop: Terminal) -> None:
     shop.ok("disable", "fetch")
     shop.ok("enable", "fetch")
     lines = shop.ok("events").splitlines()
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ  worker\.enabled    worker fetch is enabled", lines[-1])
+    assert re.fullmatch(
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ  worker\.enabled    worker fetch is enabled \(by \S+@\S+\)", lines[-1]
+    )
     assert "worker.disabled" in lines[-2]
     assert "node.started" in "\n".join(lines)
 
@@ -368,6 +442,23 @@ def test_events_in_json(shop: Terminal) -> None:
     assert shop.json("events", "--limit", "1")["events"] == [newest]
     assert shop.json("events", "--after", str(newest["seq"] - 1))["events"] == [newest]
     assert shop.json("events", "--after", str(newest["seq"]))["events"] == []
+
+
+def test_events_are_found_by_who_what_and_when(shop: Terminal, dead: list[str]) -> None:
+    def found(*options: str) -> list[str]:
+        return [event["name"] for event in shop.json("events", *options)["events"]]
+
+    shop.ok("pause", "images", "--reason", "migration")
+    shop.ok("disable", "fetch")
+    assert found("--worker", "resize") == ["job.dead", "job.dead"], "two errors, of three jobs"
+    assert found("--pool", "images")[-1] == "pool.paused"
+    assert found("--name", "pool.paused", "--name", "worker.disabled") == ["pool.paused", "worker.disabled"]
+    (me,) = {event["by"] for event in shop.json("events", "--name", "pool.paused")["events"]}
+    assert found("--by", me) == found("--by", me.partition("@")[0]) == ["pool.paused", "worker.disabled"]
+    assert found("--until", "1h", "--name", "pool.paused") == []
+    assert found("--since", "1h", "--name", "pool.paused") == ["pool.paused"]
+    assert "is not a time: write how long ago" in shop.refused("events", "--since", "yesterday", code=2)
+    assert re.search(r"job\.dead +2 jobs of resize died within 1 s: ValueError: width -2", shop.ok("events"))
 
 
 # ── doctor ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -431,7 +522,10 @@ def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Pa
     running.signal()
     assert running.end() == 0
     job_id = waiting()
+    in_shop(guard_resize)
     documents = [
+        *(shop.json(*words) for words in (["breakers"], ["breakers", "open", "disk"], ["top"])),
+        {"instances": [to_builtins(instance_shape(an_instance()))]},
         {"nodes": [node | {"failing": [{"pool": "", "error": ""}]}], "failing": [{"node": "", "error": ""}]},
         drained,
         *(shop.json(*words) for words in (["status"], ["jobs"], ["dead"], ["events"], ["explain", job_id])),
@@ -492,7 +586,7 @@ def test_following_events_goes_on_after_an_outage_and_in_a_store_that_was_emptie
 
     kept, asked = [event(7), event(8)], 0
 
-    async def events(_: System, after: int = 0, limit: int = 100) -> list[Event]:
+    async def events(_: EventPages, after: int = 0, limit: int = 100) -> list[Event]:
         nonlocal asked
         asked += 1
         if asked == 3:
@@ -503,7 +597,7 @@ def test_following_events_goes_on_after_an_outage_and_in_a_store_that_was_emptie
             raise KeyboardInterrupt
         return [one for one in kept if one.seq > after][-limit:]
 
-    monkeypatch.setattr(System, "events", events)
+    monkeypatch.setattr(EventPages, "newest", events)
     monkeypatch.setattr(cli_events, "FOLLOW_SECONDS", 0.0)
     monkeypatch.setattr(cli_events, "AWAY_SECONDS", 0.0)
     followed = shop.run("events", "--follow")

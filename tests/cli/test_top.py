@@ -1,5 +1,6 @@
 """`shiftwork top`: a frame, and the live view in a real terminal."""
 
+import asyncio
 import fcntl
 import os
 import pty
@@ -11,21 +12,25 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Self, cast
 
+import click
 import pytest
+from msgspec.structs import replace
 
 from shiftwork import JobStatus
-from shiftwork.cli.top import GlanceHistory, frame, sparkline
+from shiftwork.cli import top as cli_top
+from shiftwork.cli.top import GlanceHistory, Top, frame, sparkline, staleness
 from shiftwork.core.beats import WorkerInstance
 from shiftwork.core.bounds import Bounds
 from shiftwork.core.model import JobPriority, JobRecord, PoolConfig, PoolDoc, Progress
 from shiftwork.core.stats import PoolStats
 from shiftwork.views.glance import Glance
 from shiftwork.views.overview import NodeView, PoolView
-from tests.cli.terminal import URL, Terminal, in_shop, until
+from tests.cli.terminal import URL, Terminal, eventually, in_shop, until
 
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 
@@ -187,6 +192,41 @@ def test_what_does_not_fit_is_counted() -> None:
     assert len(shown) + sum(more) == 100
 
 
+def test_pools_are_sorted_by_what_is_asked_for() -> None:
+    seen_pools = [pool(queued=1, processing=2), pool(queued=9), pool(queued=5, processing=1)]
+    named = [replace(one, name=name) for one, name in zip(seen_pools, "abc", strict=True)]
+    history = seen(replace(glance(), pools=named))
+
+    def order(sort: str) -> str:
+        return "".join(line[0] for line in frame(history, width=None, sort=sort) if re.match("[abc] ", line))
+
+    assert [order(sort) for sort in ("name", "queued", "running")] == ["abc", "bca", "acb"]
+
+
+def test_what_is_wrong_has_a_colour() -> None:
+    paused = replace(pool(), name="paused", change=PoolDoc(paused=True))
+    unserved = replace(pool(queued=3), name="unserved", instances=0)
+    lines = frame(seen(replace(glance(), pools=[paused, unserved])), width=None, colour=True)
+    colours = {name: line[:5] for line in lines for name in ("paused", "unserved") if name in line}
+    assert colours == {"paused": "\x1b[33m", "unserved": "\x1b[31m"}
+    assert any(line.startswith("\x1b[1mPOOL") for line in lines)
+    plain = frame(seen(replace(glance(), pools=[paused, unserved])), width=None)
+    assert [click.unstyle(line) for line in lines] == plain
+
+
+def test_a_frame_says_how_old_it_is_when_the_store_is_silent() -> None:
+    assert staleness(9.9, None, paused=False) is None
+    assert staleness(12.0, None, paused=True) is None
+    assert staleness(12.0, None, paused=False) == "OLD: what you see is 12 s old; the store does not answer"
+    assert staleness(1.0, "cannot refresh: gone", paused=False) == "cannot refresh: gone"
+    assert (
+        staleness(130.0, "cannot refresh: gone", paused=True) == "OLD: what you see is 2 min old; cannot refresh: gone"
+    )
+    lines = frame(seen(glance()), width=80, warning="OLD: what you see is 12 s old", colour=True)
+    assert lines[1] == "\x1b[31m\x1b[1mOLD: what you see is 12 s old\x1b[0m"
+    assert all(line.startswith("\x1b[2m") for line in lines[3:] if line), "everything else is grey"
+
+
 # ── for real ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -196,6 +236,18 @@ def test_once_prints_one_frame(shop: Terminal) -> None:
     assert "\x1b" not in told
     assert re.search(r"^images +thread +0 +1–4 .* no node serves it$", told, re.MULTILINE)
     assert shop.ok("top").splitlines()[2:] == told.splitlines()[2:], "where stdout is no terminal it is the same"
+
+
+def test_one_snapshot_as_json(shop: Terminal) -> None:
+    seen = shop.json("top")
+    assert seen.keys() == {"at", "store", "leader", "nodes", "pools", "instances", "jobs", "more"}
+    assert [pool["name"] for pool in seen["pools"]] == ["default", "images"]
+    shop.node()
+    job_id = shop.json("enqueue", "linger", "name=rude")["job"]["id"]
+    until(job_id, JobStatus.PROCESSING)
+    eventually(lambda: shop.json("top")["jobs"][0]["progress"] is not None)
+    (job,) = shop.json("top")["jobs"]
+    assert (job["id"], job["worker"], job["progress"]["message"]) == (job_id, "linger", "sitting down")
 
 
 @pytest.mark.parametrize("interval", ["0", "0.01", "soon"])
@@ -303,8 +355,52 @@ def test_p_stops_it_and_goes_on(live: Live) -> None:
     assert live.end() == 0
 
 
+def test_s_sorts_the_pools(live: Live) -> None:
+    live.type("s")
+    live.wait_for(b"q quits, p pauses, s sorts; sorted by queued")
+    live.type("q")
+    assert live.end() == 0
+
+
+def test_a_frame_that_the_store_does_not_renew_is_called_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The screen goes on saying how old it is while the store hangs, and the first answer ends that."""
+    painted, answers, times = list[str](), asyncio.Queue[Glance](), [0.0]
+
+    class Paper:
+        def __init__(self, *, key: Any, resized: Any) -> None:
+            self.over = asyncio.Event()
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def paint(self, lines: Sequence[str]) -> None:
+            painted.append(click.unstyle("\n".join(lines)))
+            if "OLD: what you see is 60 s old; the store does not answer" in painted[-1]:
+                answers.put_nowait(glance(200.0))
+            elif len(painted) > 2 and "OLD:" in painted[-2]:
+                self.over.set()
+            else:
+                times[0] += 60.0 if len(painted) == 1 else 0.0
+
+    monkeypatch.setattr(cli_top, "Screen", Paper)
+    monkeypatch.setattr(cli_top, "time", SimpleNamespace(monotonic=lambda: times[0]))
+    control = SimpleNamespace(system=SimpleNamespace(glance=answers.get))
+
+    async def watch() -> None:
+        answers.put_nowait(glance())
+        async with asyncio.timeout(30):
+            await Top(cast("Any", control), 0.01, "name").run()
+
+    asyncio.run(watch())
+    assert "OLD:" not in painted[0]
+    assert "OLD:" not in painted[-1]
+
+
 def test_it_follows_the_size_of_the_terminal(live: Live) -> None:
-    live.wait_for(rb"STATE\x1b\[K")
+    live.wait_for(rb"STATE\x1b\[0m\x1b\[K")
     live.resize(4, 40)
     live.wait_for(rb"\x1b\[H[^\r]{1,39}\xe2\x80\xa6\x1b\[K(\r+\n[^\r]*){3}\x1b\[J")
     live.type("q")

@@ -2,8 +2,9 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct, msgpack
 
-from shiftwork.core.breaker import BreakerState, step
+from shiftwork.core.breaker import BreakerState, closed, held_open, step
 from shiftwork.core.policies import Breaker
 
 POLICY = Breaker(failures=3, window_seconds=60, cool_down_seconds=30)
@@ -42,9 +43,15 @@ def test_it_is_half_open_when_the_cool_down_has_passed() -> None:
 
 def test_a_probe_that_succeeds_closes_it_and_forgets_the_failures() -> None:
     opened = failing(BreakerState(), 0, 1, 2)
-    closed = step(opened, POLICY, success=True, now=40, started_at=32)
-    assert closed == BreakerState()
-    assert not failing(closed, 41, 42).open
+    shut = step(opened, POLICY, success=True, now=40, started_at=32)
+    assert shut == closed(40)
+    assert not failing(shut, 41, 42).open
+
+
+def test_stragglers_from_before_it_closed_decide_nothing() -> None:
+    shut = closed(40)
+    for _ in range(POLICY.failures):
+        assert step(shut, POLICY, success=False, now=50, started_at=39.9) is shut
 
 
 def test_a_probe_that_fails_starts_the_cool_down_again() -> None:
@@ -79,3 +86,58 @@ def test_it_is_open_only_after_enough_failures_and_closes_only_by_a_probe(
         if before.open and not state.open:
             assert success
             assert now - length >= before.until
+
+
+# ── by hand ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def held(state: BreakerState, *, until: float | None = None, now: float = 10.0) -> BreakerState:
+    return held_open(state, by="ada", reason="maintenance", until=until, now=now)
+
+
+def test_closing_forgets_the_failures_and_runs_that_started_before_do_not_count() -> None:
+    opened = failing(BreakerState(), 0, 1, 2)
+    shut = closed(10)
+    assert (shut.status(10), shut.failed_at, shut.since(10)) == ("closed", (), 10)
+    for started_at in (3.0, 9.9):
+        assert step(shut, POLICY, success=False, now=11, started_at=started_at) is shut
+    again = failing(shut, 11, 12)
+    assert again.status(12) == "closed"
+    assert failing(again, 13).status(13) == "open"
+    assert opened.since(2) == 2
+
+
+def test_held_open_it_stays_open_whatever_runs_say_until_a_person_closes_it() -> None:
+    for before in (BreakerState(), failing(BreakerState(), 0, 1, 2)):
+        state = held(before)
+        for success in (True, False):
+            assert step(state, POLICY, success=success, now=1e9, started_at=9e8) is state
+        assert (state.status(1e9), state.probe_at, state.forced_by, state.reason) == (
+            "open",
+            None,
+            "ada",
+            "maintenance",
+        )
+    assert held(failing(BreakerState(), 0, 1, 2)).since(10) == 2, "it was open already"
+
+
+def test_held_open_until_a_time_it_is_probed_then_and_no_person_holds_it_afterwards() -> None:
+    state = held(BreakerState(), until=100)
+    assert [state.status(at) for at in (99.9, 100)] == ["open", "half-open"]
+    assert step(state, POLICY, success=True, now=99, started_at=50) is state
+    assert step(state, POLICY, success=True, now=101, started_at=100) == closed(101)
+    again = step(state, POLICY, success=False, now=101, started_at=100)
+    assert (again.until, again.forced_by, again.opened_at) == (131, None, 10)
+
+
+def test_an_older_version_reads_a_breaker_that_is_held_open_as_open() -> None:
+    class Older(Struct, frozen=True):
+        open: bool = False
+        failed_at: tuple[float, ...] = ()
+        until: float = 0.0
+        opened_at: float | None = None
+
+    read = msgpack.decode(msgpack.encode(held(BreakerState())), type=Older)
+    assert read.open
+    assert read.until > 1e11
+    assert msgpack.decode(msgpack.encode(Older(open=True, until=9.0)), type=BreakerState).forced_by is None

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from jsonschema import Draft202012Validator
 
-from shiftwork import Context
+from shiftwork import Breaker, Context
 from shiftwork.web.openapi import document
 from tests.web.conftest import Web, shop
 
@@ -20,6 +20,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "send_signal": {"name": "approval", "value": {"by": "ada"}},
     "enqueue": {"worker": "resize", "payload": {"path": "b.png"}, "delay_seconds": 60, "tags": ["acme"]},
     "change_jobs": {"action": "retry", "filter": {"worker": "resize"}, "rate": "1/m"},
+    "open_breaker": {"reason": "the office is closed", "for_seconds": 60},
     "bound_pool": {"min": 1, "max": 3},
     "put_schedule": {"worker": "resize", "payload": {"path": "c.png"}, "cron": "0 3 * * *"},
     "reschedule_worker": {"interval_seconds": 60},
@@ -41,7 +42,7 @@ async def fill(web: Web) -> dict[str, str]:
     """Open the shop, and return the names of what is in it, for paths."""
     app = web.app
 
-    @app.task
+    @app.task(breaker=Breaker(name="office"))
     async def approve(ctx: Context) -> Any:
         ctx.progress(1, 2, "asking")
         ctx.logger.info("asking")
@@ -58,7 +59,14 @@ async def fill(web: Web) -> dict[str, str]:
             while (await web.get(f"jobs/{job.id}"))["status"] != status:  # noqa: ASYNC110 - only the store knows
                 await asyncio.sleep(0.01)
     (node,) = await app.control.nodes.all()
-    known = {"pool": "images", "worker": "resize", "schedule": "nightly", "token": "ci", "node": node.name}
+    known = {
+        "pool": "images",
+        "worker": "resize",
+        "schedule": "nightly",
+        "token": "ci",
+        "node": node.name,
+        "breaker": "office",
+    }
     return known | {"id": waiting.id, "flow": flow.id, "dead": dead.id, "completed": completed.id}
 
 

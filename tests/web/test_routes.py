@@ -14,7 +14,10 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from shiftwork import JobStatus, ShiftworkError, WorkerOrchestrator, errors
-from shiftwork.core.docs import WORKER
+from shiftwork.control import event_pages
+from shiftwork.control.actor import acting_as
+from shiftwork.core.admission import Gates
+from shiftwork.core.docs import GATES, WORKER
 from shiftwork.core.job_limits import BEGINNING, Limit
 from shiftwork.core.job_parts import Need
 from shiftwork.core.model import Doc, Event, JobFilter, JobPriority, JobRecord, NewJob, WorkerConfig
@@ -22,7 +25,7 @@ from shiftwork.handles.options import Options
 from shiftwork.store.lost_jobs import stranded_flows
 from shiftwork.views.instants import iso
 from shiftwork.web.problems import problem
-from shiftwork.web.routes import overview
+from shiftwork.web.routes import events as web_events
 from shiftwork.web.routing import ROUTES
 from tests.runtime.stage import Faults, FaultyStore, Hatch, worker_of
 from tests.web.conftest import JSON, Web
@@ -311,11 +314,91 @@ async def test_events_are_found_by_name_subject_and_number(web: Web) -> None:
     assert (await web.get("events", subject="images", name="pool.paused"))["events"] == events[:1]
 
 
-async def test_older_events_come_page_by_page(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overview, "PAGE", 4)
-    monkeypatch.setattr(overview, "MOST_LOOKED_AT", 8)
+async def test_events_are_found_by_worker_pool_person_and_time(web: Web) -> None:
     store = await web.app.control.store.open()
-    names = ["rare" if number == 2 else "odd" if number % 2 else "even" for number in range(20)]
+    died = {"worker": "resize", "error": "KeyError: 5", "kind": "raised"}
+    dead = [Event(at=100.0 + n, name="job.dead", subject=f"j{n}", message="m", data=died) for n in range(70)]
+    await store.record([Event(at=10.0, name="pool.scaled", subject="images", message="2 → 3"), *dead])
+    with acting_as("ada@host"):
+        await web.app.disable_worker("fetch", "too loud")
+    (folded, *_) = found = (await web.get("events", worker="resize"))["events"]
+    assert [(event["subject"], event["count"]) for event in found] == [("j8", 9), ("j69", 61)]
+    assert (folded["first_at"], folded["by"]) == (iso(100.0), None)
+    assert found[1]["text"] == "61 jobs of resize died within 60 s: KeyError: 5"
+    assert [event["name"] for event in (await web.get("events", pool="images"))["events"]] == [
+        "pool.scaled",
+        "job.dead",
+        "job.dead",
+    ]
+    (disabled,) = (await web.get("events", by="ada"))["events"]
+    assert (disabled["by"], disabled["text"]) == ("ada@host", "worker fetch is disabled: too loud")
+    between = await web.get("events", since="1970-01-01T00:00:05Z", until="1970-01-01T00:00:20Z")
+    assert [event["name"] for event in between["events"]] == ["pool.scaled"]
+    several = await web.get("events", name=["pool.scaled", "worker.disabled"])
+    assert len(several["events"]) == 2
+
+
+async def test_an_unknown_name_in_a_filter_of_events_is_named_with_the_nearest(web: Web) -> None:
+    async with web.client() as client:
+        for query, words in (
+            ("worker=resiez", "there is no worker 'resiez': did you mean 'resize'?"),
+            ("pool=imagse", "there is no pool 'imagse': did you mean 'images'?"),
+            ("name=worker.disable", "there is no event 'worker.disable': did you mean 'worker.disabled'?"),
+            ("name=job.completed", "never kept"),
+        ):
+            response = await client.get(f"events?{query}")
+            assert (response.status_code in {400, 404}, words in response.json()["detail"]) == (True, True), query
+
+
+async def test_a_breaker_is_listed_held_open_and_closed(web: Web) -> None:
+    store = await web.app.control.store.open()
+    await store.put([Doc("gates", "resize", GATES.encode(Gates(worker="resize", pool="images", breaker="disk")))])
+    (disk,) = (await web.get("breakers"))["breakers"]
+    assert (disk["name"], disk["workers"], disk["state"], disk["since"]) == ("disk", ["resize"], "closed", None)
+    held = (await web.post("breakers/disk/open", {"reason": "moving it"})).json()
+    assert (held["state"], held["forced_by"], held["reason"], held["until"]) == ("open", "loopback", "moving it", None)
+    assert (await web.get("breakers"))["breakers"] == [held], "at once, although the overview is shared"
+    assert (await web.get("pools/images"))["breakers"] == [held]
+    assert (await web.get("workers/resize"))["guarded_by"] == held
+    assert (await web.get("workers/fetch"))["guarded_by"] is None
+    (problem,) = [one for one in (await web.get("overview"))["problems"] if one["code"] == "breaker_open"]
+    assert problem["subject"] == "disk"
+    timed = (await web.post("breakers/disk/open", {"for_seconds": 60})).json()
+    assert timed["until"] is not None
+    assert (await web.post("breakers/disk/close", {"reason": "done"})).json()["state"] == "closed"
+    events = (await web.get("events", worker="resize"))["events"]
+    assert events == [], "the worker's own definition names no breaker"
+    events = (await web.get("events", subject="disk"))["events"]
+    assert [event["text"] for event in events] == [
+        "breaker disk is held open until it is closed by hand: moving it",
+        "breaker disk is held open for 60 s",
+        "breaker disk is closed by hand: done",
+    ]
+    async with web.client() as client:
+        assert (await client.post("breakers/disc/close", json={})).status_code == 404
+
+
+async def test_a_bulk_change_records_its_reason_and_which_jobs_were_meant(web: Web) -> None:
+    await job_that(web)
+    wanted = {"status": ["queued", "scheduled"], "worker": "resize"}
+    await web.post("jobs/bulk", {"action": "cancel", "filter": wanted, "reason": "wrong batch"})
+    (event,) = (await web.get("events", name="jobs.amended"))["events"]
+    assert event["text"] == "1 job was cancelled (status queued, scheduled, worker resize): wrong batch"
+    assert event["data"] == {
+        "by": "loopback",
+        "reason": "wrong batch",
+        "status": "queued, scheduled",
+        "worker": "resize",
+        "limit": "100000",
+    }
+
+
+async def test_older_events_come_page_by_page(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_pages, "PAGE", 4)
+    monkeypatch.setattr(web_events, "MOST_LOOKED_AT", 8)
+    store = await web.app.control.store.open()
+    rare, odd, even = "node.lost", "pool.paused", "pool.resumed"
+    names = [rare if number == 2 else odd if number % 2 else even for number in range(20)]
     await store.record([Event(at=1.0, name=name, subject="s", message="") for name in names])
 
     async def pages(**query: Any) -> list[list[int]]:
@@ -329,8 +412,8 @@ async def test_older_events_come_page_by_page(web: Web, monkeypatch: pytest.Monk
             before = {"before": page["next_before"]}
 
     assert await pages(limit=8) == [[*range(13, 21)], [*range(5, 13)], [*range(1, 5)]]
-    assert await pages(limit=3, name="odd") == [[16, 18, 20], [10, 12, 14], [4, 6, 8], [2]]
-    assert await pages(limit=3, name="rare") == [[], [], [3]]
+    assert await pages(limit=3, name=odd) == [[16, 18, 20], [10, 12, 14], [4, 6, 8], [2]]
+    assert await pages(limit=3, name=rare) == [[], [], [3]]
     assert (await web.get("events", after=18))["next_before"] is None
 
 

@@ -34,6 +34,8 @@ SOURCES: Final = (
     *("views/estimate", "control/estimates"),
     *("control/explanations", "control/audit", "control/bulk", "control/jobs", "control/nodes", "control/pools"),
     *(
+        "control/breakers",
+        "core/event_rows",
         "control/schedules",
         "control/tokens",
         "control/workers",

@@ -7,6 +7,7 @@ from msgspec import to_builtins
 
 from shiftwork.control.control import Control
 from shiftwork.control.job_filter import JobSearch, JobSelection
+from shiftwork.core.durations import Duration
 from shiftwork.core.model import Event, FlowRecord, PoolConfig, WorkerConfig
 from shiftwork.core.option_types import TimingOptions
 from shiftwork.handles.awaiting import report_forgotten
@@ -17,7 +18,7 @@ from shiftwork.handles.job import Job
 if TYPE_CHECKING:
     from shiftwork.core.health import Finding
     from shiftwork.views.explanation import Explanation
-    from shiftwork.views.overview import NodeView
+    from shiftwork.views.overview import BreakerView, NodeView
     from shiftwork.views.schedules import SchedulePreview, ScheduleView
     from shiftwork.views.stack import JobStack
 
@@ -113,20 +114,22 @@ class OrchestratorCommands:
         """Delete a job that has ended."""
         await self.control.jobs.discard(job_id)
 
-    async def cancel_jobs(self, **wanted: Unpack[JobSelection]) -> int:
-        """Cancel all jobs that match (see `find_jobs`), and return how many were."""
-        return (await self.control.bulk.change("cancel", **wanted)).count
+    async def cancel_jobs(self, *, reason: str | None = None, **wanted: Unpack[JobSelection]) -> int:
+        """Cancel all jobs that match (see `find_jobs`), and return how many were. The event records the reason."""
+        return (await self.control.bulk.change("cancel", reason=reason, **wanted)).count
 
-    async def retry_jobs(self, *, rate: str | None = None, **wanted: Unpack[JobSelection]) -> int:
+    async def retry_jobs(
+        self, *, rate: str | None = None, reason: str | None = None, **wanted: Unpack[JobSelection]
+    ) -> int:
         """Queue all jobs that match again, dead ones unless a status is given, and return how many were.
 
         `rate` spreads them over time, such as "10/s" or "600/m"; `group` means dead jobs that failed alike.
         """
-        return (await self.control.bulk.change("retry", rate=rate, **wanted)).count
+        return (await self.control.bulk.change("retry", rate=rate, reason=reason, **wanted)).count
 
-    async def discard_jobs(self, **wanted: Unpack[JobSelection]) -> int:
+    async def discard_jobs(self, *, reason: str | None = None, **wanted: Unpack[JobSelection]) -> int:
         """Delete all jobs that match, or a `group`, dead ones unless a status is given, and return how many were."""
-        return (await self.control.bulk.change("discard", **wanted)).count
+        return (await self.control.bulk.change("discard", reason=reason, **wanted)).count
 
     async def workers(self) -> dict[str, WorkerConfig]:
         """Return every worker that this process or another one registered in this store."""
@@ -228,6 +231,26 @@ class OrchestratorCommands:
         """Return every pool with its instances and its numbers."""
         return await self.control.pools.dashboard()
 
+    async def get_breakers(self) -> "list[BreakerView]":
+        """Return every breaker by name: the workers that it guards, its state, and who holds it open."""
+        return list((await self.control.breakers.all()).values())
+
+    async def close_breaker(self, name: str, reason: str | None = None) -> "BreakerView":
+        """Close a breaker, also one that a person holds open, and return it.
+
+        Its failures are forgotten, and its jobs start at once.
+        """
+        return await self.control.breakers.close(name, reason)
+
+    async def open_breaker(
+        self, name: str, reason: str | None = None, *, for_seconds: Duration | None = None
+    ) -> "BreakerView":
+        """Hold a breaker open, and return it: no job that it guards starts until a person closes it.
+
+        With `for_seconds`, one run probes it after that time, as after a cool-down.
+        """
+        return await self.control.breakers.open(name, reason, for_seconds=for_seconds)
+
     async def nodes(self) -> "list[NodeView]":
         """Return every live node: what it has, what it runs, whether it is drained."""
         return await self.control.nodes.all()
@@ -250,7 +273,7 @@ class OrchestratorCommands:
 
     async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
         """Return what happened, newest last: the newest events numbered above `after` and below `before`."""
-        return await self.control.system.events(after, limit, before=before)
+        return await self.control.events.newest(after, limit, before=before)
 
     async def check(self) -> "dict[str, Finding]":
         """Return the store's real settings, its latency, and whether its clock agrees with ours."""

@@ -1,5 +1,7 @@
 """`shiftwork cancel`, `retry`, `discard`: jobs by id, or all that match after a confirmation."""
 
+import functools
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
@@ -8,6 +10,7 @@ from msgspec import Struct, field
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.language import counted, t
+from shiftwork.cli.names import refuse_unknown
 from shiftwork.cli.output import aside, json_option, say, show_json
 from shiftwork.cli.parameters import json_object
 from shiftwork.control.bulk import Action, Changed, check_rate
@@ -19,8 +22,8 @@ from shiftwork.views.instants import clock_time, iso
 WAITING: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
 LIVE: Final = (*WAITING, JobStatus.PROCESSING)
 
-One = Callable[[Control, str], Awaitable[str]]
-"""Changes one job, and returns what was done, for people."""
+One = Callable[[Control, str, str | None], Awaitable[str]]
+"""Changes one job for a reason, and returns what was done, for people."""
 
 
 class Changes(Struct):
@@ -31,9 +34,24 @@ class Changes(Struct):
     refused: list[dict[str, str]] = field(default_factory=list)
 
 
+class How(Struct, frozen=True):
+    """How a change is made: without a question, for which reason, and how it is reported."""
+
+    yes: bool
+    reason: str | None
+    as_json: bool
+
+
 def _selection(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that select jobs in bulk."""
+    """Add the options that select jobs in bulk, and those that say how; these arrive as `how`."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, yes: bool, reason: str | None, as_json: bool, **kwargs: Any) -> None:
+        command(*args, how=How(yes, reason, as_json), **kwargs)
+
+    selecting = wrapped
     for option in (
+        click.option("--reason", metavar="TEXT", help="The reason, recorded in the event."),
         click.option("--yes", "-y", is_flag=True, help="In bulk: do not ask for confirmation."),
         click.option("--error", metavar="TEXT", help="In bulk: jobs whose last error contains this (case-sensitive)."),
         click.option("--tag", metavar="TAG", help="In bulk: jobs with this tag."),
@@ -41,8 +59,8 @@ def _selection(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--worker", metavar="NAME", help="In bulk: jobs of this worker."),
         click.argument("ids", metavar="[ID]...", nargs=-1),
     ):
-        command = option(command)
-    return command
+        selecting = option(selecting)
+    return selecting
 
 
 _flow = click.option("--flow", metavar="ID", help="All jobs of this flow to which it applies.")
@@ -63,20 +81,19 @@ def cancel(
     waiting: bool,
     everything: bool,
     flow: str | None,
-    yes: bool,
-    as_json: bool,
+    how: How,
     **narrowed: Any,
 ) -> None:
     """Cancel waiting jobs, and ask running ones to stop."""
     if flow is not None:
-        _whole_flow(source, "cancel", flow, [*ids, waiting, everything, *narrowed.values()], as_json=as_json)
+        _whole_flow(source, "cancel", flow, [*ids, waiting, everything, *narrowed.values()], how)
         return
     statuses = LIVE if everything else WAITING if waiting else None
     wanted = _wanted(ids, statuses, narrowed, "--waiting, --all or --flow")
     if wanted is None:
-        _each(source, ids, _cancel, as_json=as_json)
+        _each(source, ids, _cancel, how)
     else:
-        _in_bulk(source, "cancel", wanted, yes=yes, as_json=as_json)
+        _in_bulk(source, "cancel", wanted, how)
 
 
 @click.command()
@@ -98,13 +115,12 @@ def retry(
     flow: str | None,
     rate: str | None,
     payload: dict[str, Any] | None,
-    yes: bool,
-    as_json: bool,
+    how: How,
     **narrowed: Any,
 ) -> None:
     """Queue dead, cancelled, failed or scheduled jobs again, with their counts reset."""
     if flow is not None:
-        _whole_flow(source, "retry", flow, [*ids, dead, rate, payload, *narrowed.values()], as_json=as_json)
+        _whole_flow(source, "retry", flow, [*ids, dead, rate, payload, *narrowed.values()], how)
         return
     wanted = _wanted(ids, _dead(narrowed, dead=dead), narrowed, "--dead, --group or --flow")
     if rate is not None and wanted is None:
@@ -114,14 +130,14 @@ def retry(
         message = t("--payload is for one job: give one ID")
         raise click.UsageError(message)
 
-    async def again(control: Control, job_id: str) -> str:
-        job = await control.jobs.retry(job_id, payload=payload)
+    async def again(control: Control, job_id: str, reason: str | None) -> str:
+        job = await control.jobs.retry(job_id, payload=payload, reason=reason)
         return t("job {job_id} of {worker} is {status} again", job_id=job_id, worker=job.worker, status=job.status)
 
     if wanted is None:
-        _each(source, ids, again, as_json=as_json)
+        _each(source, ids, again, how)
     else:
-        _in_bulk(source, "retry", wanted, rate=rate, yes=yes, as_json=as_json)
+        _in_bulk(source, "retry", wanted, how, rate=rate)
 
 
 @click.command()
@@ -130,13 +146,13 @@ def retry(
 @_group
 @with_source
 @json_option
-def discard(ids: Sequence[str], source: Source, *, dead: bool, yes: bool, as_json: bool, **narrowed: Any) -> None:
+def discard(ids: Sequence[str], source: Source, *, dead: bool, how: How, **narrowed: Any) -> None:
     """Delete jobs that have ended."""
     wanted = _wanted(ids, _dead(narrowed, dead=dead), narrowed, "--dead or --group")
     if wanted is None:
-        _each(source, ids, _discard, as_json=as_json)
+        _each(source, ids, _discard, how)
     else:
-        _in_bulk(source, "discard", wanted, yes=yes, as_json=as_json)
+        _in_bulk(source, "discard", wanted, how)
 
 
 def _wanted(
@@ -162,34 +178,34 @@ def _dead(narrowed: dict[str, Any], *, dead: bool) -> tuple[JobStatus, ...] | No
 # ── one by one ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _cancel(control: Control, job_id: str) -> str:
-    job = await control.jobs.cancel(job_id)
+async def _cancel(control: Control, job_id: str, reason: str | None) -> str:
+    job = await control.jobs.cancel(job_id, reason=reason)
     if job.status is JobStatus.PROCESSING:
         return t("job {job_id} of {worker} is running; it was asked to stop", job_id=job_id, worker=job.worker)
     return t("job {job_id} of {worker} is {status}", job_id=job_id, worker=job.worker, status=job.status)
 
 
-async def _discard(control: Control, job_id: str) -> str:
-    await control.jobs.discard(job_id)
-    return t("job {job_id} deleted", job_id=job_id)
+async def _discard(control: Control, job_id: str, reason: str | None) -> str:
+    await control.jobs.discard(job_id, reason=reason)
+    return t("job {job_id} is discarded", job_id=job_id)
 
 
-def _each(source: Source, ids: Sequence[str], act: One, *, as_json: bool) -> None:
+def _each(source: Source, ids: Sequence[str], act: One, how: How) -> None:
     async def act_on_each(control: Control) -> Changes:
         await _refuse_arguments(control, ids)
         changes = Changes()
         for job_id in ids:
             try:
-                changes.messages.append(await act(control, job_id))
+                changes.messages.append(await act(control, job_id, how.reason))
                 changes.changed.append(job_id)
             except JobError as error:
                 changes.refused.append({"id": job_id, "error": str(error)})
         return changes
 
     changes = source.ask(act_on_each)
-    if as_json:
+    if how.as_json:
         show_json({"changed": changes.changed, "refused": changes.refused})
-    for line in () if as_json else changes.messages:
+    for line in () if how.as_json else changes.messages:
         say(line)
     for refused in changes.refused:
         aside(f"shiftwork: {refused['error']}")
@@ -216,16 +232,17 @@ async def _refuse_arguments(control: Control, ids: Sequence[str]) -> None:
 # ── a flow ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _whole_flow(source: Source, verb: Action, flow: str, others: Sequence[object], *, as_json: bool) -> None:
+def _whole_flow(source: Source, verb: Action, flow: str, others: Sequence[object], how: How) -> None:
     if any(others):
         message = t("--flow selects all jobs of the flow: give no IDs and no other filter with it")
         raise click.UsageError(message)
 
     async def act_on_flow(control: Control) -> int:
-        return await (control.flows.cancel(flow) if verb == "cancel" else control.flows.retry(flow))
+        act = control.flows.cancel if verb == "cancel" else control.flows.retry
+        return await act(flow, reason=how.reason)
 
     changed = source.ask(act_on_flow)
-    if as_json:
+    if how.as_json:
         show_json({"flow": flow, "changed_count": changed})
     else:
         say(t("flow {flow}: {jobs} {past}", flow=flow, jobs=counted(changed, "job"), past=t(_PAST[verb])))
@@ -234,18 +251,20 @@ def _whole_flow(source: Source, verb: Action, flow: str, others: Sequence[object
 # ── in bulk ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _in_bulk(
-    source: Source, verb: Action, wanted: dict[str, Any], *, yes: bool, as_json: bool, rate: str | None = None
-) -> None:
+def _in_bulk(source: Source, verb: Action, wanted: dict[str, Any], how: How, *, rate: str | None = None) -> None:
     async def act_on_all(control: Control) -> tuple[int, Changed]:
         check_rate(verb, rate)
         matched = await control.bulk.count(verb, **wanted)
-        if not matched or not (yes or _agreed(verb, matched)):
+        if not matched:
+            await refuse_unknown(control, worker=wanted.get("worker"), pool=wanted.get("pool"))
+            return 0, Changed(0)
+        if not (how.yes or _agreed(verb, matched)):
             return matched, Changed(0)
-        return matched, await control.bulk.change(verb, rate=rate, **wanted)
+        reason = how.reason if how.reason is not None or how.yes else _asked_reason()
+        return matched, await control.bulk.change(verb, rate=rate, reason=reason, **wanted)
 
     matched, changed = source.ask(act_on_all)
-    if as_json:
+    if how.as_json:
         show_json({"matched": matched, "changed_count": changed.count, "until_at": iso(changed.until)})
     elif not matched:
         aside(t("no jobs match; nothing was changed"))
@@ -273,4 +292,17 @@ def _agreed(verb: str, matched: int) -> bool:
     return True
 
 
-_PAST: Final = {"cancel": "cancelled", "retry": "queued again", "discard": "deleted"}
+def at_terminal() -> bool:
+    """Return whether a person can be asked."""
+    return sys.stdin.isatty()
+
+
+def _asked_reason() -> str | None:
+    """Ask a person at a terminal for the reason; they may have none."""
+    if not at_terminal():
+        return None
+    asked = click.prompt(t("reason, for the event (Enter for none)"), default="", show_default=False, err=True)
+    return str(asked).strip() or None
+
+
+_PAST: Final = {"cancel": "cancelled", "retry": "queued again", "discard": "discarded"}

@@ -4,6 +4,7 @@ The store is found in this order: `--store`, `--app`, `SHIFTWORK_STORE`, `SHIFTW
 current folder.
 """
 
+import asyncio
 import functools
 import os
 from collections.abc import Awaitable, Callable, Mapping
@@ -31,6 +32,8 @@ from shiftwork.errors import StoreUnavailableError, UnknownStoreError
 from shiftwork.serve.loading import load_app
 
 _SQLITE: Final = "sqlite:///"
+SILENT_SECONDS: Final = 10.0
+"""After how long without an answer from the store a command says so."""
 
 T = TypeVar("T")
 
@@ -59,6 +62,10 @@ class Source(Struct, frozen=True, kw_only=True):
         control = self._control()
         refuse_missing(control.store.url, create=create and bool(self.app))
         return run_once(_asked(control, work))
+
+    def look(self, work: Callable[[Control], Awaitable[T]]) -> T:
+        """Ask the store something that it should answer soon. If it has not after ten seconds, a hint says so."""
+        return self.ask(lambda control: _watched(work(control), control.store.url))
 
     def _control(self) -> Control:
         if not self.app:
@@ -152,6 +159,18 @@ def refuse_missing(url: str, *, create: bool = False) -> None:
             value=path.absolute(),
         )
         raise StoreUnavailableError(message)
+
+
+async def _watched(work: Awaitable[T], url: str) -> T:
+    working = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({working}, timeout=SILENT_SECONDS)
+        if not working.done():
+            silence = t("no answer for {seconds:g} s from {url}", seconds=SILENT_SECONDS, url=url)
+            aside(t("shiftwork: {silence}; still waiting, Ctrl-C ends it", silence=silence))
+        return await working
+    finally:
+        working.cancel()
 
 
 async def _asked(control: Control, work: Callable[[Control], Awaitable[T]]) -> T:

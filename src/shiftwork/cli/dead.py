@@ -8,6 +8,7 @@ import click
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.jobs import show_jobs
 from shiftwork.cli.language import counted, t
+from shiftwork.cli.names import refuse_unknown
 from shiftwork.cli.output import aside, json_option, show_json, show_table
 from shiftwork.cli.words import ago
 from shiftwork.control.control import Control
@@ -40,15 +41,21 @@ def dead(
 
         async def find(control: Control) -> tuple[list[Job[Any]], float]:
             wanted = {"status": JobStatus.DEAD, "worker": worker, "error": error}
-            return await control.jobs.find(**wanted, limit=limit, after=after), control.now()
+            found = await control.jobs.find(**wanted, limit=limit, after=after)
+            if not found:
+                await refuse_unknown(control, worker=worker)
+            return found, control.now()
 
-        show_jobs(*source.ask(find), limit=limit, as_json=as_json)
+        show_jobs(*source.look(find), limit=limit, as_json=as_json)
         return
 
     async def sum_up(control: Control) -> tuple[list[Group], float]:
-        return groups_of(_matching(await control.bulk.dead(), worker, error)), control.now()
+        groups = groups_of(_matching(await control.bulk.dead(), worker, error))
+        if not groups:
+            await refuse_unknown(control, worker=worker)
+        return groups, control.now()
 
-    groups, now = source.ask(sum_up)
+    groups, now = source.look(sum_up)
     if as_json:
         show_json({"total": sum(group.count for group in groups), "groups": [_shape(group) for group in groups]})
     else:
@@ -87,7 +94,8 @@ def _show(groups: list[Group], now: float, source: Source) -> None:
         )
         for group in groups
     ]
-    show_table(("JOBS", "WORKER", "FIRST", "LAST", "EXAMPLE", "GROUP", "ERROR"), rows)
+    titles = ("JOBS", "WORKER", "FIRST", "LAST", "EXAMPLE", "GROUP", "ERROR")
+    show_table(titles, rows, least=("EXAMPLE", "FIRST", "LAST"))
     total = counted(sum(group.count for group in groups), "dead job")
     see = source.again("job ID")
     aside(t("{total}. See one: {see}. Then retry --dead or --group GROUP, or discard", total=total, see=see))

@@ -17,8 +17,8 @@ from shiftwork.serve.standard_streams import open_standard_streams
 SECTIONS: Final = {
     "Run": ("run", "deploy", "web", "enqueue", "trigger"),
     "Look": (
-        *("status", "top", "workers", "schedules", "pools", "nodes", "jobs", "job", "explain", "stack", "flows"),
-        *("flow", "dead", "events", "doctor", "probe"),
+        *("status", "top", "workers", "schedules", "pools", "nodes", "breakers", "jobs", "job", "explain", "stack"),
+        *("flows", "flow", "dead", "events", "doctor", "probe"),
     ),
     "Plan": ("record", "plan"),
     "Change": (

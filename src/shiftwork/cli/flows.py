@@ -16,6 +16,7 @@ from shiftwork.core.flow_graph import FlowBox, FlowGraph, FlowJob, state_of
 from shiftwork.core.model import FlowRecord, JobStatus
 from shiftwork.views.shapes.flows import flow_shape, whole_flow_shape
 
+_TITLES: Final = ("ID", "FOR", "STATE", "ENDED", "JOBS", "CREATED", "DETAIL")
 MOST_SHOWN: Final = 20
 """How many jobs of a critical path are printed, the last ones."""
 
@@ -30,13 +31,14 @@ def flows(source: Source, *, limit: int, as_json: bool) -> None:
     async def newest(control: Control) -> tuple[list[FlowRecord], float]:
         return await control.flows.newest(limit=limit), control.now()
 
-    found, now = source.ask(newest)
+    found, now = source.look(newest)
     if as_json:
         show_json({"flows": [flow_shape(one) for one in found]})
     elif not found:
         aside(t("no flows"))
     else:
-        show_table(("ID", "FOR", "STATE", "ENDED", "JOBS", "CREATED", "DETAIL"), [_row(one, now) for one in found])
+        rows = [_row(one, now) for one in found]
+        show_table(_TITLES, rows, least=("CREATED", "ENDED", "JOBS"))
 
 
 def _row(flow: FlowRecord, now: float) -> list[Cell]:
@@ -59,7 +61,7 @@ def flow(flow_id: str, source: Source, *, as_json: bool) -> None:
     async def get(control: Control) -> tuple[FlowRecord, FlowGraph, float]:
         return *await control.flows.picture(flow_id), control.now()
 
-    found, graph, now = source.ask(get)
+    found, graph, now = source.look(get)
     if as_json:
         show_json({"flow": whole_flow_shape(found, graph)})
         return

@@ -11,9 +11,9 @@ def defaults_for_app(group: click.Group, app_name: str) -> dict[str, Any]:
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
-        if isinstance(command, click.Group):
-            defaults[name] = defaults_for_app(command, app_name)
-        elif command is not None:
+        if command is not None:
             taken = {str(parameter.name) for parameter in command.params} & {"app", "app_name"}
             defaults[name] = dict.fromkeys(taken, app_name)
+        if isinstance(command, click.Group):
+            defaults[name] |= defaults_for_app(command, app_name)
     return defaults

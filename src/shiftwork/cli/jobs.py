@@ -1,12 +1,15 @@
 """`shiftwork jobs`, `job`, `explain`."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.language import counted, t
+from shiftwork.cli.names import refuse_unknown
 from shiftwork.cli.output import Cell, aside, json_option, json_text, padded, say, show_json, show_table
+from shiftwork.cli.parameters import TypedTime, instant
 from shiftwork.cli.words import ago, one_line, took, when
 from shiftwork.control.control import Control
 from shiftwork.core.expiry import expiry
@@ -21,8 +24,10 @@ from shiftwork.views.explanation import Explanation
 from shiftwork.views.flow_waits import due_at
 from shiftwork.views.instants import clock_time
 from shiftwork.views.shapes.jobs import WholeJobShape, explanation_shape, job_shape, whole_job_shape
+from shiftwork.web.job_search import by_payload
 
 _TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
+_LEAST = ("ATTEMPT", "POOL", "CREATED")
 
 
 @click.command()
@@ -31,19 +36,53 @@ _TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
 @click.option("--pool", metavar="NAME")
 @click.option("--flow", metavar="ID", help="Jobs of this flow.")
 @click.option("--tag", metavar="TAG", help="Jobs with this tag.")
+@click.option("--key", metavar="KEY", help="Jobs with this concurrency key.")
+@click.option("--unique-key", metavar="KEY")
+@click.option("--instance", metavar="NAME", help="Jobs that run on this instance, or ran there last.")
 @click.option("--error", metavar="TEXT", help="Jobs whose last error contains this (case-sensitive).")
+@click.option("--payload", metavar="TEXT", help="Jobs whose payload, as JSON, contains this (case-sensitive).")
+@click.option("--since", type=instant, metavar="TIME", help="Created after: 2h (ago), or 2026-11-18T10:00, in UTC.")
+@click.option("--until", type=instant, metavar="TIME", help="Created before.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @click.option("--after", metavar="ID", help="Jobs older than this one: the next page.")
 @with_source
 @json_option
-def jobs(source: Source, *, limit: int, as_json: bool, **wanted: Any) -> None:
+def jobs(
+    source: Source,
+    *,
+    limit: int,
+    payload: str | None,
+    since: TypedTime | None,
+    until: TypedTime | None,
+    as_json: bool,
+    **wanted: Any,
+) -> None:
     """List jobs, newest first."""
-    given = {name: value for name, value in wanted.items() if value}
+    given = {name: value for name, value in wanted.items() if value} | {"limit": limit}
 
     async def find(control: Control) -> tuple[list[Job[Any]], float]:
-        return await control.jobs.find(limit=limit, **given), control.now()
+        between = {"created_after": since, "created_before": until}
+        asked = given | {name: at.seen_from(control.now()) for name, at in between.items() if at is not None}
+        found = await (control.jobs.find(**asked) if payload is None else _by_payload(control, asked, payload))
+        if not found:
+            named = {name: given.get(name) for name in ("worker", "pool", "flow")}
+            await refuse_unknown(control, **named)
+        return found, control.now()
 
-    show_jobs(*source.ask(find), limit=limit, as_json=as_json)
+    show_jobs(*source.look(find), limit=limit, as_json=as_json)
+
+
+async def _by_payload(control: Control, asked: dict[str, Any], part: str) -> list[Job[Any]]:
+    """Search as the dashboard does, to the end: each page of its search stops after a moment."""
+    between = ("created_after", "created_before")
+    wanted = asked | {name: datetime.fromtimestamp(asked[name], UTC) for name in between if name in asked}
+    found: list[Job[Any]] = []
+    while True:
+        page = await by_payload(control, wanted, part)
+        found += page.jobs
+        if page.next_after is None or len(found) >= asked["limit"]:
+            return found
+        wanted |= {"after": page.next_after, "limit": asked["limit"] - len(found)}
 
 
 @click.command()
@@ -119,7 +158,7 @@ def show_jobs(found: list[Job[Any]], now: float, *, limit: int, as_json: bool) -
     if not found:
         aside(t("no jobs match"))
         return
-    show_table(_TITLES, [_row(one, now) for one in found])
+    show_table(_TITLES, [_row(one, now) for one in found], least=_LEAST)
     if last:
         aside(t("these are the newest {limit}; for older jobs add: --after {last}", limit=limit, last=last))
 

@@ -29,10 +29,11 @@ _TITLES = (
     "MEMORY",
     "USED",
     "LABELS",
-    "HEARD",
+    "HEARTBEAT",
     "STATE",
     "RUNS",
 )
+_LEAST = ("LABELS", "PID", "HOST", "USED", "MEMORY", "SINCE", "CORES", "HEARTBEAT", "CPU")
 
 
 @click.command()
@@ -44,11 +45,11 @@ def nodes(source: Source, *, as_json: bool) -> None:
     async def look(control: Control) -> tuple[list[NodeView], float]:
         return await control.nodes.all(), control.now()
 
-    found, now = source.ask(look)
+    found, now = source.look(look)
     if as_json:
         show_json({"nodes": [node_shape(node) for node in found]})
     elif found:
-        show_table(_TITLES, [_row(node, now) for node in found])
+        show_table(_TITLES, [_row(node, now) for node in found], least=_LEAST)
     else:
         aside(t("no node is running: start one with `shiftwork run MODULE:NAME`"))
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import click
@@ -22,6 +23,30 @@ def seconds(text: str) -> float:
         message = t("{text!r} is not a duration: write seconds, or 5m, 2h, 1d", text=text)
         raise click.BadParameter(message)
     return found
+
+
+class TypedTime(Struct, frozen=True):
+    """An instant as it was typed: a time, or how long ago."""
+
+    at: float = 0.0
+    ago: float | None = None
+
+    def seen_from(self, now: float) -> float:
+        """Return the instant, in epoch seconds."""
+        return self.at if self.ago is None else now - self.ago
+
+
+def instant(text: str) -> TypedTime:
+    """Return an instant: `2026-11-18T10:00`, in UTC unless it names an offset, or how long ago: `90`, `5m`, `2h`."""
+    ago = seconds_in(text)
+    if ago is not None:
+        return TypedTime(ago=ago)
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        message = t("{text!r} is not a time: write how long ago, 5m or 2h, or 2026-11-18T10:00 (UTC)", text=text)
+        raise click.BadParameter(message) from None
+    return TypedTime(at=(at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp())
 
 
 def host_and_port(text: str) -> tuple[str, int]:

@@ -14,9 +14,10 @@ from shiftwork.views.shapes.pools import pool_shape
 
 _MARKS = {"registration": "", "hand": "*", "clock": "@"}
 _TITLES = (
-    *("POOL", "KIND", "SLOTS", "BOUNDS", "INSTANCES", "BUSY", "QUEUED", "WAITING", "OLDEST WAIT", "SCHEDULED"),
+    *("POOL", "KIND", "SLOTS", "BOUNDS", "INSTANCES", "RUNNING", "QUEUED", "WAITING", "OLDEST WAIT", "SCHEDULED"),
     *("RETRYING", "DEAD", "COMPLETED", "FAILED", "STATE"),
 )
+_LEAST = ("INSTANCES", "COMPLETED", "FAILED", "KIND", "SCHEDULED", "RETRYING", "WAITING", "BOUNDS", "DEAD")
 
 
 @click.command()
@@ -28,11 +29,11 @@ def pools(source: Source, *, as_json: bool) -> None:
     Bounds with a * were set by hand: shiftwork scale POOL --reset restores the registered ones.
     Bounds with an @ hold by the clock, until the next entry of the pool's `bounds` fires.
     """
-    seen = source.ask(lambda control: control.system.overview())
+    seen = source.look(lambda control: control.system.overview())
     if as_json:
         show_json({"pools": [pool_shape(pool) for pool in seen.pools]})
     elif seen.pools:
-        show_table(_TITLES, [_row(pool) for pool in seen.pools])
+        show_table(_TITLES, [_row(pool) for pool in seen.pools], least=_LEAST)
     else:
         aside(t("{store} has no pools yet: `shiftwork run` publishes those of an app", store=seen.store))
 

@@ -8,6 +8,7 @@ import click
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.job_options import options_of, with_job_options
 from shiftwork.cli.language import t
+from shiftwork.cli.names import refuse_unknown
 from shiftwork.cli.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.parameters import arguments_of, json_object, seconds
 from shiftwork.cli.words import ago, status_line
@@ -18,7 +19,8 @@ from shiftwork.views.schedules import SchedulePreview, ScheduleView
 from shiftwork.views.shapes.jobs import job_shape
 from shiftwork.views.shapes.schedules import preview_shape, schedule_shape
 
-_TITLES: Final = ("SCHEDULE", "WORKER", "FIRES", "STATE", "NEXT", "LAST", "LAST JOB")
+_TITLES: Final = ("NAME", "WORKER", "SCHEDULE", "STATE", "NEXT", "LAST", "LAST JOB")
+_LEAST: Final = ("LAST JOB", "LAST", "STATE")
 
 cron_option = click.option("--cron", metavar="'* * * * *'", help="A cron expression of five fields, or @daily.")
 every_option = click.option("--every", type=seconds, metavar="TIME", help="An interval: 90, 5m, 2h.")
@@ -33,13 +35,16 @@ def schedules(worker: str | None, source: Source, *, as_json: bool) -> None:
     """List the stored schedules: what each runs, when, and its next fire time."""
 
     async def read(control: Control) -> tuple[list[ScheduleView], float]:
-        return await control.schedules.all(worker=worker), control.now()
+        found = await control.schedules.all(worker=worker)
+        if not found:
+            await refuse_unknown(control, worker=worker)
+        return found, control.now()
 
-    found, now = source.ask(read)
+    found, now = source.look(read)
     if as_json:
         show_json({"schedules": [schedule_shape(one) for one in found]})
     elif found:
-        show_table(_TITLES, [_row(one, now) for one in found])
+        show_table(_TITLES, [_row(one, now) for one in found], least=_LEAST)
     else:
         aside(t("there are no stored schedules; add one: shiftwork schedule put NAME WORKER --every 5m"))
 

@@ -12,8 +12,9 @@ from shiftwork.views.overview import WorkerView
 from shiftwork.views.shapes.system import worker_shape
 
 _TITLES = (
-    *("WORKER", "MODE", "SCHEDULE", "ENABLED", "RUNNING", "RETRYING", "FAILURES", "LAST RUN", "NEXT DUE", "LAST ERROR"),
+    *("WORKER", "MODE", "SCHEDULE", "ENABLED", "RUNNING", "RETRYING", "FAILURES", "LAST RUN", "NEXT", "LAST ERROR"),
 )
+_LEAST = ("MODE", "RETRYING", "RUNNING", "FAILURES", "SCHEDULE", "LAST RUN")
 
 
 @click.command()
@@ -24,11 +25,11 @@ def workers(source: Source, *, as_json: bool) -> None:
 
     A schedule with a * was set by hand: shiftwork reschedule WORKER --reset restores the one in the code.
     """
-    seen = source.ask(lambda control: control.system.overview())
+    seen = source.look(lambda control: control.system.overview())
     if as_json:
         show_json({"workers": [worker_shape(worker) for worker in seen.workers]})
     elif seen.workers:
-        show_table(_TITLES, [_row(worker, seen.at) for worker in seen.workers])
+        show_table(_TITLES, [_row(worker, seen.at) for worker in seen.workers], least=_LEAST)
     else:
         aside(t("{store} has no workers yet: `shiftwork run` publishes those of an app", store=seen.store))
 

@@ -38,10 +38,11 @@ class Audit:
             logger.warning("%s, but the event %s could not be recorded: %s", message, name, error)
             self._hooks.fire(event)
 
-    async def record_change(self, job: JobRecord, what: str, **data: Any) -> None:
-        """Keep that one job was changed."""
-        message = f"job {job.id} of {job.worker} was {what}"
-        await self.record("jobs.amended", what, message, id=job.id, worker=job.worker, **data)
+    async def record_change(self, job: JobRecord, what: str, *, reason: str | None, **data: Any) -> None:
+        """Keep that one job was changed, and why, if a reason was given."""
+        message = f"job {job.id} of {job.worker} was {what}{because(reason)}"
+        about = {"id": job.id, "worker": job.worker} | ({} if reason is None else {"reason": reason})
+        await self.record("jobs.amended", what, message, **about, **data)
 
     async def publish(self, events: Sequence[Event]) -> None:
         """Keep events, and call the hooks of this process."""
@@ -53,3 +54,8 @@ class Audit:
     def _event(self, name: str, subject: str, message: str, data: dict[str, Any]) -> Event:
         by = {"by": current_actor()}
         return Event(at=self._now(), name=name, subject=subject, message=message, data=by | data)
+
+
+def because(reason: str | None) -> str:
+    """Return how a message ends that gives a reason."""
+    return f": {reason}" if reason else ""

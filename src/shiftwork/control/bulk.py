@@ -4,14 +4,15 @@ Every batch is changed on its own: if the process dies half way, the jobs that i
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.control.audit import Audit
+from shiftwork.control.audit import Audit, because
 from shiftwork.control.job_filter import job_filter
 from shiftwork.control.paging import FEW, next_size
 from shiftwork.control.store_access import StoreAccess
@@ -103,14 +104,17 @@ class BulkChanges:
         self._now = now
         self._audit = audit
 
-    async def change(self, action: Action, *, rate: str | None = None, **wanted: Any) -> Changed:
+    async def change(
+        self, action: Action, *, rate: str | None = None, reason: str | None = None, **wanted: Any
+    ) -> Changed:
         """Change all jobs that match (see `find_jobs`), or a `group`. A `rate` spreads retries over time, from now.
 
         Without a status, retry and discard mean dead jobs.
         """
         chosen, spread = selection(action, wanted), check_rate(action, rate)
         jobs = JobBatches(await self._access.open_to_change(), self._now)
-        shown = {name: str(value) for name, value in (wanted | {"rate": rate}).items() if value is not None}
+        shown = {name: _shown(value) for name, value in (wanted | {"rate": rate}).items() if value is not None}
+        shown |= {} if reason is None else {"reason": reason}
         so_far = Changed()
         try:
             async for reached in jobs.change(action, chosen, rate, spread):
@@ -136,7 +140,9 @@ class BulkChanges:
         if changed.matched:
             done = _DONE[action]
             verb = "was" if changed.count == 1 else "were"
-            message = f"{counted(changed.count, 'job')} {verb} {done}{end}"
+            which = ", ".join(f"{name} {value}" for name, value in shown.items() if name not in {"reason", "limit"})
+            of = f" ({which})" if which else ""
+            message = f"{counted(changed.count, 'job')} {verb} {done}{of}{because(shown.get('reason'))}{end}"
             await self._audit.record("jobs.amended", done, message, **shown)
 
 
@@ -263,3 +269,12 @@ def _by_counts(stats: Stats, wanted: JobFilter) -> int | None:
 
 def _change(action: Action, now: float) -> Change:
     return Cancel() if action == "cancel" else Discard() if action == "discard" else Requeue(now)
+
+
+def _shown(value: Any) -> str:
+    """Return what a person asked for, as the audit keeps it."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return ", ".join(map(_shown, value)) if isinstance(value, Iterable) else str(value)

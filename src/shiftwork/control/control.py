@@ -6,9 +6,11 @@
     control.workers    all, enable, disable, forget, reschedule, trigger, payload_schema
     control.schedules  put, all, get, preview, pause, resume, delete, run
     control.pools      all, pause, resume, scale, instances, dashboard
+    control.breakers   all, get, close, open
     control.nodes      all, drain, undrain
     control.tokens     create, all, revoke
-    control.system     overview, glance, health, events
+    control.system     overview, glance, health
+    control.events     newest, page
     control.history    read
     control.encryption rekey, new_key
     control.doctor     check, examine
@@ -36,10 +38,12 @@ from shiftwork.store.sealed.keys import find_keys
 from shiftwork.store.urls import open_store
 
 if TYPE_CHECKING:
+    from shiftwork.control.breakers import BreakerCommands
     from shiftwork.control.bulk import BulkChanges
     from shiftwork.control.definitions import Definitions
     from shiftwork.control.doctor import Doctor
     from shiftwork.control.encryption import Encryption
+    from shiftwork.control.event_pages import EventPages
     from shiftwork.control.explanations import Explanations
     from shiftwork.control.flows import FlowCommands
     from shiftwork.control.history import History
@@ -171,6 +175,13 @@ class Control:
         )
 
     @cached_property
+    def breakers(self) -> "BreakerCommands":
+        """Return the commands and questions about breakers."""
+        from shiftwork.control.breakers import BreakerCommands
+
+        return BreakerCommands(self.store, self.now, workers=self.workers, audit=self.audit)
+
+    @cached_property
     def nodes(self) -> "Nodes":
         """Return the commands and questions about nodes."""
         from shiftwork.control.nodes import Nodes
@@ -199,6 +210,13 @@ class Control:
             voice=self.voice,
             store_fault=self._store_fault,
         )
+
+    @cached_property
+    def events(self) -> "EventPages":
+        """Return the questions about what happened."""
+        from shiftwork.control.event_pages import EventPages
+
+        return EventPages(self.store, self.workers, self.pools)
 
     @cached_property
     def history(self) -> "History":

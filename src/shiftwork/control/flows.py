@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from shiftwork.control.audit import Audit
+from shiftwork.control.audit import Audit, because
 from shiftwork.control.job_handles import JobHandles
 from shiftwork.control.known_calls import check_inputs, check_no_circle, check_twins, flow_of, known_jobs
 from shiftwork.control.registry import LocalRegistry
@@ -234,15 +234,17 @@ class FlowCommands:
 
     # ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def cancel(self, flow_id: str) -> int:
+    async def cancel(self, flow_id: str, *, reason: str | None = None) -> int:
         """Cancel all jobs of a flow that have not ended, and return how many."""
-        return await self._change(flow_id, STOPPABLE, Cancel("its flow was cancelled"), "cancelled")
+        return await self._change(flow_id, STOPPABLE, Cancel("its flow was cancelled"), "cancelled", reason)
 
-    async def retry(self, flow_id: str) -> int:
+    async def retry(self, flow_id: str, *, reason: str | None = None) -> int:
         """Queue the dead and cancelled jobs of a flow again, and return how many."""
-        return await self._change(flow_id, BROKEN, Requeue(self._now()), "retried")
+        return await self._change(flow_id, BROKEN, Requeue(self._now()), "retried", reason)
 
-    async def _change(self, flow_id: str, statuses: tuple[JobStatus, ...], change: Change, what: str) -> int:
+    async def _change(
+        self, flow_id: str, statuses: tuple[JobStatus, ...], change: Change, what: str, reason: str | None
+    ) -> int:
         store = await self._access.open_to_change()
         await self.status(flow_id)
         tried: set[str] = set()
@@ -252,7 +254,8 @@ class FlowCommands:
                 amended = await store.amend(ids[start : start + PAGE], change, self._now())
                 tried |= {one.id for one in amended}
                 changed += sum(one.ok for one in amended)  # the others have ended meanwhile
-        await self._audit.record(f"flow.{what}", flow_id, f"flow {flow_id} was {what}: {counted(changed, 'job')}")
+        message = f"flow {flow_id} was {what}: {counted(changed, 'job')}{because(reason)}"
+        await self._audit.record(f"flow.{what}", flow_id, message, **({} if reason is None else {"reason": reason}))
         return changed
 
     async def _members(self, flow_id: str) -> AsyncIterator[FlowMember]:

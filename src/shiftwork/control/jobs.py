@@ -138,12 +138,14 @@ class Jobs:
         await self._audit.record("job.inspected", record.id, message, worker=record.worker)
         return stack
 
-    async def cancel(self, job_id: str) -> Job[Any]:
+    async def cancel(self, job_id: str, *, reason: str | None = None) -> Job[Any]:
         """Cancel a waiting job, or ask a running one to stop."""
         await self._amend(job_id, Cancel())
-        return await self._changed(job_id, "cancelled")
+        return await self._changed(job_id, "cancelled", reason)
 
-    async def retry(self, job_id: str, *, payload: Mapping[str, Any] | None = None) -> Job[Any]:
+    async def retry(
+        self, job_id: str, *, payload: Mapping[str, Any] | None = None, reason: str | None = None
+    ) -> Job[Any]:
         """Queue a dead, cancelled, failed or scheduled job again, its counts at zero; `payload` replaces its own."""
         if payload is None:
             await self._amend(job_id, Requeue(self._now()))
@@ -154,7 +156,7 @@ class Jobs:
                 raise JobStateError(message)
             _, _, packed = await self._prepare(record.worker, payload, plain(record.payload))
             await self._amend(job_id, Requeue(self._now(), packed.payload, packed.key))
-        return await self._changed(job_id, "retried", edited=payload is not None)
+        return await self._changed(job_id, "retried", reason, edited=payload is not None)
 
     async def send(self, job_id: str, name: str, value: Any = None) -> None:
         """Send a value to a job that waits for it, or will.
@@ -185,11 +187,11 @@ class Jobs:
         worker = (await self._record(job_id)).worker
         return max_bytes_of((await self._definitions.schemas({worker: 0.0})).get(worker))
 
-    async def discard(self, job_id: str) -> None:
+    async def discard(self, job_id: str, *, reason: str | None = None) -> None:
         """Delete a job that has ended."""
         record = await self._record(job_id)
         await self._amend(job_id, Discard())
-        await self._audit.record_change(record, "discarded")
+        await self._audit.record_change(record, "discarded", reason=reason)
 
     async def _record(self, job_id: str) -> JobRecord:
         store = await self._access.open()
@@ -209,9 +211,9 @@ class Jobs:
             message = f"job {job_id} is {amended.status}: {_NEEDED if needed else _REFUSED[type(change)]}"
             raise JobStateError(message)
 
-    async def _changed(self, job_id: str, what: str, **data: Any) -> Job[Any]:
+    async def _changed(self, job_id: str, what: str, reason: str | None, **data: Any) -> Job[Any]:
         record = await self._record(job_id)
-        await self._audit.record_change(record, what, **data)
+        await self._audit.record_change(record, what, reason=reason, **data)
         return await self._handles.one(record)
 
     async def _prepare(

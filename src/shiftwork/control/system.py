@@ -1,4 +1,4 @@
-"""The system as a whole: overview, health, and what happened."""
+"""The system as a whole: overview and health."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -12,7 +12,7 @@ from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.docs import EDITION, EDITION_NAME, EXPIRED_LATELY, PLAN, PLAN_NAME, RESCHEDULED, SCHEDULE
 from shiftwork.core.health import Health, WriteFault
-from shiftwork.core.model import Event, Plan
+from shiftwork.core.model import Plan
 from shiftwork.core.timing import rescheduled
 from shiftwork.errors import StoreError
 from shiftwork.runtime.store_voice import TEST, StoreVoice
@@ -77,11 +77,6 @@ class System:
         if with_room:
             await self._try_room()
         return self._judged(await self._snapshot())
-
-    async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
-        """Return what happened, newest last: the newest events numbered above `after` and below `before`."""
-        store = await self._access.open()
-        return await store.events(after, limit, before=before)
 
     async def _try_write(self) -> None:
         """Write to the store; how that went is known to the voice."""

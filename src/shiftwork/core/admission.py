@@ -287,7 +287,10 @@ def _breaker(name: str, facts: Facts, now: float) -> Iterator[Obstacle]:
     if state is None or not state.open:
         return
     if now < state.until:
-        yield Obstacle("breaker", name, f"breaker {name} is open", until=state.until, since=state.opened_at)
+        why = f"breaker {name} is open"
+        if state.forced_by is not None:
+            why = f"breaker {name} is held open by {state.forced_by}{_because(state.reason)}"
+        yield Obstacle("breaker", name, why, until=state.probe_at, since=state.opened_at)
         return
     for gate in facts.gates.values():
         probe = facts.lanes.get(gate.worker) if gate.breaker == name else None

@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from shiftwork.core.breaker import BreakerState
 from shiftwork.core.edition import REPORTED_SECONDS
 from shiftwork.core.health import SILENT_SHARE, Health, HealthFacts, Problem, WorkerFacts, gist
 from shiftwork.core.model import WorkerExecutionMode
@@ -264,6 +265,9 @@ def _breakers(facts: HealthFacts, now: float) -> Iterator[Problem]:
         status = breaker.status(now)
         if status == "closed":
             continue
+        if breaker.forced_by is not None and status == "open":
+            yield _held_open(name, breaker)
+            continue
         when = f"one run probes it in {breaker.until - now:.0f} s" if status == "open" else "the next run probes it"
         message = f"breaker {name} is {status} after {counted(len(breaker.failed_at), 'failure')}; {when}"
         failing = [one for one in facts.workers if _breaker_of(one) == name and is_failing(one.state)]
@@ -272,3 +276,10 @@ def _breakers(facts: HealthFacts, now: float) -> Iterator[Problem]:
             message += f"; {newest.config.name} fails with {gist(newest.state.last_error or '')}"
         remedy = "fix what it guards; it closes when a probe succeeds"
         yield Problem("breaker_open", name, message, remedy, since=breaker.opened_at, target=f"breaker:{name}")
+
+
+def _held_open(name: str, breaker: BreakerState) -> Problem:
+    because = f": {breaker.reason}" if breaker.reason else ""
+    message = f"breaker {name} is held open by {breaker.forced_by}{because}"
+    remedy = f"when its runs may start again: shiftwork breakers close {quote(name)}"
+    return Problem("breaker_open", name, message, remedy, since=breaker.opened_at, target=f"breaker:{name}")

@@ -21,7 +21,7 @@ from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.admission import Gates, Lane, RateLimit
-from shiftwork.core.breaker import BreakerState
+from shiftwork.core.breaker import UNTIL_CLOSED, BreakerState
 from shiftwork.core.job_parts import Need, Signal, Step, Wait
 from shiftwork.core.model import (
     Added,
@@ -62,7 +62,8 @@ workers = st.sampled_from(WORKERS)
 seconds = st.sampled_from((-30.0, -5.0, -1.0, 0.0, 1.0, 5.0, 30.0))
 statuses = st.sampled_from((*JobStatus,))
 ends = st.sampled_from((JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.QUEUED, JobStatus.DEAD, JobStatus.CANCELLED))
-breakers = st.builds(lambda open_, after: (open_, after), st.booleans(), seconds)
+breakers = st.builds(lambda open_, after: (open_, after), st.booleans(), st.none() | seconds)
+"""Whether one is open, and for how long; None until a person closes it."""
 limits = st.sampled_from((None, None, 1, 2))
 rates = st.none() | st.builds(RateLimit, st.sampled_from((1, 20)), st.sampled_from((10.0, 60.0)))
 guards = st.sampled_from((None, "x", "y"))
@@ -291,9 +292,10 @@ class Histories(RuleBasedStateMachine):
         self.put("pool", pool, msgpack.encode(PoolDoc(paused=paused)))
 
     @rule(name=st.sampled_from("xy"), state=breakers)
-    def trip(self, name: str, state: tuple[bool, float]) -> None:
+    def trip(self, name: str, state: tuple[bool, float | None]) -> None:
         open_, after = state
-        self.put("breaker", name, msgpack.encode(BreakerState(open=open_, until=self.now + after)))
+        until = UNTIL_CLOSED if after is None else self.now + after
+        self.put("breaker", name, msgpack.encode(BreakerState(open=open_, until=until)))
 
     @rule(kind=st.sampled_from(("pool", "breaker")), name=st.sampled_from("pqxy"), body=st.binary(max_size=4))
     def corrupt(self, kind: str, name: str, body: bytes) -> None:

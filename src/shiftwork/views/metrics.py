@@ -265,7 +265,7 @@ def _state(seen: Overview, nodes: Sequence[NodeView], look_seconds: float) -> It
         for problem in seen.health.problems
     ]
     yield Metric("shiftwork_problem", "gauge", "1 for each current problem, as shown by shiftwork status.", problems)
-    breakers = [({"breaker": name}, BREAKER[status]) for name, status in seen.breakers.items()]
+    breakers = [({"breaker": name}, BREAKER[one.state]) for name, one in seen.breakers.items()]
     yield Metric("shiftwork_breaker_state", "gauge", "0 is closed, 1 is half-open, 2 is open.", breakers)
     yield Metric("shiftwork_nodes", "gauge", "Live nodes.", [({}, float(len(nodes)))])
     yield Metric("shiftwork_leader", "gauge", "1 if there is a leader.", [({}, float(seen.leader is not None))])

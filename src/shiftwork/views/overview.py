@@ -8,10 +8,11 @@ from msgspec import Struct
 from shiftwork.core.admission import Facts, Lane
 from shiftwork.core.beats import Beat, InstanceRecord, slots_of
 from shiftwork.core.bounds import Bounds, bounded, bounds_at
-from shiftwork.core.breaker import BreakerState
+from shiftwork.core.breaker import BreakerState, BreakerStatus
 from shiftwork.core.health import Health, Hosting
 from shiftwork.core.model import Plan, PoolConfig, PoolDoc, WorkerConfig, WorkerState
 from shiftwork.core.plan import totals
+from shiftwork.core.policies import Breaker
 from shiftwork.core.schedule import describe
 from shiftwork.core.stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.timing import Rescheduled
@@ -116,6 +117,24 @@ class NodeView(Struct, frozen=True, kw_only=True):
     """How long the store takes to reply to it; None if it is not known."""
 
 
+class BreakerView(Struct, frozen=True, kw_only=True):
+    """A breaker: what it guards, its state, and who holds it open, if a person does."""
+
+    name: str
+    workers: list[str]
+    """The workers that it guards; none if all of them are gone."""
+    state: BreakerStatus
+    since: float | None
+    """Since when it has had this state; None if it was never open."""
+    failures: int
+    """How many failures opened it; while it is closed, how many it has counted lately."""
+    until: float | None
+    """When a run may probe it; None if it is not open, or if only a person closes it."""
+    forced_by: str | None
+    """Who holds it open; None if its failures opened it, or if it is not open."""
+    reason: str | None
+
+
 class Overview(Struct, frozen=True, kw_only=True):
     """Everything, at one moment."""
 
@@ -128,8 +147,8 @@ class Overview(Struct, frozen=True, kw_only=True):
     """The names of all live nodes."""
     pools: list[PoolView]
     workers: list[WorkerView]
-    breakers: dict[str, Literal["closed", "open", "half-open"]]
-    """The state of every breaker that guards a worker, or did."""
+    breakers: dict[str, BreakerView]
+    """Every breaker that guards a worker, or did, by name."""
 
 
 def overview_of(seen: Snapshot, health: Health, *, store: str) -> Overview:
@@ -149,7 +168,7 @@ def overview_of(seen: Snapshot, health: Health, *, store: str) -> Overview:
             _worker(config, seen, known=name in there, alias_of=renamed.get(name))
             for name, config in sorted(seen.workers.items())
         ],
-        breakers=_breakers(seen.facts, seen.at),
+        breakers=breaker_views(seen.facts, seen.workers, seen.at),
     )
 
 
@@ -171,9 +190,34 @@ def _worker(config: WorkerConfig, seen: Snapshot, *, known: bool, alias_of: str 
     )
 
 
-def _breakers(facts: Facts, now: float) -> dict[str, Literal["closed", "open", "half-open"]]:
-    names = {gate.breaker for gate in facts.gates.values() if gate.breaker} | facts.breakers.keys()
-    return {name: facts.breakers.get(name, BreakerState()).status(now) for name in sorted(names)}
+def breaker_views(facts: Facts, workers: Mapping[str, WorkerConfig], now: float) -> dict[str, BreakerView]:
+    """Return every breaker that guards a worker, or did, by name."""
+    guarded: dict[str, list[str]] = {name: [] for name in facts.breakers}
+    for gate in facts.gates.values():
+        if gate.breaker:
+            guarded.setdefault(gate.breaker, []).append(gate.worker)
+    return {
+        name: _breaker(name, sorted(members), facts.breakers.get(name, BreakerState()), workers, now)
+        for name, members in sorted(guarded.items())
+    }
+
+
+def _breaker(
+    name: str, members: list[str], state: BreakerState, workers: Mapping[str, WorkerConfig], now: float
+) -> BreakerView:
+    status = state.status(now)
+    policy = next((known.breaker for member in members if (known := workers.get(member)) and known.breaker), Breaker())
+    recent = [at for at in state.failed_at if state.open or at > now - policy.window_seconds]
+    return BreakerView(
+        name=name,
+        workers=members,
+        state=status,
+        since=state.since(now),
+        failures=len(recent),
+        until=state.probe_at if status == "open" else None,
+        forced_by=state.forced_by if status == "open" else None,
+        reason=state.reason if status == "open" else None,
+    )
 
 
 def pool_views(

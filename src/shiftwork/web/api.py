@@ -22,11 +22,38 @@ from shiftwork.web.limits import check_head, read_body
 from shiftwork.web.openapi import API
 from shiftwork.web.problems import Refused, problem
 from shiftwork.web.rare_warning import RareWarning
-from shiftwork.web.routes import doctor, flows, jobs, nodes, overview, pools, schedules, session, tokens, workers
+from shiftwork.web.routes import (
+    breakers,
+    doctor,
+    events,
+    flows,
+    jobs,
+    nodes,
+    overview,
+    pools,
+    schedules,
+    session,
+    tokens,
+    workers,
+)
 from shiftwork.web.routing import CookieAnswer, Route, find_route
 from shiftwork.web.site import Site
 
-__all__ = ["Api", "doctor", "flows", "jobs", "nodes", "overview", "pools", "schedules", "session", "tokens", "workers"]
+__all__ = [
+    "Api",
+    "breakers",
+    "doctor",
+    "events",
+    "flows",
+    "jobs",
+    "nodes",
+    "overview",
+    "pools",
+    "schedules",
+    "session",
+    "tokens",
+    "workers",
+]
 
 logger: Final = logging.getLogger("shiftwork")
 

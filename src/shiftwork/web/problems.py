@@ -18,6 +18,7 @@ _STATUS: Final[tuple[tuple[type[errors.ShiftworkError], int], ...]] = (
     (errors.UnknownPoolError, 404),
     (errors.UnknownScheduleError, 404),
     (errors.UnknownNodeError, 404),
+    (errors.UnknownBreakerError, 404),
     (errors.UnknownJobError, 404),
     (errors.UnknownFlowError, 404),
     (errors.FlowError, 409),

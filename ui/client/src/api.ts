@@ -57,6 +57,28 @@ export interface Breaker {
   name: string | null;
 }
 
+/** A breaker: what it guards, its state, and who holds it open, if a person does. */
+export interface BreakerView {
+  name: string;
+  /** The workers that it guards; none if all of them are gone. */
+  workers: string[];
+  state: "closed" | "half-open" | "open";
+  /** Since when it has had this state; null if it was never open. */
+  since: string | null;
+  /** How many failures opened it; while it is closed, how many it has counted lately. */
+  failures: number;
+  /** When a run may probe it; null if it is not open, or if only a person closes it. */
+  until: string | null;
+  /** Who holds it open; null if its failures opened it, or if it is not open. */
+  forced_by: string | null;
+  reason: string | null;
+}
+
+/** Every breaker, by name. */
+export interface BreakersAnswer {
+  breakers: BreakerView[];
+}
+
 /** How many jobs match, up to the limit; how many were changed; and when the last of them is due. */
 export interface BulkAnswer {
   matched: number;
@@ -85,6 +107,8 @@ export interface CancelJobs {
   filter: BulkFilter;
   dry_run?: boolean;
   limit?: number;
+  /** Why, for the event. */
+  reason?: string | null;
   rate?: null;
 }
 
@@ -154,6 +178,8 @@ export interface DiscardJobs {
   filter: BulkFilter;
   dry_run?: boolean;
   limit?: number;
+  /** Why, for the event. */
+  reason?: string | null;
   rate?: null;
 }
 
@@ -203,7 +229,7 @@ export interface ErrorGroup {
   last: string;
 }
 
-/** An event. */
+/** An event, or several jobs of one worker that died of one error within a minute. */
 export interface Event {
   seq: number;
   at: string;
@@ -211,6 +237,14 @@ export interface Event {
   subject: string;
   message: string;
   data: Record<string, unknown>;
+  /** Who caused it; null if no person and no program did. */
+  by: string | null;
+  /** What happened, in one sentence. */
+  text: string;
+  /** How many events it stands for; all other fields are those of the newest. */
+  count: number;
+  /** When the oldest of them happened. */
+  first_at: string;
 }
 
 /** A page of events, newest last. `next_before` is the `before` of the next older page, and null at the end. */
@@ -295,6 +329,12 @@ export interface GraphNode {
   enabled: boolean;
   running: number;
   failures: number;
+}
+
+/** Why it is held open, and for how long; null until a person closes it. */
+export interface Holding {
+  reason?: string | null;
+  for_seconds?: number | null;
 }
 
 /** A running instance of a pool. */
@@ -630,6 +670,8 @@ export interface RetryJobs {
   filter: BulkFilter;
   dry_run?: boolean;
   limit?: number;
+  /** Why, for the event. */
+  reason?: string | null;
   rate?: string | null;
 }
 
@@ -916,7 +958,7 @@ export interface WholeJob {
   logs: Log[];
 }
 
-/** A pool, with its instances and its latest events. */
+/** A pool, with its instances, the breakers of its workers, and its latest events. */
 export interface WholePool {
   name: string;
   kind: "async" | "process" | "thread" | null;
@@ -953,11 +995,13 @@ export interface WholePool {
   paused: boolean;
   paused_at: string | null;
   reason: string | null;
+  /** The breakers that guard workers of the pool. */
+  breakers: BreakerView[];
   instance_list: Instance[];
   events: Event[];
 }
 
-/** A worker, with its policy, its latest jobs, and the JSON Schema of its payload where it is known. */
+/** A worker, with its policy, its breaker, its latest jobs, and the schema of its payload where it is known. */
 export interface WholeWorker {
   name: string;
   mode: WorkerExecutionMode;
@@ -971,6 +1015,8 @@ export interface WholeWorker {
   max_retries: number;
   depends_on: Record<string, string>;
   blocks: string[];
+  /** The name of the breaker that guards it. */
+  breaker: string | null;
   /** Whether a live node has it; true of every worker while no node is live. */
   known: boolean;
   enabled: boolean;
@@ -992,6 +1038,8 @@ export interface WholeWorker {
   failing: boolean;
   next_due_at: string | null;
   config: WorkerConfig;
+  /** The breaker that guards it, with its state; null if it has none. */
+  guarded_by: BreakerView | null;
   runs: Job[];
   payload_schema: Record<string, unknown> | null;
 }
@@ -1010,6 +1058,8 @@ export interface Worker {
   max_retries: number;
   depends_on: Record<string, string>;
   blocks: string[];
+  /** The name of the breaker that guards it. */
+  breaker: string | null;
   /** Whether a live node has it; true of every worker while no node is live. */
   known: boolean;
   enabled: boolean;
@@ -1120,8 +1170,13 @@ export interface PastEventsQuery {
   after?: number | null;
   before?: number | null;
   limit?: number | null;
-  name?: string | null;
+  name?: string[] | null;
   subject?: string | null;
+  worker?: string | null;
+  pool?: string | null;
+  by?: string | null;
+  since?: string | null;
+  until?: string | null;
 }
 
 /** What `poolWhatIf` asks for; null is the same as nothing. */
@@ -1166,6 +1221,11 @@ export abstract class Operations {
     return this.send("POST", `pools/${segment(pool)}/bounds`, { body }, options);
   }
 
+  /** Return every breaker: the workers that it guards, its state, and who holds it open. */
+  breakers(options: CallOptions = {}): Promise<BreakersAnswer> {
+    return this.send("GET", "breakers", {}, options);
+  }
+
   /** Cancel all jobs of a flow that have not ended. */
   cancelFlow(id: string, options: CallOptions = {}): Promise<FlowChanged> {
     return this.send("POST", `flows/${segment(id)}/cancel`, { body: {} }, options);
@@ -1182,6 +1242,11 @@ export abstract class Operations {
    */
   changeJobs(body: CancelJobs | RetryJobs | DiscardJobs, options: CallOptions = {}): Promise<BulkAnswer> {
     return this.send("POST", "jobs/bulk", { body }, options);
+  }
+
+  /** Close the breaker, also one that a person holds open. Its failures are forgotten; its jobs start at once. */
+  closeBreaker(breaker: string, body: Reason = {}, options: CallOptions = {}): Promise<BreakerView> {
+    return this.send("POST", `breakers/${segment(breaker)}/close`, { body }, options);
   }
 
   /** Make a token that reads and return it, only this once. `shiftwork token create` makes one that operates. */
@@ -1293,12 +1358,20 @@ export abstract class Operations {
     return this.send("GET", "nodes", {}, options);
   }
 
+  /** Hold the breaker open: no job that it guards starts until it is closed, or is probed after `for_seconds`. */
+  openBreaker(breaker: string, body: Holding = {}, options: CallOptions = {}): Promise<BreakerView> {
+    return this.send("POST", `breakers/${segment(breaker)}/open`, { body }, options);
+  }
+
   /** Return what is wrong now, the leader, every pool, and all jobs in numbers. */
   overview(options: CallOptions = {}): Promise<OverviewAnswer> {
     return this.send("GET", "overview", {}, options);
   }
 
-  /** Return the newest events that match, newest last. A short page continues at `next_before`. */
+  /**
+   * Return the newest events that match, newest last. A short page continues at `next_before`. Jobs of one
+   * worker that died of one error within a minute are one event, with their number as `count`.
+   */
   pastEvents(query: PastEventsQuery = {}, options: CallOptions = {}): Promise<EventsAnswer> {
     return this.send("GET", "events", { query }, options);
   }

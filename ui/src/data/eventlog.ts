@@ -17,6 +17,8 @@ export interface EventFilter {
   subject?: string;
 }
 
+const asked = ({ name, ...others }: EventFilter) => ({ ...others, name: name ? [name] : [] });
+
 /** Joins the live page with the kept events. If there is a gap between them, only the live page is used. */
 function joined(kept: Kept | null, of: string, page: EventsAnswer): Kept {
   const fresh = [...page.events].sort((a, b) => b.seq - a.seq);
@@ -30,7 +32,7 @@ export function useEventLog(filter: EventFilter) {
   const of = JSON.stringify([filter.name, filter.subject]);
   const live = useQuery({
     queryKey: ["events", of],
-    queryFn: ({ signal }) => api.pastEvents({ ...filter, limit: PAGE }, { signal }),
+    queryFn: ({ signal }) => api.pastEvents({ ...asked(filter), limit: PAGE }, { signal }),
   });
   const [kept, setKept] = useState<Kept | null>(null);
   const [busy, setBusy] = useState(false);
@@ -44,7 +46,7 @@ export function useEventLog(filter: EventFilter) {
     if (!current?.before) return;
     setBusy(true);
     try {
-      const page = await api.pastEvents({ ...filter, before: current.before, limit: OLDER });
+      const page = await api.pastEvents({ ...asked(filter), before: current.before, limit: OLDER });
       const more = [...page.events].sort((a, b) => b.seq - a.seq);
       setKept((old) => (old?.of === of ? { ...old, events: [...old.events, ...more], before: page.next_before } : old));
     } catch (error) {

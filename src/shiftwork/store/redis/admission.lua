@@ -84,12 +84,14 @@ local function would_run(worker, now)
   return gate and served[gate.pool]
 end
 
+local UNTIL_CLOSED = 253402300799 -- of a breaker that a person holds open until a person closes it
+
 local function held_by_breaker(name, now) -- returns the code, and until when
   local until_ = tonumber(call('HGET', P .. 'open', name))
   if not until_ then
     return nil
   elseif now < until_ then
-    return 'breaker', until_
+    return 'breaker', until_ < UNTIL_CLOSED and until_ or nil
   end
   for _, worker in ipairs(call('SMEMBERS', P .. 'guard:' .. name)) do
     if facts_of(worker).running > 0 and newest_of(worker) >= until_ then

@@ -6,7 +6,7 @@ The rules are `shiftwork.core.admission`; these checks hold a store to them, wha
 from msgspec import msgpack
 
 from shiftwork.core.admission import Gates, RateLimit
-from shiftwork.core.breaker import BreakerState
+from shiftwork.core.breaker import BreakerState, closed, held_open
 from shiftwork.core.model import Cancel, JobStatus, PoolDoc
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import (
@@ -350,6 +350,31 @@ async def check_a_probe_that_ends_undecided_makes_room_for_another(lab: Lab) -> 
     probe = await claim_one(store, "a1")
     await finish(store, outcome(probe, JobStatus.FAILED, run_at=NOW + 60))
     equal(await claim_ids(store), ["a2"], "claimed as the next probe")
+
+
+async def check_a_breaker_that_a_person_holds_open_names_no_time_to_ask_again(lab: Lab) -> None:
+    """Neither do runs that end meanwhile: it is closed by hand, and that rings."""
+    store, other = lab.store, await lab.another()
+    await guarded(store, BreakerState())
+    straggler = await claim_one(store, "a1")
+    held = held_open(BreakerState(), by="ada", reason="maintenance", until=None, now=NOW)
+    await put(other, "breaker", "x", held)
+    for pool in ("p", "q"):
+        answer = await claims(store, pool=pool, now=NOW + 1e9)
+        equal((answer.jobs, answer.next_at), ([], None), "claimed while a person holds it open, and when to ask again")
+    await finish(store, succeeded(straggler, now=NOW + 1), now=NOW + 1)
+    equal(await claim_ids(other, now=NOW + 2), [], "claimed after the end of a run that started before")
+    equal((await store.survey(None, NOW)).breakers["x"], held, "the breaker as it is read")
+    await put(other, "breaker", "x", closed(NOW + 3))
+    equal(await claim_ids(store, now=NOW + 3), ["a2"], "claimed when a person has closed it")
+
+
+async def check_a_breaker_that_is_held_open_for_a_time_is_probed_then(lab: Lab) -> None:
+    store = lab.store
+    await guarded(store, BreakerState())
+    await put(store, "breaker", "x", held_open(BreakerState(), by="ada", reason=None, until=NOW + 9, now=NOW))
+    equal((await claims(store)).next_at, NOW + 9, "when to ask again")
+    equal(await claim_ids(store, 10, now=NOW + 9), ["a1"], "claimed as the probe")
 
 
 # ── the docs themselves ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ from shiftwork.core.beginnings import beginning
 from shiftwork.core.hidden_values import is_hidden, revealed
 from shiftwork.core.job_limits import BEGINNING
 from shiftwork.core.job_parts import SeenParts, SeenSignal, SeenStep
-from shiftwork.core.model import Attempt, JobRecord, JobStatus, LogLine
+from shiftwork.core.model import Attempt, JobRecord, JobStatus, LogLine, Progress
 from shiftwork.core.own_options import unpack
 from shiftwork.core.releasing import is_stranded
 from shiftwork.core.sealing import is_sealed
@@ -347,7 +347,7 @@ def _job(job: Job[Any]) -> dict[str, Any]:
         "flow": record.flow,
         "tags": list(record.tags),
         "expires_at": iso(record.expires_at),
-        "progress": _progress(job.progress),
+        "progress": progress_shape(job.progress),
         "payload_bytes": _payload_bytes(record),
     }
 
@@ -439,7 +439,8 @@ def _attempt(attempt: Attempt) -> AttemptShape:
     )
 
 
-def _progress(progress: JobProgress | None) -> ProgressShape | None:
-    if progress is None:
+def progress_shape(progress: JobProgress | Progress | None) -> ProgressShape | None:
+    """Return how far a job is; None if it does not say."""
+    if progress is None or progress.done is None:
         return None
     return ProgressShape(done=progress.done, total=progress.total, message=progress.message, at=past_iso(progress.at))

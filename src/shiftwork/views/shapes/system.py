@@ -1,15 +1,17 @@
-"""Problems, workers, events and tokens as programs see them, by `--json` and over HTTP."""
+"""Problems, workers, breakers, events and tokens as programs see them, by `--json` and over HTTP."""
 
 from typing import Any, Literal
 
 from msgspec import Struct
 
+from shiftwork.core.breaker import BreakerStatus
+from shiftwork.core.event_rows import EventRow, actor_of, text_of
 from shiftwork.core.health import Problem, Severity
 from shiftwork.core.model import Event, WorkerExecutionMode
 from shiftwork.core.token import Role, Token
 from shiftwork.core.worker_state import is_failing
 from shiftwork.views.instants import iso, past_iso
-from shiftwork.views.overview import Overview, WorkerView
+from shiftwork.views.overview import BreakerView, Overview, WorkerView
 from shiftwork.views.remedies import remedy
 from shiftwork.views.shapes.pools import PoolShape, pool_shape
 from shiftwork.views.shapes.values import PRIORITY_NAMES, PriorityName, json_safe
@@ -45,6 +47,8 @@ class WorkerShape(Struct, frozen=True, kw_only=True):
     max_retries: int
     depends_on: dict[str, str]
     blocks: tuple[str, ...]
+    breaker: str | None
+    """The name of the breaker that guards it."""
     known: bool
     """Whether a live node has it; true of every worker while no node is live."""
     enabled: bool
@@ -67,8 +71,26 @@ class WorkerShape(Struct, frozen=True, kw_only=True):
     next_due_at: str | None
 
 
+class BreakerViewShape(Struct, frozen=True, kw_only=True):
+    """A breaker: what it guards, its state, and who holds it open, if a person does."""
+
+    name: str
+    workers: list[str]
+    """The workers that it guards; none if all of them are gone."""
+    state: BreakerStatus
+    since: str | None
+    """Since when it has had this state; null if it was never open."""
+    failures: int
+    """How many failures opened it; while it is closed, how many it has counted lately."""
+    until: str | None
+    """When a run may probe it; null if it is not open, or if only a person closes it."""
+    forced_by: str | None
+    """Who holds it open; null if its failures opened it, or if it is not open."""
+    reason: str | None
+
+
 class EventShape(Struct, frozen=True, kw_only=True):
-    """An event."""
+    """An event, or several jobs of one worker that died of one error within a minute."""
 
     seq: int
     at: str
@@ -76,6 +98,14 @@ class EventShape(Struct, frozen=True, kw_only=True):
     subject: str
     message: str
     data: dict[str, Any]
+    by: str | None
+    """Who caused it; null if no person and no program did."""
+    text: str
+    """What happened, in one sentence."""
+    count: int
+    """How many events it stands for; all other fields are those of the newest."""
+    first_at: str
+    """When the oldest of them happened."""
 
 
 class TokenShape(Struct, frozen=True, kw_only=True):
@@ -149,6 +179,7 @@ def worker_shape(worker: WorkerView) -> WorkerShape:
         max_retries=config.max_retries,
         depends_on=config.demands,
         blocks=config.blocks,
+        breaker=None if config.breaker is None else config.breaker.name or config.name,
         known=worker.known,
         enabled=state.enabled,
         reason=state.reason,
@@ -169,8 +200,28 @@ def worker_shape(worker: WorkerView) -> WorkerShape:
     )
 
 
+def breaker_shape(breaker: BreakerView) -> BreakerViewShape:
+    """Return a breaker."""
+    return BreakerViewShape(
+        name=breaker.name,
+        workers=breaker.workers,
+        state=breaker.state,
+        since=iso(breaker.since),
+        failures=breaker.failures,
+        until=iso(breaker.until),
+        forced_by=breaker.forced_by,
+        reason=breaker.reason,
+    )
+
+
 def event_shape(event: Event) -> EventShape:
-    """Return an event."""
+    """Return an event by itself."""
+    return event_row_shape(EventRow(event=event, first_at=event.at))
+
+
+def event_row_shape(row: EventRow) -> EventShape:
+    """Return an event, or several that are shown as one."""
+    event = row.event
     return EventShape(
         seq=event.seq,
         at=past_iso(event.at),
@@ -178,6 +229,10 @@ def event_shape(event: Event) -> EventShape:
         subject=event.subject,
         message=event.message,
         data=json_safe(event.data),
+        by=actor_of(event),
+        text=text_of(row),
+        count=row.count,
+        first_at=past_iso(row.first_at),
     )
 
 

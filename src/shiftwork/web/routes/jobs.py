@@ -112,6 +112,8 @@ class Bulk(Body, frozen=True, kw_only=True, tag_field="action"):
     filter: BulkFilter
     dry_run: bool = False
     limit: Annotated[int, Meta(ge=1, le=MOST_CHANGED)] = MOST_CHANGED
+    reason: Text | None = None
+    """Why, for the event."""
 
 
 class CancelJobs(Bulk, frozen=True, kw_only=True, tag="cancel"):
@@ -266,7 +268,7 @@ async def change_jobs(site: Site, body: CancelJobs | RetryJobs | DiscardJobs) ->
     if body.dry_run:
         matched = await site.control.bulk.count(action, **wanted, limit=body.limit)
         return BulkAnswer(matched=matched, changed=0, until=None)
-    changed = await site.control.bulk.change(action, rate=body.rate, **wanted, limit=body.limit)
+    changed = await site.control.bulk.change(action, rate=body.rate, reason=body.reason, **wanted, limit=body.limit)
     site.jobs_changed()
     return BulkAnswer(matched=changed.matched, changed=changed.count, until=iso(changed.until))
 

@@ -1,26 +1,20 @@
-"""The overview, the charts, the events, and who sends the request."""
+"""The overview, the charts, and who sends the request."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from shiftwork.core.model import Event
 from shiftwork.core.token import Role
 from shiftwork.version import __version__
 from shiftwork.views.instants import past_iso
 from shiftwork.views.shapes.pools import pool_shape
-from shiftwork.views.shapes.system import EventShape, SummaryShape, event_shape, problem_shape
+from shiftwork.views.shapes.system import SummaryShape, problem_shape
 from shiftwork.web.access import Visitor
 from shiftwork.web.history import KEPT_SECONDS, SHOWN_SECONDS
 from shiftwork.web.openapi import document
 from shiftwork.web.routing import Name, Query, get
 from shiftwork.web.series import Series
 from shiftwork.web.site import Site
-
-PAGE: Final = 1_000
-MOST_LOOKED_AT: Final = 5_000
-"""How many events one request reads where only some of them match. The next page continues there."""
-Number = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 
 
 class Counts(Struct, frozen=True, kw_only=True):
@@ -59,23 +53,6 @@ class HistoryQuery(Query, frozen=True, kw_only=True):
     pool: Name | None = None
 
 
-class EventsQuery(Query, frozen=True, kw_only=True):
-    """Which events are meant: after a number, before a number, by name, by subject."""
-
-    after: Number = 0
-    before: Number | None = None
-    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
-    name: Name | None = None
-    subject: Name | None = None
-
-
-class EventsAnswer(Struct, frozen=True, kw_only=True):
-    """A page of events, newest last. `next_before` is the `before` of the next older page, and null at the end."""
-
-    events: list[EventShape]
-    next_before: int | None
-
-
 @get("/overview")
 async def overview(site: Site) -> OverviewAnswer:
     """Return what is wrong now, the leader, every pool, and all jobs in numbers."""
@@ -107,30 +84,6 @@ async def overview(site: Site) -> OverviewAnswer:
 async def history(site: Site, query: HistoryQuery) -> Series:
     """Return every pool over time, or one: an hour in steps of seconds, a day in steps of a minute or more."""
     return await site.history.series(query.seconds, query.pool)
-
-
-@get("/events")
-async def events(site: Site, query: EventsQuery) -> EventsAnswer:
-    """Return the newest events that match, newest last. A short page continues at `next_before`."""
-    matching: list[Event] = []
-    before, whole = query.before, query.name is None and query.subject is None
-    for _ in range(1 if whole else MOST_LOOKED_AT // PAGE):
-        page = await site.control.system.events(query.after, query.limit if whole else PAGE, before=before)
-        matching = [event for event in page if _matches(event, query)] + matching
-        if len(page) < (query.limit if whole else PAGE):
-            before = None
-            break
-        before = page[0].seq
-        if len(matching) >= query.limit:
-            break
-    if len(matching) > query.limit:
-        matching = matching[-query.limit :]
-        before = matching[0].seq
-    return EventsAnswer(events=[event_shape(event) for event in matching], next_before=before)
-
-
-def _matches(event: Event, query: EventsQuery) -> bool:
-    return query.name in {None, event.name} and query.subject in {None, event.subject}
 
 
 @get("/me")

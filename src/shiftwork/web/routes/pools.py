@@ -7,7 +7,7 @@ from msgspec import Meta, Struct, structs
 from shiftwork.errors import UnknownPoolError, nearest
 from shiftwork.views.overview import PoolView
 from shiftwork.views.shapes.pools import InstanceShape, PoolShape, instance_shape, pool_shape
-from shiftwork.views.shapes.system import EventShape, event_shape
+from shiftwork.views.shapes.system import BreakerViewShape, EventShape, breaker_shape, event_shape
 from shiftwork.web.routing import Body, Name, Query, Text, get, post
 from shiftwork.web.site import Site
 from shiftwork.web.what_if import WhatIfAnswer
@@ -27,8 +27,10 @@ class PoolsAnswer(Struct, frozen=True):
 
 
 class WholePool(PoolShape, frozen=True, kw_only=True):
-    """A pool, with its instances and its latest events."""
+    """A pool, with its instances, the breakers of its workers, and its latest events."""
 
+    breakers: list[BreakerViewShape]
+    """The breakers that guard workers of the pool."""
     instance_list: list[InstanceShape]
     events: list[EventShape]
 
@@ -73,10 +75,11 @@ async def pool(site: Site, pool: Name) -> WholePool:
     """Return a pool, with its instances and the reasons for its latest changes."""
     view = await _view(site, pool)
     names = ("pool.scaled", "pool.bounds", "pool.paused", "pool.resumed", "pool.failing", "pool.recovered")
-    recent = await site.control.system.events(0, RECENT)
+    recent = await site.control.events.newest(0, RECENT)
     events = [event_shape(event) for event in recent if event.subject == pool and event.name in names]
     instances = [instance_shape(one) for one in await site.control.pools.instances(pool)]
-    return WholePool(**structs.asdict(_shape(site, view)), instance_list=instances, events=events[-SHOWN:])
+    whole = structs.asdict(_shape(site, view)) | {"breakers": await _breakers(site, pool)}
+    return WholePool(**whole, instance_list=instances, events=events[-SHOWN:])
 
 
 @get("/pools/{pool}/what-if")
@@ -111,6 +114,12 @@ async def bound_pool(site: Site, pool: Name, body: NewBounds) -> PoolShape:
     """Set how many slots the pool may have, on all nodes together. Null restores the registered bound."""
     await site.control.pools.scale(pool, body.min, body.max, reset=True)
     return await _after(site, pool)
+
+
+async def _breakers(site: Site, pool: str) -> list[BreakerViewShape]:
+    seen = await site.overview.get()
+    members = {worker.config.name for worker in seen.workers if worker.config.pool == pool}
+    return [breaker_shape(one) for one in seen.breakers.values() if not members.isdisjoint(one.workers)]
 
 
 async def _after(site: Site, name: str) -> PoolShape:

@@ -7,7 +7,8 @@ from msgspec import Meta, Struct
 
 from shiftwork.version import __version__
 from shiftwork.web.access import Visitor, csrf_of
-from shiftwork.web.routes.overview import Me, Number
+from shiftwork.web.routes.events import Number
+from shiftwork.web.routes.overview import Me
 from shiftwork.web.routing import Body, CookieAnswer, get, post
 from shiftwork.web.site import Site
 

@@ -11,7 +11,7 @@ from shiftwork.errors import UnknownWorkerError, nearest
 from shiftwork.views.instants import past_iso
 from shiftwork.views.overview import WorkerView
 from shiftwork.views.shapes.jobs import JobShape, job_shape
-from shiftwork.views.shapes.system import WorkerShape, worker_shape
+from shiftwork.views.shapes.system import BreakerViewShape, WorkerShape, breaker_shape, worker_shape
 from shiftwork.web.routing import Body, Name, Query, Text, get, post
 from shiftwork.web.site import Site
 
@@ -37,9 +37,11 @@ class WorkersAnswer(Struct, frozen=True, kw_only=True):
 
 
 class WholeWorker(WorkerShape, frozen=True, kw_only=True):
-    """A worker, with its policy, its latest jobs, and the JSON Schema of its payload where it is known."""
+    """A worker, with its policy, its breaker, its latest jobs, and the schema of its payload where it is known."""
 
     config: WorkerConfig
+    guarded_by: BreakerViewShape | None
+    """The breaker that guards it, with its state; null if it has none."""
     runs: list[JobShape]
     payload_schema: dict[str, Any] | None
 
@@ -167,7 +169,10 @@ async def worker(site: Site, worker: Name) -> WholeWorker:
     view = await _view(site, worker)
     runs = [job_shape(job) for job in await site.control.jobs.find(worker=worker, limit=RECENT_RUNS)]
     schema = await site.control.workers.payload_schema(worker)
-    return WholeWorker(**structs.asdict(worker_shape(view)), config=view.config, runs=runs, payload_schema=schema)
+    guard = next((one for one in (await site.overview.get()).breakers.values() if worker in one.workers), None)
+    breaker = None if guard is None else breaker_shape(guard)
+    whole = structs.asdict(worker_shape(view)) | {"config": view.config, "guarded_by": breaker}
+    return WholeWorker(**whole, runs=runs, payload_schema=schema)
 
 
 @get("/workers/{worker}/runs")
