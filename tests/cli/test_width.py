@@ -92,6 +92,6 @@ def test_a_store_that_does_not_answer_is_named_after_a_while(shop: Terminal, mon
     messages: list[str] = []
     monkeypatch.setattr(connect, "SILENT_SECONDS", 0.01)
     monkeypatch.setattr(System, "overview", late)
-    assert "POOL" in shop.ok("status")
+    assert "POOL" in shop.ok("pools")
     (message,) = messages
     assert re.match(r"shiftwork: no answer for 0.01 s from sqlite:///.*shop.db; still waiting, Ctrl-C ends it", message)

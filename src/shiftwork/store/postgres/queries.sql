@@ -269,7 +269,7 @@ SELECT shiftwork.facts(%(namespace)s::int, %(now)s::float8, %(workers)s::text[])
     SELECT json_object_agg(r.worker, r.n)::text FROM (
         SELECT l.worker, sum(c.n)::bigint AS n
         FROM (
-            SELECT worker, pool FROM shiftwork.lanes
+            SELECT worker, pool, sum(queued) AS queued FROM shiftwork.lanes
             WHERE namespace = %(namespace)s::int AND worker <> ''
                 AND (%(workers)s::text[] IS NULL OR worker = ANY (%(workers)s::text[]))
             GROUP BY worker, pool HAVING sum(queued) > 0
@@ -287,7 +287,7 @@ SELECT shiftwork.facts(%(namespace)s::int, %(now)s::float8, %(workers)s::text[])
             WHERE k.namespace = %(namespace)s::int AND k.worker = l.worker AND k.key IS NOT NULL
                 AND k.status >= 3 AND k.status <= 4
         )
-        GROUP BY l.worker
+        GROUP BY l.worker HAVING sum(c.n) < sum(l.queued)
     ) AS r
 );
 

@@ -1,6 +1,6 @@
 """The facts that `shiftwork.core.admission` needs, read from the counters and indices. It only reads."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace as copy
@@ -53,15 +53,16 @@ def _lane(session: SqliteSession, name: str, *, count_ready: bool) -> Lane:
         head=_head(min(heads)) if heads else None,
         retrying=any(lane.retrying for lane in lanes),
         live=any(lane.live for lane in lanes),
-        ready=_ready(session, worker, [lane.pool for lane in lanes if lane.queued]) if count_ready else None,
+        ready=_ready(session, worker, {lane.pool: lane.queued for lane in lanes if lane.queued}) if count_ready else None,
     )
 
 
-def _ready(session: SqliteSession, worker: int, pools: Iterable[int]) -> int | None:
+def _ready(session: SqliteSession, worker: int, queued: Mapping[int, int]) -> int | None:
+    """How many jobs of a worker are not parked, given how many are queued in each pool; None if that is all of them."""
     if not session.value("has_keys", (worker,)):
         return None
-    ready: int = sum(session.value("ready_in_lane", (pool, worker, READY_COUNTED)) for pool in pools)
-    return ready
+    ready: int = sum(session.value("ready_in_lane", (pool, worker, READY_COUNTED)) for pool in queued)
+    return ready if ready < sum(queued.values()) else None
 
 
 def _head(row: Sequence[Any]) -> Head:
