@@ -1,6 +1,7 @@
 """`python -m tests.browser.screenshots`: makes the pictures in `docs/dashboard/`, of two nodes after minutes of load.
 
-With `--every FOLDER` it takes each page in both themes, wide and on a phone: for whoever changes how they look.
+With `--every FOLDER` it takes each page in both themes, wide, on a small laptop and on a phone: look at them after a
+change of how they look.
 """
 
 import argparse
@@ -26,6 +27,8 @@ from tests.sim.past import past, put
 
 DOCS: Final = HERE.parent.parent / "docs" / "dashboard"
 WIDE: Final[ViewportSize] = {"width": 1360, "height": 860}
+NARROW: Final[ViewportSize] = {"width": 1280, "height": 800}
+"""A small laptop: taken only with `--every`."""
 PHONE: Final[ViewportSize] = {"width": 390, "height": 844}
 WAVE_SECONDS: Final = 90.0
 SHOWN: Final = {
@@ -91,6 +94,9 @@ def places(site: Site) -> dict[str, str]:
         "job": f"jobs/{dead}",
         "running": f"jobs/{running}",
         "dead": "dead",
+        "schedules": "schedules",
+        "flows": "flows",
+        "breakers": "breakers",
         "nodes": "nodes",
         "events": "events",
     }
@@ -100,14 +106,15 @@ def look(browser: Browser, site: Site, folder: Path, *, every: bool) -> None:
     """Take the pictures."""
     folder.mkdir(parents=True, exist_ok=True)
     themes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-    for size, theme in product((WIDE, PHONE), themes):
-        scale = 1 if size is WIDE else 2
+    for size, theme in product((WIDE, NARROW, PHONE) if every else (WIDE, PHONE), themes):
+        scale = 2 if size is PHONE else 1
         context = browser.new_context(
             viewport=size, color_scheme=theme, device_scale_factor=scale, reduced_motion="reduce"
         )
         page = context.new_page()
         for name, place in places(site).items():
-            kind = "-".join([name, *(["phone"] if size is PHONE else []), *(["dark"] if theme == "dark" else [])])
+            sizes = {PHONE["width"]: ["phone"], NARROW["width"]: ["1280"]}
+            kind = "-".join([name, *sizes.get(size["width"], []), *(["dark"] if theme == "dark" else [])])
             if every or kind in SHOWN:
                 taken(page, site, place, folder / f"{kind}.png", whole=every)
         context.close()

@@ -1,7 +1,8 @@
 /** The client of the API, which is served beside index.html, under any path. */
 
-import { ApiError, Client, type Me } from "shiftwork";
+import { ApiError, type CallOptions, Client, type EventsAnswer, type Me, type PastEventsQuery } from "shiftwork";
 import { t } from "../language";
+import type { KnownBreaker, WorkerRuns } from "./types";
 
 export { ApiError };
 
@@ -10,7 +11,35 @@ let csrf: string | null = null;
 /** How far the server's clock is ahead of ours, in milliseconds. Ages follow the server's clock. */
 export let skewMs = 0;
 
-export const api = new Client({ url: new URL(".", document.baseURI), fetch: fetchAsVisitor });
+/** Which events are meant; a server that does not know a field rejects it. */
+export type EventsFilter = PastEventsQuery & {
+  worker?: string | null;
+  pool?: string | null;
+  by?: string | null;
+  since?: string | null;
+  until?: string | null;
+};
+
+/** The client, with what only the dashboard asks for. */
+class Dashboard extends Client {
+  breakers(call: CallOptions = {}) {
+    return this.send<{ breakers: KnownBreaker[] }>("GET", "breakers", {}, call);
+  }
+
+  forceBreaker(name: string, way: "close" | "open", body: { reason: string | null }) {
+    return this.send<KnownBreaker>("POST", `breakers/${encodeURIComponent(name)}/${way}`, { body }, {});
+  }
+
+  workerRuns(name: string, call: CallOptions = {}) {
+    return this.send<WorkerRuns>("GET", `workers/${encodeURIComponent(name)}/runs`, {}, call);
+  }
+
+  eventsOf(query: EventsFilter, call: CallOptions = {}) {
+    return this.send<EventsAnswer>("GET", "events", { query }, call);
+  }
+}
+
+export const api = new Dashboard({ url: new URL(".", document.baseURI), fetch: fetchAsVisitor });
 
 export async function whoami(signal?: AbortSignal): Promise<Me> {
   const me = await api.me({ signal });

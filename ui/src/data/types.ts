@@ -1,6 +1,6 @@
 /** The API's types under the names that the pages use. Instants are ISO 8601 in UTC, durations are seconds. */
 
-import type { JobStatus, WholeWorker } from "shiftwork";
+import type { Event, JobStatus, Problem, WholeWorker } from "shiftwork";
 
 export type {
   Attempt,
@@ -39,6 +39,52 @@ export const STATUSES: JobStatus[] = [
   "dead",
   "cancelled",
 ];
+
+/** What later servers add to a problem: since when (epoch seconds), and where it is solved. */
+export type DatedProblem = Problem & { since?: number | null; target?: string | null };
+
+/** What later servers add to an explanation: the place in the queue, and when the job is likely to start. */
+export type Estimate = {
+  position?: number | null;
+  position_exact?: boolean;
+  /** Seconds from now. */
+  estimate?: number | null;
+  estimate_basis?: string | null;
+};
+
+/** A breaker: what guards a destination, and whether it lets runs through. */
+export interface KnownBreaker {
+  name: string;
+  workers: string[];
+  state: string;
+  since: number | string | null;
+  failures: number;
+  until: number | string | null;
+  forced_by: string | null;
+  reason: string | null;
+}
+
+/** A worker over time: what ended in each minute, how long runs took, and which errors there were. */
+export interface WorkerRuns {
+  minutes: WorkerMinute[];
+  p50: number | null;
+  p95: number | null;
+  longest: number | null;
+  completed: number;
+  failed: number;
+  errors: { error: string; count: number; last: number | string | null }[];
+}
+
+export interface WorkerMinute {
+  at: number | string;
+  completed: number;
+  failed: number;
+  p50: number | null;
+  p95: number | null;
+}
+
+/** What later servers add to an event: who caused it, one readable sentence, and how many events it stands for. */
+export type ToldEvent = Event & { by?: string | null; text?: string; count?: number; first_at?: string };
 
 /** A line of a chart. */
 export type Series = (number | null)[];

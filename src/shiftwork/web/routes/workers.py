@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field, structs
 
-from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model import JobStatus, WorkerConfig, WorkerExecutionMode
 from shiftwork.errors import UnknownWorkerError, nearest
 from shiftwork.views.overview import WorkerView
 from shiftwork.views.shapes.jobs import JobShape, job_shape
@@ -13,6 +13,8 @@ from shiftwork.web.routing import Body, Name, Query, Text, get, post
 from shiftwork.web.site import Site
 
 RECENT_RUNS: Final = 50
+_RAN: Final = (JobStatus.PROCESSING, JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.DEAD)
+"""The statuses of jobs that have run, or do: a backlog of queued jobs shows nothing about a worker."""
 
 
 class WorkersQuery(Query, frozen=True, kw_only=True):
@@ -30,7 +32,7 @@ class WorkersAnswer(Struct, frozen=True, kw_only=True):
 
 
 class WholeWorker(WorkerShape, frozen=True, kw_only=True):
-    """A worker, with its policy, its latest jobs, and the JSON Schema of its payload where it is known."""
+    """A worker, with its policy, its latest runs, and the JSON Schema of its payload where it is known."""
 
     config: WorkerConfig
     runs: list[JobShape]
@@ -109,9 +111,9 @@ async def workers(site: Site, query: WorkersQuery) -> WorkersAnswer:
 
 @get("/workers/{worker}")
 async def worker(site: Site, worker: Name) -> WholeWorker:
-    """Return a worker, with its policy, its latest jobs, and the schema of its payload."""
+    """Return a worker, with its policy, the latest jobs that ran, and the schema of its payload."""
     view = await _view(site, worker)
-    runs = [job_shape(job) for job in await site.control.jobs.find(worker=worker, limit=RECENT_RUNS)]
+    runs = [job_shape(job) for job in await site.control.jobs.find(worker=worker, status=_RAN, limit=RECENT_RUNS)]
     schema = await site.control.workers.payload_schema(worker)
     return WholeWorker(**structs.asdict(worker_shape(view)), config=view.config, runs=runs, payload_schema=schema)
 
