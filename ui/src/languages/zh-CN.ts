@@ -770,8 +770,6 @@ const chinese = {
   "tries again {time}": "再次尝试：{time}",
   "{n} {n:failure|failures}": "{n} 次失败",
   "set by hand by {who}": "由 {who} 手动设定",
-  "Close it": "闭合",
-  "Open it": "断开",
   "Close breaker": "闭合熔断器",
   "Open breaker": "断开熔断器",
   "Close breaker {name}": "闭合熔断器 {name}",

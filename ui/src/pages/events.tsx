@@ -254,7 +254,7 @@ function Row({ event, only }: { event: ToldEvent; only: (subject: string) => voi
   return (
     <li
       {...ROW}
-      className={`grid grid-cols-[4.5rem_minmax(0,1fr)] gap-x-3 gap-y-0.5 border-b border-line px-3 py-2 text-sm last:border-0 hover:bg-sunken md:grid-cols-[4.5rem_9.5rem_minmax(0,1fr)_8rem_10rem] ${UNSEEN}`}
+      className={`grid grid-cols-[4.5rem_minmax(0,1fr)] gap-x-3 gap-y-0.5 border-b border-line px-3 py-2 text-sm last:border-0 hover:bg-sunken md:grid-cols-[4.5rem_9rem_minmax(0,1fr)_6rem_9.5rem] ${UNSEEN}`}
     >
       <time dateTime={event.at} className="text-xs leading-5 whitespace-nowrap text-muted">
         {clock(Date.parse(event.at))}

@@ -43,7 +43,7 @@ export function JobsPage() {
   };
   const filtered = Object.keys(filter).length > 0;
   const ids = Object.keys(chosen).filter((id) => chosen[id]);
-  const { answer: jobs } = useStillJobs(filter, after, PAGE, ids);
+  const jobs = useStillJobs(filter, after, PAGE, ids);
   return (
     <>
       <Heading title={t("Jobs")} about={t("Newest first; the filters are part of the address")}>

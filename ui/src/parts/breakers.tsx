@@ -77,7 +77,7 @@ export function BreakerActions({ breaker }: { breaker: KnownBreaker }) {
           aria-label={t("Close breaker {name}", breaker)}
           onClick={() => setAsking("close")}
         >
-          {t("Close it")}
+          {t("Close breaker")}
         </Button>
       )}
       {breaker.state !== "open" && (
@@ -89,7 +89,7 @@ export function BreakerActions({ breaker }: { breaker: KnownBreaker }) {
           aria-label={t("Open breaker {name}", breaker)}
           onClick={() => setAsking("open")}
         >
-          {t("Open it")}
+          {t("Open breaker")}
         </Button>
       )}
       {asking && (

@@ -170,6 +170,7 @@ export function Table<T>({
                   selected={row.getIsSelected()}
                   columns={shown}
                   look={look?.(row.original)}
+                  joined={Boolean(actions) && !md}
                   actions={md ? actions : undefined}
                 />
                 {actions && !md && (
@@ -212,6 +213,7 @@ function OneLine<T>({
   row,
   selected,
   look = "",
+  joined,
   actions,
 }: {
   row: Row<T>;
@@ -219,12 +221,14 @@ function OneLine<T>({
   selected: boolean;
   columns: ColumnDef<T>[];
   look?: string;
+  /** Whether the actions are in a row of their own below this one. */
+  joined: boolean;
   actions?: (row: T) => ReactNode;
 }) {
   return (
     <tr
       {...ROW}
-      className={`h-[2.3125rem] border-b border-line last:border-0 hover:bg-sunken ${selected ? "bg-accent-soft" : "bg-surface"} ${look}`}
+      className={`h-[2.3125rem] border-line last:border-0 hover:bg-sunken ${joined ? "" : "border-b"} ${selected ? "bg-accent-soft" : "bg-surface"} ${look}`}
     >
       {row.getVisibleCells().map((cell) => (
         <td
