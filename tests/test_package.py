@@ -47,7 +47,9 @@ def test_wheel_has_lua(wheel_names: frozenset[str]) -> None:
 def test_wheel_has_the_dashboard(wheel_names: frozenset[str]) -> None:
     built = {name.removeprefix("shiftwork/web/dist/") for name in wheel_names if name.startswith("shiftwork/web/dist/")}
     assert {"index.html", "icon.svg"} < built
-    assert {PurePath(name).suffix for name in built if name.startswith("assets/")} == {".css", ".js"}
+    assets = {name for name in built if name.startswith("assets/")}
+    assert {PurePath(name.removesuffix(".gz")).suffix for name in assets} == {".css", ".js"}
+    assert {f"{name}.gz" for name in assets if not name.endswith(".gz")} <= assets  # for those who accept gzip
 
 
 def test_wheel_has_the_licenses_of_the_bundled_javascript(checkout: Path, wheel_names: frozenset[str]) -> None:
