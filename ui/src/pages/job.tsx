@@ -198,7 +198,7 @@ function Awaited({ job }: { job: WholeJob }) {
     <p className="text-sm">
       {rich("waits for {signal} since {time}", {
         signal: <strong>{job.waits_for_signal}</strong>,
-        time: <Time at={wait?.ended_at ?? job.started_at} />,
+        time: moment(Date.parse(wait?.ended_at ?? job.started_at ?? job.created_at)),
       })}
       {wait?.until_at && (
         <span className="text-muted">

@@ -1,16 +1,15 @@
 import { type ReactNode, useMemo } from "react";
-import { useNow } from "../data/live";
 import { useHistory, useOverview } from "../data/queries";
 import { instants, perPool, rate, success, successes, total } from "../data/series";
 import type { DatedProblem, History, Overview, Pool } from "../data/types";
-import { given, rich, t } from "../language";
-import { Answer, Badge, Empty, Heading, Meter, Panel, Stat, type Tone } from "../parts/basics";
+import { given, t } from "../language";
+import { Answer, Badge, Empty, Heading, Lasting, Meter, Panel, Stat, type Tone } from "../parts/basics";
 import { Chart } from "../parts/chart";
 import { Spans, useSpan } from "../parts/spans";
 import { numbers, Table } from "../parts/table";
 import { Link, to } from "../router";
 import { ROW } from "../shortcuts";
-import { compact, count, duration, moment, percent } from "../words";
+import { compact, count, duration, percent } from "../words";
 
 export function OverviewPage() {
   const overview = useOverview();
@@ -272,7 +271,7 @@ function Problems({ problems }: { problems: DatedProblem[] }) {
               <Badge tone={problem.severity === "critical" ? "bad" : "warn"}>{t(problem.severity)}</Badge>
             </span>
             <span className="text-xs leading-5 text-muted max-lg:order-1 sm:max-lg:col-start-2">
-              {problem.since && rich("since {time}", { time: <Since at={problem.since} /> })}
+              {problem.since && <Lasting at={problem.since * 1_000} />}
             </span>
             <span className="min-w-0 break-words">{given(problem.message)}</span>
             <span className="min-w-0 break-words text-accent max-lg:order-2 sm:max-lg:col-start-2 lg:text-right">
@@ -282,16 +281,6 @@ function Problems({ problems }: { problems: DatedProblem[] }) {
         </li>
       ))}
     </ul>
-  );
-}
-
-/** How long ago something began. */
-function Since({ at }: { at: number }) {
-  const now = useNow();
-  return (
-    <time dateTime={new Date(at * 1_000).toISOString()} title={moment(at * 1_000)} className="whitespace-nowrap">
-      {duration(Math.max(0, now / 1_000 - at))}
-    </time>
   );
 }
 

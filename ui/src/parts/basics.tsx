@@ -5,7 +5,7 @@ import { ApiError } from "../data/client";
 import { useSaid } from "../data/live";
 import type { Status } from "../data/types";
 import { given, t } from "../language";
-import { ago, moment } from "../words";
+import { ago, duration, moment } from "../words";
 import { zone, zoneName } from "../zone";
 import { Mark } from "./mark";
 
@@ -165,6 +165,20 @@ export function Time({ at, none = "–" }: { at: string | null | undefined; none
       title={[t("{time} in {zone}", { time: moment(ms), zone: zoneName(zone) }), ...(zone === "utc" ? [] : [at])].join(
         "\n",
       )}
+      className="whitespace-nowrap"
+    >
+      {said}
+    </time>
+  );
+}
+
+/** How long something has lasted that began at this instant. */
+export function Lasting({ at }: { at: number }) {
+  const said = useSaid((now) => t("for {time}", { time: duration(Math.max(0, Math.floor((now - at) / 1_000))) }));
+  return (
+    <time
+      dateTime={new Date(at).toISOString()}
+      title={t("{time} in {zone}", { time: moment(at), zone: zoneName(zone) })}
       className="whitespace-nowrap"
     >
       {said}

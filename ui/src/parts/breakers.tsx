@@ -8,7 +8,7 @@ import { given, rich, t } from "../language";
 import { Link, to } from "../router";
 import { millis } from "../words";
 import { READ_ONLY, Reason, reasonIn } from "./actions";
-import { Badge, Button, Panel, Time, type Tone } from "./basics";
+import { Badge, Button, Lasting, Panel, Time, type Tone } from "./basics";
 import { Ask } from "./dialog";
 
 const LOOK: Record<string, [Tone, string]> = {
@@ -32,7 +32,7 @@ export const atOf = (at: number | string | null) => (at === null ? null : new Da
 export function BreakerFacts({ breaker }: { breaker: KnownBreaker }) {
   return (
     <span className="min-w-0 text-sm break-words">
-      {breaker.since !== null && rich("since {time}", { time: <Time at={atOf(breaker.since)} /> })}
+      {breaker.since !== null && <Lasting at={millis(breaker.since)} />}
       {breaker.until !== null && (
         <>
           {t(", ")}

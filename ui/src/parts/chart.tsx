@@ -219,7 +219,7 @@ function options(
   return {
     width,
     height,
-    padding: [10, 16, 0, 0],
+    padding: [10, 26, 0, 0],
     legend: { show: false },
     cursor: { sync: { key: SYNC.key }, points: { size: 6 }, drag: { x: false, y: false }, y: false },
     ...(zone === "utc" ? { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), "Etc/UTC") } : {}),

@@ -13,6 +13,7 @@ import { Chart } from "./chart";
 
 const NOT_FOUND = 404;
 const MINUTE = 60;
+const HOUR = 3_600;
 
 export function WorkerRuns({ name }: { name: string }) {
   const runs = useWorkerRuns(name);
@@ -39,7 +40,7 @@ function Seen({ name, runs }: { name: string; runs: Runs }) {
           value={duration(runs.p50)}
           note={t("half took less; 95 % less than {time}", { time: duration(runs.p95) })}
         />
-        <Stat label={t("Longest run")} value={duration(runs.longest)} note={t("of the time shown")} />
+        <Stat label={t("Longest run")} value={duration(runs.longest)} note={t("in the last hour")} />
         <Stat
           label={t("Throughput")}
           value={minutes ? t("{n} /min", { n: compact(runs.completed / minutes) }) : "–"}
@@ -95,8 +96,10 @@ function Drawn({ runs }: { runs: Runs }) {
   if (at.length < 2) return <Empty title={t("No history yet")}>{t("It starts with the first runs.")}</Empty>;
   return (
     <div className="flex flex-col gap-4">
-      <Chart label={t("Ended attempts per second")} at={at} lines={lines} format={compact} height={130} />
-      {times && <Chart label={t("Run time")} steps="time" at={at} lines={times} format={duration} height={130} />}
+      <Chart label={t("Ended attempts per second")} at={at} span={HOUR} lines={lines} format={compact} height={130} />
+      {times && (
+        <Chart label={t("Run time")} steps="time" at={at} span={HOUR} lines={times} format={duration} height={130} />
+      )}
     </div>
   );
 }
