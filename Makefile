@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint fix ui client provide bench peers originals morning recovery promises soak docs site wheel messages house lock clean
+.PHONY: help demo test check lint fix ui client provide bench peers originals morning recovery promises worst soak docs pictures site wheel messages house estimates lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -93,6 +93,9 @@ recovery: $(STAMP) ## kill nodes under load on each store: how soon their jobs r
 promises: $(STAMP) ## leave out one promise after the other on PostgreSQL: what each costs, minutes
 	@$(BIN)/python -m benchmarks.promises $(ARGS)
 
+worst: $(STAMP) ## stage six faults, and print what `shiftwork status` says of each after 5, 15 and 60 s; seven minutes
+	@$(BIN)/python -m tests.system.worst $(ARGS)
+
 soak: provide ## run the long tests, about an hour; ARGS="-k storm"
 	@echo "» soak tests, about an hour; each is named when it begins, and the slowest at the end"
 	@$(BIN)/python -m pytest -m soak --timeout 3600 --verbose --durations 20 tests $(ARGS)
@@ -100,6 +103,9 @@ soak: provide ## run the long tests, about an hour; ARGS="-k storm"
 docs: $(STAMP) ## run the code in the documentation
 	@echo "» documentation"
 	@$(BIN)/python -m pytest docs README.md CONTRIBUTING.md
+
+pictures: ui provide ## take every picture of the dashboard in README and docs, minutes; ARGS=--help
+	@$(BIN)/python -m tests.browser.screenshots $(ARGS)
 
 site: $(SITE_STAMP) ## build the documentation as a site, in build/site
 	@echo "» the documentation site"
@@ -115,6 +121,9 @@ messages: $(STAMP) ## write the template for translations of the command line, b
 
 house: $(STAMP) ## draw the import graph into docs/house.svg
 	@$(BIN)/python docs/house.py
+
+estimates: $(STAMP) ## simulate many queues, and draw how good the estimates of when jobs start are; a minute
+	@$(BIN)/python -m benchmarks.estimates
 
 lock: ## compile requirements/*.in into *.txt, with hashes
 	@test -x build/lock/bin/uv || { $(PYTHON) -m venv build/lock && build/lock/bin/python -m pip install -qq uv; }

@@ -51,7 +51,7 @@ FOUND_LAST: Final = "---\nsearch:\n  boost: 0.2\n---\n"
 """Readers search for how to do a thing before they ask why it is so."""
 WIDE: Final = "---\nhide: [toc]\n---\n"
 ABOUT: Final = ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
-BESIDE: Final = ["docs/site.css", "docs/iframe-worker.js", "ui/public/icon.svg"]
+BESIDE: Final = ["docs/site.css", "docs/site.js", "docs/iframe-worker.js", "ui/public/icon.svg"]
 """What the site shows, and no page links to."""
 
 

@@ -448,8 +448,8 @@ async def test_the_shape_of_get_health(stage: Stage) -> None:
     health = await app.get_health()
     assert health["status"] == "degraded"
     (problem,) = health["problems"]
-    assert set(problem) == {"code", "subject", "message", "remedy", "severity"}
-    assert (problem["code"], problem["subject"]) == ("worker_disabled", "w")
+    assert set(problem) == {"code", "subject", "message", "remedy", "severity", "since", "target"}
+    assert (problem["code"], problem["subject"], problem["target"]) == ("worker_disabled", "w", "worker:w")
     assert "not today" in problem["message"]
     assert "enable_worker" in problem["remedy"]
 

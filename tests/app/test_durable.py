@@ -998,6 +998,7 @@ async def test_a_job_that_waits_says_for_what_and_until_when(app: WorkerOrchestr
         why = await app.explain_job(job.id)
         assert why.text == words.format(job.id) + "since 1970-01-02 00:01:00Z"
         assert (why.waits[0].code, why.waits[0].by) == ("signal", "approval")
+        assert (why.estimate, why.estimate_basis) == (None, "no estimate: its function waits for a signal")
         assert whole_job_shape(await app.get_job(job.id), why).run_at is None
         why = await app.explain_job(hasty.id)
         assert why.text.endswith("until 1970-01-02 01:01:00Z")

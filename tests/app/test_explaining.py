@@ -1,10 +1,11 @@
 """Why is a job not running? There is an answer for every kind of wait, in words and in data."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from shiftwork import Breaker, JobPriority, JobStatus, UnknownPoolError
+from shiftwork import Breaker, Context, JobPriority, JobStatus, ResultTimeoutError, UnknownPoolError
 from shiftwork.core.admission import Obstacle
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.views.explanation import Explanation
@@ -241,3 +242,163 @@ async def test_a_job_and_its_explanation_come_from_one_read(stage: Stage) -> Non
     stage.faults.calls.clear()
     found, why = await app.control.jobs.get_explained(job.id)
     assert (found.id, why.job_id, stage.faults.calls["get"]) == (job.id, job.id, 1)
+
+
+# ── where, and when ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def known_runs(cast: Cast, clock: ManualClock, name: str = "plain", seconds: float = 10.0) -> None:
+    """Let one run of a worker end, so that it is known how long they take."""
+    await cast.enqueue(name)
+    await clock.advance(seconds)
+    await cast.acts[name].finish()
+    await settle()
+
+
+async def test_a_queue_of_one_slot(stage: Stage, clock: ManualClock) -> None:
+    act = Act()
+    app = stage.app(max_concurrent=1)
+    worker = app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
+    await app.start()
+    await worker.enqueue()
+    await settle()
+    await clock.advance(10)
+    await act.finish()
+    jobs = await app.enqueue_many([worker.call() for _ in range(4)])
+    await settle()
+    why = [await app.explain_job(job.id) for job in jobs]
+    assert [one.position for one in why] == [None, 1, 2, 3]
+    assert [one.estimate for one in why] == [None, *map(pytest.approx, (10.0, 20.0, 30.0))]
+    assert all(one.position_exact for one in why)
+    assert why[3].estimate_basis == "2 jobs go first: 2 of act; 1 slot; a run of act takes 10 s on average"
+    assert why[0].estimate_basis is None
+    assert "2 jobs of act are ahead of it in pool default" in why[3].text
+
+
+async def test_jobs_of_other_workers_are_ahead(stage: Stage, clock: ManualClock) -> None:
+    app = stage.app(max_concurrent=1)
+    act, other = Act("act"), Act("other")
+    worker = app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
+    first = app.register_worker("other", other, execution_mode="triggered", timeout_seconds=None)
+    await app.start()
+    await app.enqueue_many([first.call() for _ in range(3)])
+    await settle()
+    await clock.advance(1)
+    job = await worker.enqueue()
+    why = await app.explain_job(job.id)
+    assert "next in line for act; 2 jobs of other workers are ahead of it in pool default" in why.text
+    assert why.position == 3
+    assert why.estimate is None
+    assert why.estimate_basis == "no estimate: no run of other has ended yet, so it is not known how long one takes"
+
+
+async def test_the_time_of_a_job_is_not_that_of_its_gate(stage: Stage, clock: ManualClock) -> None:
+    act = Act()
+    app = stage.app(max_concurrent=20)
+    worker = app.register_worker("act", act, execution_mode="triggered", rate_limit="60/m", timeout_seconds=None)
+    await app.start()
+    await worker.enqueue()
+    await settle()
+    await clock.advance(1)
+    await act.finish()
+    jobs = await app.enqueue_many([worker.call() for _ in range(600)])
+    await settle()
+    why = await app.explain_job(jobs[-1].id)
+    gate, queue = why.waits
+    assert (gate.code, queue.code) == ("rate_limit", "queue")
+    assert gate.until is not None
+    assert gate.until < clock.now() + 2, "when the gate opens"
+    assert why.estimate == pytest.approx(600, rel=0.1), "when the job starts"
+    assert "rate limit of act: 60 in 60 s, the next job starts at 2027-01-15 08:00:0" in why.text
+    assert "the rate limit of act lets 60 start in 60 s" in (why.estimate_basis or "")
+    with pytest.raises(ResultTimeoutError, match=r"position 5\d\d, starts in about \d+ min"):
+        await stage.during(asyncio.create_task(jobs[-1].result(timeout_seconds=1)))
+
+
+async def test_there_is_no_estimate_while_a_person_holds_a_job_back(cast: Cast, clock: ManualClock) -> None:
+    await cast.app.start()
+    await known_runs(cast, clock)
+    await cast.app.pause_pool("default", "the flood")
+    why = await cast.explain(await cast.enqueue("plain"))
+    assert (why.position, why.estimate) == (1, None)
+    assert why.estimate_basis == "no estimate: pool default is paused: the flood"
+
+
+async def test_an_open_breaker_and_its_probe(cast: Cast, clock: ManualClock) -> None:
+    await cast.app.start()
+    await known_runs(cast, clock, "guarded")
+    await cast.enqueue("guarded")
+    await cast.acts["guarded"].fail()
+    first, second = await cast.enqueue("guarded"), await cast.enqueue("guarded")
+    assert (await cast.explain(first)).estimate == pytest.approx(30.0)
+    why = await cast.explain(second)
+    assert why.estimate is not None
+    assert 30.0 < why.estimate <= 40.0
+    assert "breaker guarded is open until" in (why.estimate_basis or "")
+
+
+async def test_a_job_behind_its_key(cast: Cast, clock: ManualClock) -> None:
+    await cast.app.start()
+    await cast.keyed.enqueue("ada")
+    await clock.advance(10)
+    await cast.acts["plain"].finish()
+    await cast.keyed.enqueue("ada")
+    second, third = await cast.keyed.enqueue("ada"), await cast.keyed.enqueue("ada")
+    await settle()
+    assert (await cast.explain(second.id)).estimate == pytest.approx(10.0)
+    why = await cast.explain(third.id)
+    assert why.estimate == pytest.approx(20.0)
+    assert why.position == 2, "behind the second, which is parked as well"
+    assert "of the jobs with key 'ada', 1 may run at a time" in (why.estimate_basis or "")
+
+
+async def test_a_job_that_is_due_later_starts_when_it_is_due(cast: Cast, clock: ManualClock) -> None:
+    await cast.app.start()
+    await known_runs(cast, clock)
+    job = await cast.workers["plain"].with_options(delay_seconds=90).enqueue()
+    why = await cast.explain(job.id)
+    assert why.position is None
+    assert why.estimate == pytest.approx(90.0)
+    assert why.estimate_basis == "it is due then, and the jobs that are queued now have started before"
+
+
+async def test_a_function_that_sleeps_goes_on_when_its_time_has_come(stage: Stage) -> None:
+    app = stage.app()
+
+    @app.task
+    async def work(ctx: Context) -> None:
+        await ctx.sleep(60)
+
+    await app.start()
+    job = await work.enqueue()
+    await settle()
+    why = await app.explain_job(job.id)
+    assert [wait.code for wait in why.waits] == ["sleep"]
+    assert (why.position, why.estimate) == (None, 60.0)
+
+
+async def test_a_delayed_job_that_no_node_queues(cast: Cast, clock: ManualClock, stage: Stage) -> None:
+    job = await cast.workers["plain"].with_options(delay_seconds=5).enqueue()
+    await clock.advance(60)
+    wait = await cast.only_wait(job.id)
+    assert wait.code == "unserved"
+    assert wait.why.startswith("due since 2027-01-15 08:00:05Z, but no node is running that queues it")
+    assert "start one with `shiftwork run`" in ((await cast.explain(job.id)).estimate_basis or "")
+    with pytest.raises(ResultTimeoutError, match="it is due since 2027-01-15 08:00:05Z, but no node is running"):
+        await stage.during(asyncio.create_task(job.result(timeout_seconds=1)))
+
+
+async def test_a_label_that_no_node_has(stage: Stage, clock: ManualClock) -> None:
+    app = stage.app()
+    app.register_pool("render", min_workers=0, labels=["gpu"])
+    worker = app.register_worker("act", Act(), execution_mode="triggered", pool="render")
+    await app.start()
+    job = await worker.enqueue()
+    await settle()
+    await clock.advance(2)
+    why = await app.explain_job(job.id)
+    (wait,) = why.waits
+    assert wait.code == "unserved"
+    assert wait.why == ("no live node has the labels of pool render (gpu): start one with `shiftwork run --label gpu`")
+    assert "a node starts one" not in why.text
+    assert (why.position, why.estimate, why.estimate_basis) == (1, None, f"no estimate: {wait.why}")

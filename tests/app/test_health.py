@@ -241,7 +241,7 @@ async def test_a_paused_pool_and_dead_letters_are_problems(stage: Stage) -> None
     health = await app.get_health()
     assert {problem["code"]: problem["subject"] for problem in health["problems"]} == {
         "pool_paused": "default",
-        "dead_letters": "default",
+        "dead_letters": "dead letters",
     }
 
 
@@ -287,7 +287,7 @@ async def test_dead_runs_of_a_schedule_that_recovered_are_no_problem(stage: Stag
     await app.start()
     await settle()
     await act.fail()
-    assert await codes_of(app) == {"worker_failing": "act", "dead_letters": "default"}
+    assert await codes_of(app) == {"worker_failing": "act", "dead_letters": "dead letters"}
     await clock.advance(61)
     await act.finish()
     assert await codes_of(app) == {}
@@ -403,3 +403,86 @@ async def test_a_worker_that_waits_for_one_that_nothing_runs_is_reported(stage: 
     assert await app.trigger_worker("login")
     await settle()
     assert (await app.get_health())["problems"] == []
+
+
+async def only_problem(app: WorkerOrchestrator) -> dict[str, Any]:
+    (problem,) = (await app.get_health())["problems"]
+    return dict(problem)
+
+
+async def test_a_pool_whose_slots_all_hang_is_stuck_within_a_minute_and_then_an_event(
+    stage: Stage, clock: ManualClock
+) -> None:
+    heard: list[Event] = []
+    act = Act()
+    app = stage.app()
+    app.on("health.problem", heard.append)
+    app.register_pool("images", min_workers=2, max_workers=2)
+    worker = app.register_worker("act", act, execution_mode="triggered", pool="images", timeout_seconds=3600)
+    await app.start()
+    await app.enqueue_many([worker.call() for _ in range(6)])
+    await clock.advance(1)
+    await act.finish()
+    started_at = clock.now()
+    await clock.advance(10)
+    assert (await app.get_health())["status"] == "ok"
+    await clock.advance(2)
+    problem = await only_problem(app)
+    assert (problem["code"], problem["target"], problem["severity"]) == ("pool_stuck", "pool:images", "critical")
+    assert problem["since"] == started_at
+    assert (
+        "all 2 slots of pool images are busy and nothing has ended for 12 s (usual: 1 s); 3 queued"
+        in (problem["message"])
+    )
+    assert "shiftwork stack " in problem["remedy"]
+    await clock.advance(48 - 12)
+    assert [event.subject for event in heard] == ["images"]
+    await act.finish()
+    assert (await app.get_health())["status"] == "ok"
+
+
+async def test_a_backlog_behind_a_limit_names_it_and_asks_for_no_slots(stage: Stage, clock: ManualClock) -> None:
+    act = Act()
+    app = stage.app()
+    app.register_pool("mail", min_workers=1, max_workers=40, target_latency_seconds=5)
+    worker = app.register_worker("send", act, execution_mode="triggered", pool="mail", max_running=2)
+    await app.start()
+    await app.enqueue_many([worker.call() for _ in range(300)])
+    await clock.advance(9)
+    problem = await only_problem(app)
+    assert (problem["code"], problem["target"]) == ("pool_starved", "worker:send")
+    assert "of 298 queued, 298 are held: 2 of 2 allowed send jobs are running" in problem["message"]
+    assert "raise max_running of send" in problem["remedy"]
+    (pool,) = [pool for pool in (await app.control.system.overview()).pools if pool.name == "mail"]
+    assert (pool.workers, pool.wanted) == (2, 2)
+
+
+async def test_since_survives_a_change_of_leader(stage: Stage, clock: ManualClock) -> None:
+    first, second = stage.app(), stage.app()
+    for app in (first, second):
+        app.register_worker("w", lambda: None, execution_mode="triggered")
+        await app.start()
+    at = clock.now()
+    await first.disable_worker("w", "no paper")
+    await clock.advance(40)
+    await stage.stop(first)
+    await clock.advance(40)
+    assert ((await only_problem(second))["since"], (await only_problem(second))["target"]) == (at, "worker:w")
+
+
+async def test_a_store_that_refuses_writes_is_reported_with_since_when(stage: Stage, clock: ManualClock) -> None:
+    act = Act()
+    app, witness = stage.faulty_app(), stage.app()
+    worker = app.register_worker("act", act, execution_mode="triggered")
+    await app.start()
+    await worker.enqueue()
+    await settle()
+    stage.faults.fail("finish", error=StoreFullError("no space left"))
+    at = clock.now()
+    await act.finish()
+    await clock.advance(20)
+    for seen_by in (app, witness):
+        problem = await only_problem(seen_by)
+        assert (problem["code"], problem["target"]) == ("store_failing", "store")
+        assert abs(problem["since"] - at) < 1
+        assert "writing to the store has failed for 20 s" in problem["message"]

@@ -158,7 +158,7 @@ async def test_the_state_travels_to_other_processes_with_the_run() -> None:
 
     instance.serve({"nap": witness}, store, Surroundings(), alone=False)
     state = RunState(failures=2, last_started=7.0, last_success=5.0, last_error="ValueError: no")
-    body = msgspec.msgpack.encode(NodeFrame([Start(claimed(), *runs.give(claimed().fence), state)]))
+    body = msgspec.msgpack.encode(NodeFrame([Start(claimed(), *runs.give(), state)]))
     runs.write()
     theirs.send(len(body).to_bytes(4, "little") + body)
     await eventually(lambda: bool(witness.seen))

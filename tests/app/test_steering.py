@@ -294,7 +294,7 @@ async def test_a_process_without_workers_knows_how_long_the_jobs_of_others_take(
     await settle()
     await clock.advance(60)
     await act.finish()
-    await app.pause_pool("p")
+    await stage.stop(app)
     await app.enqueue_many([worker.call() for _ in range(10)])
     reason = (await stage.app().auto_scale())["p"]["reason"]
     assert reason.startswith("10 queued, 10 min of work, need 30 to be done within 20 s")

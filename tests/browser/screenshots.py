@@ -1,19 +1,23 @@
-"""`python -m tests.browser.screenshots`: makes the pictures in `docs/dashboard/`, of two nodes after minutes of load.
+"""`make pictures`: takes every picture of the dashboard that README.md and docs/ show, of a busy shop with problems.
 
-With `--every FOLDER` it takes each page in both themes, wide, on a small laptop and on a phone: look at them after a
-change of how they look.
+Three nodes on a Valkey server run the shop of `shop.py`: its carrier fails, a pool is paused, a node is killed.
+Everything random has a seed. With `--every FOLDER` it takes each page in both themes, wide, on a small laptop and on
+a phone: look at them after a change of how they look.
 """
 
 import argparse
+import asyncio
 import math
 import os
 import random
 import shutil
+import signal
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Final, Literal
@@ -21,81 +25,192 @@ from typing import Final, Literal
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from shiftwork import WorkerOrchestrator
+from shiftwork.core.history import HOUR, MINUTE, Hour, Moment, Point
 from tests.browser.conftest import QUIET, browser_path
-from tests.browser.stage import HERE, Site, eventually, market, served
+from tests.browser.stage import HERE, Node, Site, eventually, node_of, served
 from tests.sim.past import past, put
+from tests.store.servers.redis import Server, binary, required, wheel_binary
 
 DOCS: Final = HERE.parent.parent / "docs" / "dashboard"
 WIDE: Final[ViewportSize] = {"width": 1360, "height": 860}
 NARROW: Final[ViewportSize] = {"width": 1280, "height": 800}
 """A small laptop: taken only with `--every`."""
 PHONE: Final[ViewportSize] = {"width": 390, "height": 844}
+TALL: Final = {"overview": 1250, "pool": 1000}
+"""The height of pages that need more room in a wide picture."""
 WAVE_SECONDS: Final = 90.0
 SHOWN: Final = {
-    "overview",
-    "overview-dark",
-    "overview-phone",
-    "pool",
-    "workers",
-    "worker",
-    "graph",
-    "jobs-dark",
-    "job",
-    "running",
-    "dead",
-    "nodes",
-    "events",
+    *("overview", "overview-dark", "overview-phone", "pool", "pools", "workers", "worker", "graph", "jobs-dark", "job"),
+    *("job-phone-dark", "running", "waiting", "flow", "dead", "nodes", "events"),
 }
 """What the documentation has."""
+NODES: Final = ("shop-1", "shop-2", "shop-3")
+PAST_POOLS: Final = {"orders": 600, "mail": 800, "images": 200, "exports": 20, "reports": 1, "default": 20}
+"""The pools with a past, and how many jobs came in the busiest minute."""
+SUBJECTS: Final = ("Welcome", "Your order", "Your invoice", "Back in stock")
+ARTICLES: Final = ("lamp", "chair", "desk", "shelf", "rug")
+
+
+@dataclass
+class Shop:
+    """A running shop: its pages, and the people who act on it."""
+
+    site: Site
+    """As the script itself: on this machine, without a token."""
+    ana: Site
+    """As a person with a token of that name."""
+    lost: Node
+    """The node that is to vanish."""
+
+
+# ── a shop, its past and its load ────────────────────────────────────────────────────────────────────────────────────
 
 
 @contextmanager
-def load(site: Site, seconds: float) -> Iterator[None]:
+def shop(seconds: float) -> Iterator[Shop]:
+    """A shop with a past, that has been busy for so long, and is for as long as the pictures are taken."""
+    with ExitStack() as stack:
+        program = required(wheel_binary() or binary("valkey-server", "redis-server"), "valkey-server")
+        url = stack.enter_context(Server(program)).url
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="shop-")))
+        shutil.copy(HERE / "shop.py", folder)  # so that tracebacks show no checkout
+        token = asyncio.run(prepare(url))
+        environment = {"SHIFTWORK_STORE": url, "CARRIER_FAILS_AT": str(time.time() + seconds / 2)}
+        nodes = [stack.enter_context(node_of("shop:app", folder, environment, host=host)) for host in NODES]
+        site = nodes[0].site
+        running = Shop(site, Site(site.address, token), nodes[-1])
+        eventually(lambda: len(site.ask("workers?limit=1000")["workers"]) == 18, within=120)
+        stack.enter_context(load(running, seconds))
+        yield running
+
+
+async def prepare(url: str) -> str:
+    """Give the store a past, and a person a token; return the token."""
+    app = WorkerOrchestrator(url)
+    await put(await app.control.store.open(), yesterday(app.control.now()))
+    _, secret = await app.control.tokens.create("ana", "operate")
+    await app.close()
+    return secret
+
+
+def yesterday(now: float) -> list[Hour]:
+    """The last 26 hours of every pool, with the peak at the present."""
+    chance = random.Random(7)
+    hours: dict[int, Hour] = {}
+    for minute in range(26 * 60, 0, -1):
+        at = now - minute * MINUTE
+        load = 0.1 + 0.45 * (1 + math.cos(minute / (24 * 60) * math.tau)) + 0.1 * math.sin(minute / 7)
+        pools = {name: point(most * load * chance.uniform(0.9, 1.1), chance) for name, most in PAST_POOLS.items()}
+        hours.setdefault(int(at // HOUR), Hour(int(at // HOUR))).moments.append(Moment(at, pools))
+    return list(hours.values())
+
+
+def point(jobs: float, chance: random.Random) -> Point:
+    """A minute of a pool to which so many jobs came."""
+    completed, failed = max(0, round(jobs)), max(0, round(jobs * chance.uniform(0, 0.02)))
+    slots = max(1, math.ceil(jobs / 130))
+    busy = min(slots, round(jobs / 150))
+    wait = chance.uniform(0.05, 0.3) * (1 + jobs / 400)
+    return Point(
+        queued=max(0, round(jobs / 100 * chance.random())),
+        processing=busy,
+        workers=slots,
+        wanted=slots,
+        oldest_wait=wait,
+        completed=completed,
+        failed=failed,
+        retried=failed // 2,
+        wait_p95=2 * wait,
+        run_p95=chance.uniform(0.3, 0.5),
+        arrived=completed + failed,
+        run_seconds=0.25 * (completed + failed),
+    )
+
+
+@contextmanager
+def load(shop: Shop, seconds: float) -> Iterator[None]:
     """For so long, and until the pictures are taken."""
     enough = threading.Event()
-    thread = threading.Thread(target=customers, args=(site, enough))
+    thread = threading.Thread(target=customers, args=(shop.site, enough))
     thread.start()
     try:
-        enough.wait(seconds)
+        opening(shop)
+        enough.wait(seconds - 60)
+        shop.lost.process.send_signal(signal.SIGKILL)
+        enough.wait(60)
+        eventually(lambda: {"breaker_open", "node_lost"} <= codes(shop.site), within=120)
         yield
     finally:
         enough.set()
         thread.join()
 
 
+def codes(site: Site) -> set[str]:
+    """The codes of the present problems."""
+    return {problem["code"] for problem in site.ask("overview")["problems"]}
+
+
+def opening(shop: Shop) -> None:
+    """What people do in the morning."""
+    site, ana = shop.site, shop.ana
+    ana.act("pools/newsletter/pause", reason="legal checks the text, ready at 11:00")
+    ana.act("schedules/weekly-digest", worker="send_newsletter", payload={"to": "all@shop.example"}, cron="0 7 * * 1")
+    ana.act("schedules/acme-export", worker="export_to_partner", payload={"order": 1}, cron="0 */2 * * *")
+    ana.act("pools/mail/bounds", min=4, max=40)
+    for number in range(120):
+        site.enqueue("send_newsletter", to=f"reader-{number}@example.org")
+        site.enqueue("export_to_partner", order=8_000 + number)
+    for order in (7_120, 7_431, 7_502):
+        site.enqueue("refund", order=order, amount=49.9)
+    for pages in (9_000, 12_000):
+        site.enqueue("monthly_report", pages=pages)
+
+
 def customers(site: Site, enough: threading.Event) -> None:
-    """They come in waves; some send pictures that are too large."""
-    chance = random.Random(7)
-    eventually(lambda: len(site.ask("workers")["workers"]) >= 10)
-    site.enqueue("long_report", pages=9_000)
+    """They come in waves; some mistype their address, some send pictures that are too large."""
+    chance, order = random.Random(7), 9_000
     begin = time.monotonic()
     while not enough.wait(0.25):
-        many = 2 + int(6 * (1 - math.cos((time.monotonic() - begin) / WAVE_SECONDS * math.tau)))
+        many = 2 + int(2 * (1 - math.cos((time.monotonic() - begin) / WAVE_SECONDS * math.tau)))
         for _ in range(many):
-            subject = chance.choice(["Welcome", "Your order", "Your invoice"])
-            site.enqueue("send_mail", to=f"customer-{chance.randrange(9999)}@example.org", subject=subject)
-        for _ in range(many // 3):
-            width = 1280 if chance.randrange(20) else 20_000 + chance.randrange(9) * 1_000
-            site.enqueue("image_resize", path=f"photo-{chance.randrange(999)}.png", width=width)
+            domain = "example.org" if chance.randrange(200) else "exmaple.invalid"
+            site.enqueue("send_mail", to=f"customer-{chance.randrange(9999)}@{domain}", subject=chance.choice(SUBJECTS))
+        if chance.randrange(2):
+            order += 1
+            to = f"customer-{chance.randrange(9999)}@example.org"
+            site.enqueue("place_order", order=order, article=chance.choice(ARTICLES), amount=19.9 + many, to=to)
+        for _ in range(chance.randrange(3)):
+            width = 1280 if chance.randrange(50) else 20_000 + chance.randrange(9) * 1_000
+            site.enqueue("resize_image", path=f"photo-{chance.randrange(999)}.png", width=width)
+
+
+# ── pictures ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def first(site: Site, **wanted: str) -> str:
+    """The id of the newest job with these properties."""
+    query = "&".join(f"{name}={value}" for name, value in wanted.items())
+    return str(site.ask(f"jobs?{query}&limit=1")["jobs"][0]["id"])
 
 
 def places(site: Site) -> dict[str, str]:
     """The pages, by the name of their picture."""
-    dead = site.ask("jobs?status=dead&worker=image_resize&limit=1")["jobs"][0]["id"]
-    running = site.ask("jobs?status=processing&worker=long_report&limit=1")["jobs"][0]["id"]
+    broken = [flow["id"] for flow in site.ask("flows?limit=100")["flows"] if flow["state"] in {"broken", "running"}]
     return {
-        "overview": "overview?seconds=900",
+        "overview": "overview?seconds=3600",
         "pools": "pools",
-        "pool": "pools/mail?seconds=900",
+        "pool": "pools/mail?seconds=3600",
         "workers": "workers",
         "worker": "workers/work-out-prices",
         "graph": "workers?view=graph",
         "jobs": "jobs",
-        "job": f"jobs/{dead}",
-        "running": f"jobs/{running}",
-        "dead": "dead",
+        "job": f"jobs/{first(site, status='dead', worker='resize_image')}",
+        "running": f"jobs/{first(site, status='processing', worker='monthly_report')}",
+        "waiting": f"jobs/{first(site, status='queued', worker='export_to_partner')}",
         "schedules": "schedules",
         "flows": "flows",
+        "flow": f"flows/{broken[0]}",
+        "dead": "dead",
         "breakers": "breakers",
         "nodes": "nodes",
         "events": "events",
@@ -116,6 +231,8 @@ def look(browser: Browser, site: Site, folder: Path, *, every: bool) -> None:
             sizes = {PHONE["width"]: ["phone"], NARROW["width"]: ["1280"]}
             kind = "-".join([name, *sizes.get(size["width"], []), *(["dark"] if theme == "dark" else [])])
             if every or kind in SHOWN:
+                tall = TALL.get(name, 0) if size is WIDE else 0
+                page.set_viewport_size({"width": size["width"], "height": max(tall, size["height"])})
                 taken(page, site, place, folder / f"{kind}.png", whole=every)
         context.close()
 
@@ -158,26 +275,20 @@ def look_at_yesterday(browser: Browser, folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--seconds", type=float, default=300, help="how long there is load first (default: %(default)g)"
+        "--seconds", type=float, default=300, help="how long the shop is busy first (default: %(default)g)"
     )
     parser.add_argument("--every", type=Path, metavar="FOLDER", help="take all of them, whole, into this folder")
     parser.add_argument("--at", metavar="ADDRESS", help="a dashboard that is served already; without load then")
     options = parser.parse_args()
+    folder = options.every or DOCS
     with ExitStack() as stack:
-        if options.at:
-            site = Site(options.at.rstrip("/") + "/")
-        else:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="market-")))
-            shutil.copy(HERE / "market.py", folder)  # so that tracebacks show no checkout
-            site = stack.enter_context(market(folder))
-            stack.enter_context(market(folder))
-            stack.enter_context(load(site, options.seconds))
+        at = Site(options.at.rstrip("/") + "/") if options.at else stack.enter_context(shop(options.seconds)).site
         playwright = stack.enter_context(sync_playwright())
         browser = playwright.chromium.launch(
             executable_path=browser_path(playwright), args=list(QUIET), chromium_sandbox=os.geteuid() != 0
         )
-        look(browser, site, options.every or DOCS, every=options.every is not None)
-        look_at_yesterday(browser, options.every or DOCS)
+        look(browser, at, folder, every=options.every is not None)
+        look_at_yesterday(browser, folder)
         browser.close()
 
 

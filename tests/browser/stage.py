@@ -27,6 +27,11 @@ WIDE: Final[ViewportSize] = {"width": 1360, "height": 900}
 ADDRESS: Final = re.compile(r"http://127\.0\.0\.1:\d+/")
 NOT_YET: Final = ("/api/v1/breakers", "/runs")
 """What the dashboard asks for although a server may not have it: the pages say so."""
+ELSEWHERE: Final = (
+    "import runpy, socket, sys; host = sys.argv.pop(1); socket.gethostname = lambda: host; "
+    "runpy.run_module('shiftwork', run_name='__main__')"
+)
+"""`python -m shiftwork` on a machine that seems to have the name that comes first."""
 Result = TypeVar("Result")
 
 
@@ -41,15 +46,16 @@ def eventually(true: Callable[[], Any], *, within: float = 30.0) -> None:
 class Site:
     """A served dashboard, and its API without a browser."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, token: str | None = None) -> None:
         self.address = address
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def ask(self, path: str) -> Any:
         with urllib.request.urlopen(f"{self.address}api/v1/{path}", timeout=30) as answer:
             return json.load(answer)
 
     def act(self, path: str, **body: Any) -> Any:
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", **self._headers}
         request = urllib.request.Request(f"{self.address}api/v1/{path}", json.dumps(body).encode(), headers)
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
@@ -61,19 +67,35 @@ class Site:
         return str(self.ask(f"jobs/{job_id}")["status"])
 
 
+class Node:
+    """A node of an app in a process of its own, with its dashboard."""
+
+    def __init__(self, process: subprocess.Popen[bytes], site: Site) -> None:
+        self.process = process
+        self.site = site
+
+
 @contextmanager
 def market(folder: Path) -> Iterator[Site]:
     """`shiftwork run market:app`: a node, beside others in the same folder."""
+    path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+    with node_of("market:app", folder, {"PYTHONPATH": path}) as node:
+        yield node.site
+
+
+@contextmanager
+def node_of(app: str, folder: Path, environment: dict[str, str], host: str | None = None) -> Iterator[Node]:
+    """`shiftwork run` of an app in a folder, on a machine that seems to have this name."""
     log = folder / f"log-{time.monotonic_ns()}"
-    command = [sys.executable, "-m", "shiftwork", "run", "market:app", "--port", "0", "--stop-timeout", "1"]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])}
+    program = ["-c", ELSEWHERE, host] if host else ["-m", "shiftwork"]
+    command = [sys.executable, *program, "run", app, "--port", "0", "--stop-timeout", "1"]
     with log.open("w") as output:
-        process = subprocess.Popen(command, cwd=folder, stderr=output, stdout=output, env=environment)
+        process = subprocess.Popen(command, cwd=folder, stderr=output, stdout=output, env=os.environ | environment)
     try:
         eventually(lambda: ADDRESS.search(log.read_text()) or process.poll() is not None)
         found = ADDRESS.search(log.read_text())
         assert found, log.read_text()
-        yield Site(found.group())
+        yield Node(process, Site(found.group()))
     finally:
         process.terminate()
         try:

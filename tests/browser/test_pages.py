@@ -318,7 +318,7 @@ def test_pages_are_chinese_for_a_reader_of_chinese_and_english_on_request(chromi
     page.goto(f"{node.address}#/workers/fetch-price")
     expect(page.get_by_role("alert")).to_contain_text("没有 worker 'fetch-price'：您是指 'fetch-prices' 吗？")
     page.goto(f"{node.address}#/overview")
-    problem = page.get_by_role("link", name=re.compile("worker sync-warehouse 已停用.连续 3 次运行失败"))
+    problem = page.get_by_role("link", name=re.compile("worker sync-warehouse 已禁用.连续 3 次运行失败"))
     expect(problem).to_contain_text("然后启用")
     assert page.evaluate("document.documentElement.lang") == "zh-CN"
     page.get_by_role("button", name="切换为 English").click()

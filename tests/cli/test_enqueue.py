@@ -173,6 +173,7 @@ def test_an_interrupted_trigger_leaves_its_job_alone(shop: Terminal) -> None:
     trigger = shop.start("trigger", "linger", "name=two", "--store", "sqlite:///shop.db")
     node.wait_for("lingering two")
     (job,) = shop.json("jobs", "--status", "processing")["jobs"]
+    trigger.wait_for(job["id"])  # it has its answer, and waits
     trigger.signal(signal.SIGINT)
     assert trigger.end() == 130
     assert f"the job continues: shiftwork job {job['id']}" in trigger.lines[-1]

@@ -12,6 +12,7 @@ from msgspec import msgpack, to_builtins
 
 from shiftwork import JobStatus, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.cli import events as cli_events
+from shiftwork.cli import status as cli_status
 from shiftwork.control.system import System
 from shiftwork.core.beats import Beat
 from shiftwork.core.flow_graph import FlowJob, draw
@@ -26,6 +27,7 @@ from shiftwork.views.shapes.flows import whole_flow_shape
 from shiftwork.views.shapes.jobs import StepShape, log_shape, stack_shape
 from shiftwork.views.stack import JobStack
 from tests.cli.terminal import URL, Terminal, in_shop
+from tests.ports import free_port
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
@@ -80,6 +82,7 @@ def test_status_says_what_is_wrong_and_what_to_type(shop: Terminal) -> None:
     assert "FAILING: " in told
     assert "shiftwork run MODULE:NAME" in told
     assert "worker fetch is disabled: too loud\n            remedy: fix the cause, then: shiftwork enable fetch" in told
+    assert re.search(r"^            since: \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ \((now|\d+ s ago)\)$", told, re.MULTILINE)
     assert "pool images is paused: migration; 1 queued" in told
     assert "shiftwork resume images" in told
     assert "leader   none" in told
@@ -94,10 +97,36 @@ def test_status_in_json(shop: Terminal) -> None:
     assert seen["leader"] is None
     assert seen["nodes"] == []
     first = seen["problems"][0]
-    assert first.keys() == {"severity", "code", "subject", "message", "remedy"}
+    assert first.keys() == {"severity", "code", "subject", "message", "remedy", "since", "target"}
     assert (first["severity"], first["code"]) == ("critical", "no_leader")
     assert {pool["name"] for pool in seen["pools"]} == {"default", "images"}
     assert len(seen["workers"]) == 6
+
+
+@pytest.mark.parametrize("command", ["status", "doctor"])
+def test_a_store_that_is_away_is_what_is_wrong(terminal: Terminal, command: str) -> None:
+    url = f"redis://127.0.0.1:{free_port()}/0"
+    told = terminal.run(command, store=url)
+    assert told.exit_code == 3
+    assert "FAILING: 1 problem\n  critical  the store does not answer: " in told.stdout
+    assert "remedy: check that it runs and can be reached" in told.stdout
+    seen = terminal.run(command, "--json", store=url)
+    (problem,) = json.loads(seen.stdout)["problems"]
+    assert (seen.exit_code, problem["code"], problem["target"]) == (3, "store_unavailable", "store")
+
+
+@pytest.mark.parametrize("command", ["status", "doctor"])
+def test_a_store_that_says_nothing_is_reported_with_how_long(
+    shop: Terminal, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent(*_: object, **__: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(cli_status, "SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(System, "overview", silent)
+    told = shop.run(command)
+    assert told.exit_code == 3
+    assert re.search(r"the store has not answered for \d+ s: ", told.stdout)
 
 
 # ── workers and pools ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -259,6 +288,18 @@ def test_explain_why_nobody_runs_it(shop: Terminal) -> None:
     why = shop.json("explain", job_id)
     assert (why["id"], why["status"]) == (job_id, "queued")
     assert [wait["code"] for wait in why["waits"]] == ["unserved"]
+
+
+def test_where_a_job_is_and_when_it_will_start(shop: Terminal) -> None:
+    first, second = waiting(), waiting()
+    shop.ok("pause", "images", "--reason", "migration")
+    told = shop.ok("job", second)
+    assert re.search(r"^  position +2 in pool images$", told, re.MULTILINE)
+    assert re.search(r"^  starts +no estimate: pool images is paused: migration$", told, re.MULTILINE)
+    assert "it has position 2 in its queue\n" in shop.ok("explain", second)
+    seen = shop.json("job", first)["job"]
+    assert (seen["position"], seen["position_exact"], seen["estimate"]) == (1, True, None)
+    assert shop.json("explain", first)["estimate_basis"] == "no estimate: pool images is paused: migration"
 
 
 def test_explain_several_reasons(shop: Terminal) -> None:

@@ -87,7 +87,7 @@ def test_a_file_that_is_no_database(terminal: Terminal) -> None:
 
 def test_a_folder_is_no_database(terminal: Terminal) -> None:
     Path("folder.db").mkdir()
-    assert terminal.refused("status", store="sqlite:///folder.db", code=3).startswith("shiftwork: ")
+    assert terminal.refused("pools", store="sqlite:///folder.db", code=3).startswith("shiftwork: ")
 
 
 def test_an_app_has_a_namespace_of_its_own(terminal: Terminal) -> None:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shiftwork.core.backlog import Backlog
 from shiftwork.core.demand import (
     WINDOW_SECONDS,
     Demand,
@@ -156,3 +157,19 @@ def test_whatever_is_sampled(samples: list[tuple[float, WorkerStats]], calm: flo
     assert min(window.due, window.seen, window.ends, window.occupied, window.busy) >= 0
     assert window.busy <= max(one.processing for _, one in samples) + 1e-6
     assert window.per_second is None or window.per_second >= 0
+
+
+def test_a_limit_bounds_what_a_worker_brings() -> None:
+    window = steadily(100.0, 0.5, 120)
+    limited = Backlog(queued=1000, open=1000, startable=3, slots=6.0)
+    assert pool_demand({"w": window}).slots == pytest.approx(50.0, rel=0.05)
+    assert pool_demand({"w": window}, {"w": limited}).slots == pytest.approx(6.0)
+
+
+def test_jobs_behind_a_shut_gate_bring_no_work() -> None:
+    window = seen(*((at, WorkerStats(queued=10 * at, completed=100, run_seconds=100.0)) for at in range(60)))
+    assert pool_demand({"w": window}).queued_seconds == pytest.approx(590.0)
+    shut = Backlog(queued=590, open=0, startable=0, slots=0.0)
+    assert pool_demand({"w": window}, {"w": shut}) == Demand(busy=0.0)
+    parked = Backlog(queued=590, open=90, startable=90)
+    assert pool_demand({"w": window}, {"w": parked}).queued_seconds == pytest.approx(90.0)

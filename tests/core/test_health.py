@@ -3,21 +3,24 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from shiftwork.core.backlog import Gate
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.health import (
-    DEFAULT_LATENCY_SECONDS,
-    SCHEDULE_GRACE_SECONDS,
-    STARTING_SECONDS,
     HealthFacts,
     InstanceFacts,
     NodeFacts,
     PoolFacts,
     StrandedFacts,
+    UnknownFacts,
     WorkerFacts,
-    judge,
+    WriteFault,
 )
+from shiftwork.core.judging import SCHEDULE_GRACE_SECONDS, judge
 from shiftwork.core.model import Lost, WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.policies import Breaker
+from shiftwork.core.pool_problems import DEFAULT_LATENCY_SECONDS, STARTING_SECONDS
 
 NOW = 1000.0
 
@@ -88,6 +91,11 @@ FINE = [
     pool(served=False, hosting="drained"),
     pool(served=False, hosting="labels", labels=("gpu",), min_workers=0),
     HealthFacts(breakers={"smtp": BreakerState(failed_at=(1.0, 2.0))}),
+    pool(queued=9, slots=4, running=4, newest_start=NOW - 10, usual_seconds=0.2),
+    pool(queued=9, slots=4, running=4, newest_start=NOW - 299, usual_seconds=60.0),
+    pool(queued=9, slots=4, running=4, newest_start=NOW - 45, untimed=True),
+    pool(queued=9, slots=4, running=3, newest_start=NOW - 999, usual_seconds=0.2),
+    pool(queued=0, slots=4, running=4, newest_start=NOW - 999, usual_seconds=0.2),
 ]
 
 
@@ -123,22 +131,22 @@ WRONG = [
         "2 jobs to be retried",
     ),
     (
-        HealthFacts(unknown={"renamed": 3}),
+        HealthFacts(unknown={"renamed": UnknownFacts(3)}),
         "worker_unknown",
         "renamed",
         "degraded",
         "3 jobs wait for worker renamed, which no running node has",
     ),
     (
-        HealthFacts(store_faults={"node n": "writing outcomes fails: disk full"}),
+        HealthFacts(store_faults={"node n": WriteFault("writing outcomes fails: disk full", NOW - 4)}),
         "store_failing",
         "store",
         "failing",
-        "as seen by node n: writing outcomes fails: disk full",
+        "writing to the store has failed for 4 s, as seen by node n: writing outcomes fails: disk full",
     ),
     (node(age=13), "node_silent", "n", "failing", "node n on h has not renewed its lease for 13 s"),
     (node(age=16), "node_silent", "n", "failing", "16 s"),
-    (HealthFacts(lost={"n": Lost(NOW - 40, "h")}), "node_lost", "n", "degraded", "node n on h vanished 40 s ago"),
+    (HealthFacts(lost={"n": Lost(NOW - 40, "h")}), "node_lost", "n", "failing", "node n on h vanished 40 s ago"),
     (instance(age=16), "instance_silent", "i", "failing", "16 s"),
     (instance(age=1, stuck=2), "thread_stuck", "i", "degraded", "2 threads of i still running"),
     (pool(paused=True, reason="deploy", queued=7), "pool_paused", "p", "degraded", "deploy; 7 queued"),
@@ -224,8 +232,22 @@ WRONG = [
         "degraded",
         "900 or more jobs of flow f cannot run",
     ),
+    (
+        pool(queued=300, slots=4, running=4, newest_start=NOW - 11, usual_seconds=0.2, eldest="7"),
+        "pool_stuck",
+        "p",
+        "failing",
+        "all 4 slots of pool p are busy and nothing has ended for 11 s (usual: 200 ms); 300 queued",
+    ),
+    (
+        pool(queued=1, slots=4, running=4, newest_start=NOW - 46, untimed=True),
+        "pool_stuck",
+        "p",
+        "failing",
+        "46 s (no run has ended before)",
+    ),
     (pool(expired=10), "jobs_expired", "p", "degraded", "10 jobs of pool p expired within 10 minutes"),
-    (pool(dead=4), "dead_letters", "p", "degraded", "4 jobs of pool p in the dead-letter queue"),
+    (pool(dead=4), "dead_letters", "dead letters", "degraded", "4 jobs of pool p in the dead-letter queue"),
     (HealthFacts(leader=False), "no_leader", "leader", "failing", "no node leads"),
     (
         HealthFacts(breakers={"smtp": BreakerState(open=True, until=NOW + 20, failed_at=(1.0,))}),
@@ -321,3 +343,118 @@ def test_the_critical_come_first_and_decide() -> None:
 def test_a_paused_pool_is_not_also_starved_or_unserved() -> None:
     verdict = judge(pool(paused=True, served=False, queued=3, oldest_wait_seconds=9999.0), NOW)
     assert [problem.code for problem in verdict.problems] == ["pool_paused"]
+
+
+def gate(code: str, by: str, jobs: int = 290, **more: Any) -> Gate:
+    return Gate(code=code, by=by, worker="send", why=f"{code} of {by}", jobs=jobs, **more)
+
+
+LATE: dict[str, Any] = {"queued": 300, "oldest_wait_seconds": 301.0, "slots": 8, "running": 8, "max_workers": 8}
+
+REMEDIES = [
+    (gate("rate_limit", "send", per_second=5.0), "worker:send", "raise rate_limit of send"),
+    (gate("max_running", "send"), "worker:send", "raise max_running of send"),
+    (gate("concurrency_key", "send"), "worker:send", "spread the keys"),
+    (gate("breaker", "smtp"), "breaker:smtp", "fix what breaker smtp guards"),
+    (gate("disabled", "send"), "worker:send", "shiftwork enable send"),
+    (gate("dependency", "login"), "worker:login", "why login does not succeed"),
+    (gate("blocked", "backup"), "worker:backup", "see what backup does"),
+    (gate("paused", "p"), "pool:p", "shiftwork resume p"),
+]
+
+
+@pytest.mark.parametrize(("held", "target", "remedy"), REMEDIES, ids=[row[0].code for row in REMEDIES])
+def test_a_backlog_behind_a_gate_names_the_gate_and_its_remedy(held: Gate, target: str, remedy: str) -> None:
+    (problem,) = judge(pool(gate=held, **LATE), NOW).problems
+    assert (problem.code, problem.target) == ("pool_starved", target)
+    assert f"of 300 queued, 290 are held: {held.why}" in problem.message
+    assert remedy in problem.remedy
+    assert "raise max_workers" not in problem.remedy
+
+
+def test_the_time_that_a_rate_limit_takes_for_the_queue_is_told() -> None:
+    (problem,) = judge(pool(gate=gate("rate_limit", "send", per_second=5.0), **LATE), NOW).problems
+    assert "the queue takes about 58 s at this rate" in problem.remedy
+
+
+def test_a_backlog_that_waits_for_slots_asks_for_slots() -> None:
+    (problem,) = judge(pool(**LATE), NOW).problems
+    assert (problem.code, problem.target, problem.since) == ("pool_starved", "pool:p", NOW - 1)
+    assert "300 queued, 8 of 8 slots are busy" in problem.message
+    assert "raise max_workers, 8 now (shiftwork scale p --max" in problem.remedy
+
+
+def test_jobs_that_wait_ten_times_their_target_are_critical() -> None:
+    late = {**LATE, "target_latency_seconds": 5.0}
+    assert judge(pool(**{**late, "oldest_wait_seconds": 50.0}), NOW).status == "degraded"
+    assert judge(pool(**{**late, "oldest_wait_seconds": 51.0}), NOW).status == "failing"
+    paused = pool(**{**late, "oldest_wait_seconds": 51.0, "paused": True, "paused_at": NOW - 60})
+    assert [(one.severity, one.since) for one in judge(paused, NOW).problems] == [("critical", NOW - 60)]
+
+
+def test_one_cause_is_one_row_and_that_has_the_backlog() -> None:
+    opened = BreakerState(open=True, until=NOW + 20, failed_at=(1.0,), opened_at=NOW - 400)
+    facts = pool(gate=gate("breaker", "smtp"), **{**LATE, "target_latency_seconds": 5.0})
+    facts.breakers = {"smtp": opened}
+    (problem,) = judge(facts, NOW).problems
+    assert (problem.code, problem.severity, problem.target, problem.since) == (
+        "breaker_open",
+        "critical",
+        "breaker:smtp",
+        NOW - 400,
+    )
+    assert "the oldest job of pool p has waited 301 s, more than 5 s; of 300 queued, 290 are held" in problem.message
+    stuck = pool(newest_start=NOW - 200, usual_seconds=0.1, **LATE)
+    assert [one.code for one in judge(stuck, NOW).problems] == ["pool_stuck"]
+
+
+def test_a_worker_that_fails_behind_its_open_breaker_is_part_of_the_breakers_row() -> None:
+    facts = worker(last_error="ValueError: 503", last_error_at=NOW - 3, retrying=1)
+    (alone,) = judge(facts, NOW).problems
+    assert alone.code == "worker_failing"
+    known = facts.workers[0]
+    for breaker, name in ((Breaker(name="bank"), "bank"), (Breaker(), "w")):
+        facts.workers = [replace(known, config=replace(known.config, breaker=breaker))]
+        facts.breakers = {name: BreakerState(open=True, until=NOW + 20, failed_at=(1.0,))}
+        (problem,) = judge(facts, NOW).problems
+        assert (problem.code, problem.target) == ("breaker_open", f"breaker:{name}")
+        assert problem.message.endswith("; w fails with ValueError: 503")
+
+
+def test_dead_letters_of_several_pools_are_one_row() -> None:
+    facts = HealthFacts(pools=[PoolFacts(name="a", dead=1), PoolFacts(name="b", dead=1200)])
+    (problem,) = judge(facts, NOW).problems
+    assert (problem.code, problem.target) == ("dead_letters", "dead")
+    assert problem.message == "1,201 jobs of 2 pools in the dead-letter queue: b (1,200), a (1)"
+    (alone,) = judge(pool(dead=4), NOW).problems
+    assert (alone.subject, alone.target) == (problem.subject, "dead:p"), "the same row, however many pools it is about"
+
+
+def test_without_any_node_all_pools_are_one_row() -> None:
+    idle = PoolFacts(name="a", served=False)
+    waiting = PoolFacts(name="b", served=False, queued=7, oldest_wait_seconds=20.0)
+    (problem,) = judge(HealthFacts(pools=[idle, waiting]), NOW).problems
+    assert problem.message == "no live instance serves 2 pools: b (7 queued), a (0 queued)"
+    assert (problem.severity, problem.target, problem.since) == ("critical", "pool:b", NOW - 20)
+
+
+def test_the_older_comes_first_among_the_equally_severe_and_what_has_no_time_last() -> None:
+    facts = HealthFacts(
+        lost={"b": Lost(NOW - 40, "h"), "a": Lost(NOW - 20, "h")},
+        breakers={"x": BreakerState(open=True, until=NOW, opened_at=NOW - 5)},
+        pools=[PoolFacts(name="p", dead=1, paused=True, paused_at=NOW - 500)],
+    )
+    problems = judge(facts, NOW).problems
+    assert [(one.code, one.subject, one.since) for one in problems] == [
+        ("node_lost", "b", NOW - 40),
+        ("node_lost", "a", NOW - 20),
+        ("pool_paused", "p", NOW - 500),
+        ("breaker_open", "x", NOW - 5),
+        ("dead_letters", "dead letters", None),
+    ]
+
+
+@pytest.mark.parametrize("facts", [row[0] for row in WRONG], ids=[row[1] for row in WRONG])
+def test_every_problem_leads_to_where_it_is_solved(facts: HealthFacts) -> None:
+    kinds = {"pool", "worker", "node", "flow", "breaker", "dead", "store", "leader"}
+    assert {problem.target.partition(":")[0] for problem in judge(facts, NOW).problems} <= kinds

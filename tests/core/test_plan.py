@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from shiftwork.core.admission import Facts, Gates, Head, Lane, RateLimit
 from shiftwork.core.beats import Beat, NodeBeat
-from shiftwork.core.model import JobPriority, Lost, Plan, PoolConfig, PoolDoc
+from shiftwork.core.breaker import BreakerState
+from shiftwork.core.model import JobPriority, Lost, Plan, PoolConfig, PoolDoc, WorkerState
 from shiftwork.core.plan import (
     DRAIN_REMEMBERED_SECONDS,
     LOST_REMEMBERED_SECONDS,
@@ -150,3 +152,110 @@ def test_bounds_that_hold_are_found_for_every_plan() -> None:
     assert totals(next_plan(Plan(), by_hand, PlanMemory()).plan) == {"p": 5}
     expected = replace(facts, floors={"p": Floor(9, "yesterday 9 slots were busy")})
     assert totals(next_plan(Plan(), expected, PlanMemory()).plan) == {"p": 4}
+
+
+class GatedPool:
+    """A pool of up to 40 slots and one worker behind a gate, second by second, with the queue that follows."""
+
+    def __init__(self, run: float, queued: int, state: BreakerState | None = None, **gates: Any) -> None:
+        self.run, self.queued, self.ended, self.tokens = run, queued, 0, 0.0
+        self.pool = PoolConfig(name="p", min_workers=2, max_workers=40, target_latency_seconds=30.0)
+        self.gates = Gates(worker="w", pool="p", **gates)
+        self.breaker = state
+        self.plan, self.memory = Plan(nodes={"a": {"p": 2}}), PlanMemory()
+        self.busy = 0
+        self.sizes: list[int] = []
+        self.reasons: list[str] = []
+
+    def live(self, seconds: int) -> None:
+        for _ in range(seconds):
+            now = NOW + len(self.sizes)
+            made = next_plan(self.plan, self._facts(now), self.memory)
+            self.plan, self.memory = made.plan, made.memory
+            decision, _ = made.decisions["p"]
+            self.sizes.append(totals(made.plan)["p"])
+            self.reasons.append(decision.reason)
+            self._work(self.sizes[-1])
+
+    def _work(self, slots: int) -> None:
+        """Let a second pass: as many jobs end as slots and the rate limit let through."""
+        rate, most = self.gates.rate, slots / self.run
+        if rate is not None:
+            most = min(most, rate.count / rate.seconds)
+        if self.breaker is not None:
+            most = 0.0
+        self.tokens = min(float(self.queued), self.tokens + most)
+        done = int(self.tokens)
+        self.tokens, self.queued, self.ended = self.tokens - done, self.queued - done, self.ended + done
+        self.busy = min(slots, round(most * self.run))
+
+    def _facts(self, now: float) -> PlanFacts:
+        state = WorkerState(worker="w", rate_at=now + 1 if self.gates.rate and self.ended else 0.0)
+        head = Head(now - 60, "h", now - 60) if self.queued else None
+        waiting = WorkerStats(
+            queued=self.queued, processing=self.busy, completed=self.ended, run_seconds=self.ended * self.run
+        )
+        return PlanFacts(
+            now=now,
+            pools={"p": self.pool},
+            stats={"p": PoolStats(queued=self.queued, processing=self.busy, oldest_run_at=now - 60)},
+            workers={"w": waiting},
+            pool_of={"w": "p"},
+            admission=Facts(
+                lanes={"w": Lane(state=state, running=self.busy, head=head, live=True)},
+                gates={"w": self.gates},
+                breakers={} if self.breaker is None else {"smtp": self.breaker},
+                served={"p"},
+            ),
+            beats=[node("a")],
+            priorities={},
+        )
+
+
+def test_a_worker_limited_to_50_a_second_never_takes_its_pool_to_the_maximum() -> None:
+    day = GatedPool(run=0.05, queued=20_000, rate=RateLimit(50, 1.0))
+    day.live(300)
+    assert max(day.sizes) <= 6
+    assert day.ended == pytest.approx(300 * 50, rel=0.02), "the limit is used up all the same"
+    assert any("but only" in reason and "rate limit of w: 50 in 1 s" in reason for reason in day.reasons)
+
+
+def test_a_rate_limited_worker_of_slow_jobs_gets_the_slots_that_its_limit_keeps_busy() -> None:
+    day = GatedPool(run=2.0, queued=3_000, rate=RateLimit(10, 1.0))
+    day.live(120)
+    assert 20 <= max(day.sizes) <= 22
+    assert day.ended > 100 * 10
+
+
+def test_max_running_bounds_what_a_backlog_asks_for() -> None:
+    day = GatedPool(run=1.0, queued=5_000, max_running=3)
+    day.live(60)
+    assert max(day.sizes) == 3
+
+
+def test_a_backlog_behind_an_open_breaker_asks_for_nothing() -> None:
+    day = GatedPool(run=1.0, queued=5_000, state=BreakerState(open=True, until=NOW + 9_999), breaker="smtp")
+    day.live(90)
+    assert set(day.sizes) == {2}
+    assert "5,000 queued, all held: breaker smtp is open" in day.reasons[-1]
+
+
+def test_without_a_gate_the_same_backlog_takes_the_pool_to_its_maximum() -> None:
+    day = GatedPool(run=1.0, queued=5_000)
+    day.live(10)
+    assert max(day.sizes) == 40
+
+
+def test_jobs_behind_a_gate_do_not_hide_those_that_may_start() -> None:
+    """300 jobs wait for a breaker, and 30 of another worker for slots: these get theirs."""
+    facts = with_workers(NOW, send=WorkerStats(queued=300), resize=WorkerStats(queued=30))
+    admission = Facts(
+        lanes={name: Lane(state=WorkerState(worker=name), head=Head(NOW, "h", NOW)) for name in ("send", "resize")},
+        gates={"send": Gates(worker="send", pool="p", breaker="smtp")},
+        breakers={"smtp": BreakerState(open=True, until=NOW + 60)},
+        served={"p"},
+    )
+    made = next_plan(Plan(nodes={"a": {"p": 1}}), replace(facts, admission=admission), PlanMemory())
+    decision, load = made.decisions["p"]
+    assert (load.depth, load.startable, load.queue_depth) == (30, 30, 330)
+    assert decision.reason.startswith("30 queued is above scale_up_threshold 20: 2 more")

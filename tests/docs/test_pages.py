@@ -11,13 +11,18 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 import shiftwork
 from shiftwork import contrib, testing
+from tests.browser.conftest import browser_path
+from tests.node import node
 
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 BLOCK = re.compile(r"^(`{3,4})[^`\n]*\n.*?^\1\n", re.MULTILINE | re.DOTALL)
 SENTENCE = re.compile(r"\w.*[.?:]", re.DOTALL)
+CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ON_CALL = ("runbook", "backups", "upgrading", "capacity")
 FETCHED = re.compile(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=\"?(?:https?:)?//[^>]+>")
 
 
@@ -48,6 +53,7 @@ def test_every_page_has_one_place_in_the_navigation(pages: ModuleType, tmp_path:
     assert [title for section in sections for title in section] == [
         "Start",
         "How-to",
+        "Operate",
         "Explanation",
         "Reference",
         "Coming from",
@@ -92,12 +98,75 @@ def test_the_pages_tell_what_each_member_of_the_orchestrator_is_for(checkout: Pa
     assert [name for name in members if not re.search(rf"\.{name}\b|`{name}\b", text)] == []
 
 
-@pytest.mark.soak
-def test_the_site_fetches_nothing(checkout: Path) -> None:
+def test_what_a_person_on_call_needs_is_in_one_section(pages: ModuleType, tmp_path: Path) -> None:
+    pages.lay_out(tmp_path)
+    sections = {
+        title: found
+        for section in json.loads((tmp_path / "mkdocs.yml").read_text())["nav"]
+        for title, found in section.items()
+    }
+    needed = {"operations", "metrics", "deploying", *(f"how-to/{name}" for name in ON_CALL)}
+    assert needed <= {page.removeprefix("docs/").removesuffix(".md") for page in sections["Operate"]}
+
+
+def commands_of(block: str) -> str:
+    """The commands of a block, as the top-level conftest.py runs them."""
+    typed, going_on = [], False
+    for line in block.splitlines():
+        if going_on or line.startswith("$ "):
+            typed.append(line if going_on else line.removeprefix("$ "))
+            going_on = line.endswith("\\")
+    return "\n".join(typed)
+
+
+COPY = """
+import { readFileSync, writeFileSync } from "node:fs";
+const [, , script, file] = process.argv;
+const codes = JSON.parse(readFileSync(file, "utf8")).map(textContent => ({ textContent, dataset: {} }));
+globalThis.document = { querySelectorAll: () => codes };
+await import(`file://${script}`);
+writeFileSync(file, JSON.stringify(codes.map(({ dataset }) => dataset.copy)));
+"""
+
+
+def test_a_block_of_commands_is_copied_without_prompts_and_output(checkout: Path, tmp_path: Path) -> None:
+    texts = [path.read_text() for path in [checkout / "README.md", *(checkout / "docs").rglob("*.md")]]
+    blocks = [block for text in texts for block in CONSOLE.findall(text)]
+    assert len(blocks) > 20
+    assert any("\\\n" in commands_of(block) for block in blocks)
+    (tmp_path / "copy.mjs").write_text(COPY)
+    (tmp_path / "blocks.json").write_text(json.dumps(blocks))
+    node(tmp_path / "copy.mjs", checkout / "docs" / "site.js", tmp_path / "blocks.json", cwd=tmp_path)
+    assert json.loads((tmp_path / "blocks.json").read_text()) == [commands_of(block) for block in blocks]
+
+
+@pytest.fixture(scope="module")
+def site(checkout: Path) -> Path:
+    """The site, built."""
     subprocess.run(["make", "site"], cwd=checkout, check=True)
-    built = list((checkout / "build" / "site").rglob("*.html"))
+    return checkout / "build" / "site"
+
+
+@pytest.mark.soak
+def test_the_site_fetches_nothing(site: Path) -> None:
+    built = list(site.rglob("*.html"))
     assert len(built) > 100
     assert [found for page in built for found in FETCHED.findall(page.read_text())] == []
+
+
+@pytest.mark.soak
+def test_the_button_of_the_site_copies_commands_only(site: Path) -> None:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path(playwright), chromium_sandbox=False)
+        page = browser.new_page()
+        page.goto((site / "docs" / "operations.html").as_uri())
+        block = page.locator(".language-console").first
+        copied = block.locator("code").get_attribute("data-copy")
+        shown = block.locator("code").inner_text()
+        browser.close()
+    assert copied == commands_of(shown)
+    assert "$" not in copied
+    assert len(copied) < len(shown) / 2
 
 
 def test_the_chinese_readme_follows_the_english_one(checkout: Path) -> None:

@@ -15,7 +15,7 @@ import shiftwork
 from shiftwork import WorkerOrchestrator, errors
 from shiftwork.cli.entry import main
 from shiftwork.control import explanations
-from shiftwork.core import admission, health, job_limits
+from shiftwork.core import admission, job_limits
 from shiftwork.core.model import JobFilter, PoolConfig, WorkerConfig
 from shiftwork.events import NAMES
 from shiftwork.handles.options import JobOptions
@@ -115,11 +115,6 @@ def test_context(docs: Path) -> None:
 def test_why_a_job_waits(docs: Path) -> None:
     source = "".join(map(inspect.getsource, (admission, explanations, flow_waits)))
     assert set(codes(rows(docs / "rules.md", "code"))) == set(re.findall(r"\bObstacle\(\s*\"(\w+)\"", source))
-
-
-def test_health_problems(docs: Path) -> None:
-    source = inspect.getsource(health)
-    assert set(codes(rows(docs / "operations.md", "problem"))) == set(re.findall(r"\bProblem\(\s*\"(\w+)\"", source))
 
 
 def test_events(docs: Path) -> None:

@@ -36,6 +36,7 @@ class World:
         self.sent: list[Start] = []
         self.given: list[str] = []
         self.begun: list[str] = []
+        self.places: dict[int, int] = {}
         self.taken_back: list[str] = []
 
     def do(self, step: str) -> None:
@@ -43,9 +44,10 @@ class World:
 
     def give(self) -> None:
         job_id = str(len(self.given) + 1)
-        fence = int(job_id)
-        job = Claimed(id=job_id, worker="w", pool="p", payload=b"", fence=fence, attempt=1, crashes=0, run_at=0.0)
-        self.unsent.append(Start(job, *self.node.give(fence)))
+        job = Claimed(id=job_id, worker="w", pool="p", payload=b"", fence=1, attempt=1, crashes=0, run_at=0.0)
+        number, place = self.node.give()
+        self.places[number] = place
+        self.unsent.append(Start(job, number, place))
         self.given.append(job_id)
 
     def write(self) -> None:
@@ -88,11 +90,11 @@ class World:
             self.process.times[start.place] = 1.0
             self.begun.append(start.job.id)
 
-    def _took_back(self, fences: list[int]) -> None:
-        for fence in fences:
-            assert self.node.began(fence) is None
-            self.node.forget(fence)
-        self.taken_back += map(str, fences)
+    def _took_back(self, numbers: list[int]) -> None:
+        for number in numbers:
+            assert self.node.began(self.places[number]) is None
+            self.node.free(self.places.pop(number))
+        self.taken_back += map(str, numbers)
 
     def close(self) -> None:
         self.process.close()
@@ -131,16 +133,17 @@ def test_in_every_interleaving_each_run_is_begun_once_or_taken_back(process: Seq
 def test_a_place_is_used_again_without_the_beginning_of_the_run_before(world: World) -> None:
     for step in ("give", "write", "send", "arrive", "take"):
         world.do(step)
-    assert world.node.began(1) == 1.0
-    world.node.forget(1)
+    assert world.node.began(world.places[1]) == 1.0
+    world.node.free(world.places[1])
     world.do("give")
-    assert world.node.began(2) is None
+    assert world.places[2] == world.places[1]
+    assert world.node.began(world.places[2]) is None
 
 
 def test_a_run_whose_message_could_not_be_sent_does_not_stand_in_the_way(world: World) -> None:
     world.do("give")
     world.unsent.clear()
-    world.node.forget(1)
+    world.node.free(world.places[1])
     for step in ("give", "write", "send", "arrive", "take"):
         world.do(step)
     assert world.begun == ["2"]
@@ -202,16 +205,16 @@ def test_runs_for_which_the_pipe_has_no_room_can_be_taken_back(narrow: Narrow) -
 def test_what_is_taken_back_is_more_than_one_read(world: World) -> None:
     """Where pages are large, so are pipes."""
     fcntl(world.node.tokens, F_SETPIPE_SZ, 1_048_576)
-    for number in range(20_000):
-        world.node.give(number)
+    for _ in range(20_000):
+        world.node.give()
     world.node.write()
     assert world.node.take_back_one(15_000)
     assert len(world.node.take_back()) == 19_999
 
 
 def test_a_process_that_takes_nothing_has_a_limited_number_of_runs(world: World) -> None:
-    for number in range(PLACES):
-        world.node.give(number)
+    for _ in range(PLACES):
+        world.node.give()
     with pytest.raises(RuntimeError, match="more than 65,536 runs"):
-        world.node.give(PLACES)
+        world.node.give()
     assert len(world.node.take_back()) == PLACES

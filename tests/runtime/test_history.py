@@ -67,6 +67,10 @@ async def test_a_minute_is_noted_with_what_ended_in_it(stage: Stage, clock: Manu
     hours = [HISTORY.decode(doc.body) for doc in await stage.store.docs(HISTORY.name)]
     assert [one.workers["act"].arrived for one in hours if one] == [5]
     assert first.wait_p95 is not None
+    found = await _history(stage).worker_runs("act", HOUR)
+    assert [(minute.completed, minute.failed) for minute in found.minutes] == [(3, 0), (2, 0)]
+    assert (found.completed, found.p95, found.longest) == (5, 0.0, 0.0)
+    assert (await _history(stage).worker_runs("act", 30.0)).completed == 2
 
 
 async def test_the_next_leader_goes_on_where_the_last_one_ended(stage: Stage, clock: ManualClock) -> None:

@@ -293,7 +293,7 @@ class Given:
         self.node.close_page()
 
     def __call__(self, job: Claimed) -> Start:
-        start = Start(job, *self.node.give(job.fence))
+        start = Start(job, *self.node.give())
         self.node.write()
         return start
 
@@ -310,6 +310,49 @@ async def no_store() -> MemoryStore:
     return MemoryStore()
 
 
+async def test_nothing_is_done_before_sending_once_a_connection_is_closed() -> None:
+    """The tokens of runs would be written to whatever has the number of the closed pipe by then."""
+    theirs, ours = socket.socketpair()
+    written: list[str] = []
+    link: Link[NodeFrame] = Link(
+        ours,
+        NodeFrame,
+        receive=lambda _: None,
+        closed=lambda: None,
+        wrap=ProcessFrame,
+        before=lambda: written.append("tokens"),
+    )
+    link.send(RunEnded("1", 1, End(EndKind.RETURNED)))
+    link.close()
+    await a_while()
+    assert written == []
+    theirs.close()
+
+
+async def test_what_is_delivered_arrives_whole_and_behind_what_was_sent_before() -> None:
+    """Also where the socket has room for a part of it only."""
+    theirs, ours = socket.socketpair()
+    link: Link[NodeFrame] = Link(ours, NodeFrame, receive=lambda _: None, closed=lambda: None, wrap=ProcessFrame)
+    large = RunEnded("2", 2, End(EndKind.RAISED, error="x" * 2_000_000))
+    ends = [RunEnded("1", 1, End(EndKind.RETURNED)), large, large, RunEnded("3", 3, End(EndKind.RETURNED))]
+
+    def read() -> list[Any]:
+        heard: list[Any] = []
+        with theirs.makefile("rb") as stream:
+            while len(heard) < len(ends):
+                body = stream.read(int.from_bytes(stream.read(4), "little"))
+                heard += msgpack.decode(body, type=ProcessFrame).messages
+        return heard
+
+    reading = asyncio.get_running_loop().run_in_executor(None, read)
+    link.send(ends[0])
+    for end in ends[1:]:
+        link.deliver(end)
+    assert await reading == ends
+    link.close()
+    theirs.close()
+
+
 async def test_what_the_node_has_taken_back_is_not_begun(
     ends: tuple[socket.socket, socket.socket], given: Given
 ) -> None:
@@ -322,7 +365,7 @@ async def test_what_the_node_has_taken_back_is_not_begun(
     await eventually(lambda: callee.ran != [])
     await a_while()
     assert callee.ran == [3]
-    assert [given.node.began(n) is None for n in (1, 2, 3)] == [True, True, False]
+    assert [given.node.began(n - 1) is None for n in (1, 2, 3)] == [True, True, False]
     instance.link.close()
 
 

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from shiftwork import JobStatus
+from shiftwork import Context, JobStatus
 from shiftwork.core.model import Claimed
 from shiftwork.runtime.clock import settle
 from shiftwork.telemetry.tracing import continuing, processing, trace_id
@@ -122,10 +122,105 @@ async def test_a_failure_is_the_status_of_its_span(stage: Stage, spans: Spans) -
     assert [span.status.status_code for span in runs] == [StatusCode.ERROR] * 2
     assert [span.attributes and span.attributes["shiftwork.attempt"] for span in runs] == [1, 2]
     assert {parent(span) for span in runs} == {number(spans.one("send work"))}
+    assert [span.attributes and span.attributes["error.type"] for span in runs] == ["ValueError"] * 2
     assert runs[0].status.description == "ValueError: no such order"
     event = runs[0].events[0]
     assert event.attributes is not None
     assert "raise ValueError" in str(event.attributes["exception.stacktrace"])
+
+
+class CardError(Exception):
+    """An exception of the app's own."""
+
+
+@pytest.mark.parametrize("kind", ["async", "thread"])
+async def test_the_exception_of_a_run_is_named_with_its_module(stage: Stage, spans: Spans, kind: str) -> None:
+    app = stage.app()
+
+    async def work() -> None:
+        raise CardError
+
+    def work_in_thread() -> None:
+        raise CardError
+
+    task = app.register_worker(
+        "work", work if kind == "async" else work_in_thread, execution_mode="triggered", max_retries=0
+    )
+    await app.start()
+    await task.enqueue()
+    await eventually(lambda: bool(spans.all("process work")))
+    run = spans.one("process work")
+    assert run.attributes is not None
+    assert run.attributes["error.type"] == f"{__name__}.CardError"
+    assert run.events[0].attributes is not None
+    assert run.events[0].attributes["exception.type"] == f"{__name__}.CardError"
+
+
+@pytest.mark.parametrize("kind", ["async", "thread"])
+async def test_the_steps_of_a_durable_function_have_spans(stage: Stage, spans: Spans, kind: str) -> None:
+    app = stage.app()
+
+    async def reserve() -> str:
+        with own_tracer().start_as_current_span("inner"):
+            return "r1"
+
+    def reserve_in_thread() -> str:
+        with own_tracer().start_as_current_span("inner"):
+            return "r1"
+
+    def charge(password: str) -> None:
+        raise ValueError(password)
+
+    async def work(ctx: Context) -> None:
+        await ctx.step("reserve", reserve)
+        await ctx.step("charge", charge, "hunter2")
+
+    def work_in_thread(ctx: Context) -> None:
+        ctx.blocking.step("reserve", reserve_in_thread)
+        ctx.blocking.step("charge", charge, "hunter2")
+
+    function = work if kind == "async" else work_in_thread
+    task = app.register_worker("work", function, execution_mode="triggered", max_retries=1)
+    await app.start()
+    await task.enqueue()
+    await eventually(lambda: bool(spans.all("process work")))
+    await stage.clock.advance(20)
+    await eventually(lambda: len(spans.all("process work")) == 2)
+    first, second = spans.all("process work")
+    reserved, charged = spans.one("step reserve"), spans.all("step charge")
+    assert (parent(reserved), parent(spans.one("inner"))) == (number(first), number(reserved))
+    assert [parent(span) for span in charged] == [number(first), number(second)], "a step that was kept runs once"
+    assert reserved.status.status_code is StatusCode.UNSET
+    assert [span.status.status_code for span in charged] == [StatusCode.ERROR] * 2
+    assert [dict(span.attributes or {}) for span in charged] == [
+        {"shiftwork.step": "charge", "error.type": "ValueError"}
+    ] * 2
+    assert not any("hunter2" in span.to_json() for span in charged), "an error's text may be secret"
+
+
+async def test_the_jobs_of_a_flow_are_linked_to_those_they_need(stage: Stage, spans: Spans) -> None:
+    app = stage.app()
+
+    @app.task
+    async def fetch(n: int) -> int:
+        return n
+
+    @app.task
+    async def total(a: int, b: int) -> int:
+        return a + b
+
+    await app.start()
+    one, two = fetch.call(1), fetch.call(2)
+    flow = await app.enqueue_flow(total.call(one.output, two.output))
+    assert await flow.result(timeout_seconds=30) == 3
+    await eventually(lambda: bool(spans.all("process total")))
+    fetches, joined, sent = spans.all("create fetch"), spans.one("create total"), spans.one("send")
+    assert {link.context.span_id for link in joined.links} == {number(span) for span in fetches}
+    assert {parent(span) for span in (*fetches, joined)} == {number(sent)}
+    assert parent(spans.one("process total")) == number(joined)
+    assert {parent(span) for span in spans.all("process fetch")} == {number(span) for span in fetches}
+    assert joined.attributes is not None
+    assert joined.attributes["shiftwork.flow"] == flow.id
 
 
 async def test_what_took_too_long_has_failed(stage: Stage, spans: Spans) -> None:
@@ -142,7 +237,7 @@ async def test_what_took_too_long_has_failed(stage: Stage, spans: Spans) -> None
     run = spans.one("process work")
     assert run.status.status_code is StatusCode.ERROR
     assert run.attributes is not None
-    assert run.attributes["error.type"] == "timed_out"
+    assert run.attributes["error.type"] == "TimeoutError"
 
 
 async def test_a_schedule_begins_traces_of_its_own(stage: Stage, spans: Spans) -> None:

@@ -295,12 +295,12 @@ async def _waits(store: Store, id: str) -> bool:
     return (await get(store, id)).wait is not None
 
 
-async def test_a_value_in_an_older_format_says_so() -> None:
+async def test_a_value_in_a_newer_format_says_so() -> None:
     inner = MemoryStore()
     store = sealed(inner, key_ring([NEW]))
     await add(store, job("1", payload=msgpack.encode({"n": 1})))
     hidden = await get(inner, "1")
-    await inner.restore([replace(hidden, payload=hidden.payload[:3] + b"1" + hidden.payload[4:])], NOW)
+    await inner.restore([replace(hidden, payload=hidden.payload[:3] + b"9" + hidden.payload[4:])], NOW)
     assert "format that this version" in str(why_unreadable((await get(store, "1")).payload))
     claimed = await claim_one(store, "1")
     assert "format that this version" in str(why_unreadable(claimed.payload))

@@ -22,8 +22,8 @@ def past(now: float, minutes: int, jobs: Callable[[float], int], *, pool: str, w
         hour = hours.setdefault(int(at // HOUR), Hour(int(at // HOUR)))
         point = Point(n // 10, 4, 10, 10, 1.0, n, 0, 0, 3.0, 2.0, n, n * RUN_SECONDS)
         hour.moments.append(Moment(at, {pool: point}))
-        hour.totals[pool] = EndedTotals(done, 0, {"w9": done, "r8": done}, done * 3.0, done * RUN_SECONDS)
-        hour.runs[pool] = [n * (bucket == 8) + m for bucket, m in enumerate(hour.runs.get(pool, [0] * 17))]
+        hour.totals[pool] = EndedTotals(done, 0, {"w3.5s": done, "r2s": done}, done * 3.0, done * RUN_SECONDS)
+        hour.run_marks[pool] = {"r2s": n + hour.run_marks.get(pool, {}).get("r2s", 0)}
         before = hour.workers.get(worker, WorkerHour())
         hour.workers[worker] = before.plus(WorkerHour(n, n, 0, 0, n * RUN_SECONDS))
     return list(hours.values())

@@ -36,7 +36,7 @@ WRONG = [
     (("median = 2.0, p95 = 5.0", "median = 2.0"), "[workers.resize]: run_seconds: give a number of seconds, or two of"),
     (("median = 2.0, p95 = 5.0", "median = 5.0, p95 = 2.0"), "median (5) must not be above p95 (2)"),
     (("median = 2.0, p95 = 5.0", "mean = 1.0, p95 = 50.0"), "no lognormal distribution has p95 50 with mean 1"),
-    (("median = 2.0, p95 = 5.0", "counts = [1, 2]"), "counts must be 17 whole numbers"),
+    (("median = 2.0, p95 = 5.0", "counts = [1, 2]"), "counts must be 51 whole numbers"),
     (("p95 = 5.0 }", "p95 = 5.0 }\nfailing = 1.5"), "failing must be a share of at least 0 and below 1, not 1.5"),
     (("p95 = 5.0 }", 'p95 = 5.0 }\npriority = "hihg"'), "priority must be one of low, normal, high, critical"),
     (

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from shiftwork.core.beats import NodeBeat
 from shiftwork.core.history import HOUR, MINUTE, Hour, Moment, Point
 from shiftwork.core.model import JobPriority, PoolConfig, PoolDoc, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.run_histograms import BOUNDS, runs
 from shiftwork.core.system_record import SystemRecord
 from shiftwork.core.worker_hours import WorkerHour
 from shiftwork.errors import HistoryError
@@ -16,13 +17,13 @@ from shiftwork.sim.writing import written
 
 FIRST = 500_000
 """The number of the first hour."""
-COUNTS = [0, 0, 0, 0, 0, 30, 70, *[0] * 10]
+MARKS = {"r0.25s": 30, "r0.5s": 70}
 
 
 def hour(number: int, minutes: int = 60, **workers: WorkerHour) -> Hour:
     point = Point(0, 1, 2, 2, None, 1, 0, 0, None, None, 1, 1.0)
     moments = [Moment(number * HOUR + (minute + 1) * MINUTE - 1, {"images": point}) for minute in range(minutes)]
-    return Hour(number, moments, {}, {"images": COUNTS}, workers)
+    return Hour(number, moments, workers=workers, run_marks={"images": MARKS})
 
 
 def worker(name: str, pool: str = "images", **options: object) -> WorkerConfig:
@@ -56,9 +57,32 @@ def test_a_day_is_read_as_it_was_written() -> None:
     assert list(traffic.arrivals) == [10.0 * n for n in range(24)], "an attempt that is repeated is not a new job"
     assert (traffic.priority, traffic.max_retries) == (JobPriority.HIGH, 7)
     assert traffic.failing == round(96 / (2760 + 96), 4)
-    assert traffic.run == RunTime(mean=round(552 / 2856, 4), counts=tuple(24 * n for n in COUNTS))
+    assert traffic.run == RunTime(mean=round(552 / 2856, 4), counts=tuple(24 * n for n in runs(MARKS)))
     assert "from 2027-01-15 08:00 to 2027-01-16 08:00 UTC" in text
     assert "# - Left out, because no job of theirs came: 1 worker." in text
+
+
+def test_a_day_of_two_versions_is_one_histogram() -> None:
+    """The leader was of version 0.1 for half of the day, and kept run times by the numbers of wider buckets."""
+    old, new = [0, 0, 0, 0, 0, 30, 70, *[0] * 10], WorkerHour(100, 100, 0, 0, 30.0)
+    hours = [hour(FIRST + n, resize=new) for n in range(24)]
+    hours[:12] = [replace(one, run_marks={}, old_runs={"images": old}) for one in hours[:12]]
+    told = recorded(system(hours, worker("resize")))
+    counts = told.scenario.configurations[AS_WRITTEN].workers["resize"].run.counts
+    assert counts is not None
+    found = {bound: n for bound, n in zip(BOUNDS, counts, strict=False) if n}
+    assert found == {0.15: 360, 0.35: 840, 0.25: 360, 0.5: 840}
+    assert read_scenario(written(told), name="file") == told.scenario
+
+
+def test_a_file_that_an_older_version_recorded_is_read() -> None:
+    told = recorded(system([hour(FIRST + n, resize=WorkerHour(9, 9)) for n in range(24)], worker("resize")))
+    lines = written(told).splitlines()
+    old = ["run_seconds = { counts = [0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1] }"]
+    text = "\n".join(line for one in lines for line in (old if one.startswith("run_seconds") else [one]))
+    run = read_scenario(text, name="file").configurations[AS_WRITTEN].workers["resize"].run
+    assert run.counts is not None
+    assert {bound: n for bound, n in zip(BOUNDS, run.counts, strict=False) if n} == {0.007: 5, 10_800.0: 1}
 
 
 def test_workers_that_take_very_different_times_keep_their_means() -> None:

@@ -25,7 +25,9 @@ from tests.store.servers.redis import Server, namespace
 STEPS = [
     {"number": 1, "name": "0001_tables", "phase": "before", "done": True},
     {"number": 1, "name": "0001_tables", "phase": "after", "done": True},
-    {"number": 1, "name": f"functions {functions.current().version}", "phase": "before", "done": True},
+    {"number": 2, "name": "0002_accumulated", "phase": "before", "done": True},
+    {"number": 2, "name": "0002_accumulated", "phase": "after", "done": True},
+    {"number": 2, "name": f"functions {functions.current().version}", "phase": "before", "done": True},
 ]
 
 
@@ -107,13 +109,13 @@ async def work(url: str) -> None:
 def test_from_an_empty_database_to_a_schema(url: str) -> None:
     empty = document("status", "--store", url)
     assert (empty["version"], empty["by_hand"]) == (0, True)
-    assert [step["done"] for step in empty["steps"]] == [False] * 3
+    assert [step["done"] for step in empty["steps"]] == [False] * len(STEPS)
     assert "there is no schema yet: shiftwork db upgrade creates it" in output("status", "--store", url)
     assert run(url, "SELECT count(*) FROM pg_namespace WHERE nspname = 'shiftwork'") == [(0,)], "looking made it"
     made = document("upgrade", "--store", url)
-    assert (made["version"], made["upgraded"]) == (1, STEPS)
+    assert (made["version"], made["upgraded"]) == (2, STEPS)
     assert document("status", "--store", url)["steps"] == STEPS
-    assert output("upgrade", "--store", url).endswith(", schema version 1: up to date\n")
+    assert output("upgrade", "--store", url).endswith(", schema version 2: up to date\n")
     assert document("upgrade", "--store", url)["upgraded"] == []
 
 
@@ -135,8 +137,8 @@ def test_many_at_once_make_one_schema(url: str) -> None:
         migrating.rollback()
         answers = [json.loads(process.communicate(timeout=60)[0]) for process in running]
     assert [process.returncode for process in running] == [0] * 3
-    assert sorted(len(answer["upgraded"]) for answer in answers) == [0, 0, 3]
-    assert {answer["version"] for answer in answers} == {1}
+    assert sorted(len(answer["upgraded"]) for answer in answers) == [0, 0, len(STEPS)]
+    assert {answer["version"] for answer in answers} == {2}
 
 
 @contextmanager
@@ -155,14 +157,14 @@ def _started(command: list[str]) -> Iterator[subprocess.Popen[str]]:
 @pytest.fixture
 def next_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Add a migration, as a next version of shiftwork would."""
-    begin = migrations.migrations()[0]
+    known = migrations.migrations()
     more = Migration(
-        2,
-        "0002_more",
+        3,
+        "0003_more",
         "ALTER TABLE shiftwork.jobs ADD COLUMN colour text;",
         "ALTER TABLE shiftwork.jobs ALTER COLUMN colour SET DEFAULT 'red';",
     )
-    monkeypatch.setattr(migrations, "migrations", lambda: (begin, more))
+    monkeypatch.setattr(migrations, "migrations", lambda: (*known, more))
 
 
 def test_the_phases_of_a_next_version(url: str, request: pytest.FixtureRequest) -> None:
@@ -170,12 +172,12 @@ def test_the_phases_of_a_next_version(url: str, request: pytest.FixtureRequest) 
     request.getfixturevalue("next_version")
     assert "2 steps pending: shiftwork db upgrade\n" in output("status", "--store", url)
     before = document("upgrade", "--phase", "before", "--store", url)
-    assert [(step["name"], step["phase"]) for step in before["upgraded"]] == [("0002_more", "before")]
+    assert [(step["name"], step["phase"]) for step in before["upgraded"]] == [("0003_more", "before")]
     left = output("status", "--store", url)
     assert "1 step pending: shiftwork db upgrade, once all processes of the previous version have stopped\n" in left
-    assert re.search(r"0002_more +after +pending", left)
+    assert re.search(r"0003_more +after +pending", left)
     assert document("upgrade", "--phase", "before", "--store", url)["upgraded"] == []
-    assert "0002_more, after: done\n" in output("upgrade", "--store", url)
+    assert "0003_more, after: done\n" in output("upgrade", "--store", url)
     assert output("status", "--store", url).endswith("up to date\n")
 
 
@@ -184,7 +186,7 @@ def test_pending_sql_is_what_the_database_lacks(
 ) -> None:
     output("upgrade", "--store", url)
     assert (
-        output("sql", "--pending", "--store", url) == "-- The schema shiftwork has version 1: nothing is left to do.\n"
+        output("sql", "--pending", "--store", url) == "-- The schema shiftwork has version 2: nothing is left to do.\n"
     )
     request.getfixturevalue("next_version")
     before = output("sql", "--pending", "--phase", "before", "--store", url)
@@ -194,14 +196,14 @@ def test_pending_sql_is_what_the_database_lacks(
     assert "CREATE OR REPLACE FUNCTION" not in before
     psql(server, url, before)
     psql(server, url, output("sql", "--pending", "--store", url))
-    assert [step["done"] for step in document("status", "--store", url)["steps"]] == [True] * 5
+    assert [step["done"] for step in document("status", "--store", url)["steps"]] == [True] * (len(STEPS) + 2)
 
 
 def test_a_step_that_fails_changes_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     output("upgrade", "--store", url)
-    begin = migrations.migrations()[0]
-    bad = Migration(2, "0002_bad", "ALTER TABLE shiftwork.jobs ADD COLUMN colour text; SELECT 1 / 0;", "")
-    monkeypatch.setattr(migrations, "migrations", lambda: (begin, bad))
+    known = migrations.migrations()
+    bad = Migration(3, "0003_bad", "ALTER TABLE shiftwork.jobs ADD COLUMN colour text; SELECT 1 / 0;", "")
+    monkeypatch.setattr(migrations, "migrations", lambda: (*known, bad))
     result = db("upgrade", "--store", url)
     assert result.exit_code == 3
     assert "division by zero" in result.stderr
@@ -216,7 +218,7 @@ def test_a_schema_of_a_newer_shiftwork_is_refused(url: str, words: list[str]) ->
     run(url, "INSERT INTO shiftwork.migrations VALUES (7, 'after')")
     result = db(*words, "--store", url)
     assert (result.exit_code, result.stdout) == (3, "")
-    assert "has schema version 7; this shiftwork works with version 1. Upgrade shiftwork" in result.stderr
+    assert "has schema version 7; this shiftwork works with version 2. Upgrade shiftwork" in result.stderr
 
 
 # ── functions of another version ─────────────────────────────────────────────────────────────────────────────────────
@@ -343,13 +345,13 @@ def test_the_sql_is_printed_without_a_server() -> None:
 
 
 def nothing_by_hand(url: str) -> None:
-    words = f"{url}, schema version 1: nothing to do by hand. Opening the store creates what it needs.\n"
+    words = f"{url}, schema version 2: nothing to do by hand. Opening the store creates what it needs.\n"
     assert output("status", "--store", url) == words
     assert output("upgrade", "--store", url) == words
     printed = db("sql", "--store", url)
     assert (printed.exit_code, printed.stdout, printed.stderr) == (0, "", words)
-    assert document("status", "--store", url) == {"store": url, "version": 1, "by_hand": False, "steps": []}
-    assert document("upgrade", "--store", url) == {"store": url, "version": 1, "by_hand": False, "upgraded": []}
+    assert document("status", "--store", url) == {"store": url, "version": 2, "by_hand": False, "steps": []}
+    assert document("upgrade", "--store", url) == {"store": url, "version": 2, "by_hand": False, "upgraded": []}
     assert document("sql", "--store", url) == {"store": url, "sql": None}
 
 

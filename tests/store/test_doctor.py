@@ -87,7 +87,7 @@ def test_a_safe_server_has_no_problems(server: Server, fsync: str, loss: str) ->
     assert report.findings["durability"].startswith(f"appendfsync={fsync}: ")
     assert loss in report.findings["durability"]
     assert report.findings["server"].startswith(("Valkey ", "Redis "))
-    assert report.findings["schema version"] == "1"
+    assert report.findings["schema version"] == "2"
     assert report.findings["eviction"].startswith("none: ")
     assert report.findings["replication"].startswith("no replicas")
     assert "per write (median of 5)" in report.findings["latency"]
@@ -198,7 +198,7 @@ def test_a_safe_database_has_no_problems(database: postgres.Server) -> None:
     safe = "neither a crash nor a power cut loses an acknowledged job"
     assert report.findings["durability"] == f"fsync=on, synchronous_commit=on, full_page_writes=on: {safe}"
     assert report.findings["server"].startswith("PostgreSQL 1")
-    assert report.findings["schema version"] == "1"
+    assert report.findings["schema version"] == "2"
     assert report.findings["schema steps"] == "all done"
     assert report.findings["wake-up"] == "by LISTEN and NOTIFY"
     assert report.findings["replication"].startswith("no standbys")
@@ -291,7 +291,7 @@ def test_a_file_that_is_safe(tmp_path: Path, synchronous: str, loss: str) -> Non
     assert report.problems == {}
     assert report.findings["durability"].startswith(f"synchronous={synchronous}: ")
     assert loss in report.findings["durability"]
-    assert report.findings["schema version"] == "1"
+    assert report.findings["schema version"] == "2"
     assert "per write (median of 5)" in report.findings["latency"]
 
 

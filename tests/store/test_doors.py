@@ -177,7 +177,7 @@ async def test_redis_without_its_replicas(valkey_program: Path) -> None:
 async def test_redis_keys_of_another_version(valkey_server: Server) -> None:
     valkey_server.ask("SET", "{shiftwork:other}:version", "99")
     told = await refusal(valkey_server.url, SchemaVersionError, space="other")
-    assert "its keys have version 99, ours have 1" in told
+    assert "its keys have version 99, ours have 2" in told
 
 
 # ── PostgreSQL ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -271,7 +271,7 @@ async def test_postgres_schema_of_another_version(server: postgres.Server, fresh
     await welcome(server.url_of(fresh))
     run(server, "INSERT INTO shiftwork.migrations VALUES (99, 'before'), (99, 'after')", database=fresh)
     told = await refusal(server.url_of(fresh), SchemaVersionError)
-    assert "has schema version 99; this shiftwork works with version 1. Upgrade shiftwork" in told
+    assert "has schema version 99; this shiftwork works with version 2. Upgrade shiftwork" in told
 
 
 @pytest.mark.parametrize("table", ["jobs (a int)", "migrations (a int)"])
@@ -320,7 +320,7 @@ async def test_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(sqlite3.connect(newer)) as db:
         db.execute("PRAGMA user_version = 99")
     told = await refusal(f"sqlite:///{newer}", SchemaVersionError)
-    assert "schema version 99; this shiftwork reads version 1" in told
+    assert "schema version 99; this shiftwork reads version 2" in told
 
 
 # ── the namespace of another app ─────────────────────────────────────────────────────────────────────────────────────

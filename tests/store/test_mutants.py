@@ -293,6 +293,11 @@ def running_jobs_take_no_place(patch: Patch) -> None:
     patch.setattr(memory_jobs, "free", lambda queued, **_: parking.free(queued, processing=0))
 
 
+def ids_do_not_count(patch: Patch) -> None:
+    genuine = memory_jobs.OrderedIds.before
+    patch.setattr(memory_jobs.OrderedIds, "before", lambda self, at, _: genuine(self, at, ""))
+
+
 def dead_jobs_are_found_as_cancelled(patch: Patch) -> None:
     async def find(self: MemoryStore, wanted: JobFilter) -> list[JobRecord]:
         swapped = {JobStatus.DEAD: JobStatus.CANCELLED, JobStatus.CANCELLED: JobStatus.DEAD}
@@ -314,6 +319,7 @@ MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
     (no_concurrency_key, "jobs_behind_a_taken_key_are_parked"),
     (no_concurrency_key, "keys_never_overlap"),
     (nobody_overtakes, "a_later_job_that_ranks_ahead_takes_the_place"),
+    (ids_do_not_count, "jobs_of_one_rank_are_in_the_order_of_their_ids"),
     (no_admission, "conflicts_hold_across_pools_in_both_directions"),
     (no_admission, "conflicts_never_overlap"),
     (no_admission, "a_dependency_must_have_succeeded"),
@@ -394,6 +400,8 @@ REPEATED_IN_LUA: list[tuple[str, str, str, str]] = [
     ("cancelling", "put_in(job, now + A_DAY)", "put_in(job, now)", "changes_are_allowed_and_made"),
     ("rewrite", "if now == old then", "if now then", "rewrites_are_made"),
     ("rewrite", "elseif now ~= new then", "elseif false then", "rewrites_are_made"),
+    ("ahead", "if less(", "if not less(", "jobs_of_one_rank_are_in_the_order_of_their_ids"),
+    ("ahead", "'(' .. rank", "rank", "positions_are_the_order_of_claims"),
     ("jobs", "local fits = free == position and", "local fits =", "keys_are_parked"),
     ("jobs", "group.running + free < job.limit", "free < job.limit", "keys_are_parked"),
     ("needs", "status == COMPLETED or (whatever and", "(", "a_failure_does_not_release"),
@@ -468,6 +476,7 @@ REPEATED_IN_FUNCTIONS: list[tuple[str, str, str]] = [
     ("error = because, keep_until = at + 86400", "error = because, keep_until = at", "changes_are_allowed_and_made"),
     ("NOT IN (0, 1, 6, 7)", "NOT IN (0, 1, 5, 6, 7)", "changes_are_allowed_and_made"),
     ("attempt = 0, crashes = 0, ", "", "changes_are_allowed_and_made"),
+    ("(j.rank, j.id) < (at_rank", "(j.rank, j.id) <= (at_rank", "positions_are_the_order_of_claims"),
     ("EXIT WHEN busy + cardinality", "CONTINUE WHEN busy + cardinality", "keys_are_parked"),
     ("EXIT WHEN busy + cardinality", "EXIT WHEN cardinality", "keys_are_parked"),
     ("AND n.needed = e.id AND j.status = 5", "AND n.needed = e.id", "a_failure_does_not_release"),
@@ -537,6 +546,7 @@ REPEATED_IN_SQL: list[tuple[str, str, str, str]] = [
         "a_job_that_is_added_behind_a_stranded_one_starts_if_any_end_will_do",
     ),
     ("key_parked", "ORDER BY rank, id", "ORDER BY rank DESC, id", "keys_are_parked"),
+    ("jobs_ahead", "(rank, id) < (?, ?)", "(rank, id) <= (?, ?)", "positions_are_the_order_of_claims"),
 ]
 
 

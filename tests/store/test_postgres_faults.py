@@ -137,11 +137,11 @@ async def test_another_schema_and_what_the_commands_will_say(server: Server) -> 
     await finish(other, succeeded(await claim_one(other, "1")))
     assert (await other.check())["integrity"].text == "ok"
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as conn:
-        assert [step.done for step in await migrations.status(conn, "Other_1")] == [True] * 3
-        assert [step.done for step in await migrations.status(conn, "none")] == [False] * 3
+        assert [step.done for step in await migrations.status(conn, "Other_1")] == [True] * 5
+        assert [step.done for step in await migrations.status(conn, "none")] == [False] * 5
         await conn.execute(migrations.sql("printed").encode())
         assert await migrations.upgrade(conn, "printed") == []
-        assert len(await migrations.upgrade(conn, "made")) == 3
+        assert len(await migrations.upgrade(conn, "made")) == 5
     await one.close()
     await other.close()
 

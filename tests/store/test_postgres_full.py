@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +19,7 @@ from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.testing.acts import add, job
 from tests.runtime.stage import worker_of
 from tests.store.servers.postgres import NOBODY, names, own_server, server_url
+from tests.store.servers.small_disk import SmallDisk, small_disk
 
 MEGABYTE: Final = 2**20
 PATIENCE: Final = 120.0
@@ -40,47 +39,20 @@ async def test_room_is_found_without_leaving_anything_behind() -> None:
     assert after[0] - before[0] < MEGABYTE / 2
 
 
-class SmallDisk:
-    """A disk for a database, which can be filled."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._filling = folder / "filling"
-
-    def fill(self) -> None:
-        """Leave no room at all."""
-        with self._filling.open("wb", buffering=0) as file:
-            try:
-                while True:
-                    file.write(b"x" * 4096)
-            except OSError:
-                return
-
-    def free(self) -> None:
-        self._filling.unlink()
-
-
 @pytest.fixture
 def small() -> Iterator[tuple[SmallDisk, str]]:
-    """Yield a disk of 24 MB, and the URL of a database there."""
-    if os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("a disk can be mounted by root alone")
+    """Yield a small disk, and the URL of a database there."""
     server = own_server()
     server.start()
-    folder = Path(server.socket).parent / "small"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(folder)], check=False)
     try:
-        if mounted.returncode:
-            pytest.skip("no disk can be mounted here")
-        shutil.chown(folder, NOBODY, NOBODY)
-        with closing(psycopg.connect(server.url, autocommit=True)) as conn:
-            conn.execute(f"CREATE TABLESPACE small LOCATION '{folder}'".encode())
-            conn.execute("CREATE DATABASE small TABLESPACE small")
-        yield SmallDisk(folder), server.url_of("small")
+        with small_disk(Path(server.socket).parent / "small") as disk:
+            shutil.chown(disk.folder, NOBODY, NOBODY)
+            with closing(psycopg.connect(server.url, autocommit=True)) as conn:
+                conn.execute(f"CREATE TABLESPACE small LOCATION '{disk.folder}'".encode())
+                conn.execute("CREATE DATABASE small TABLESPACE small")
+            yield disk, server.url_of("small")
+            server.stop()  # it has files open there
     finally:
-        server.stop()
-        subprocess.run(["umount", str(folder)], check=False)
         server.remove()
 
 

@@ -29,7 +29,7 @@ PLANNED_FREELY: Final = {"announce", "facts", "fence_above", "record", "take_sta
 
 def indices() -> set[str]:
     """Return the names of all indices, including those of primary keys."""
-    text = migrations.migrations()[0].before
+    text = "\n".join(each.before for each in migrations.migrations())
     named = set(re.findall(r"CREATE (?:UNIQUE )?INDEX (\w+)", text))
     return named | {f"{table}_pkey" for table in re.findall(r"CREATE TABLE shiftwork\.(\w+)", text)}
 

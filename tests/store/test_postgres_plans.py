@@ -50,6 +50,7 @@ def arguments(text: str) -> Any:
     if "%(" in text:
         values = {
             "namespace": 1,
+            "now": NOW,
             "limit": 10,
             "ids": ["1"],
             "workers": ["w", "v"],

@@ -38,6 +38,7 @@ from shiftwork.testing.checks import (
     life,
     originals,
     people,
+    positions,
     records,
     restoring,
     rewriting,
@@ -53,8 +54,8 @@ from tests.store.servers.postgres import names, server_url
 OFTEN: Final = {
     topic.__name__
     for topic in (
-        *(adding, finishing, flows, durable, leading, leases, life, originals, people, records),
-        *(restoring, rewriting, surveys),
+        *(adding, finishing, flows, durable, leading, leases, life, originals, people, positions),
+        *(records, restoring, rewriting, surveys),
     )
 }
 """Topics that are checked with every run of the tests; soak tests check all."""

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from click.testing import CliRunner
 
+from shiftwork.cli.entry import main
 from shiftwork.core.docs import POOL
 from shiftwork.core.job_parts import Need
 from shiftwork.core.model import Discard, Doc, JobFilter, JobStatus, PoolDoc, Progress, ProgressNote, Requeue
@@ -27,8 +29,12 @@ from shiftwork.errors import (
     UnknownStoreError,
 )
 from shiftwork.store.docs import change, read
+from shiftwork.store.protocol import try_room
+from shiftwork.store.sealed.key_ring import KeyRing
+from shiftwork.store.sealed.store import sealed
 from shiftwork.store.sqlite import SqliteStore, driver, faults, schema, turn
 from shiftwork.testing.acts import NOW, add, claim, claim_ids, claim_one, finish, job, statuses, succeeded
+from tests.store.servers.small_disk import small_disk
 
 NOBODY = 65534
 LOCKER = """
@@ -500,3 +506,35 @@ def test_every_error_is_one_of_the_tree(code: int | None, error: type[StoreError
     if code is not None:
         raised.sqlite_errorcode = code
     assert type(faults.translate(raised, "/tmp/x.db")) is error
+
+
+# ── a full disk ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def command(*words: str) -> str:
+    return CliRunner().invoke(main, [*words]).output
+
+
+async def test_a_full_disk_is_seen_by_every_process_until_there_is_room(tmp_path: Path) -> None:
+    """Where the log has room that it has used before, small writes succeed."""
+    with small_disk(tmp_path / "small") as disk:
+        url = f"sqlite:///{disk.folder}/shiftwork.db"
+        store = SqliteStore(f"{disk.folder}/shiftwork.db")
+        await store.open()
+        await store.add([job("large", payload=b"x" * 1_000_000)], NOW)
+        await try_room(store)
+        disk.fill(but=3_000_000)
+        with pytest.raises(StoreFullError, match="no space left"):  # the log has grown, and keeps what it has got
+            await store.add([job("larger", payload=b"x" * 10_000_000)], NOW)
+        await store.add([job("small")], NOW)
+        with pytest.raises(StoreFullError, match="no space left"):
+            await try_room(store)
+        with pytest.raises(StoreFullError, match="no space left"):
+            await try_room(sealed(store, KeyRing([b"k" * 32])))
+        for words in (("doctor",), ("status",)):
+            assert "no space left" in await asyncio.to_thread(command, *words, "--store", url)
+        disk.free()
+        await try_room(store)
+        assert "no space left" not in await asyncio.to_thread(command, "doctor", "--store", url)
+        assert [one is not None for one in await store.get(["large", "small", "larger"])] == [True, True, False]
+        await store.close()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -454,6 +455,29 @@ async def test_a_steady_reader_does_not_let_the_log_grow(
     monkeypatch.setattr(checkpoint, "wal_reset_fixed", lambda: fixed and driver.wal_reset_fixed())
     monkeypatch.setattr(checkpoint, "LOG_BYTES", 1 << 20)
     assert await write_beside_readers(path, logs=12) < 2
+
+
+async def test_tries_become_rare_beside_a_reader_that_never_ends(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them keeps writers out for a while, and none can succeed."""
+    monkeypatch.setattr(checkpoint, "LOG_BYTES", 1 << 20)
+    monkeypatch.setattr(checkpoint, "LONGEST_PATIENCE_SECONDS", 0.001)
+    tries = list[None]()
+    real = checkpoint.Checkpointer.checkpoint
+
+    def counted(self: checkpoint.Checkpointer) -> None:
+        tries.append(None)
+        real(self)
+
+    monkeypatch.setattr(checkpoint.Checkpointer, "checkpoint", counted)
+    store = SqliteStore(path)
+    await store.open()
+    with closing(driver.connect(path)) as reader:
+        driver.prepare_reader(reader)
+        reader.execute("BEGIN").execute("SELECT count(*) FROM jobs").fetchone()
+        for n in range(200):
+            await store.add([job(f"{n}", payload=b"x" * 100_000)], NOW)
+    await store.close()
+    assert 3 < len(tries) < 60
 
 
 @pytest.mark.soak

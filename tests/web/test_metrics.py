@@ -3,23 +3,30 @@
 import asyncio
 import json
 import re
+import shutil
 import subprocess
 import sys
 from math import isclose
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import promql_parser
+import pytest
 import yaml
 from msgspec import msgpack
 from prometheus_client.parser import text_string_to_metric_families
 
 from shiftwork import Breaker, JobStatus, WorkerOrchestrator
 from shiftwork.core.breaker import BreakerState
-from shiftwork.core.model import Doc, JobFilter
+from shiftwork.core.history import DAY
+from shiftwork.core.model import Doc, JobFilter, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.retry import EndKind
-from shiftwork.core.stats import PoolStats
+from shiftwork.core.run_histograms import BOUNDS
+from shiftwork.core.schedule import success_expected
+from shiftwork.core.stats import PoolStats, WorkerStats
 from shiftwork.store.urls import open_store
+from shiftwork.views.metrics import run_times
 from tests.system.conftest import eventually
 from tests.web.conftest import Web
 from tests.web.test_serving import Start, start
@@ -27,6 +34,8 @@ from tests.web.test_serving import Start, start
 __all__ = ["start"]
 
 JOBS = 300
+AT = 1_800_000_000.0 // DAY * DAY + 8 * 3_600.0
+"""Eight o'clock, in UTC."""
 MAIL = f"""
 import asyncio
 from shiftwork import Context, Retry, WorkerOrchestrator
@@ -78,13 +87,14 @@ async def test_a_parser_reads_what_the_store_counts(open_web: Web) -> None:
     assert value(text, "shiftwork_jobs_completed_total", pool="images") == 2
     assert value(text, "shiftwork_attempts_failed_total", pool="images") == 1
     assert value(text, "shiftwork_jobs", pool="images", status="dead") == 1
-    assert (
-        value(text, "shiftwork_workers", pool="images") == value(text, "shiftwork_workers_wanted", pool="images") == 1
-    )
+    assert value(text, "shiftwork_slots", pool="images") == value(text, "shiftwork_slots_wanted", pool="images") == 1
     assert value(text, "shiftwork_worker_enabled", worker="fetch") == 0
     ends = [value(text, "shiftwork_worker_runs_total", worker="resize", end=e) for e in ("completed", "failed", "dead")]
     assert ends == [2, 0, 1]
     assert value(text, "shiftwork_worker_run_seconds_count", worker="resize") == 3
+    assert value(text, "shiftwork_worker_run_seconds_bucket", worker="resize", le="+Inf") == 3
+    assert value(text, "shiftwork_worker_run_seconds_bucket", worker="resize", le="60") == 3
+    assert value(text, "shiftwork_worker_run_seconds_bucket", worker="fetch", le="+Inf") == 0
     assert value(text, "shiftwork_worker_running", worker="resize") == 0
     assert value(text, "shiftwork_worker_failing", worker="resize") == 1
     assert value(text, "shiftwork_leader") == value(text, "shiftwork_nodes") == 1
@@ -111,7 +121,57 @@ async def test_the_number_of_workers_on_the_page_is_bounded_and_the_rest_is_adde
     assert value(text, "shiftwork_worker_runs_total", worker="w000", end="completed") == 1
     assert value(text, "shiftwork_worker_runs_total", worker="(others)", end="completed") == 2
     assert value(text, "shiftwork_worker_runs_total", worker="w202", end="completed") is None
+    assert value(text, "shiftwork_worker_run_seconds_bucket", worker="(others)", le="+Inf") == 2
     assert value(text, "shiftwork_workers_unlisted") == 3
+
+
+async def test_the_queue_of_each_worker_is_on_the_page() -> None:
+    app = WorkerOrchestrator("memory://")
+    worker = app.register_worker("send mail", lambda: None, execution_mode="triggered")
+    app.register_worker("other", lambda: None, execution_mode="triggered")
+    await app.enqueue_many([worker.call() for _ in range(3)])
+    text = await scrape(app)
+    await app.close()
+    assert value(text, "shiftwork_worker_queued", worker="send mail") == 3
+    assert value(text, "shiftwork_worker_queued", worker="other") == 0
+
+
+async def test_runs_from_before_an_upgrade_are_longer_than_any_bound() -> None:
+    """The number of runs must not go back, and nothing is known of how long these took."""
+    stats = WorkerStats(completed=7, failed=1, run_seconds=9.0, marks={"r2s": 2, "r3": 1})
+    assert run_times([stats])[BOUNDS.index(2.0)] == 2
+    assert (sum(run_times([stats])), run_times([stats])[-1]) == (8, 5)
+
+
+async def test_no_worker_has_a_longest_run_before_its_first_or_beyond_it() -> None:
+    app = WorkerOrchestrator("memory://")
+    worker = app.register_worker("w", lambda: None, execution_mode="triggered")
+    app.register_worker("idle", lambda: None, execution_mode="triggered")
+    await app.start()
+    await (await worker.enqueue()).ended(30)
+    text = await scrape(app)
+    await app.stop()
+    longest = value(text, "shiftwork_worker_longest_run_seconds", worker="w")
+    total = value(text, "shiftwork_worker_run_seconds_sum", worker="w")
+    assert longest is not None
+    assert total is not None
+    assert 0 < longest <= total
+    assert value(text, "shiftwork_worker_longest_run_seconds", worker="idle") is None
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({"interval_seconds": 300, "timeout_seconds": 60}, AT - 360),
+        ({"interval_seconds": 300, "timeout_seconds": None}, AT - 300),
+        ({"cron": "0 8 * * *", "timeout_seconds": 60}, AT),
+        ({"cron": "0 8 * * *", "timeout_seconds": 7200}, AT - DAY),
+        ({"execution_mode": WorkerExecutionMode.TRIGGERED}, None),
+    ],
+)
+def test_a_success_is_expected_once_a_run_has_had_its_time(options: dict[str, Any], wanted: float | None) -> None:
+    now = AT + (0 if "interval_seconds" in options else 3_600)
+    assert success_expected(WorkerConfig(name="w", **options), now) == wanted
 
 
 async def test_strangers_read_no_metrics_and_a_read_token_does(web: Web) -> None:
@@ -125,10 +185,13 @@ async def test_strangers_read_no_metrics_and_a_read_token_does(web: Web) -> None
 async def test_a_histogram_counts_what_took_no_longer() -> None:
     app = WorkerOrchestrator("memory://")
     marks = {
-        "w0": 5,
-        "w3": 2,
-        "w16": 1,
-        "r7": 8,
+        "w0.005s": 3,
+        "w0": 2,
+        "w0.05s": 2,
+        "w>86400s": 1,
+        "r1s@resize": 5,
+        "r1s@crop": 2,
+        "r7": 1,
         "raised": 3,
         "timed_out": 1,
         "crashed": 2,
@@ -139,13 +202,15 @@ async def test_a_histogram_counts_what_took_no_longer() -> None:
     await (await app.control.store.open()).take_over([], {"p": told}, 0)
     text = await scrape(app)
     buckets = {
-        edge: value(text, "shiftwork_wait_seconds_bucket", pool="p", le=edge) for edge in ("0.005", "0.05", "7200")
+        edge: value(text, "shiftwork_wait_seconds_bucket", pool="p", le=edge) for edge in ("0.005", "0.05", "86400")
     }
-    assert buckets == {"0.005": 5, "0.05": 7, "7200": 7}
+    assert buckets == {"0.005": 5, "0.05": 7, "86400": 7}
     for name, seconds in (("wait", 8000.25), ("run", 6.5)):
         assert value(text, f"shiftwork_{name}_seconds_bucket", pool="p", le="+Inf") == 8
         assert value(text, f"shiftwork_{name}_seconds_count", pool="p") == 8
         assert value(text, f"shiftwork_{name}_seconds_sum", pool="p") == seconds
+    assert value(text, "shiftwork_longest_wait_seconds", pool="p") == 86_400, "one of them is in the last bucket"
+    assert value(text, "shiftwork_longest_run_seconds", pool="p") == 0.7, "no sum helps old counts"
     ends = {kind: value(text, "shiftwork_attempts_total", pool="p", end=kind) for kind in EndKind}
     assert ends == {kind: 5 if kind == "returned" else marks.get(kind, 0) for kind in EndKind}
     counted = [value(text, f"shiftwork_{name}_total", pool="p") for name in ("retries", "crashes", "leases_lost")]
@@ -248,10 +313,34 @@ async def test_the_dashboard_and_the_alerts_ask_for_metrics_that_exist(open_web:
     assert names
     assert names <= known
     assert len({rule["alert"] for rule in rules}) == len(rules)
-    assert all(rule["annotations"].keys() == {"summary", "remedy"} for rule in rules)
+    assert all(rule["annotations"].keys() == {"summary", "remedy", "runbook_url"} for rule in rules)
     assert len({(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in dashboard["panels"]}) == len(
         dashboard["panels"]
     )
+
+
+def test_alerts_about_jobs_that_wait_for_nothing_that_comes_are_critical(checkout: Path) -> None:
+    rules = yaml.safe_load((checkout / "deploy" / "grafana" / "alerts.yaml").read_text())["groups"][0]["rules"]
+    critical = {rule["alert"].removeprefix("Shiftwork") for rule in rules if rule["labels"]["severity"] == "critical"}
+    assert {"NoLeader", "NothingServes", "NodeDiedAndJobsWait", "JobsWaitFarTooLong"} <= critical
+
+
+PROMTOOL = shutil.which("promtool")
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian: prometheus)")
+async def test_prometheus_itself_accepts_the_alerts_and_the_metrics(open_web: Web, checkout: Path) -> None:
+    async with open_web.client() as client:
+        told = (await client.get(URL)).text
+    assert promtool("rules", str(checkout / "deploy" / "grafana" / "alerts.yaml")).returncode == 0
+    checked = promtool("metrics", told=told)
+    assert (checked.returncode, checked.stderr + checked.stdout) == (0, "")
+
+
+def promtool(*what: str, told: str = "") -> "subprocess.CompletedProcess[str]":
+    """What Prometheus' own tool says."""
+    assert PROMTOOL is not None
+    return subprocess.run([PROMTOOL, "check", *what], input=told, text=True, capture_output=True, check=False)
 
 
 async def test_the_page_about_metrics_tells_all_of_them_and_no_others(open_web: Web, checkout: Path) -> None:

@@ -269,6 +269,15 @@ async def test_a_job_is_told_whole(open_web: Web) -> None:
     assert (await open_web.get(f"jobs/{job.id}/explanation"))["status"] == "dead"
 
 
+async def test_where_a_job_is_and_when_it_will_start(open_web: Web) -> None:
+    await open_web.app.pause_pool("images", "migration")
+    jobs = [(await open_web.app.control.jobs.enqueue("resize", {"path": "a.png", "width": 1}))[0] for _ in range(2)]
+    for path in (f"jobs/{jobs[1].id}", f"jobs/{jobs[1].id}/explanation"):
+        told = await open_web.get(path)
+        assert (told["position"], told["position_exact"], told["estimate"]) == (2, True, None)
+        assert told["estimate_basis"] == "no estimate: pool images is paused: migration"
+
+
 async def test_dead_letters_are_summed_up_by_what_went_wrong(open_web: Web) -> None:
     jobs = [
         (await open_web.app.control.jobs.enqueue("resize", {"path": "a.png", "width": width}))[0] for width in (-1, -22)

@@ -17,9 +17,21 @@ from shiftwork.errors import ConfigurationError
 from tests.node import node as run_in_node
 
 SOURCES: Final = (
-    *("core/health", "core/admission", "core/schedule", "core/durations", "core/bounds", "core/scaling", "core/demand"),
+    *(
+        "core/health",
+        "core/judging",
+        "core/pool_problems",
+        "core/backlog",
+        "core/admission",
+        "core/schedule",
+        "core/durations",
+        "core/bounds",
+        "core/scaling",
+        "core/demand",
+    ),
     *("core/placement", "core/plan", "core/plurals", "core/worker_state", "core/options", "core/triggering"),
     *("core/expiry", "core/figures", "core/forecast", "views/explanation", "views/flow_waits", "sim/what_if", "errors"),
+    *("views/estimate", "control/estimates"),
     *("control/explanations", "control/audit", "control/bulk", "control/jobs", "control/nodes", "control/pools"),
     *(
         "control/schedules",
@@ -38,7 +50,7 @@ SOURCES: Final = (
     "core/job_limits",
 )
 """Where the sentences are written that the dashboard translates."""
-COMPLETE: Final = ("core/health", "core/admission")
+COMPLETE: Final = ("core/judging", "core/pool_problems", "core/backlog", "core/admission")
 """Where every sentence has a translation: the problems, and why a job waits."""
 OF_OTHERS: Final = re.compile(
     r"\{(ticks|nth|month2)\}|^at (the start|minute)|^every (second )?(minute|hour|month)"  # cronsim
@@ -49,6 +61,8 @@ PUT_TOGETHER: Final = {
     "and 1 other ended badly: retry them or cancel the flow",
     "and {n} others ended badly: retry them or cancel the flow",
     "at least {n} and at most {n2}",
+    "those of 1 other worker",
+    "those of {n} other workers",
 }
 """What the code makes of parts, none of which is half of it."""
 HOLE: Final = re.compile(r"\{[\w:.]+\}")
@@ -123,7 +137,7 @@ CRON: Final = {
     "0 6 31 12 *": "每年 12 月 31 日 06:00",
 }
 FAULTS: Final = [
-    "定时计划 有 2 个问题：",
+    "调度 有 2 个问题：",
     "  - 无法读取 cron '0 25 * * *'：小时有误",
     "  - 'Shanghai' 不是时区；您是指 'Asia/Shanghai' 吗？",
 ]
@@ -145,6 +159,41 @@ def said(checkout: Path, folder: Path, language: str, sentences: list[str]) -> l
     run_in_node(folder / "say.mjs", checkout / "ui/src", language, file, cwd=folder)
     translated: list[str] = json.loads(file.read_text())
     return translated
+
+
+NAMED_LIKE_WORDS: Final = {
+    "pool paused is paused: running; 3 queued": "工作池 paused 已暂停：running；3 个任务在排队",
+    "pool running is paused: queued; skip; 3 queued": "工作池 running 已暂停：queued; skip；3 个任务在排队",
+    "worker running is disabled: dead": "worker running 已禁用：dead",
+    "worker paused is disabled: disabled by hand": "worker paused 已禁用：人工禁用",
+    "worker failed is failing: the last attempt failed 3 s ago with skip": (
+        "worker failed 出错中：最近一次尝试在 3 秒前失败，错误为 skip"
+    ),
+    "1 job waits for worker critical, which no running node has": (
+        "1 个任务在等待 worker critical，但没有运行中的节点拥有它"
+    ),
+    "no live node has the labels of pool idle (high, low); 2 queued": (
+        "没有存活的节点带有工作池 idle 的标签\uff08high, low\uff09；2 个任务在排队"
+    ),
+    "node drained is drained: idle": "节点 drained 已排空：idle",
+    "schedule day is paused": "调度 day 已暂停",
+    "breaker open is open": "熔断器 open 已断开",
+    "blocked by running, which is running on busy/paused#1": "被 running 阻塞，它正在 busy/paused#1 上运行",
+    "depends on queued, which is queued to run first": "依赖 queued，它已排队，先运行",
+    "wait for sleep": "等待 sleep",
+    "waits: pool paused is paused; rate limit of running: 20 in 60 s": (
+        "等待：工作池 paused 已暂停；running 的限速：每 60 秒 20 个"
+    ),
+    "it waits for 2 of 3 jobs: 1 of paused is running, 1 of running is to be retried": (
+        "等待：3 个任务中的 2 个：paused 有 1 个运行中，running 有 1 个待重试"
+    ),
+    "job 17 of running is dead: Failed": "running 的任务 17 成为死信：Failed",
+}
+"""What is said of pools, workers, nodes … whose names, reasons and errors are words of the dashboard."""
+
+
+def test_names_of_users_are_not_translated(checkout: Path, tmp_path: Path) -> None:
+    assert said(checkout, tmp_path, "zh-CN", list(NAMED_LIKE_WORDS)) == list(NAMED_LIKE_WORDS.values())
 
 
 def test_schedules_and_several_faults_at_once_are_said_in_chinese(checkout: Path, tmp_path: Path) -> None:

@@ -4,15 +4,24 @@
  * language; what is not recognised stays English.
  *
  * The name of a hole says what it takes: a number (n, n2), a clock time (clock), a list of these (clocks), a time
- * zone (zone), a name without
- * spaces or in quotes (NAMES), a phrase or a single word that must be recognised too (PHRASES, WORDS), or anything else, such as an
- * error.
+ * zone (zone), a name without spaces or in quotes (NAMES), other text of users that is never translated (KEPT), a phrase
+ * or a single word that must be recognised too (PHRASES, WORDS), a word that may be (SPOKEN), or anything else, such as a
+ * reason, which is translated if it is a sentence of ours. A single word in a reason is the user's.
  */
 
 export type Sentences = Record<string, string>;
 
 const HOLE = /\{(\w+)\}/;
 const NAMES = [...["breaker", "host", "id", "instance", "name", "needed", "node", "option", "pool", "store", "worker"]];
+const KEPT = [
+  ...["alias", "error", "field", "flow", "gone", "key", "labels", "mask", "names", "nodes", "options", "path"],
+  ...["pattern", "signal", "type", "type2"],
+];
+/** A number of things: "3 jobs", "about 1,200 jobs", "10 or more jobs". */
+const COUNTED = ["attempts", "crashes", "failures", "jobs", "pools", "slots", "threads", "workers"];
+/** Parts of a schedule. None has a semicolon, which joins sentences. */
+const TICKING = ["dates", "days", "hours", "minutes", "months", "ticks"];
+const SPOKEN = ["action", "mode", "role", "status"];
 const PHRASES = [
   ...[
     "attempt",
@@ -59,6 +68,8 @@ function taking(hole: string): string {
   if (/^clock\d?$/.test(hole)) return "([\\d:.+TZ -]*\\d[\\d:.+TZ -]*)";
   if (hole === "zone") return "([A-Z][\\w+-]*(?:/[\\w+-]+)*)";
   if (WORDS.includes(hole)) return "(\\w+)";
+  if (COUNTED.includes(hole)) return "((?:about )?\\d[\\d.,]* [a-z ]+?)";
+  if (TICKING.includes(hole)) return "([^;]+?)";
   return NAMES.includes(hole) ? "('[^']*'|\\S+?)" : "(.+?)";
 }
 
@@ -79,27 +90,29 @@ export function interpreter(sentences: Sentences, words: Sentences): (text: stri
     .sort(([one], [two]) => exactness(two) - exactness(one)) // the outer ones, then the most exact one
     .map(templateOf);
 
-  function read(text: string): string | null {
-    return joined(text.split(BULLET), BULLET, false) ?? readLine(text);
+  function read(text: string, free: boolean): string | null {
+    return joined(text.split(BULLET), BULLET, false, free) ?? readLine(text, free);
   }
 
-  function readLine(text: string): string | null {
-    const whole = sentences[text] ?? words[text];
+  /** Reads a line; a single word is of ours only where the text is not free. */
+  function readLine(text: string, free: boolean): string | null {
+    if (free && !text.includes(" ")) return null;
+    const whole = sentences[text] ?? (free ? undefined : words[text]);
     if (whole !== undefined) return whole;
     for (const template of templates) {
       const said = filled(template, text);
       if (said !== null) return said;
     }
     for (const [joint, name, all] of JOINTS) {
-      const said = joined(text.split(joint), words[name] ?? name, all);
+      const said = joined(text.split(joint), words[name] ?? name, all, free);
       if (said !== null) return said;
     }
     return null;
   }
 
-  function joined(parts: string[], joint: string, all: boolean): string | null {
+  function joined(parts: string[], joint: string, all: boolean, free: boolean): string | null {
     if (parts.length === 1) return null;
-    const known = parts.map((part) => (MOMENT.test(part) ? part : read(part)));
+    const known = parts.map((part) => (MOMENT.test(part) ? part : read(part, free)));
     const enough = all ? known.every((part) => part !== null) : known.some((part) => part !== null);
     return enough ? known.map((part, place) => part ?? parts[place]).join(joint) : null;
   }
@@ -108,7 +121,7 @@ export function interpreter(sentences: Sentences, words: Sentences): (text: stri
     if (!text.includes(anchor)) return null;
     const values = pattern.exec(text)?.slice(1);
     if (!values) return null;
-    const said = values.map(read);
+    const said = values.map((value, place) => meaning(holes[place] ?? "", value));
     if (holes.some((hole, place) => [...PHRASES, ...WORDS].includes(hole) && said[place] === null)) return null;
     return holes.reduce(
       (so, hole, place) => so.replace(`{${hole}}`, () => said[place] ?? values[place] ?? ""),
@@ -116,5 +129,10 @@ export function interpreter(sentences: Sentences, words: Sentences): (text: stri
     );
   }
 
-  return (text) => read(text) ?? text;
+  function meaning(hole: string, value: string): string | null {
+    if (NAMES.includes(hole) || KEPT.includes(hole)) return null;
+    return read(value, ![...PHRASES, ...WORDS, ...SPOKEN].includes(hole));
+  }
+
+  return (text) => read(text, false) ?? text;
 }

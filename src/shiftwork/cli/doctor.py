@@ -1,11 +1,13 @@
 """`shiftwork doctor`: the store's real settings, the app's configuration, and what is wrong now."""
 
+import time
+
 import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.language import counted
 from shiftwork.cli.output import json_option, say, show_json, show_wrapped
-from shiftwork.cli.status import show_health
+from shiftwork.cli.status import NO_STORE, NoAnswer, show_health, within_patience
 from shiftwork.cli.words import one_line
 from shiftwork.control.control import Control
 from shiftwork.core.health import Problem
@@ -19,8 +21,14 @@ from shiftwork.views.shapes.system import problem_shape
 @with_source
 @json_option
 def doctor(source: Source, *, as_json: bool) -> None:
-    """Examine the store, the app if one is named, and what runs. The exit code is 1 for a critical problem."""
-    report = source.ask(lambda control: _examine(control, source.app))
+    """Examine the store, the app if one is named, and what runs.
+
+    The exit code is 1 for a critical problem, and 3 if the store does not answer.
+    """
+    report = source.ask(lambda control: within_patience(control, _examine(control, source.app)))
+    if isinstance(report, NoAnswer):
+        report.show(as_json=as_json)
+        click.get_current_context().exit(NO_STORE)
     if as_json:
         show_json(
             {
@@ -58,4 +66,4 @@ def _show(report: Report) -> None:
     for name, finding in report.findings.items():
         show_wrapped(f"{name:<{wide}}  ", one_line(finding))
     say()
-    show_health(report.status, report.problems)
+    show_health(report.status, report.problems, now=time.time())

@@ -16,6 +16,7 @@ from shiftwork.core.own_options import unpack
 from shiftwork.core.releasing import is_stranded
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
+from shiftwork.views.estimate import NO_ESTIMATE, position_text, start_text
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.flow_waits import due_at
 from shiftwork.views.instants import clock_time
@@ -97,6 +98,13 @@ def explain(job_id: str, source: Source, *, as_json: bool) -> None:
                 text=one_line(why.text),
             )
         )
+    if why.position is not None:
+        place = position_text(why.position, exact=why.position_exact)
+        say(t("it has position {place} in its queue", place=place))
+    if why.estimate is not None:
+        say(t("it starts {time}: {basis}", time=start_text(why.estimate), basis=one_line(why.estimate_basis or "")))
+    elif why.estimate_basis is not None and why.estimate_basis.removeprefix(NO_ESTIMATE) not in why.text:
+        say(one_line(why.estimate_basis))
 
 
 # ── many ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -224,6 +232,7 @@ def _facts(job: Job[Any], why: Explanation, parts: SeenParts, now: float) -> dic
     return {
         "status": record.status + (t(", asked to stop") if record.cancelling else ""),
         "why": why.text if record.status.live else None,
+        **_start(why, record.pool),
         "error": record.error,
         "worker": t("{worker}, in pool {pool}", worker=record.worker, pool=record.pool),
         "priority": f"{record.priority.name.lower()}, {record.cause}",
@@ -244,6 +253,18 @@ def _facts(job: Job[Any], why: Explanation, parts: SeenParts, now: float) -> dic
         "key": record.key,
         "flow": record.flow,
         "trace": trace_id(record.trace),
+    }
+
+
+def _start(why: Explanation, pool: str) -> dict[str, str | None]:
+    """Return where the job is in its queue, and when it will start."""
+    place, at, basis = why.position, why.estimate, why.estimate_basis
+    starts = start_text(at) if at is not None else None
+    return {
+        "position": None
+        if place is None
+        else t("{place} in pool {pool}", place=position_text(place, exact=why.position_exact), pool=pool),
+        "starts": f"{starts}: {basis}" if starts else basis,
     }
 
 

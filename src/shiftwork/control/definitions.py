@@ -68,14 +68,19 @@ class Definitions:
         # A worker that is not TRIGGERED may have a schema left over from when it was.
         return StoredWorker(config, pool, kept.schemas.get(name) if triggered else None)
 
+    async def published(self) -> Published:
+        """Return everything that was published, at most a few seconds old."""
+        kept = self._kept
+        return kept if kept is not None and self._is_fresh(kept) else await self._read()
+
     async def schemas(self, newest: Mapping[str, float]) -> Mapping[str, bytes]:
         """Return the schemas of these workers, where they are known. `newest`: when their newest jobs were added.
 
         A schema that marks secrets is published before the first job of its worker is added. So an unknown worker is
         looked up again only if one of its jobs may be newer than what was read last.
         """
-        kept = self._kept
-        if kept is None or not self._is_fresh(kept) or _has_new_worker(newest, kept):
+        kept = await self.published()
+        if _has_new_worker(newest, kept):
             kept = await self._read()
         return kept.schemas
 

@@ -7,6 +7,7 @@ from shiftwork.control.latency import measure
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.system import System
 from shiftwork.core.health import Finding, Problem
+from shiftwork.core.judging import in_order
 from shiftwork.core.plurals import counted
 from shiftwork.runtime.clock import Clock
 from shiftwork.transfer.late import Left
@@ -38,7 +39,7 @@ class Doctor:
         here = f"{__version__}, Python {platform.python_version()}, {platform.system()}"
         findings = {"shiftwork": here, **{about: finding.text for about, finding in found.items()}}
         problems = [
-            Problem(about, "store", f"{about}: {finding.text}", finding.remedy, finding.severity)
+            Problem(about, "store", f"{about}: {finding.text}", finding.remedy, finding.severity, target="store")
             for about, finding in found.items()
             if finding.severity
         ]
@@ -46,15 +47,15 @@ class Doctor:
         left = await self._access.left_behind()
         if left is not None:
             problems = [_moved(left)]
-        problems.sort(key=lambda problem: problem.severity != "critical")
-        return Report(store=self._access.url, findings=findings, problems=problems)
+        return Report(store=self._access.url, findings=findings, problems=in_order(problems))
 
 
 def _moved(left: Left) -> Problem:
     """Return the only problem that matters for a store whose content has moved."""
     if not left.late:
-        return Problem("moved", "store", f"its content has moved to {left.to}", "use that store, and delete this one")
+        message, remedy = f"its content has moved to {left.to}", "use that store, and delete this one"
+        return Problem("moved", "store", message, remedy, target="store")
     late = counted(left.late, "job")
     message = f"its content has moved to {left.to}; added here since, and not moved: {late}"
     remedy = "give every process the new URL, then run the same `shiftwork move` again: it carries them over"
-    return Problem("moved", "store", message, remedy, "critical")
+    return Problem("moved", "store", message, remedy, "critical", target="store")

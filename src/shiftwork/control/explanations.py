@@ -4,17 +4,20 @@ from collections.abc import Callable
 from typing import Final
 
 from shiftwork.control.definitions import Definitions
+from shiftwork.control.estimates import Estimates, QueueFacts, hosts
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
-from shiftwork.core.admission import Facts, Gates, Head, Lane, Obstacle, explain
+from shiftwork.core.admission import Facts, Head, Lane, Obstacle, explain
 from shiftwork.core.beats import Beat
 from shiftwork.core.flow_failures import behind, lost_jobs
-from shiftwork.core.job_parts import SeenStep
 from shiftwork.core.model import JobFilter, JobRecord, JobStatus, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.own_options import policy
+from shiftwork.core.plurals import counted
+from shiftwork.core.position import position
 from shiftwork.errors import UnknownWorkerError
 from shiftwork.handles.job import Unfinished
 from shiftwork.store.lost_jobs import jobs_before
+from shiftwork.views.estimate import Estimate, no_estimate
 from shiftwork.views.explanation import Explanation, explanation_of, unfinished_text
 from shiftwork.views.flow_waits import is_suspended, need_wait, suspension
 from shiftwork.views.instants import clock_time
@@ -33,17 +36,19 @@ class Explanations:
         self._now = now
         self._registry = registry
         self._definitions = definitions
+        self._estimates = Estimates(access, now, registry, definitions)
 
     async def of(self, record: JobRecord) -> Explanation:
-        """Return why the job is not running, or how it ended."""
-        return explanation_of(record, await self._waits(record), self._now())
+        """Return why the job is not running and when it will start, or how it ended."""
+        waits, estimate = await self._waits_and_estimate(record)
+        return explanation_of(record, waits, estimate, self._now())
 
     async def unfinished(self, record: JobRecord) -> Unfinished:
         """Return what a job that has not ended is doing, for the error of a caller that waits for its result."""
-        waits = await self._waits(record)
+        waits, estimate = await self._waits_and_estimate(record)
         config = await self._config(record.worker)
         most = None if config is None else policy(config, record.options).max_retries + 1
-        text = unfinished_text(record, waits, attempts=most, now=self._now())
+        text = unfinished_text(record, waits, estimate, attempts=most, now=self._now())
         return Unfinished(text, unserved=any(wait.code == "unserved" for wait in waits))
 
     async def _config(self, worker: str) -> WorkerConfig | None:
@@ -58,13 +63,6 @@ class Explanations:
     async def is_served(self, worker: str, pool: str) -> bool:
         """Return whether a live instance of this pool knows this worker."""
         return any(beat.pool == pool and worker in beat.workers for beat in await self._beats())
-
-    async def _sleeps(self, pool: str) -> bool:
-        """Return whether this pool has no instance, but a live node that starts one when a job comes."""
-        beats = await self._beats()
-        machines = [beat.machine for beat in beats if beat.machine is not None]
-        hosted = any(pool in machine.pools and pool not in machine.failing for machine in machines)
-        return hosted and all(beat.pool != pool for beat in beats)
 
     async def _beats(self) -> list[Beat]:
         store, now = await self._access.open(), self._now()
@@ -98,37 +96,66 @@ class Explanations:
             return "nothing has triggered it"
         return None
 
-    async def _waits(self, record: JobRecord) -> list[Obstacle]:
+    async def _waits_and_estimate(self, record: JobRecord) -> tuple[list[Obstacle], Estimate]:
         if record.status is JobStatus.WAITING:
-            return await self._needs(record)
-        if record.status is JobStatus.SCHEDULED:
-            last = await self._last_step(record)
-            if is_suspended(record, last):
-                return [suspension(record, last, self._now())]
-        if record.status in {JobStatus.SCHEDULED, JobStatus.FAILED}:
-            return [Obstacle("later", record.worker, f"due at {clock_time(record.run_at)}", until=record.run_at)]
+            return await self._needs(record), no_estimate(None, "it waits for other jobs of its flow")
+        if record.status not in {JobStatus.QUEUED, JobStatus.SCHEDULED, JobStatus.FAILED}:
+            return [], Estimate()
+        pause = await self._suspension(record)
+        if pause is not None and pause.code == "signal":
+            return [pause], no_estimate(None, "its function waits for a signal")
+        seen = await self._estimates.look(record)
+        head = Head(record.rank, record.id, record.since)
+        waits = explain(record.worker, head, seen.facts, max(seen.now, record.run_at))
         if record.status is not JobStatus.QUEUED:
-            return []
-        store, now = await self._access.open(), self._now()
-        facts = await store.survey([record.worker], now)
-        facts.gates.setdefault(record.worker, Gates(worker=record.worker, pool=record.pool))
-        waits = explain(record.worker, Head(record.rank, record.id, record.since), facts, now)
+            due = pause or self._due(record, seen)
+            return [due], await self._estimates.of(record, [due, *waits], seen)
         if record.parked:
             waits.insert(0, await self._key_wait(record))
-        if not waits and not await self.is_served(record.worker, record.pool):
-            if await self._sleeps(record.pool):
-                return [Obstacle("queue", record.pool, f"pool {record.pool} has no slots yet; a node starts one")]
+        if not waits:
+            waits = [await self._turn(record, seen)]
+        elif _own_ahead(record, seen):
+            waits.append(_behind(record, seen))
+        return waits, await self._estimates.of(record, waits, seen)
+
+    def _due(self, record: JobRecord, seen: QueueFacts) -> Obstacle:
+        """Return that a job waits for its time; or if that has passed, what keeps it from the queue."""
+        due = clock_time(record.run_at)
+        if record.run_at > seen.now:
+            return Obstacle("later", record.worker, f"due at {due}", until=record.run_at)
+        if seen.beats:
+            return Obstacle("later", record.worker, f"due since {due}; the leader queues it within seconds")
+        why = (
+            f"due since {due}, but no node is running that queues it in {self._access.url}: "
+            "start one with `shiftwork run`"
+        )
+        return Obstacle("unserved", record.pool, why)
+
+    async def _turn(self, record: JobRecord, seen: QueueFacts) -> Obstacle:
+        """Return whose turn it is before the job that no gate holds back; or that nothing would run it."""
+        if any(beat.pool == record.pool and record.worker in beat.workers for beat in seen.beats):
+            return _behind(record, seen)
+        if not any(hosts(beat, record.pool) for beat in seen.beats) or any(
+            beat.pool == record.pool for beat in seen.beats
+        ):
             why = (
                 f"no running process has worker {record.worker} in pool {record.pool} of {self._access.url}: "
                 "start one with `shiftwork run`"
             )
-            return [Obstacle("unserved", record.pool, why)]
-        return waits or _behind(record, facts)
+            return Obstacle("unserved", record.pool, why)
+        why_not = await self._estimates.no_more_slots(record.pool, seen.beats)
+        if why_not is not None:
+            return Obstacle("unserved", record.pool, why_not)
+        return Obstacle("queue", record.pool, f"pool {record.pool} has no slots yet; a node starts one")
 
-    async def _last_step(self, record: JobRecord) -> SeenStep | None:
+    async def _suspension(self, record: JobRecord) -> Obstacle | None:
+        """Return for what the function of a job waits that was handed back; None if it was not."""
+        if record.status is not JobStatus.SCHEDULED:
+            return None
         store = await self._access.open()
         steps = (await store.parts(record.id, steps=1, signals=0)).steps
-        return steps[-1] if steps else None
+        last = steps[-1] if steps else None
+        return suspension(record, last, self._now()) if is_suspended(record, last) else None
 
     async def _needs(self, record: JobRecord) -> list[Obstacle]:
         """Return what a job waits for that needs other jobs, and the dead and cancelled jobs that strand it."""
@@ -154,9 +181,22 @@ class Explanations:
         )
 
 
-def _behind(record: JobRecord, facts: Facts) -> list[Obstacle]:
-    head = facts.lanes[record.worker].head if record.worker in facts.lanes else None
-    if head is not None and head.id != record.id:
-        return [Obstacle("queue", record.pool, f"other jobs of {record.worker} are ahead of it in pool {record.pool}")]
-    why = f"next in line for {record.worker}; the next free slot of pool {record.pool} runs it"
-    return [Obstacle("queue", record.pool, why)]
+def _own_ahead(record: JobRecord, seen: QueueFacts) -> int:
+    """Return how many jobs of its own worker are ahead of a job; a parked one waits for others with its key first."""
+    return 0 if record.parked else seen.ahead.lanes.get(record.worker, 0)
+
+
+def _behind(record: JobRecord, seen: QueueFacts) -> Obstacle:
+    own, total = _own_ahead(record, seen), sum(seen.ahead.lanes.values())
+    about = "" if position(seen.ahead, seen.stats, record.pool).exact else "about "
+    are, pool = "is" if total == 1 else "are", record.pool
+    if own == total and own:
+        why = f"{about}{counted(own, 'job')} of {record.worker} {are} ahead of it in pool {pool}"
+    elif own:
+        why = f"{about}{counted(total, 'job')} {are} ahead of it in pool {pool}, {own:,} of them of {record.worker}"
+    elif total:
+        others = f"{about}{counted(total, 'job')} of other workers {are} ahead of it in pool {pool}"
+        why = f"next in line for {record.worker}; {others}"
+    else:
+        why = f"next in line for {record.worker}; the next free slot of pool {pool} runs it"
+    return Obstacle("queue", record.pool, why)

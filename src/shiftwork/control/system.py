@@ -11,7 +11,7 @@ from shiftwork.control.latency import try_write
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.docs import EDITION, EDITION_NAME, EXPIRED_LATELY, PLAN, PLAN_NAME, RESCHEDULED, SCHEDULE
-from shiftwork.core.health import Health
+from shiftwork.core.health import Health, WriteFault
 from shiftwork.core.model import Event, Plan
 from shiftwork.core.timing import rescheduled
 from shiftwork.errors import StoreError
@@ -96,7 +96,11 @@ class System:
             await self._voice.hear(TEST, try_room(store))
 
     def _judged(self, seen: Snapshot) -> Health:
-        fault = self._voice.fault or self._store_fault()
+        fault = None
+        if ours := self._voice.fault:
+            fault = WriteFault(ours, seen.at - self._voice.fault_seconds)
+        elif theirs := self._store_fault():
+            fault = WriteFault(theirs)
         return judged(seen, self._strays(), lease_seconds=self._lease_seconds, store_fault=fault)
 
     async def _snapshot(self) -> Snapshot:

@@ -107,6 +107,9 @@ class Lane(Struct, kw_only=True):
     """Whether a failed job of the worker waits to be retried."""
     live: bool = False
     """Whether any job of the worker is scheduled, queued, processing or waiting to be retried."""
+    ready: int | None = None
+    """How many queued jobs are not parked behind a concurrency key, counted up to a thousand; None if that is all of
+    them. Only a survey has it."""
 
 
 class Facts(Struct, kw_only=True):

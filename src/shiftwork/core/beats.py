@@ -70,6 +70,7 @@ class NodeBeat(Struct, frozen=True, kw_only=True):
     """The version of the app that it runs: a digest of the workers' payload schemas. See `core.refusals`."""
     store_fault: str | None = None
     """What it cannot do with the store although it can send this beat; None if nothing fails."""
+    store_fault_since: float | None = None
 
 
 class Orders(Struct, frozen=True):

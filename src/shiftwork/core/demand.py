@@ -12,6 +12,9 @@ where runs take long, since a minute says little about jobs of an hour. Nothing 
 a few attempts. A new leader begins without windows: until it has seen enough there is no rate, and the run times are
 the mean of all time.
 
+**Gates** bound what a worker brings (`core.backlog`): jobs behind a shut gate bring nothing, and a worker with a rate
+limit or `max_running` no more than those let through.
+
 **Run times** are known from attempts that ended, and are not forgotten while none ends. While jobs run longer than
 that, the time for which they have already occupied slots is the least they can take.
 """
@@ -22,6 +25,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from shiftwork.core.backlog import Backlog
 from shiftwork.core.figures import rate, seconds
 from shiftwork.core.stats import WorkerStats
 
@@ -165,19 +169,28 @@ class Demand(Struct, frozen=True, kw_only=True):
         return " and ".join(named) if rest <= 0 else f"{', '.join(named)} and {rest} more"
 
 
-def pool_demand(windows: Mapping[str, WorkerWindow]) -> Demand:
-    """Return what these workers, those of one pool, bring together."""
-    queued = [
-        (window.live - window.processing) * window.run_seconds
-        for window in windows.values()
-        if window.live > window.processing and window.run_seconds is not None
-    ]
+def pool_demand(windows: Mapping[str, WorkerWindow], backlogs: Mapping[str, Backlog] | None = None) -> Demand:
+    """Return what these workers, those of one pool, bring together, as far as gates let it through."""
+    held = backlogs or {}
+    queued = [_queued_seconds(window, held.get(name)) for name, window in windows.items()]
+    known = [one for one in queued if one is not None]
+    shares = (_share(name, window, held.get(name)) for name, window in windows.items())
     return Demand(
-        shares=tuple(
-            Share(worker=name, per_second=window.per_second, run_seconds=window.run_seconds)
-            for name, window in windows.items()
-            if window.per_second is not None and window.run_seconds is not None
-        ),
-        queued_seconds=sum(queued) if queued else None,
+        shares=tuple(share for share in shares if share is not None),
+        queued_seconds=sum(known) if known else None,
         busy=sum(window.busy for window in windows.values()) if windows else None,
     )
+
+
+def _queued_seconds(window: WorkerWindow, held: Backlog | None) -> float | None:
+    """Return how long the queued jobs of a worker will run, without those that a shut gate holds."""
+    queued = window.live - window.processing if held is None else held.open
+    return queued * window.run_seconds if queued > 0 and window.run_seconds is not None else None
+
+
+def _share(name: str, window: WorkerWindow, held: Backlog | None) -> Share | None:
+    due, run = window.per_second, window.run_seconds
+    if due is None or run is None or (held is not None and held.queued and not held.open):
+        return None
+    most = None if held is None else held.slots
+    return Share(worker=name, per_second=due if most is None or run <= 0 else min(due, most / run), run_seconds=run)

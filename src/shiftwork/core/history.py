@@ -4,16 +4,28 @@ A moment holds the state of the pools (queued, workers …) and what has arrived
 moments of a bit more than the last day are kept in the store, a minute apart, in docs of kind "history": one for each
 hour, under its number modulo `KEPT_HOURS`, and overwritten when that comes round again. An hour also has how long the
 runs of each pool took, and what each worker did (`core.worker_hours`).
+
+Leaders of two versions may take turns during a rolling deploy. Records are arrays, to which fields are only appended:
+an older leader drops what it does not know, and what it writes in fields of its own is still read.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import zip_longest
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.run_histograms import RETRIED, quantile, runs, waits
+from shiftwork.core.run_histograms import (
+    RETRIED,
+    from_old,
+    run_marks,
+    run_quantile,
+    runs,
+    since,
+    together,
+    told_apart,
+    wait_quantile,
+)
 from shiftwork.core.stats import PoolStats, WorkerStats
 from shiftwork.core.worker_hours import WorkerHour, WorkerTotals, arrived, busier, worker_totals
 
@@ -112,12 +124,24 @@ class Hour(Struct, array_like=True):
     moments: list[Moment] = []
     totals: dict[str, EndedTotals] = {}
     """The totals at the last moment, from which the next leader continues. `worker_totals` likewise."""
-    runs: dict[str, list[int]] = {}
-    """How long the runs took that ended in this hour, by pool, as `run_histograms.runs` counts them."""
+    old_runs: dict[str, list[int]] = {}
+    """How long runs took, in the buckets of version 0.1, as a leader of that version wrote it."""
     workers: dict[str, WorkerHour] = {}
     worker_totals: dict[str, WorkerTotals] = {}
     """The totals of these workers only: those without jobs take no room, and what one of them begins to do while the
     leader changes is not counted."""
+    run_marks: dict[str, dict[str, int]] = {}
+    """How long the runs took that ended in this hour: by pool, how often each mark was given."""
+
+    def runs(self, pool: str) -> list[int]:
+        """Return how long the runs took that ended in this hour, as `run_histograms.runs` counts them."""
+        numbers = zip(runs(self.run_marks.get(pool, {})), from_old(self.old_runs.get(pool, [])), strict=True)
+        return [n + max(0, m) for n, m in numbers]
+
+    @property
+    def pools_with_runs(self) -> set[str]:
+        """The pools of which runs ended in this hour."""
+        return {*self.run_marks, *self.old_runs}
 
     def before(self) -> Before | None:
         """Return the totals at its last moment."""
@@ -125,7 +149,8 @@ class Hour(Struct, array_like=True):
             return None
         return Before(
             self.moments[-1].at,
-            self.totals,
+            # A leader of version 0.1 keeps the names of workers in marks that newer nodes gave.
+            {name: replace(one, marks=told_apart(one.marks)[0]) for name, one in self.totals.items()},
             whole=len(self.totals) < MOST_POOLS,
             by_worker=self.worker_totals,
             every_worker=False,
@@ -165,14 +190,14 @@ def _point(name: str, sample: Sample, before: EndedTotals | None) -> Point:
     now = (stats.queued, stats.processing, sample.workers.get(name, 0), sample.wanted.get(name, 0), oldest)
     if before is None:
         return Point(*now)
-    marks = {mark: n - before.marks.get(mark, 0) for mark, n in stats.marks.items()}
+    marks = since(stats.marks, before.marks)
     return Point(
         *now,
         completed=max(0, stats.completed - before.completed),
         failed=max(0, stats.failed - before.failed),
-        retried=max(0, marks.get(RETRIED, 0)),
-        wait_p95=p95(waits(marks), stats.wait_seconds - before.wait_seconds),
-        run_p95=p95(runs(marks), stats.run_seconds - before.run_seconds),
+        retried=marks.get(RETRIED, 0),
+        wait_p95=_rounded(wait_quantile(P95, marks, stats.wait_seconds - before.wait_seconds)),
+        run_p95=_rounded(run_quantile(P95, marks, stats.run_seconds - before.run_seconds)),
         arrived=arrived(
             stats.queued + stats.processing,
             stats.completed + stats.failed,
@@ -183,9 +208,13 @@ def _point(name: str, sample: Sample, before: EndedTotals | None) -> Point:
     )
 
 
-def p95(numbers: Sequence[int], total: float | None = None) -> float | None:
-    """Return the 95th percentile in seconds, from a histogram and the sum of its values; None if it is empty."""
-    seconds = quantile(P95, numbers, total)
+def wait_p95(now: EndedTotals, before: EndedTotals | None) -> float | None:
+    """Return the 95th percentile of the waits of the runs that ended between two readings; None if none did."""
+    then = before or EndedTotals()
+    return _rounded(wait_quantile(P95, since(now.marks, then.marks), now.wait_seconds - then.wait_seconds))
+
+
+def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, DIGITS)
 
 
@@ -196,28 +225,29 @@ def appended(hour: Hour, sample: Sample, before: Before | None, after: Before) -
     kept = Moment(last.at, {name: last.pools[name] for name in names})
     known, workers = _recent(before, sample.at, MINUTE), hour.workers
     if known is not None:
-        workers = busier(workers, known.by_worker, after.by_worker, whole=known.every_worker)
+        workers = busier(workers, known.by_worker, after.by_worker, at=sample.at, whole=known.every_worker)
     return Hour(
         hour.number,
         [*hour.moments, kept][-MOST_MOMENTS:],
         {name: after.totals[name] for name in names},
-        hour.runs if known is None else _more_runs(hour.runs, known, after, names),
+        hour.old_runs,
         workers,
         {name: after.by_worker[name] for name in workers if name in after.by_worker},
+        hour.run_marks if known is None else _more_runs(hour.run_marks, known, after, names),
     )
 
 
 def _more_runs(
-    had: Mapping[str, list[int]], before: Before, after: Before, names: Sequence[str]
-) -> dict[str, list[int]]:
-    """Return the histograms of an hour with the runs that ended between two readings."""
-    found: dict[str, list[int]] = {}
+    had: Mapping[str, dict[str, int]], before: Before, after: Before, names: Sequence[str]
+) -> dict[str, dict[str, int]]:
+    """Return the marks of an hour with those of the runs that ended between two readings."""
+    found: dict[str, dict[str, int]] = {}
     for name in names:
-        then, now = before.of(name), runs(after.totals[name].marks)
-        new = [0] * len(now) if then is None else [max(0, n - m) for n, m in zip(now, runs(then.marks), strict=True)]
-        known = had.get(name, [])
-        if any(new) or known:
-            found[name] = [n + m for n, m in zip_longest(known, new, fillvalue=0)]
+        then = before.of(name)
+        new = {} if then is None else run_marks(since(after.totals[name].marks, then.marks))
+        known = had.get(name, {})
+        if new or known:
+            found[name] = together(known, new)
     return found
 
 

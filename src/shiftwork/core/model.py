@@ -426,7 +426,7 @@ class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     waited: float = 0.0
     """How many seconds the job had been due when it started."""
     marks: str = ""
-    """What to count for its pool: names separated by spaces. `core.run_histograms` says which."""
+    """What to count for its pool: names separated by spaces. `core.run_histograms` gives them."""
     wait: Wait | None = None
     """The signal that a job waits for that is handed back. If it was sent already, the job is due at once."""
     keeps_rank: bool = True

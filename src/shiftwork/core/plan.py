@@ -13,6 +13,8 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from shiftwork.core.admission import Facts
+from shiftwork.core.backlog import Backlog, backlog, largest_gate
 from shiftwork.core.beats import Beat
 from shiftwork.core.bounds import Bounds, bounds_at
 from shiftwork.core.demand import WorkerWindow, observe, pool_demand
@@ -59,6 +61,8 @@ class PlanFacts(Struct, frozen=True, kw_only=True):
     workers: Mapping[str, WorkerStats] = field(default_factory=dict)
     pool_of: Mapping[str, str] = field(default_factory=dict)
     """The pool of each worker. Without it, nothing is known about how long jobs of the pool take."""
+    admission: Facts = field(default_factory=Facts)
+    """What gates say about workers with queued jobs. A worker without a lane here has no gates."""
     beats: Sequence[Beat]
     """The beats of all live instances; those of nodes have a `machine`."""
     priorities: Mapping[str, JobPriority]
@@ -185,13 +189,29 @@ def observed(facts: PlanFacts, memory: PlanMemory) -> dict[str, WorkerWindow]:
 def _load(name: str, facts: PlanFacts, windows: Mapping[str, WorkerWindow], slots: int) -> PoolLoad:
     """Return a pool as the scaling rules see it."""
     stats = facts.stats.get(name, PoolStats())
+    backlogs = _backlogs(facts, windows, full=stats.processing >= slots)
+    gate = largest_gate(backlogs.values())
+    ungated = max(0, stats.queued - sum(one.queued for one in backlogs.values()))
     return PoolLoad(
         queue_depth=stats.queued,
         busy_workers=stats.processing,
         current=slots,
         oldest_wait_seconds=None if stats.oldest_run_at is None else max(0.0, facts.now - stats.oldest_run_at),
-        demand=pool_demand(windows),
+        open=ungated + sum(one.open for one in backlogs.values()),
+        startable=ungated + sum(one.startable for one in backlogs.values()),
+        gate=gate.why if gate is not None else "",
+        demand=pool_demand(windows, backlogs),
     )
+
+
+def _backlogs(facts: PlanFacts, windows: Mapping[str, WorkerWindow], *, full: bool) -> dict[str, Backlog]:
+    """Return what holds the queued jobs of each of these workers that has any."""
+    known = facts.admission
+    return {
+        name: backlog(name, facts.workers[name], known, facts.now, run_seconds=window.run_seconds, full=full)
+        for name, window in windows.items()
+        if name in known.lanes and facts.workers[name].queued
+    }
 
 
 def _bounds(name: str, facts: PlanFacts) -> Bounds:

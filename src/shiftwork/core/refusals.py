@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from shiftwork.core.beats import Beat
 from shiftwork.core.model import Attempt, JobStatus, Outcome
 from shiftwork.core.retry import EndKind
-from shiftwork.core.run_histograms import marked
 
 PATIENCE_SECONDS: Final = 3600.0
 """How long a job is handed back for a node of another version, which may have no free slot."""
@@ -69,7 +68,7 @@ def reviewed(outcome: Outcome, version: str, attempts: Sequence[Attempt], nodes:
             attempt=max(0, outcome.attempt - 1),
             # One report for each version tells everything, however often the job goes back.
             report=None if known or report is None else replace(report, version=version),
-            marks=marked(JobStatus.QUEUED, EndKind.UNDECODABLE, 0.0, 0.0),
+            marks=EndKind.UNDECODABLE,
         )
     if not before:
         return outcome

@@ -126,7 +126,7 @@ class _EndedRun(Struct, frozen=True, kw_only=True):
             ended_at=self.now,
             cause=job.cause,
             waited=waited,
-            marks=marked(status, self.end.kind, waited, self.now - self.started_at),
+            marks=marked(status, self.end.kind, timed(job.worker, waited, self.now - self.started_at)),
             **kept,
         )
 
@@ -266,7 +266,7 @@ def _completed(job: Claimed, end: End, config: WorkerConfig | None, started_at: 
         keep_until=now + (config.keep_completed_seconds if config else SECONDS_A_DAY),
         cause=job.cause,
         waited=waited,
-        marks=timed(waited, now - started_at),
+        marks=timed(job.worker, waited, now - started_at),
     )
 
 

@@ -9,12 +9,13 @@ A *worker* in the names of options is a slot: one job's worth of concurrency.
   and have not been busy since count as part of that growth, or each look would add as many before one could start;
 * **load** (Little's law): the number of slots that the attempts becoming due keep busy on average;
 * **backlog**: the queued jobs should be done within `target_latency_seconds`;
-* **waiting**: the oldest job has waited longer than that while all slots are busy: one more. (While some are idle,
-  the job waits for a gate, and more slots would wait too.)
+* **waiting**: the oldest job has waited longer than that while all slots are busy: one more.
 * **steadiness**: a pool keeps the slots that were busy on average lately, and twice the square root of that number to
   spare. So a load that stays the same, with its usual ups and downs, keeps the same number of slots.
 
-No rule makes a pool grow beyond the jobs that are running or queued. A pool grows at once. It shrinks by a step a
+Only jobs that gates let through count (`core.backlog`): jobs behind an open breaker are no depth, and no rule makes a
+pool grow beyond the jobs that are running and those that gates would let start. So a worker limited to 50 jobs a second
+gets the few slots that these keep busy, however long its queue is. A pool grows at once. It shrinks by a step a
 second, one slot or a tenth of the pool, to the most that was wanted within the last `scale_down_after_seconds`, and
 never below the number of busy slots. A lowered maximum holds at once, even if all slots are busy and more jobs are
 queued, or it would never be reached: surplus slots finish what they run, and take no more jobs. `decide` starts and
@@ -53,9 +54,26 @@ class PoolLoad(Struct, frozen=True, kw_only=True):
     current: int
     """How many slots exist, or have been planned."""
     oldest_wait_seconds: float | None = None
+    open: int | None = None
+    """How many of the queued jobs are behind no shut gate; None if nothing is known of gates: then all."""
+    startable: int | None = None
+    """How many of the queued jobs gates would let start now; None: all."""
+    gate: str = ""
+    """What holds most of the others, in words."""
     demand: Demand = Demand()
     known: bool = True
     """False if the store could not be asked: then only `current` is right."""
+
+    @property
+    def depth(self) -> int:
+        """Return how many queued jobs count as depth."""
+        return self.queue_depth if self.open is None else self.open
+
+    @property
+    def held(self) -> str:
+        """Return in words, to be added to others, which queued jobs are no depth; empty if all are."""
+        held = self.queue_depth - self.depth
+        return f"; {held:,} more are held: {self.gate}" if held > 0 and self.gate else ""
 
 
 class Memory(Struct, frozen=True):
@@ -170,19 +188,20 @@ def _wishes(pool: PoolConfig, load: PoolLoad, unused: int) -> Iterator[_Wish]:
     yield from _by_latency(pool, load)
     yield from _steady(load)
     if load.queue_depth > 0:
-        yield _Wish(1, lambda: f"{load.queue_depth} queued")
+        held = "" if load.depth or not load.gate else f", all held: {load.gate}"
+        yield _Wish(1, lambda: f"{load.queue_depth:,} queued{held}")
 
 
 def _is_deep(pool: PoolConfig, load: PoolLoad) -> bool:
-    return load.queue_depth > pool.scale_up_threshold
+    return load.depth > pool.scale_up_threshold
 
 
 def _by_depth(pool: PoolConfig, load: PoolLoad, unused: int) -> _Wish:
-    depth, current = load.queue_depth, load.current
+    depth, current = load.depth, load.current
     if depth < pool.scale_down_threshold:
-        return _Wish(0, lambda: f"{depth} queued is below scale_down_threshold {pool.scale_down_threshold}")
+        return _Wish(0, lambda: f"{depth} queued is below scale_down_threshold {pool.scale_down_threshold}{load.held}")
     if not _is_deep(pool, load):
-        return _Wish(current, lambda: f"{depth} queued needs no change")
+        return _Wish(current, lambda: f"{depth} queued needs no change{load.held}")
     more = ceil(depth / pool.scale_up_threshold)
     why = f"{depth:,} queued is above scale_up_threshold {pool.scale_up_threshold}: {more} more"
     if not unused:
@@ -205,7 +224,7 @@ def _by_latency(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
         return
     if work is not None:
         n = _at_least(work / latency)
-        yield _Wish(n, lambda: _backlog(load.queue_depth, work, n, latency))
+        yield _Wish(n, lambda: _backlog(load.depth, work, n, latency))
     if waited is not None and waited > latency and load.busy_workers >= load.current:
         yield _Wish(load.current + 1, lambda: _waiting(waited, latency))
 
@@ -227,13 +246,15 @@ def _steady(load: PoolLoad) -> Iterator[_Wish]:
 
 def _capped(load: PoolLoad, wish: _Wish) -> _Wish:
     """Return the wish, as far as there are jobs for the slots by which the pool would grow."""
-    jobs = load.busy_workers + load.queue_depth
+    startable = load.queue_depth if load.startable is None else min(load.queue_depth, load.startable)
+    jobs = load.busy_workers + startable
     if wish.n <= max(jobs, load.current):
         return wish
     are = "is" if jobs == 1 else "are"
-    return _Wish(
-        max(jobs, load.current), lambda: f"{wish.why()}; but only {counted(jobs, 'job')} {are} running or queued"
-    )
+    what = f"{are} running or queued"
+    if startable < load.queue_depth:
+        what = f"{are} running or may start: {load.gate}" if load.gate else f"{are} running or may start"
+    return _Wish(max(jobs, load.current), lambda: f"{wish.why()}; but only {counted(jobs, 'job')} {what}")
 
 
 # ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────────────

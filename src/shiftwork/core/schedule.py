@@ -315,6 +315,17 @@ def _zone_hint(name: str, known: set[str]) -> str:
     return hint if hint.startswith("did you mean") else _WRITE_A_NAME
 
 
+def success_expected(config: WorkerConfig, now: float) -> float | None:
+    """Return the time after which a run must have succeeded by now; None for a worker without a schedule.
+
+    That is the last fire time from which on a run has had its whole timeout.
+    """
+    if config.execution_mode is not WorkerExecutionMode.SCHEDULED:
+        return None
+    ended = now - (config.timeout_seconds or 0.0)
+    return ended - pause(config) if config.cron is None else last_fired(config.cron, config.timezone, ended)
+
+
 # ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

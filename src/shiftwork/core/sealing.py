@@ -18,6 +18,8 @@ from msgspec import Struct
 from shiftwork.core.model import Attempt, JobRecord, Progress
 
 VERSION: Final = b"2"
+BEFORE: Final = b"1"
+"""The version before, in which values are bound to less. They are read, and `shiftwork rekey` writes them anew."""
 CIPHER: Final = "AES-SIV"
 """The cipher of this version."""
 _MARK: Final = b"\xc1sw"
@@ -74,7 +76,7 @@ def why_unreadable(value: bytes) -> str | None:
     changed = value[:4] == _CHANGED
     if not changed and not is_sealed(value):
         return None
-    if (value[_HEADER:] if changed else version_of(value)) != VERSION:
+    if (value[_HEADER:] if changed else version_of(value)) not in (BEFORE, VERSION):
         return f"it is encrypted with key {key_of(value)}, in a format that this version of shiftwork does not read"
     if changed:
         return f"it is encrypted with key {key_of(value)}, and was changed or moved after it was written"
@@ -133,6 +135,14 @@ def keys_in(job: JobRecord) -> set[str]:
     texts = [*_texts(job.progress), *(text for attempt in job.attempts for text in _texts(attempt))]
     keys.update(*(_text_keys(text) or {PLAIN} for text in texts if text))
     return keys | _text_keys(job.error or "")
+
+
+def is_outdated(job: JobRecord) -> bool:
+    """Whether a value of a job is encrypted in the version before."""
+    values = [job.payload, job.result or b"", *(one.result for one in job.steps), *(one.value for one in job.signals)]
+    texts = [job.error, *_texts(job.progress), *(text for attempt in job.attempts for text in _texts(attempt))]
+    values += [_value(found) or b"" for text in texts for found in _TOKEN.finditer(text or "")]
+    return any(is_sealed(value) and version_of(value) == BEFORE for value in values)
 
 
 def _key(value: bytes) -> str:

@@ -1,6 +1,10 @@
 """Pools and workers in numbers. Values only; each store counts them."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct, field
+
+from shiftwork.core.run_histograms import together, told_apart
 
 
 class PoolStats(Struct, kw_only=True):
@@ -45,6 +49,8 @@ class WorkerStats(Struct, kw_only=True):
     """How many attempts made a job dead."""
     run_seconds: float = 0.0
     """How long all completed and failed attempts took."""
+    marks: dict[str, int] = field(default_factory=dict)
+    """How often each mark was counted that says how long a run took, as `core.run_histograms` reads them."""
 
 
 class Stats(Struct, kw_only=True):
@@ -52,3 +58,11 @@ class Stats(Struct, kw_only=True):
 
     pools: dict[str, PoolStats] = field(default_factory=dict)
     workers: dict[str, WorkerStats] = field(default_factory=dict)
+
+    def count_marks(self, pool: str, counts: Mapping[str, int]) -> None:
+        """Take in how often each mark was counted for a pool, as outcomes have them: with the names of workers."""
+        of_pool, of_workers = told_apart(counts)
+        self.pools.setdefault(pool, PoolStats()).marks = of_pool
+        for worker, marks in of_workers.items():
+            known = self.workers.setdefault(worker, WorkerStats())
+            known.marks = together(known.marks, marks)

@@ -87,6 +87,11 @@ class StoreVoice:
         """The same, but only of writes that a store rejects which can be reached: it may accept others."""
         return next((fault.words(who) for who, fault in self._writes() if not fault.away), None)
 
+    @property
+    def fault_seconds(self) -> float:
+        """How long writes have failed: the one that has failed for longest of those that fail now."""
+        return max((self._monotonic() - fault.since for _, fault in self._writes()), default=0.0)
+
     def _writes(self) -> list[tuple[str, _Fault]]:
         with self._lock:
             self._forget_stale()

@@ -10,7 +10,6 @@ What is left out or estimated is said in `Recorded.notes`, in words for the file
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import zip_longest
 from math import isfinite
 from typing import Final
 
@@ -137,11 +136,12 @@ def _sums(hours: Iterable[Hour]) -> dict[str, WorkerHour]:
 
 def run_counts(hours: Iterable[Hour]) -> dict[str, tuple[int, ...]]:
     """Return how long runs took in all these hours, by pool."""
-    found: dict[str, list[int]] = {}
+    found: dict[str, tuple[int, ...]] = {}
     for hour in hours:
-        for pool, counts in hour.runs.items():
-            found[pool] = [n + max(0, m) for n, m in zip_longest(found.get(pool, []), counts[:BUCKETS], fillvalue=0)]
-    return {pool: (*counts, *[0] * (BUCKETS - len(counts))) for pool, counts in found.items()}
+        for pool in hour.pools_with_runs:
+            known = found.get(pool, (0,) * BUCKETS)
+            found[pool] = tuple(n + m for n, m in zip(known, hour.runs(pool), strict=True))
+    return found
 
 
 def _jobs(done: WorkerHour) -> int:

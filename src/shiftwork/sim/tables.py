@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 from shiftwork.core.durations import seconds_in
 from shiftwork.core.model import JobPriority
 from shiftwork.core.option_values import parse_memory
+from shiftwork.core.run_histograms import OLD_BOUNDS, from_old
 from shiftwork.errors import ConfigurationError, nearest
 from shiftwork.sim.scenario import Burst, NodeGroup, RunTime, Target, Traffic
 
@@ -66,6 +67,12 @@ class RunTable(Struct, forbid_unknown_fields=True):
     mean: Duration | None = None
     p95: Duration | None = None
     counts: tuple[int, ...] | None = None
+
+    @property
+    def present_counts(self) -> tuple[int, ...] | None:
+        """The histogram in the present buckets. A file that version 0.1 recorded has one in those of that version."""
+        counts = self.counts
+        return counts if counts is None or len(counts) != len(OLD_BOUNDS) + 1 else tuple(from_old(counts))
 
 
 class BurstTable(Struct, forbid_unknown_fields=True):
@@ -129,7 +136,7 @@ class WorkerTable(Struct, forbid_unknown_fields=True):
             for key in ("median", "mean", "p95")
             if (value := getattr(given, key)) is not None
         }
-        run = RunTime(counts=given.counts, **numbers)
+        run = RunTime(counts=given.present_counts, **numbers)
         problem = run.problem()
         if problem:
             message = f"run_seconds: {problem}"

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from shiftwork.core.history import DAY, HOUR, MINUTE, EndedTotals, Moment, Point, last_day, point_of
 from shiftwork.core.model import PoolConfig
 from shiftwork.core.plurals import counted
-from shiftwork.core.run_histograms import quantile, waits
+from shiftwork.core.run_histograms import since, wait_quantile
 from shiftwork.core.system_record import SystemRecord
 from shiftwork.errors import HistoryError
 from shiftwork.sim.limits import MOST_ATTEMPTS, refuse_size
@@ -130,9 +130,9 @@ def _together(one: Point, later: Point) -> Point:
 def _waits(record: SystemRecord, pool: str) -> tuple[float | None, float | None]:
     """Return the 95th and 99th percentile of the waits of the last day, from the counts at the ends of two hours."""
     hours = [hour for hour in record.hours if hour.moments and hour.moments[-1].at >= record.now - DAY - HOUR]
-    then, now = (waits(hour.totals.get(pool, EndedTotals()).marks) for hour in (hours[0], hours[-1]))
-    new = [max(0, n - m) for n, m in zip(now, then, strict=True)]
-    return quantile(0.95, new), quantile(0.99, new)
+    then, now = (hour.totals.get(pool, EndedTotals()) for hour in (hours[0], hours[-1]))
+    new, total = since(now.marks, then.marks), now.wait_seconds - then.wait_seconds
+    return wait_quantile(0.95, new, total), wait_quantile(0.99, new, total)
 
 
 def _refuse_size(jobs: int, pool: str) -> None:

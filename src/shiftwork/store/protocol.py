@@ -52,6 +52,7 @@ from shiftwork.core.model import (
     Rewrite,
     WorkerState,
 )
+from shiftwork.core.position import Ahead
 from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.errors import ConfigurationError
 
@@ -142,7 +143,7 @@ class TriesRoom(Protocol):
 
 
 async def try_room(store: "Store") -> None:
-    """Find out whether there is room for more jobs. For most stores, any write shows that."""
+    """Find out whether there is room for more jobs, if the store has this ability."""
     attempt: Callable[[], Awaitable[None]] | None = getattr(store, "try_room", None)
     if attempt is not None:
         await attempt()
@@ -413,6 +414,15 @@ class Store(Protocol):
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         """What `claim` looks at for these workers and their neighbours, or for all that have a state, gates or jobs."""
 
+    async def ahead(self, pool: str, worker: str, rank: float, id: str) -> Ahead:
+        """How many jobs are ahead of a place in the queue of a pool: of a lower rank, or of the same and a lower id.
+
+        Parked jobs do not count. `worker` is the one of the job at that place, whether or not it is queued itself. Of
+        its jobs up to `core.position.COUNTED_OWN` are counted, of each other worker's up to `COUNTED`, and of no more
+        than `LANES` workers; beyond that it is `core.position.about`. A store that need not count is exact. The cost
+        does not depend on how many jobs are parked, scheduled or have ended.
+        """
+
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
         """These jobs, with their attempts and unmet needs, in order; None where there is none.
 
@@ -457,7 +467,8 @@ class Store(Protocol):
 
         `queued` includes parked jobs; the head of the queue is the first job by rank that is not parked. `failed`
         counts accepted outcomes that say failed or dead; `run_seconds` sums `ended_at - started_at` over these and the
-        completed ones, `wait_seconds` sums their `waited`. `marks` counts the marks of every accepted outcome.
+        completed ones, `wait_seconds` sums their `waited`. `marks` counts the marks of every accepted outcome for
+        its pool, and those that name a worker for that as well (`Stats.count_marks`).
         """
 
     async def instances(self) -> list[InstanceRecord]:

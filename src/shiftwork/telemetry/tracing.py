@@ -18,11 +18,13 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from shiftwork.core.model import Claimed, NewJob
-from shiftwork.core.retry import End, EndKind
+from shiftwork.core.retry import TIMEOUT, End, EndKind, error_name
 
 logger: Final = logging.getLogger("shiftwork")
 
 _NO_ERROR: Final = {EndKind.RETURNED, EndKind.DRAINED, EndKind.SNOOZED, EndKind.CANCELLED}
+_NO_EXCEPTION: Final = {EndKind.TIMED_OUT: TIMEOUT[0]}
+"""The exception for which an end counts that is none; any other end has its own name."""
 _HEADERS: Final = ("traceparent", "tracestate")
 _ID_LENGTH: Final = 32
 _LONGEST_STATE: Final = 512
@@ -58,7 +60,32 @@ def _sending(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
         name, context=parent, kind=trace.SpanKind.PRODUCER, attributes=_sent(jobs)
     ):
         carried = _carried() or caller
-        yield [replace(job, trace=carried) for job in jobs] if carried else jobs
+        created = _created(trace, jobs)
+        yield [replace(job, trace=created.get(job.id) or carried) for job in jobs] if carried else jobs
+
+
+def _created(trace: Any, jobs: Sequence[NewJob]) -> dict[str, str | None]:
+    """Return the trace contexts of the jobs of flows among these, by their ids.
+
+    Each gets a span of its own, with links to those of the jobs that it needs: so a trace shows what waits for what.
+    """
+    spans: dict[str, Any] = {}
+    carried: dict[str, str | None] = {}
+    for job in jobs:
+        if job.flow is None:
+            continue
+        links = [trace.Link(spans[need.id].get_span_context()) for need in job.needs if need.id in spans]
+        about = _about("create") | {
+            "messaging.destination.name": job.pool,
+            "messaging.message.id": job.id,
+            "shiftwork.flow": job.flow,
+        }
+        span = spans[job.id] = trace.get_tracer("shiftwork").start_span(
+            f"create {job.worker}", kind=trace.SpanKind.PRODUCER, attributes=about, links=links
+        )
+        with trace.use_span(span, end_on_exit=True):
+            carried[job.id] = _carried()
+    return carried
 
 
 @contextmanager
@@ -87,17 +114,22 @@ def _is_valid(found: re.Match[str]) -> bool:
 class RunSpan:
     """The span of one run."""
 
-    __slots__ = ("_span", "variables")
+    __slots__ = ("_raised", "_span", "variables")
 
     def __init__(self, span: Any, variables: Variables) -> None:
         self._span = span
+        self._raised: str | None = None
         self.variables = variables
         """The context that the function must run in, so that its own spans are children of this one."""
+
+    def raised(self, error: BaseException) -> None:
+        """Note what the function has raised."""
+        self._raised = error_name(type(error))
 
     def end(self, end: End) -> None:
         """End the span as the run has ended."""
         try:
-            _close(self._span, end)
+            _close(self._span, end, self._raised or _NO_EXCEPTION.get(end.kind, str(end.kind)))
         except BaseException:  # span processors and exporters are the user's code
             logger.exception("the span of a run could not be ended")
 
@@ -112,6 +144,47 @@ def processing(job: Claimed) -> RunSpan | None:
     except BaseException:  # samplers and span processors are the user's code
         logger.exception("the run of job %s of %s could not be traced", job.id, job.worker)
         return None
+
+
+class StepSpan:
+    """The span around a step of a durable function, a child of the run's; nothing where this process does not trace.
+
+    A failure is noted by its class only: its text may have secrets of the job.
+    """
+
+    __slots__ = ("_current", "_name", "_span")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._span: Any = None
+        self._current: AbstractContextManager[Any] | None = None
+
+    def __enter__(self) -> None:
+        trace = sys.modules.get("opentelemetry.trace")
+        if trace is None or not _records(trace):
+            return
+        try:
+            about = {"shiftwork.step": self._name}
+            self._span = trace.get_tracer("shiftwork").start_span(f"step {self._name}", attributes=about)
+            self._current = trace.use_span(self._span, record_exception=False, set_status_on_exception=False)
+            self._current.__enter__()
+        except BaseException:  # samplers and span processors are the user's code
+            logger.exception("the step %r could not be traced", self._name)
+            self._current = None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if self._current is None:
+            return
+        from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415
+
+        try:
+            self._current.__exit__(None, None, None)
+            if kind is not None:
+                self._span.set_attribute("error.type", error_name(kind))
+                self._span.set_status(Status(StatusCode.ERROR))
+            self._span.end()
+        except BaseException:  # as above, and exporters
+            logger.exception("the span of the step %r could not be ended", self._name)
 
 
 def trace_id(carried: str | None) -> str | None:
@@ -180,13 +253,14 @@ def _extracted(carried: str) -> Any:
     return TraceContextTextMapPropagator().extract(headers, context=context.Context())
 
 
-def _close(span: Any, end: End) -> None:
+def _close(span: Any, end: End, error_type: str) -> None:
     from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415
 
     span.set_attribute("shiftwork.end", str(end.kind))
     if end.kind not in _NO_ERROR:
         error = end.error or str(end.kind)
-        span.set_attribute("error.type", str(end.kind))
-        span.add_event("exception", {"exception.message": error, "exception.stacktrace": end.traceback or ""})
+        about = {"exception.type": error_type, "exception.message": error, "exception.stacktrace": end.traceback or ""}
+        span.set_attribute("error.type", error_type)
+        span.add_event("exception", about)
         span.set_status(Status(StatusCode.ERROR, error))
     span.end()

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from shiftwork.core.docs import ENCRYPTION, SCHEDULE_PART, STORED_SCHEDULE
 from shiftwork.core.model import Cancel, Doc, JobFilter, JobRecord, Rewrite
-from shiftwork.core.sealing import CIPHER, PLAIN, KeyInUse, is_sealed, key_of, keys_in
+from shiftwork.core.sealing import CIPHER, PLAIN, KeyInUse, is_outdated, is_sealed, key_of, keys_in
 from shiftwork.core.stored_schedules import schedules_kind
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
@@ -137,13 +137,15 @@ async def _rewrite_all(store: SealedStore, total: int, report: Report) -> _Pass:
 def _rewrite(store: SealedStore, job: JobRecord, done: _Pass) -> Rewrite | None:
     """Return how to encrypt a job with the first key; None if that is done, or cannot be."""
     keys = keys_in(job)
-    if keys <= {store.key_ids[0]}:
+    outdated = is_outdated(job)
+    if keys <= {store.key_ids[0]} and not outdated:
         return None
     opened = store.sealer.open_record(job)
     locked = keys_in(opened) - {PLAIN}
     done.unreadable += bool(locked)
     done.needed |= locked
-    return None if keys <= {store.key_ids[0], *locked} else Rewrite(job, store.sealer.seal_record(opened))
+    is_done = keys <= {store.key_ids[0], *locked} and (not outdated or is_outdated(opened))
+    return None if is_done else Rewrite(job, store.sealer.seal_record(opened))
 
 
 async def _rewrite_schedules(store: SealedStore) -> set[str]:

@@ -4,14 +4,16 @@ A job is counted in the store in the same step in which it is settled. So nothin
 a process ends, and every process returns the numbers of all of them: scrape one, not each.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final, Literal
 
 from msgspec import Struct
 
 from shiftwork.core.retry import EndKind
-from shiftwork.core.run_histograms import BOUNDS, LEASE_LOST, RETRIED, runs, waits
+from shiftwork.core.run_histograms import BOUNDS, LEASE_LOST, RETRIED, run_quantile, runs, wait_quantile, waits
+from shiftwork.core.schedule import success_expected
+from shiftwork.core.stats import WorkerStats
 from shiftwork.core.worker_state import is_failing
 from shiftwork.version import __version__
 from shiftwork.views.overview import NodeView, Overview, PoolView, WorkerView
@@ -64,28 +66,27 @@ class Histogram(Struct, frozen=True):
             yield _line(f"{self.name}_count", labels, sum(numbers))
 
 
-class Summary(Struct, frozen=True):
-    """A name, its meaning, and how long things took in all, by label."""
-
-    name: str
-    help: str
-    samples: Sequence[tuple[Labels, float, int]]
-    """The labels, the total time, and the number of things."""
-
-    def lines(self) -> Iterator[str]:
-        """Yield the lines of the text format."""
-        yield f"# HELP {self.name} {self.help}"
-        yield f"# TYPE {self.name} summary"
-        for labels, seconds, n in self.samples:
-            yield _line(f"{self.name}_sum", labels, seconds)
-            yield _line(f"{self.name}_count", labels, n)
-
-
 def render(seen: Overview, nodes: Sequence[NodeView], *, look_seconds: float) -> str:
     """Return the whole page. `look_seconds`: how long the store took to return the nodes."""
     pools, machines = [*_jobs(seen), *_runs(seen), *_scaling(seen)], [*_nodes(nodes), *_processes(nodes)]
     metrics = [*pools, *_workers(seen), *machines, *_state(seen, nodes, look_seconds)]
     return "\n".join(line for metric in metrics for line in metric.lines()) + "\n"
+
+
+def run_times(of: Sequence[WorkerStats]) -> list[int]:
+    """Return the histogram of these workers' runs. What ended before there were marks is in the last bucket."""
+    numbers = [sum(column) for column in zip(*(runs(one.marks) for one in of), strict=True)]
+    numbers[-1] += max(0, sum(one.completed + one.failed for one in of) - sum(numbers))
+    return numbers
+
+
+def _longest_run(of: Sequence[WorkerStats]) -> float | None:
+    """Return how long the longest run of these workers took at least; by the marks alone, if some runs have none."""
+    found = [
+        run_quantile(1.0, one.marks, one.run_seconds if sum(one.marks.values()) == one.completed + one.failed else None)
+        for one in of
+    ]
+    return max((seconds for seconds in found if seconds is not None), default=None)
 
 
 def _jobs(seen: Overview) -> Iterator[Metric]:
@@ -119,6 +120,12 @@ def _runs(seen: Overview) -> Iterator[Metric | Histogram]:
     )
     ran = [(labels, runs(stats.marks), stats.run_seconds) for labels, stats in pools]
     yield Histogram("shiftwork_run_seconds", "How long completed and failed runs took.", ran)
+    longest = _known((labels, wait_quantile(1.0, stats.marks, stats.wait_seconds)) for labels, stats in pools)
+    yield Metric(
+        "shiftwork_longest_wait_seconds", "gauge", "How long the longest of these waits was at least.", longest
+    )
+    longest = _known((labels, run_quantile(1.0, stats.marks, stats.run_seconds)) for labels, stats in pools)
+    yield Metric("shiftwork_longest_run_seconds", "gauge", "How long the longest of these runs took at least.", longest)
     ends = [
         (labels | {"end": kind}, float(stats.completed if kind is EndKind.RETURNED else stats.marks.get(kind, 0)))
         for labels, stats in pools
@@ -135,19 +142,23 @@ def _runs(seen: Overview) -> Iterator[Metric | Histogram]:
     yield Metric("shiftwork_leases_lost_total", "counter", "Runs taken from an instance whose lease ended.", lost)
 
 
+def _known(values: Iterable[tuple[Labels, float | None]]) -> list[Sample]:
+    return [(labels, value) for labels, value in values if value is not None]
+
+
 def _scaling(seen: Overview) -> Iterator[Metric]:
     workers = _by_pool(seen, lambda pool: pool.workers)
-    yield Metric("shiftwork_workers", "gauge", "Slots that the pool has now.", workers)
+    yield Metric("shiftwork_slots", "gauge", "Slots that the pool has now.", workers)
     wanted = _by_pool(seen, lambda pool: pool.wanted)
-    yield Metric("shiftwork_workers_wanted", "gauge", "Slots that the plan wants the pool to have.", wanted)
+    yield Metric("shiftwork_slots_wanted", "gauge", "Slots that the plan wants the pool to have.", wanted)
     highest = _by_pool(seen, lambda pool: pool.config.max_workers if pool.config else None)
-    yield Metric("shiftwork_workers_max", "gauge", "Slots that the pool may have at most.", highest)
+    yield Metric("shiftwork_slots_max", "gauge", "Slots that the pool may have at most.", highest)
     target = _by_pool(seen, lambda pool: pool.config.target_latency_seconds if pool.config else None)
     yield Metric(
         "shiftwork_target_latency_seconds", "gauge", "How long jobs of the pool should wait at most, if set.", target
     )
     busy = _by_pool(seen, lambda pool: pool.busy)
-    yield Metric("shiftwork_workers_busy", "gauge", "Slots that run a job, as of the last heartbeat.", busy)
+    yield Metric("shiftwork_slots_busy", "gauge", "Slots that run a job, as of the last heartbeat.", busy)
     instances = _by_pool(seen, lambda pool: pool.instances)
     yield Metric("shiftwork_instances", "gauge", "Live instances that serve the pool.", instances)
     paused = _by_pool(seen, lambda pool: pool.change.paused)
@@ -159,11 +170,13 @@ def _by_pool(seen: Overview, number: Callable[[PoolView], float | None]) -> list
     return [(labels, float(value)) for labels, value in found if value is not None]
 
 
-def _workers(seen: Overview) -> Iterator[Metric | Summary]:
-    yield from _worker_states(seen.workers[:MOST_WORKERS])
+def _workers(seen: Overview) -> Iterator[Metric | Histogram]:
+    yield from _worker_states(seen.workers[:MOST_WORKERS], seen.at)
     stats = {view.config.name: [view.stats] for view in seen.workers[:MOST_WORKERS]}
     others = [view.stats for view in seen.workers[MOST_WORKERS:]]
     work = [({"worker": name}, these) for name, these in [*stats.items(), *([(OTHERS, others)] if others else [])]]
+    queued = [(labels, float(sum(one.queued for one in these))) for labels, these in work]
+    yield Metric("shiftwork_worker_queued", "gauge", "Jobs that are due and wait for a slot or a gate.", queued)
     running = [(labels, float(sum(one.processing for one in these))) for labels, these in work]
     yield Metric("shiftwork_worker_running", "gauge", "Runs under way.", running)
     retrying = [(labels, float(sum(one.retrying for one in these))) for labels, these in work]
@@ -178,16 +191,15 @@ def _workers(seen: Overview) -> Iterator[Metric | Summary]:
         )
     ]
     yield Metric("shiftwork_worker_runs_total", "counter", "Runs by end; failed means that the job runs again.", ends)
-    took = [
-        (labels, sum(one.run_seconds for one in these), sum(one.completed + one.failed for one in these))
-        for labels, these in work
-    ]
-    yield Summary("shiftwork_worker_run_seconds", "How long the completed and failed runs took in all.", took)
+    took = [(labels, run_times(these), sum(one.run_seconds for one in these)) for labels, these in work]
+    yield Histogram("shiftwork_worker_run_seconds", "How long completed and failed runs took.", took)
+    longest = _known((labels, _longest_run(these)) for labels, these in work)
+    yield Metric("shiftwork_worker_longest_run_seconds", "gauge", "How long the longest run took at least.", longest)
     unlisted: list[Sample] = [({}, float(len(others)))]
     yield Metric("shiftwork_workers_unlisted", "gauge", f"Workers whose runs count as {OTHERS}.", unlisted)
 
 
-def _worker_states(views: Sequence[WorkerView]) -> Iterator[Metric]:
+def _worker_states(views: Sequence[WorkerView], now: float) -> Iterator[Metric]:
     workers = [({"worker": view.config.name}, view) for view in views]
     enabled = [(labels, float(view.state.enabled)) for labels, view in workers]
     yield Metric("shiftwork_worker_enabled", "gauge", "1 if the worker is enabled.", enabled)
@@ -196,6 +208,14 @@ def _worker_states(views: Sequence[WorkerView]) -> Iterator[Metric]:
     ends = [(labels, view.state.last_success) for labels, view in workers]
     success = [(labels, at) for labels, at in ends if at is not None]
     yield Metric("shiftwork_worker_last_success_timestamp_seconds", "gauge", "When a run last succeeded.", success)
+    expected = [(labels, success_expected(view.config, now)) for labels, view in workers if view.state.enabled]
+    wanted = [(labels, at) for labels, at in expected if at is not None]
+    yield Metric(
+        "shiftwork_worker_success_expected_timestamp_seconds",
+        "gauge",
+        "After when the worker should have succeeded by now, by its schedule and its timeout.",
+        wanted,
+    )
     errors = [(labels, view.state.last_error_at) for labels, view in workers]
     error = [(labels, at) for labels, at in errors if at is not None]
     yield Metric("shiftwork_worker_last_error_timestamp_seconds", "gauge", "When an attempt last failed.", error)

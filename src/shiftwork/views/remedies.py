@@ -19,3 +19,8 @@ def remedy(problem: Problem) -> str:
     """Return what to do about a problem."""
     known = _REMEDIES.get(problem.code)
     return known(quote(problem.subject)) if known else problem.remedy
+
+
+def see(problem: Problem) -> str:
+    """Return where the runbook explains a problem of health: the same address in a checkout and on the built site."""
+    return f"docs/how-to/runbook.md#problem-{problem.code}"

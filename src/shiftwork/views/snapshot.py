@@ -1,12 +1,13 @@
 """A snapshot of everything, and what is wrong in it. Only values: `control` reads them from the store."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from shiftwork.core.admission import Facts, Lane
-from shiftwork.core.beats import Beat, InstanceRecord, NodeBeat
+from shiftwork.core.admission import Facts, Lane, Running
+from shiftwork.core.backlog import Gate, backlog, main_gate
+from shiftwork.core.beats import Beat, InstanceRecord, NodeBeat, slots_of
 from shiftwork.core.bounds import bounded
 from shiftwork.core.edition import Edition
 from shiftwork.core.health import (
@@ -18,9 +19,11 @@ from shiftwork.core.health import (
     NodeFacts,
     PoolFacts,
     StrandedFacts,
+    UnknownFacts,
     WorkerFacts,
-    judge,
+    WriteFault,
 )
+from shiftwork.core.judging import judge
 from shiftwork.core.model import Plan, PoolConfig, PoolDoc, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.schedule import Cursor, pause, upcoming
 from shiftwork.core.stats import PoolStats, Stats, WorkerStats
@@ -55,17 +58,22 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
 
 def judged(
-    seen: Snapshot, strays: Mapping[str, int], *, lease_seconds: float, store_fault: str | None = None
+    seen: Snapshot, strays: Mapping[str, int], *, lease_seconds: float, store_fault: WriteFault | None = None
 ) -> Health:
     """Return what is wrong in a snapshot. `store_fault`: what this process cannot do with the store."""
     live = [known.beat for known in seen.instances if known.expires_at > seen.at and known.beat.machine is not None]
     nodes = [(known, known.beat.machine) for known in seen.instances if known.beat.machine]
-    faults = {f"node {beat.node}": beat.machine.store_fault for beat in live if beat.machine}
-    faults["this process"] = store_fault
+    faults = {
+        f"node {beat.node}": WriteFault(beat.machine.store_fault, beat.machine.store_fault_since)
+        for beat in live
+        if beat.machine and beat.machine.store_fault
+    }
+    if store_fault is not None:
+        faults["this process"] = store_fault
     there = {worker for beat in live for worker in beat.workers}
     return judge(
         HealthFacts(
-            store_faults={who: fault for who, fault in faults.items() if fault},
+            store_faults=faults,
             workers=[_worker_facts(config, seen) for name, config in seen.workers.items() if name in there or not live],
             unknown=_unknown(seen, live, there),
             nodes=[_node_facts(known, machine, lease_seconds) for known, machine in nodes],
@@ -75,6 +83,7 @@ def judged(
             stranded=seen.stranded,
             breakers=seen.facts.breakers,
             leader=leader_of(seen.instances, seen.at) is not None,
+            leaderless_since=max(led_until(seen.instances), default=None),
             keys_in_use=seen.keys_in_use,
             edition=seen.edition,
         ),
@@ -82,7 +91,7 @@ def judged(
     )
 
 
-def _unknown(seen: Snapshot, nodes: Sequence[Beat], there: Container[str]) -> dict[str, int]:
+def _unknown(seen: Snapshot, nodes: Sequence[Beat], there: Container[str]) -> dict[str, UnknownFacts]:
     """Return how many jobs are queued for workers that no live node has. Pools that no node has are not counted.
 
     Only those count that have waited for some time, beside a node that has run for some time.
@@ -91,7 +100,7 @@ def _unknown(seen: Snapshot, nodes: Sequence[Beat], there: Container[str]) -> di
         return {}
     pools = {pool for beat in nodes if beat.machine for pool in beat.machine.pools}
     return {
-        name: stats.queued
+        name: UnknownFacts(stats.queued, _head_since(seen, name))
         for name, stats in seen.stats.workers.items()
         if stats.queued
         and name not in there
@@ -101,8 +110,13 @@ def _unknown(seen: Snapshot, nodes: Sequence[Beat], there: Container[str]) -> di
 
 
 def _has_waited(seen: Snapshot, worker: str) -> bool:
+    since = _head_since(seen, worker)
+    return since is None or seen.at - since > UNKNOWN_SECONDS
+
+
+def _head_since(seen: Snapshot, worker: str) -> float | None:
     lane = seen.facts.lanes.get(worker)
-    return lane is None or lane.head is None or seen.at - lane.head.since > UNKNOWN_SECONDS
+    return lane.head.since if lane is not None and lane.head is not None else None
 
 
 def _worker_facts(config: WorkerConfig, seen: Snapshot) -> WorkerFacts:
@@ -153,21 +167,31 @@ def _instance_facts(known: InstanceRecord, strays: Mapping[str, int], lease_seco
 
 
 def _pool_facts(seen: Snapshot, nodes: Sequence[Beat]) -> list[PoolFacts]:
-    stats, known, superseded = seen.stats.pools, seen.pools, _superseded(seen)
+    superseded, slots = _superseded(seen), _slots(seen)
+    by_pool = _workers_by_pool(seen)
     return [
-        _pool_fact(
-            known.get(name),
-            stats.get(name, PoolStats()),
-            name,
-            superseded=superseded[name],
-            facts=seen.facts,
-            nodes=nodes,
-            plan=seen.plan,
-            now=seen.at,
-            expired=seen.expired.get(name, 0),
-        )
-        for name in {*known, *stats}
+        _pool_fact(name, seen, nodes, by_pool.get(name, ()), superseded=superseded[name], slots=slots[name])
+        for name in {*seen.pools, *seen.stats.pools}
     ]
+
+
+def _slots(seen: Snapshot) -> Counter[str]:
+    """Return how many slots each pool has, on live instances."""
+    slots: Counter[str] = Counter()
+    for known in seen.instances:
+        if known.expires_at > seen.at and known.beat.pool:
+            slots[known.beat.pool] += slots_of(known.beat)
+    return slots
+
+
+def _workers_by_pool(seen: Snapshot) -> dict[str, list[str]]:
+    """Return the workers of each pool that have jobs."""
+    found: dict[str, list[str]] = {}
+    for name in seen.stats.workers:
+        gates, config = seen.facts.gates.get(name), seen.workers.get(name)
+        pool = config.pool if config is not None else gates.pool if gates is not None else ""
+        found.setdefault(pool, []).append(name)
+    return found
 
 
 def _superseded(seen: Snapshot) -> Counter[str]:
@@ -183,34 +207,64 @@ def _superseded(seen: Snapshot) -> Counter[str]:
 
 
 def _pool_fact(
-    pool: PoolConfig | None,
-    stats: PoolStats,
-    name: str,
-    *,
-    superseded: int,
-    facts: Facts,
-    nodes: Sequence[Beat],
-    plan: Plan,
-    now: float,
-    expired: int,
+    name: str, seen: Snapshot, nodes: Sequence[Beat], workers: Sequence[str], *, superseded: int, slots: int
 ) -> PoolFacts:
-    change = facts.pools.get(name) or PoolDoc()
-    config = bounded(pool or PoolConfig(name=name, min_workers=0), change, now)
+    change, stats = seen.facts.pools.get(name) or PoolDoc(), seen.stats.pools.get(name) or PoolStats()
+    config = bounded(seen.pools.get(name) or PoolConfig(name=name, min_workers=0), change, seen.at)
+    runs = _runs_of(workers, seen)
     return PoolFacts(
         name=name,
         queued=stats.queued,
-        oldest_wait_seconds=None if stats.oldest_run_at is None else now - stats.oldest_run_at,
+        oldest_wait_seconds=None if stats.oldest_run_at is None else seen.at - stats.oldest_run_at,
         target_latency_seconds=config.target_latency_seconds,
         min_workers=config.min_workers,
+        max_workers=config.max_workers,
         paused=change.paused,
+        paused_at=change.since,
         reason=change.reason,
-        served=name in facts.served,
-        expired=expired,
+        served=name in seen.facts.served,
+        slots=slots,
+        running=stats.processing,
+        gate=_gate_of(workers, seen, full=stats.processing >= slots),
+        newest_start=max((one.newest for one in runs), default=None),
+        usual_seconds=max((one.usual for one in runs if one.usual is not None), default=None),
+        untimed=any(one.usual is None for one in runs),
+        eldest=min(runs, key=lambda one: one.eldest.started_at).eldest.id if runs else None,
+        expired=seen.expired.get(name, 0),
         dead=max(0, stats.dead - superseded),
-        hosting=hosting(config, nodes, plan),
+        hosting=hosting(config, nodes, seen.plan),
         labels=config.labels,
         failing=failing_on(name, nodes),
-        unplaced=plan.unplaced.get(name) if nodes else None,
+        unplaced=seen.plan.unplaced.get(name) if nodes else None,
+    )
+
+
+class _Runs(Struct, frozen=True):
+    """The runs of a worker."""
+
+    newest: float
+    eldest: Running
+    usual: float | None
+    """How long a run takes on average; None if none has ended."""
+
+
+def _runs_of(workers: Sequence[str], seen: Snapshot) -> list[_Runs]:
+    """Return the runs of those of these workers that run now."""
+    found: list[_Runs] = []
+    for name in workers:
+        lane, stats = seen.facts.lanes.get(name), seen.stats.workers[name]
+        if lane is None or lane.eldest is None or lane.newest_started_at is None:
+            continue
+        ended = stats.completed + stats.failed
+        found.append(_Runs(lane.newest_started_at, lane.eldest, stats.run_seconds / ended if ended else None))
+    return found
+
+
+def _gate_of(workers: Sequence[str], seen: Snapshot, *, full: bool) -> Gate | None:
+    """Return the gate that holds most of what is queued for these workers, if one does."""
+    stats = seen.stats.workers
+    return main_gate(
+        backlog(name, stats[name], seen.facts, seen.at, full=full) for name in workers if stats[name].queued
     )
 
 
@@ -227,6 +281,11 @@ def hosting(pool: PoolConfig, nodes: Iterable[Beat], plan: Plan) -> Hosting:
 def failing_on(pool: str, nodes: Iterable[Beat]) -> dict[str, str]:
     """Return the nodes that cannot start processes of the pool, with the error."""
     return {beat.node: beat.machine.failing[pool] for beat in nodes if beat.machine and pool in beat.machine.failing}
+
+
+def led_until(instances: Iterable[InstanceRecord]) -> Iterator[float]:
+    """Yield until when each instance that led, or leads, has its lease."""
+    return (known.expires_at for known in instances if not known.beat.pool and known.beat.status == "busy")
 
 
 def leader_of(instances: Iterable[InstanceRecord], now: float) -> str | None:

@@ -23,10 +23,10 @@ from shiftwork.core.history import (
     ended,
     last_day,
     moment,
-    p95,
+    wait_p95,
 )
 from shiftwork.core.history_steps import spread, thinned
-from shiftwork.core.run_histograms import waits
+from shiftwork.core.worker_hours import WorkerRuns, worker_runs
 from shiftwork.errors import ShiftworkError
 from shiftwork.runtime.leader.historian import take_sample
 from shiftwork.store.protocol import Store
@@ -85,8 +85,8 @@ class ChartHistory:
         self._now = now
         self._fine = Track(step, HOUR)
         self._minutes = Track(max(MINUTE, step), HOUR)
-        self._waits: deque[tuple[float, dict[str, list[int]]]] = deque()
-        """When it was sampled, and the waits of each pool by then, as `run_histograms.waits` counts them."""
+        self._recent: deque[Before] = deque()
+        """What had ended by each sample of the last minutes."""
         self._stored = SharedAnswer(self._read, now, seconds=STORED_SECONDS, longest=2 * STORED_SECONDS)
         self._hours: dict[str, tuple[int, Hour | None]] = {}
         """The hours that were read, each with the version of its record."""
@@ -111,16 +111,16 @@ class ChartHistory:
         self._fine.note(seen)
         if self._minutes.due(seen.at):
             self._minutes.note(seen)
-        self._waits.append((seen.at, {name: waits(stats.marks) for name, stats in seen.stats.items()}))
-        while len(self._waits) > 1 and self._waits[1][0] <= seen.at - RECENT_SECONDS:
-            self._waits.popleft()
+        self._recent.append(ended(seen))
+        while len(self._recent) > 1 and self._recent[1].at <= seen.at - RECENT_SECONDS:
+            self._recent.popleft()
 
     def wait_p95(self, pool: str) -> float | None:
         """Return the 95th percentile of the waits whose runs ended in the last minutes; None if none did."""
-        if not self._waits or pool not in self._waits[-1][1]:
+        now = self._recent[-1].totals.get(pool) if self._recent else None
+        if now is None:
             return None
-        now, before = self._waits[-1][1][pool], self._waits[0][1].get(pool)
-        return p95([n - m for n, m in zip(now, before or [0] * len(now), strict=True)])
+        return wait_p95(now, self._recent[0].of(pool))
 
     async def series(self, seconds: int, pool: str | None = None) -> Series:
         """Return the last seconds of every pool, or of one: up to an hour in small steps, beyond that in long ones."""
@@ -138,6 +138,12 @@ class ChartHistory:
             self._answers.clear()
         self._answers[seconds, pool] = made_of, answer
         return answer
+
+    async def worker_runs(self, worker: str, seconds: float) -> WorkerRuns:
+        """Return the runs of a worker that ended in the last seconds, from the minutes that the leader writes."""
+        await self._stored.get()
+        hours = [hour.workers for _, hour in self._hours.values() if hour is not None]
+        return await asyncio.to_thread(worker_runs, hours, worker, self._now() - seconds)
 
     async def _read(self) -> list[Moment]:
         docs = await (await self._store()).docs(HISTORY.name)

@@ -193,6 +193,16 @@ export interface Enqueued {
   job: Job;
 }
 
+/**
+ * Jobs that failed alike and wait for a retry, or are dead: the error of the last one, how many, and since
+ * when. `last` is when the last one became dead, or when the attempt began after which it waits.
+ */
+export interface ErrorGroup {
+  error: string;
+  count: number;
+  last: string;
+}
+
 /** An event. */
 export interface Event {
   seq: number;
@@ -217,6 +227,17 @@ export interface Explanation {
   waits: Wait[];
   /** When the job is cancelled if it has not started by then; null is never. */
   expires_at: string | null;
+  /** Its place in the queue of its pool: 1 is the first. null if it is not queued. */
+  position: number | null;
+  /** Whether the jobs ahead were counted; otherwise the position is about this number. */
+  position_exact: boolean;
+  /**
+   * In how many seconds from now it will start, about; null if that is not known, or if it does not wait to
+   * start.
+   */
+  estimate: number | null;
+  /** How the estimate was worked out, or why there is none. */
+  estimate_basis: string | null;
 }
 
 /** A flow, as it appears in lists. */
@@ -553,6 +574,13 @@ export interface Problem {
   subject: string;
   message: string;
   remedy: string;
+  /** When it began, in epoch seconds; null if nothing recorded that. */
+  since: number | null;
+  /**
+   * Where it is solved: "pool:NAME", "worker:NAME", "node:NAME", "flow:ID", "breaker:NAME", "dead:POOL",
+   * "dead", "store" or "leader"; empty if that is nowhere in particular.
+   */
+  target: string;
 }
 
 /** A problem in the form of RFC 9457. */
@@ -605,6 +633,19 @@ export interface RetryJobs {
   dry_run?: boolean;
   limit?: number;
   rate?: string | null;
+}
+
+/**
+ * The runs that ended in the minute before `at`: how many, and how many seconds they took. Run times are null
+ * if they are not known; `longest` is exact if one run ended, and otherwise at most too short.
+ */
+export interface RunMinute {
+  at: string;
+  completed: number;
+  failed: number;
+  p50: number | null;
+  p95: number | null;
+  longest: number | null;
 }
 
 /** The job that runs now, ahead of others. */
@@ -852,6 +893,17 @@ export interface WholeJob {
   timeout_seconds: number | null;
   result: unknown;
   why: string;
+  /** Its place in the queue of its pool: 1 is the first. null if it is not queued. */
+  position: number | null;
+  /** Whether the jobs ahead were counted; otherwise the position is about this number. */
+  position_exact: boolean;
+  /**
+   * In how many seconds from now it will start, about; null if that is not known, or if it does not wait to
+   * start.
+   */
+  estimate: number | null;
+  /** How the estimate was worked out, or why there is none. */
+  estimate_basis: string | null;
   attempts: Attempt[];
   /** The steps of a durable function that are kept, the newest 1,000. */
   steps: Step[];
@@ -1014,6 +1066,21 @@ export interface WorkerConfig {
 /** What starts a run: the clock, a call, or the end of the previous run. */
 export type WorkerExecutionMode = "continuous" | "scheduled" | "triggered";
 
+/**
+ * The runs of a worker over time: the minutes in which runs ended, and all of them together. The minutes are
+ * those that the leader has written, for the busiest workers. The errors are the last ones of the newest jobs
+ * that failed and wait for a retry, or are dead.
+ */
+export interface WorkerRunsAnswer {
+  minutes: RunMinute[];
+  p50: number | null;
+  p95: number | null;
+  longest: number | null;
+  completed: number;
+  failed: number;
+  errors: ErrorGroup[];
+}
+
 /** A page of workers by name. `next_after` is the `after` of the next page, and null at the end. */
 export interface WorkersAnswer {
   workers: Worker[];
@@ -1080,6 +1147,11 @@ export interface SchedulesQuery {
   worker?: string | null;
   after?: string | null;
   limit?: number | null;
+}
+
+/** What `workerRuns` asks for; null is the same as nothing. */
+export interface WorkerRunsQuery {
+  seconds?: number | null;
 }
 
 /** What `workers` asks for; null is the same as nothing. */
@@ -1348,6 +1420,14 @@ export abstract class Operations {
   /** Return a worker, with its policy, the latest jobs that ran, and the schema of its payload. */
   worker(worker: string, options: CallOptions = {}): Promise<WholeWorker> {
     return this.send("GET", `workers/${segment(worker)}`, {}, options);
+  }
+
+  /**
+   * Return how long the runs of a worker took, how many ended, and how they failed: in the last hour by
+   * default.
+   */
+  workerRuns(worker: string, query: WorkerRunsQuery = {}, options: CallOptions = {}): Promise<WorkerRunsAnswer> {
+    return this.send("GET", `workers/${segment(worker)}/runs`, { query }, options);
   }
 
   /** Return every worker: schedule, state, last and next run, the numbers of its jobs. */

@@ -2,7 +2,7 @@
 
 import { ApiError, type CallOptions, Client, type EventsAnswer, type Me, type PastEventsQuery } from "shiftwork";
 import { t } from "../language";
-import type { KnownBreaker, WorkerRuns } from "./types";
+import type { KnownBreaker } from "./types";
 
 export { ApiError };
 
@@ -28,10 +28,6 @@ class Dashboard extends Client {
 
   forceBreaker(name: string, way: "close" | "open", body: { reason: string | null }) {
     return this.send<KnownBreaker>("POST", `breakers/${encodeURIComponent(name)}/${way}`, { body }, {});
-  }
-
-  workerRuns(name: string, call: CallOptions = {}) {
-    return this.send<WorkerRuns>("GET", `workers/${encodeURIComponent(name)}/runs`, {}, call);
   }
 
   eventsOf(query: EventsFilter, call: CallOptions = {}) {

@@ -19,6 +19,7 @@ export type {
   Pool,
   PoolSeries as PoolHistory,
   Problem,
+  RunMinute as WorkerMinute,
   Schedule,
   Series as History,
   Step,
@@ -27,6 +28,7 @@ export type {
   WholeFlow,
   WholeJob,
   Worker,
+  WorkerRunsAnswer as WorkerRuns,
 } from "shiftwork";
 
 export const STATUSES: JobStatus[] = [
@@ -62,25 +64,6 @@ export interface KnownBreaker {
   until: number | string | null;
   forced_by: string | null;
   reason: string | null;
-}
-
-/** A worker over time: what ended in each minute, how long runs took, and which errors there were. */
-export interface WorkerRuns {
-  minutes: WorkerMinute[];
-  p50: number | null;
-  p95: number | null;
-  longest: number | null;
-  completed: number;
-  failed: number;
-  errors: { error: string; count: number; last: number | string | null }[];
-}
-
-export interface WorkerMinute {
-  at: number | string;
-  completed: number;
-  failed: number;
-  p50: number | null;
-  p95: number | null;
 }
 
 /** What later servers add to an event: who caused it, one readable sentence, and how many events it stands for. */

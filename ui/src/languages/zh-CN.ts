@@ -6,11 +6,12 @@
  *   job 任务 · queue 队列 · queued 排队 · retry 重试 · requeue 重新入队 · dead letter 死信 · dead-letter queue 死信队列
  *   worker (kept: it is a registered function, neither a process nor a thread) · pool 工作池 · slot 槽位 · process 进程
  *   node 节点 · leader 领导者 · heartbeat 心跳 · lease 租约 · fence 栅栏号 · store 存储 · breaker 熔断器
- *   schedule 定时计划 · fire 触发 (by the clock) · trigger 触发 (by hand) · interval 间隔 · catch-up 补跑 · overlap 重叠
+ *   orchestrator 编排器 · schedule 调度 (noun) · scheduled 定时 (a mode, and a job that is due later) · fire 触发 (by the clock) · trigger 触发 (by hand) · interval 间隔 · catch-up 补跑 · overlap 重叠
  *   flow 流程 · durable function 持久函数 · step 步骤 · signal 信号 · attempt 尝试 · payload 载荷 · result 结果
- *   dependency 依赖 · conflict 冲突 · drain 排空 · bounds 上下限 · scale 伸缩 · throughput 吞吐量 · timeout 超时
+ *   dependency 依赖 · conflict, blocked 阻塞 · disable 禁用 · stop (a node) 关闭 · graceful shutdown 优雅关闭 · drain 排空 · bounds 上下限 · scale 伸缩 · throughput 吞吐量 · timeout 超时
  *   priority 优先级 · rate limit 限速 · token 令牌 · audit log 审计日志 · traceback 回溯信息 · stack 调用栈
  *
+ * Names of users (pools, workers, nodes, keys, signals, labels), and the errors of their jobs, are never translated.
  * Between Chinese and Latin letters or digits there is a space; punctuation is full-width.
  */
 
@@ -54,7 +55,7 @@ const chinese = {
   Overview: "总览",
   Pools: "工作池",
   Workers: "Worker",
-  Schedules: "定时计划",
+  Schedules: "调度",
   Jobs: "任务",
   Flows: "流程",
   "Dead letters": "死信",
@@ -108,11 +109,11 @@ const chinese = {
   draining: "排空中",
   drained: "已排空",
   serving: "服务中",
-  stopping: "正在停止",
+  stopping: "正在关闭",
   triggered: "按需触发",
   continuous: "持续运行",
   enabled: "已启用",
-  disabled: "已停用",
+  disabled: "已禁用",
   failing: "出错中",
   paused: "已暂停",
   warning: "警告",
@@ -171,7 +172,7 @@ const chinese = {
   "Done: {n} {n:job|jobs}": "已完成：{n} 个任务",
   "Done: pool {name}": "已完成：工作池 {name}",
   "Done: job {id}": "已完成：任务 {id}",
-  "Done: schedule {name}": "已完成：定时计划 {name}",
+  "Done: schedule {name}": "已完成：调度 {name}",
   "{action} {name}": "{action} {name}",
 
   // ── 总览 ──
@@ -340,14 +341,14 @@ const chinese = {
   "{n} to retry": "{n} 个待重试",
   "! no node has it": "! 没有节点拥有",
   "No running node has this worker": "没有运行中的节点拥有此 worker",
-  "✕ disabled": "✕ 已停用",
+  "✕ disabled": "✕ 已禁用",
   'No running node has this worker, so its jobs wait. Start a node whose app registers it. If it has another name now, give that one the alias "{name}". If it is gone for good, cancel its waiting jobs, then forget it.':
     "没有运行中的节点拥有此 worker，因此它的任务在等待。请启动一个应用注册了它的节点。如果它已改名，请给新名称设置别名“{name}”。如果它已不再存在，请取消等待的任务，然后遗忘它。",
-  "Disabled: {reason}.": "已停用：{reason}。",
-  "Disabled.": "已停用。",
+  "Disabled: {reason}.": "已禁用：{reason}。",
+  "Disabled.": "已禁用。",
   "Fix the cause, then enable it; queued jobs wait until then.": "请排除原因后启用；在此之前，排队的任务会等待。",
   "Its schedule was set by hand (by {who}, {time}) and wins over the one in the code until it is reset.":
-    "其定时由人工设定（{who}，{time}），优先于代码中的设定，直到重置。",
+    "其调度由人工设定（{who}，{time}），优先于代码中的设定，直到重置。",
   "last success {time}": "上次成功：{time}",
   "last error {time}: {error}": "上次出错：{time}，{error}",
   "{waiting} waiting, {scheduled} scheduled, {retrying} to retry, {dead} dead":
@@ -373,60 +374,60 @@ const chinese = {
   "Rate limit": "限速",
   "Running at most": "同时运行上限",
   "Concurrency key": "并发键",
-  "Disabled after failures": "连续失败后停用",
+  "Disabled after failures": "连续失败后禁用",
   Overlap: "重叠",
   "Catch-up": "补跑",
-  "Dependencies and conflicts": "依赖与冲突",
-  "Stored schedules": "存储的定时计划",
+  "Dependencies and conflicts": "依赖与阻塞",
+  "Stored schedules": "存储的调度",
   "All jobs of this worker": "此 worker 的所有任务",
   Trigger: "触发",
   "Trigger {name}": "触发 {name}",
   "Triggered {name}": "已触发 {name}",
   "Run now": "立即运行",
-  "The worker is disabled: enable it first": "此 worker 已停用：请先启用",
-  Disable: "停用",
-  "Disable {name}": "停用 {name}",
-  "Disable {name}?": "停用 {name}？",
+  "The worker is disabled: enable it first": "此 worker 已禁用：请先启用",
+  Disable: "禁用",
+  "Disable {name}": "禁用 {name}",
+  "Disable {name}?": "禁用 {name}？",
   Enable: "启用",
   "Enable {name}": "启用 {name}",
   "Its schedule stops; running jobs continue; queued jobs wait until it is enabled again.":
-    "其定时会停止；执行中的任务会继续；排队的任务会等到重新启用。",
+    "其调度会停止；执行中的任务会继续；排队的任务会等到重新启用。",
   Forget: "遗忘",
   "Forget {name}": "遗忘 {name}",
   "Forget {name}?": "遗忘 {name}？",
   "Forgot {name}": "已遗忘 {name}",
   "Its definition is deleted, with its state and how far its schedule has fired. Its ended jobs stay. This cannot be undone.":
-    "其定义、状态和定时进度会被删除。已结束的任务保留。此操作无法撤销。",
+    "其定义、状态和调度进度会被删除。已结束的任务保留。此操作无法撤销。",
   "{n} {n:job|jobs} of it {n:has|have} not ended: {cancel}.": "它还有 {n} 个任务未结束：{cancel}。",
   "cancel {n:it|them} first": "请先取消",
 
   // ── 关系图 ──
-  "No dependencies or conflicts": "没有依赖或冲突",
+  "No dependencies or conflicts": "没有依赖或阻塞",
   "Workers with depends_on or blocks appear here.": "带有 depends_on 或 blocks 的 worker 会显示在这里。",
   "Around worker…": "围绕 worker…",
   Distance: "距离",
   "{n} {n:step|steps} away": "相距 {n} 步",
   "Choose another": "另选一个",
   "{workers} {workers:worker|workers}, {rules} {rules:rule|rules}": "{workers} 个 worker，{rules} 条规则",
-  "{worker} has no dependencies or conflicts": "{worker} 没有依赖或冲突",
+  "{worker} has no dependencies or conflicts": "{worker} 没有依赖或阻塞",
   "Check the spelling of its name.": "请检查名称的拼写。",
   "{n} workers are too many to show at once": "{n} 个 worker 太多，无法一次显示",
   "Choose one above to see the workers around it. These have the most rules:":
     "请在上方选择一个，查看其周围的 worker。以下 worker 的规则最多：",
   "Graph of workers": "worker 关系图",
-  "Dependencies and conflicts of workers": "worker 的依赖与冲突",
+  "Dependencies and conflicts of workers": "worker 的依赖与阻塞",
   "runs after": "在其后运行",
   "never at the same time": "从不同时运行",
   "● running": "● 执行中",
-  "● disabled": "● 已停用",
+  "● disabled": "● 已禁用",
   "only the nearest {n} are shown": "仅显示最近的 {n} 个",
 
-  // ── 定时计划 ──
-  Schedule: "定时计划",
-  "{n} {n:schedule|schedules}": "{n} 个定时计划",
-  "New schedule": "新建定时计划",
-  "No matching schedules": "没有匹配的定时计划",
-  "No schedules yet": "尚无定时计划",
+  // ── 调度 ──
+  Schedule: "调度",
+  "{n} {n:schedule|schedules}": "{n} 个调度",
+  "New schedule": "新建调度",
+  "No matching schedules": "没有匹配的调度",
+  "No schedules yet": "尚无调度",
   "Add one here, or with put_schedule or shiftwork schedule put.":
     "可在此添加，或使用 put_schedule 或 shiftwork schedule put。",
   Last: "上一次",
@@ -455,18 +456,18 @@ const chinese = {
   Preview: "预览",
   "Runs {schedule}": "运行：{schedule}",
   "Running {worker} now": "正在运行 {worker}",
-  "Delete schedule {name}?": "删除定时计划 {name}？",
+  "Delete schedule {name}?": "删除调度 {name}？",
   "It fires no more. Jobs that it has added continue.": "它不再触发。已添加的任务会继续。",
-  "Schedule {name} runs {schedule}": "定时计划 {name} 的运行时间：{schedule}",
-  "Change schedule {name}": "修改定时计划 {name}",
+  "Schedule {name} runs {schedule}": "调度 {name} 的运行时间：{schedule}",
+  "Change schedule {name}": "修改调度 {name}",
   "{name} runs {schedule}": "{name} 的运行时间：{schedule}",
-  "Schedule of {name}": "{name} 的定时",
+  "Schedule of {name}": "{name} 的调度",
   Name: "名称",
-  Reschedule: "重新定时",
+  Reschedule: "重新调度",
   "The new schedule holds on all nodes and wins over the one in the code until it is reset.":
-    "新的定时在所有节点上生效，优先于代码中的设定，直到重置。",
+    "新的调度在所有节点上生效，优先于代码中的设定，直到重置。",
   "{time}, counted from the end of the last run": "{time}，从上次运行结束起计算",
-  "Reset to the schedule in the code": "重置为代码中的定时",
+  "Reset to the schedule in the code": "重置为代码中的调度",
 
   // ── 任务 ──
   Job: "任务",
@@ -796,8 +797,8 @@ const chinese = {
   "No errors": "没有错误",
   "Errors of failed attempts appear here, by group.": "失败尝试的错误会按组出现在这里。",
   "It starts with the first runs.": "从最初的几次运行开始。",
-  "Schedules of workers": "worker 的定时计划",
-  "No worker has a schedule": "没有 worker 有定时计划",
+  "Schedules of workers": "worker 的调度",
+  "No worker has a schedule": "没有 worker 有调度",
   "Those kept in the store by name, and those that workers have in the code":
     "按名称保存在存储中的，以及 worker 在代码中自带的",
   "changed by hand": "已手动更改",

@@ -189,7 +189,10 @@ function limits(config: WorkerDetail["config"]): [string, string][] {
     ["overlap", t("Overlap")],
     ["catch_up", t("Catch-up")],
   ];
-  return said.filter(([name]) => config[name] !== null).map(([name, label]) => [label, given(String(config[name]))]);
+  const ours = (name: keyof typeof config) => name === "overlap" || name === "catch_up";
+  return said
+    .filter(([name]) => config[name] !== null)
+    .map(([name, label]) => [label, ours(name) ? given(String(config[name])) : String(config[name])]);
 }
 
 const stateOf = (worker: Worker) =>

@@ -110,7 +110,8 @@ function everyMinute(known: WorkerMinute[]): WorkerMinute[] {
   const [first, last] = [Math.min(...at.keys()), Math.max(...at.keys())];
   return Array.from({ length: known.length ? last - first + 1 : 0 }, (_, place) => {
     const minute = first + place;
-    return at.get(minute) ?? { at: minute * 60, completed: 0, failed: 0, p50: null, p95: null };
+    const instant = new Date(minute * 60_000).toISOString();
+    return at.get(minute) ?? { at: instant, completed: 0, failed: 0, p50: null, p95: null, longest: null };
   });
 }
 

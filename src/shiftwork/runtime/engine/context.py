@@ -20,6 +20,7 @@ from shiftwork.runtime.engine.error_text import one_line
 from shiftwork.runtime.engine.joblog import JobLog, JobLogger
 from shiftwork.runtime.engine.step_in_transaction import StepInTransaction, plain
 from shiftwork.runtime.engine.surroundings import Surroundings
+from shiftwork.telemetry.tracing import StepSpan
 
 if TYPE_CHECKING:
     from shiftwork.core.retry import End
@@ -338,12 +339,14 @@ class Context:
             started_at = self._services.clock.now()
             if isinstance(function, StepInTransaction):
                 run, of_user = function.run, function.function
-                kept = await steps.transact(name, lambda conn: run(conn, args, kwargs), started_at, of_user)
+                with StepSpan(name):
+                    kept = await steps.transact(name, lambda conn: run(conn, args, kwargs), started_at, of_user)
                 return steps.value(of_user, kept)
             try:
-                value = function(*args, **kwargs)
-                if inspect.isawaitable(value):
-                    value = await value
+                with StepSpan(name):
+                    value = function(*args, **kwargs)
+                    if inspect.isawaitable(value):
+                        value = await value
             except BaseException as error:
                 steps.failed(name, error, started_at)
                 raise
@@ -439,7 +442,8 @@ class BlockingContext:
         if kept is None:
             started_at = self._now()
             try:
-                value = function(*args, **kwargs)
+                with StepSpan(name):
+                    value = function(*args, **kwargs)
             except BaseException as error:
                 steps.failed(name, error, started_at)
                 raise

@@ -72,6 +72,7 @@ async def run_rest(run: Run, rest: Coroutine[Any, Any, Any]) -> End:
 
 def escaped(run: Run, error: BaseException) -> End:
     """How a run ended whose exception got past everything here."""
+    _note(run, error)
     return End(run.stopped_as or EndKind.RAISED, error=describe(error, run.discreet))
 
 
@@ -104,6 +105,7 @@ def _whole(run: Run, call: Callable[[], Any], loop: asyncio.AbstractEventLoop) -
 
 def _unbound(run: Run, error: BaseException) -> End:
     if type(error) is PayloadDecodingError:
+        _note(run, error)
         return End(EndKind.UNDECODABLE, error=one_line(str(error)))
     return _failed(run, error)
 
@@ -121,6 +123,7 @@ def _returned(run: Run, value: Any) -> End:
     try:
         return End(EndKind.RETURNED, result=run.callee.encode_result(value) if run.callee else None)
     except ResultEncodingError as error:
+        _note(run, error)
         return End(EndKind.UNENCODABLE, error=one_line(str(error), run.discreet))
     except BaseException as error:  # noqa: BLE001 - a user's class may have its own encoding
         return _with_traceback(run, EndKind.UNENCODABLE, error)
@@ -134,7 +137,13 @@ def _failed(run: Run, error: BaseException) -> End:
     return end if run.stopped_as is not None else chosen(run, end, error)
 
 
+def _note(run: Run, error: BaseException) -> None:
+    if run.span is not None and run.stopped_as is not EndKind.TIMED_OUT:
+        run.span.raised(error)
+
+
 def _with_traceback(run: Run, kind: EndKind, error: BaseException) -> End:
+    _note(run, error)
     try:
         return End(kind, error=describe(error, run.discreet), traceback=trace_of(error, run.discreet))
     except BaseException:  # noqa: BLE001 - out of memory, or of stack

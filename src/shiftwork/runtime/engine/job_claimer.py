@@ -197,19 +197,24 @@ class JobClaimer:
     def refill(self) -> None:
         """Start jobs that wait, as far as there are slots, or places to wait for one."""
         waiting = self._reserve.jobs
-        while waiting and self._room > 0 and self._serves:
-            self._start_waiting(self._reserve.take())
-
-    def _start_waiting(self, job: Claimed) -> None:
-        if is_expired(job, self._clock.now()):
-            self._settler.hand_back(job, self._clock.now())
+        if not waiting:
             return
+        room = self._room
+        while waiting and room > 0 and self._serves:
+            room -= self._start_waiting(self._reserve.take())
+
+    def _start_waiting(self, job: Claimed) -> bool:
+        if job.expires_at is not None and is_expired(job, self._clock.now()):
+            self._settler.hand_back(job, self._clock.now())
+            return False
         try:
             self._runs.start(job)
         except Exception as error:  # noqa: BLE001 - out of threads, or the process has just ended: others may run it
             self._settler.hand_back(job, self._clock.now())
             about = {"job_id": job.id, "worker": job.worker}
             logger.warning("cannot start job %s of %s: %s; handed it back", job.id, job.worker, error, extra=about)
+            return False
+        return True
 
     def cancel(self, job_id: str, fence: int) -> None:
         """End a job that waits here and that a person has cancelled. It never runs."""

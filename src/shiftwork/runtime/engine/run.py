@@ -36,10 +36,13 @@ class Run:
 
     __slots__ = (
         *("began_at", "begun", "callee", "cancelled", "config", "ended", "hidden", "idle", "job", "job_log"),
-        *("log", "outcome"),
+        *("log", "number", "outcome"),
         *("overruled", "owner", "patience", "pid", "place", "span", "started_at", "state", "stopped_as"),
         *("stopping", "task", "thread", "times"),
     )
+    number: int
+    """Which run of its process it is, and its place there. Only of a run in a process that a node has started."""
+    place: int
 
     def __init__(
         self,
@@ -71,8 +74,7 @@ class Run:
         self.began_at: float | None = None
         """When it began, by the monotonic clock; a run that was started may have to wait for the loop or a thread."""
         self.times: memoryview[float] | None = None
-        """Where its beginning is noted for the node, and the place there."""
-        self.place = 0
+        """Where its beginning is noted for the node, at its place."""
         self.callee: Callee | None = None
         self.pid = 0
         """This process, from which a child that the function forks can be told apart."""

@@ -6,10 +6,12 @@ plan that is there by then.
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
+from heapq import nlargest
 from typing import Final
 
 from msgspec import Struct
 
+from shiftwork.core.admission import Facts
 from shiftwork.core.beats import Beat, InstanceRecord
 from shiftwork.core.docs import PLAN, PLAN_NAME, POOL, POOL_CONFIG, WORKER
 from shiftwork.core.model import Doc, JobPriority, Lost, Plan, PoolConfig, PoolDoc
@@ -21,6 +23,8 @@ from shiftwork.runtime.leader.outlook import Outlook
 from shiftwork.store.docs import change, read_all
 from shiftwork.store.protocol import Store
 
+MOST_SURVEYED: Final = 100
+"""Of how many workers, those with the most queued jobs, the gates are looked at for a plan."""
 REREAD_SECONDS: Final = 60.0
 """How often the definitions of workers that this app does not have are read again."""
 
@@ -94,6 +98,8 @@ class Planner:
         workers = seen.stats.workers
         self.unknown = frozenset(name for name, one in workers.items() if one.queued and name not in there)
         pools = await self._hosted_pools(beats)
+        waiting = {name: one.queued for name, one in workers.items() if one.queued}
+        surveyed = nlargest(MOST_SURVEYED, waiting, waiting.__getitem__)
         return PlanFacts(
             now=seen.now,
             pools=pools,
@@ -102,6 +108,7 @@ class Planner:
             stats=seen.stats.pools,
             workers=workers,
             pool_of=await self._pool_of(workers, seen.now),
+            admission=await self._store.survey(surveyed, seen.now) if surveyed else Facts(),
             beats=beats,
             priorities=_priorities(self._workers),
         )

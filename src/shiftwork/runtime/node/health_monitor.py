@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Final, Protocol
 
 from shiftwork.core.health import Health, Problem
+from shiftwork.core.judging import store_away
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.reporter import Reporter
@@ -18,10 +19,10 @@ AWAY_SECONDS: Final = 10.0
 STORE: Final = ("store_unavailable", "store")
 OWN: Final = {"no_leader", "thread_stuck", "store_failing", STORE[0]}
 """What a node reports though it does not lead: there is no leader, or only the node itself can see it."""
-PATIENT: Final = {"instance_silent", "no_leader", "schedule_missed", "worker_failing"}
-"""What is reported only if two looks in a row find it: the lead changes hands, a leader catches up after an outage, a
-worker whose first attempt failed may get through with the second, a late beat brings back an instance that has ended.
-Health shows it at once all the same."""
+PATIENT: Final = {"instance_silent", "no_leader", "pool_stuck", "schedule_missed", "worker_failing"}
+"""What is reported only if two looks in a row find it: the lead changes hands, a leader catches up after an outage,
+all slots of a pool may have a rare long run, a worker whose first attempt failed may get through with the second, a
+late beat brings back an instance that has ended. Health shows it at once all the same."""
 LEASED: Final = {"node_silent", "pool_unhosted", "pool_unserved"}
 """The same after an outage of the store, in which no lease could be renewed: all of them may have ended."""
 
@@ -73,8 +74,7 @@ class HealthMonitor:
         now = self._clock.now()
         self._away_since = now if self._away_since is None else self._away_since
         if now - self._away_since >= AWAY_SECONDS and STORE not in self._reported:
-            remedy = "check that it runs and can be reached; nodes go on by themselves once it is back"
-            problem = self._reported[STORE] = Problem(*STORE, f"the store is away: {error}", remedy, "critical")
+            problem = self._reported[STORE] = store_away(error, self._away_since, now)
             self._emit_quietly("health.problem", problem.subject, f"{problem.message}. Remedy: {problem.remedy}")
 
     def _report(self, health: Health, *, leads: bool, patient: Collection[str]) -> None:

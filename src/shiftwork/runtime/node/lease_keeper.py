@@ -108,6 +108,8 @@ class LeaseKeeper:
         return [*(engine.beat() for engine in self._instances.engines), node]
 
     def _node_beat(self) -> NodeBeat:
+        voice = self._environment.voice
+        rejection = voice.rejection
         pools, children = list(self._instances.pools.values()), self._instances.children
         own = self._environment.gauge.load()
         return NodeBeat(
@@ -123,7 +125,8 @@ class LeaseKeeper:
             store_seconds=self._environment.gauge.stopwatch.read(),
             keys=key_ids(self._environment.store),
             version=self._environment.registry.version,
-            store_fault=self._environment.voice.rejection,
+            store_fault=rejection,
+            store_fault_since=self._environment.clock.now() - voice.fault_seconds if rejection else None,
         )
 
     # ── what follows: passed on to the node's own event loop ─────────────────────────────────────────────────────

@@ -12,7 +12,6 @@ import mmap
 import os
 from array import array
 from collections import deque
-from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from typing import Final
 
@@ -48,8 +47,6 @@ class NodeEnd:
         self._given = 0
         self._unwritten: list[int] = []
         """The tokens that are not in the pipe yet."""
-        self._runs: dict[int, tuple[int, int]] = {}
-        """The number and the place of each run, by its fence. A job may run again while an earlier run of it stops."""
         self._free: list[int] = []
         self._used = 0
 
@@ -58,7 +55,7 @@ class NodeEnd:
         """Whether a run was ever given."""
         return self._given > 0
 
-    def give(self, fence: int) -> tuple[int, int]:
+    def give(self) -> tuple[int, int]:
         """Let the process have a run; returns its number and place. Its message follows, and before that `write`.
 
         Raises `RuntimeError` if the process has too many runs.
@@ -72,7 +69,6 @@ class NodeEnd:
             raise RuntimeError(message)
         self._given = number = self._given + 1
         self._times[place] = 0.0
-        self._runs[fence] = number, place
         self._unwritten.append(number)
         return number, place
 
@@ -94,25 +90,23 @@ class NodeEnd:
                 break
             del self._unwritten[: len(some)]
 
-    def began(self, fence: int) -> float | None:
-        """When a run began, by the monotonic clock; None if it has not, or is not here."""
-        given = self._runs.get(fence)
-        return None if given is None else self._times[given[1]] or None
+    def began(self, place: int) -> float | None:
+        """When the run in this place began, by the monotonic clock; None if it has not."""
+        return self._times[place] or None
 
     def take_back(self) -> list[int]:
-        """Take the runs that the process has not taken: it never will. Returns their fences, in order."""
-        tokens = set(self._read())
-        return [fence for fence, (number, _) in self._runs.items() if number in tokens]
+        """Take the runs that the process has not taken: it never will. Returns their numbers, in order."""
+        return self._read()
 
-    def take_back_one(self, fence: int) -> bool:
+    def take_back_one(self, number: int) -> bool:
         """Take this run back; returns whether the process had not taken it.
 
         The process may have looked for the others meanwhile: ask it to `LookAgain`.
         """
-        tokens, wanted = self._read(), self._runs[fence][0]
-        self._unwritten = [number for number in tokens if number != wanted]
+        tokens = self._read()
+        self._unwritten = [one for one in tokens if one != number]
         self.write()
-        return wanted in tokens
+        return number in tokens
 
     def _read(self) -> list[int]:
         """Take every token that the process has not taken, in order."""
@@ -124,9 +118,9 @@ class NodeEnd:
         self._unwritten.clear()
         return tokens
 
-    def forget(self, fence: int) -> None:
-        """Let go of a run that has ended or was taken back: others may have its place."""
-        self._free.append(self._runs.pop(fence)[1])
+    def free(self, place: int) -> None:
+        """Let others have the place of a run that has ended or was taken back."""
+        self._free.append(place)
 
     def close_page(self) -> None:
         """Close the descriptor of the page, once the process has it. The memory stays."""
@@ -174,15 +168,15 @@ class ProcessEnd:
                 return start
         return None
 
-    def take_all(self) -> Iterator[Start]:
+    def take_all(self) -> list[Start]:
         """Take every run that has arrived and was not taken back."""
         self._read(len(self._arrived))
-        if [start.number for start in self._arrived] == [*self._tokens]:  # mostly
+        taken = [*self._arrived]
+        if [start.number for start in taken] == [*self._tokens]:  # mostly
+            self._arrived.clear()
             self._tokens.clear()
-            while self._arrived:
-                yield self._arrived.popleft()
-        while (start := self.take()) is not None:
-            yield start
+            return taken
+        return [*iter(self.take, None)]
 
     def _read(self, most: int) -> None:
         with suppress(OSError):  # there is none, or a job has closed the pipe, and this process is about to be ended

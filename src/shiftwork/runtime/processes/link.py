@@ -17,6 +17,7 @@ logger: Final = logging.getLogger("shiftwork")
 
 T = TypeVar("T")
 
+_NO_ENCODING: Final = (TypeError, ValueError, OverflowError, RecursionError)
 _LENGTH: Final = 4
 _CHUNK: Final = 262_144
 _ROOM: Final = 1_048_576
@@ -107,12 +108,28 @@ class Link(Generic[T]):
         with self._lock:
             if self.closed:
                 return
-            self._waiting.append(message)
-            self._encode()
             try:
-                self._write_all()
+                if self.unsent or not self._deliver_alone(message):
+                    self._waiting.append(message)
+                    self._encode()
+                    self._write_all()
             except OSError:
                 self._loop.call_soon_threadsafe(self._end)
+
+    def _deliver_alone(self, message: Any) -> bool:
+        """Send a message at once; False, without effect, if it has to be refused, or the socket takes none of it."""
+        try:
+            body = self._encoder.encode(self._wrap([message]))
+            if len(body) > self.longest:
+                return False
+            frame = len(body).to_bytes(_LENGTH, "little") + body
+            sent = self._sock.send(frame)
+        except (*_NO_ENCODING, BlockingIOError, InterruptedError):
+            return False
+        if sent < len(frame):
+            self._outgoing += frame[sent:]
+            self._write_all()
+        return True
 
     def flush(self) -> None:
         """Send every message now, as far as the socket takes them."""
@@ -122,7 +139,7 @@ class Link(Generic[T]):
 
     def _encode(self) -> None:
         self._flushing = True
-        if self._before is not None:
+        if self._before is not None and not self.closed:
             self._before()
         while self._waiting and not self.closed:  # a refusal may lead to another message
             messages, self._waiting = self._waiting, []
@@ -135,7 +152,7 @@ class Link(Generic[T]):
         """Write a frame, unless it is too long or has no encoding."""
         try:
             body = self._encoder.encode(self._wrap(messages))
-        except (TypeError, ValueError, OverflowError, RecursionError):
+        except _NO_ENCODING:
             return False
         if len(body) > self.longest:
             return False
@@ -147,7 +164,7 @@ class Link(Generic[T]):
         if not self._put([message]):
             try:
                 size = f"it has {len(self._encoder.encode(message)):,} bytes; {self.longest:,} are allowed"
-            except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            except _NO_ENCODING as error:
                 size = f"it cannot be encoded: {error}"
             self._refused(message, size)
 

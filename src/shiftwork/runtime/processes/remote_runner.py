@@ -89,7 +89,7 @@ class RemoteRunner:
         self._kills = kills
         self._listener: RunnerListener | None = None
         self._runs: dict[int, Run] = {}
-        """By their fences."""
+        """By their fences. A job may run again while an earlier run of it stops."""
         self._turn: Timer | None = None
         """Runs while runs wait for the one that has begun."""
         self._going_on: set[Run] = set()
@@ -124,7 +124,8 @@ class RemoteRunner:
     @property
     def silence(self) -> float:
         """A function that runs alone may take all of its process."""
-        return 0.0 if self._alone and self._busy else self._answer.overdue
+        overdue = self._answer.overdue
+        return 0.0 if overdue and self._alone and self._busy else overdue
 
     @property
     def lapsed(self) -> bool:
@@ -157,9 +158,9 @@ class RemoteRunner:
         if self.dead:
             message = f"process {self.pid} has just ended"
             raise RuntimeError(message)
-        number, place = self._process.runs.give(run.job.fence)
+        run.number, run.place = self._process.runs.give()
         self._runs[run.job.fence] = run
-        self._process.send(Start(run.job, number, place, run.state))
+        self._process.send(Start(run.job, run.number, run.place, run.state))
         if not self.waiting:
             return True
         if self._turn is None:
@@ -174,7 +175,7 @@ class RemoteRunner:
             self._ask_to_stop(run)
 
     def _take_back_one(self, run: Run) -> bool:
-        taken_back = not self.dead and self._process.runs.take_back_one(run.job.fence)
+        taken_back = not self.dead and self._process.runs.take_back_one(run.number)
         self._process.send(LookAgain())
         return taken_back
 
@@ -195,12 +196,13 @@ class RemoteRunner:
             self.kill(f"job {run.job.id} of {run.job.worker} was told to stop ({run.stopped_as}) and did not")
 
     def began(self, run: Run) -> float | None:
-        return self._process.runs.began(run.job.fence)
+        return self._process.runs.began(run.place) if self._runs.get(run.job.fence) is run else None
 
     def take_back(self) -> list[Run]:
         if self.dead:
             return []
-        taken_back = [self._runs[fence] for fence in self._process.runs.take_back()]
+        numbers = set(self._process.runs.take_back())
+        taken_back = [run for run in self._runs.values() if run.number in numbers]
         for run in taken_back:
             self._forget(run)
         return taken_back
@@ -212,8 +214,9 @@ class RemoteRunner:
 
     def _forget(self, run: Run) -> None:
         del self._runs[run.job.fence]
-        self._process.runs.forget(run.job.fence)
-        self._going_on.discard(run)
+        self._process.runs.free(run.place)
+        if self._going_on:
+            self._going_on.discard(run)
         if run.patience is not None:
             run.patience.cancel()
             run.patience = None

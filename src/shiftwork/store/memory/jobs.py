@@ -43,6 +43,10 @@ class OrderedIds:
     def first(self, n: int) -> list[str]:
         return [id for _, id in self._places[:n]]
 
+    def before(self, at: float, id: str) -> int:
+        """How many come before this place."""
+        return bisect_left(self._places, (at, id))
+
     def until(self, at: float, n: int) -> list[str]:
         """The first `n` ids whose number is at most this."""
         return [id for _, id in takewhile(lambda place: place[0] <= at, self._places[:n])]

@@ -41,7 +41,13 @@ def _lane(worker: str, jobs: JobTable, states: StateTable) -> Lane:
         head=_head(best) if best else None,
         retrying=bool(counts[JobStatus.FAILED]),
         live=any(counts[JobStatus(status)] for status in LIVE),
+        ready=_ready(worker, jobs, counts[JobStatus.QUEUED]),
     )
+
+
+def _ready(worker: str, jobs: JobTable, queued: int) -> int | None:
+    ready = sum(map(len, jobs.ready.get(worker, {}).values()))
+    return ready if ready < queued else None
 
 
 def _head(job: JobRecord) -> Head:

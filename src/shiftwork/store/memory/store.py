@@ -46,6 +46,7 @@ from shiftwork.core.model import (
     Rewrite,
     WorkerState,
 )
+from shiftwork.core.position import Ahead
 from shiftwork.core.releasing import LOST, POSTPONED, inherited, meets, needs_of, released
 from shiftwork.core.rewriting import is_written, rewritten
 from shiftwork.core.signals import (
@@ -419,6 +420,11 @@ class MemoryStore:
         with self._change() as table:
             every_worker = {*self._states, *self._docs.gates, *table.by_worker}
             return self._facts(every_worker if workers is None else workers, now)
+
+    async def ahead(self, pool: str, worker: str, rank: float, id: str) -> Ahead:  # noqa: ARG002 - all are counted
+        with self._change() as table:
+            lines = {name: pools[pool] for name, pools in table.ready.items() if pool in pools}
+            return Ahead({name: n for name, line in lines.items() if (n := line.before(rank, id))})
 
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
         with self._change() as table:

@@ -17,6 +17,8 @@ class Totals:
     def __init__(self) -> None:
         self._pools: defaultdict[str, PoolStats] = defaultdict(PoolStats)
         self._workers: defaultdict[str, WorkerStats] = defaultdict(WorkerStats)
+        self._marks: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        """How often each mark was given, by pool."""
 
     def know(self, pool: str) -> None:
         """List a pool that has jobs, even before anything is counted."""
@@ -31,17 +33,17 @@ class Totals:
                 failed=given.failed,
                 run_seconds=given.run_seconds,
                 wait_seconds=given.wait_seconds,
-                marks=dict(given.marks),
             )
+            self._marks[pool] = dict(given.marks)
 
     def added(self, pool: str) -> None:
         self._pools[pool].added += 1
 
     def finished(self, job: JobRecord, outcome: Outcome) -> None:
         """Count an ended attempt: its marks, and how long it waited and ran if it completed or failed."""
-        pool, worker = self._pools[job.pool], self._workers[job.worker]
+        pool, worker, marks = self._pools[job.pool], self._workers[job.worker], self._marks[job.pool]
         for mark in outcome.marks.split():
-            pool.marks[mark] = pool.marks.get(mark, 0) + 1
+            marks[mark] = marks.get(mark, 0) + 1
         if outcome.status not in COUNTED:
             return
         for totals in (pool, worker):
@@ -54,10 +56,13 @@ class Totals:
         pool.wait_seconds += outcome.waited
 
     def stats(self, jobs: JobTable) -> Stats:
-        return Stats(
+        found = Stats(
             pools={name: self._pool(name, jobs) for name in sorted(self._pools)},
             workers={name: self._worker(name, jobs) for name in sorted({*jobs.by_worker, *self._workers})},
         )
+        for pool, marks in self._marks.items():
+            found.count_marks(pool, marks)
+        return found
 
     def _worker(self, name: str, jobs: JobTable) -> WorkerStats:
         counts = _counts(jobs.by_worker.get(name) or Counter())
@@ -66,8 +71,7 @@ class Totals:
     def _pool(self, name: str, jobs: JobTable) -> PoolStats:
         first = jobs.first(name)
         counts = _counts(jobs.by_pool.get(name) or Counter())
-        totals = self._pools[name]
-        return replace(totals, **counts, marks=dict(totals.marks), oldest_run_at=first.run_at if first else None)
+        return replace(self._pools[name], **counts, oldest_run_at=first.run_at if first else None)
 
 
 def _counts(counter: Counter[JobStatus]) -> dict[str, int]:

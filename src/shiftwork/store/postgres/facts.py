@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct, json
 
 from shiftwork.core.admission import Facts, Head, Lane, Running, neighbours
+from shiftwork.core.backlog import READY_COUNTED
 from shiftwork.core.docs import READ_BY_CLAIMS
 from shiftwork.core.model import WorkerState
 from shiftwork.store.postgres import arrays
@@ -40,6 +41,7 @@ class _FactsJson(Struct):
 
 
 _facts = json.Decoder(_FactsJson)
+_ready = json.Decoder(dict[str, int])
 
 
 def decode(text: str, workers: Iterable[str] | None) -> Facts:
@@ -65,4 +67,11 @@ async def survey(session: Statements, workers: Iterable[str] | None, now: float)
     """Return the facts for people, without locking anything."""
     names = None if workers is None else list(workers)
     asked = None if names is None else arrays.texts(names)
-    return decode(await session.value("facts", (session.namespace, now, asked)), names)
+    known, ready = await session.row(
+        "facts", {"namespace": session.namespace, "now": now, "workers": asked, "limit": READY_COUNTED}
+    )
+    facts = decode(known, names)
+    for worker, number in _ready.decode(ready or "{}").items():
+        if worker in facts.lanes:
+            facts.lanes[worker].ready = number
+    return facts

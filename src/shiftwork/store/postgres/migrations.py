@@ -5,6 +5,9 @@ done while processes of an older version still run; what is under `-- after` onl
 functions: installing a set comes before, dropping the sets of older versions comes after. Opening the store does what
 comes before, and on an empty database everything; `upgrade` does everything.
 
+A change that processes of the older version cannot live with has nothing after: it is done as a whole, and fails with
+`object_in_use` and the names of nodes while any is live. From then on, the older version rejects the schema.
+
 The comment of the table `migrations` repeats what was done. So a schema whose tables were all emptied is recognised,
 and only the rows are written again.
 """
@@ -22,6 +25,7 @@ from shiftwork.errors import SchemaVersionError, StoreUnavailableError
 from shiftwork.store.postgres import functions, search_path
 from shiftwork.store.postgres.sql import DEFAULT_SCHEMA, in_schema, literal, quoted, read_folder
 from shiftwork.store.protocol import SchemaStep
+from shiftwork.store.versions import outlived
 
 OLDEST_SERVER: Final = 14
 _DONE: Final = re.compile(r"(\d+) (before|after)")
@@ -147,8 +151,13 @@ async def upgrade(conn: Connection, schema: str = DEFAULT_SCHEMA, *, after: bool
         installed = await installed_in(conn, schema)  # another process may have been faster
         missing = _missing(schema, installed, after=after)
         begin = [] if _was_made(installed) else [_begin(schema)]
-        for text in (*begin, *(text for _, text in missing), *_remember(schema, installed, missing)):
-            await conn.execute(text)
+        try:
+            for text in (*begin, *(text for _, text in missing), *_remember(schema, installed, missing)):
+                await conn.execute(text)
+        except pg.ObjectInUse as error:
+            raise outlived(
+                f"schema {schema} of database {conn.info.dbname}", error.diag.message_detail or ""
+            ) from error
     return [replace(step, done=True) for step, _ in missing]
 
 
@@ -167,11 +176,16 @@ def _missing(schema: str, installed: InstalledSchema, *, after: bool) -> list[St
         (step, in_schema(_note(step), schema) if (step.number, step.phase) in installed.emptied else text)
         for step, text in _table_steps(schema)
         if (step.number, step.phase) not in installed.done
-        and (step.phase == "before" or everything or (step.number, step.phase) in installed.emptied)
+        and (step.phase == "before" or everything or (step.number, step.phase) in (*installed.emptied, *_at_once()))
     ]
     install = own.note_sql(schema) if installed.unlisted else own.install_sql(schema)
     new = [] if own.version in installed.sets else [(_functions_step(own.version), install)]
     return [*(old if after else ()), *tables, *new]
+
+
+def _at_once() -> Iterator[tuple[int, Literal["after"]]]:
+    """Yield the second phases that are done with the first, because there is nothing in them."""
+    yield from ((each.number, "after") for each in migrations() if not each.after)
 
 
 def _was_made(installed: InstalledSchema) -> bool:

@@ -263,7 +263,33 @@ SELECT shiftwork.fence_above(%s::bigint);
 -- ── people ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 -- name: facts
-SELECT shiftwork.facts(%s::int, %s::float8, %s::text[])::text;
+-- serves: lanes_pkey, jobs_by_key, jobs_ready
+-- Besides, how many queued jobs are not parked, of those workers that use concurrency keys.
+SELECT shiftwork.facts(%(namespace)s::int, %(now)s::float8, %(workers)s::text[])::text, (
+    SELECT json_object_agg(r.worker, r.n)::text FROM (
+        SELECT l.worker, sum(c.n)::bigint AS n
+        FROM (
+            SELECT worker, pool FROM shiftwork.lanes
+            WHERE namespace = %(namespace)s::int AND worker <> ''
+                AND (%(workers)s::text[] IS NULL OR worker = ANY (%(workers)s::text[]))
+            GROUP BY worker, pool HAVING sum(queued) > 0
+        ) AS l
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS n FROM (
+                SELECT 1 FROM shiftwork.jobs j
+                WHERE j.namespace = %(namespace)s::int AND j.pool = l.pool AND j.worker = l.worker
+                    AND j.status = 3 AND NOT j.parked
+                LIMIT %(limit)s::int
+            ) AS s
+        ) AS c
+        WHERE EXISTS (
+            SELECT 1 FROM shiftwork.jobs k
+            WHERE k.namespace = %(namespace)s::int AND k.worker = l.worker AND k.key IS NOT NULL
+                AND k.status >= 3 AND k.status <= 4
+        )
+        GROUP BY l.worker
+    ) AS r
+);
 
 -- name: get
 -- serves: jobs_pkey
@@ -435,6 +461,11 @@ SELECT done, had, topics FROM shiftwork.requeue(
 
 -- name: discard
 SELECT done, had, '{}'::text[] FROM shiftwork.discard(%s::int, %s::text[]);
+
+-- name: ahead
+SELECT worker, queued, n, first, last FROM shiftwork.ahead(
+    %s::int, %s::text, %s::text, %s::float8, %s::text, %s::int, %s::int, %s::int
+);
 
 -- name: stats
 -- serves: lanes_pkey, jobs_ready, marks_pkey

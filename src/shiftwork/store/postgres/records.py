@@ -14,6 +14,7 @@ from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import GATES, READ_BY_CLAIMS, read_event
 from shiftwork.core.edition import Edition
 from shiftwork.core.model import Doc, Event, PoolDoc, WorkerState
+from shiftwork.core.position import COUNTED, COUNTED_OWN, LANES, Ahead, about
 from shiftwork.core.stats import PoolStats, Stats, WorkerStats
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.facts import survey
@@ -168,6 +169,21 @@ async def events(session: Statements, after: int, before: int | None, limit: int
     return [read_event(seq, body) for seq, body in reversed(found)]
 
 
+async def ahead(session: Statements, pool: str, worker: str, *, rank: float, id: str) -> Ahead:
+    """Return how many jobs are ahead of a place in the queue of a pool, by worker."""
+    args = (session.namespace, pool, worker, rank, id, LANES + 1, COUNTED_OWN, COUNTED)
+    lanes, exact, complete = {}, True, True
+    for place, (name, queued, n, first, last) in enumerate(await session.rows("ahead", args)):
+        if place == LANES:
+            complete = False
+            break
+        if n == (COUNTED_OWN if name == worker else COUNTED):
+            exact, n = False, about(n, queued, rank, (first, last))  # noqa: PLW2901 - what was counted is not used again
+        if n:
+            lanes[name] = n
+    return Ahead(lanes, exact=exact, complete=complete)
+
+
 async def stats(session: Statements) -> Stats:
     """Return the numbers of all pools and workers that have jobs."""
     answer = Stats()
@@ -176,6 +192,10 @@ async def stats(session: Statements) -> Stats:
         numbers = answer.pools.setdefault(lane.pool, PoolStats())
         _count(numbers, lane)
         _count_totals(numbers, lane)
+        if lane.marks is not None:
+            marks = json.decode(lane.marks, type=dict[str, float])
+            numbers.wait_seconds = marks.pop(rows.WAITED, 0.0)
+            answer.count_marks(lane.pool, {name: int(n) for name, n in marks.items()})
         if lane.has_worked:
             _count_worker(answer.workers.setdefault(lane.worker, WorkerStats()), lane)
         if lane.head_rank is not None and lane.head_id is not None and lane.head_run_at is not None:
@@ -208,7 +228,3 @@ def _count_totals(numbers: PoolStats, lane: LaneStatsRow) -> None:
     numbers.completed += lane.succeeded
     numbers.failed += lane.failed
     numbers.run_seconds += lane.run_seconds
-    if lane.marks is not None:
-        marks = json.decode(lane.marks, type=dict[str, float])
-        numbers.wait_seconds = marks.pop(rows.WAITED, 0.0)
-        numbers.marks = {name: int(n) for name, n in marks.items()}

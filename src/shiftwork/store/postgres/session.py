@@ -29,7 +29,7 @@ class Statements(ABC):
     async def rows(self, name: str, args: Arguments = ()) -> Rows:
         """Run a named statement and return its rows."""
 
-    async def row(self, name: str, args: Sequence[Any] = ()) -> tuple[Any, ...]:
+    async def row(self, name: str, args: Arguments = ()) -> tuple[Any, ...]:
         """Run a named statement and return its only row."""
         return (await self.rows(name, args))[0]
 

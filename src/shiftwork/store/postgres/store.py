@@ -39,6 +39,7 @@ from shiftwork.core.model import (
     Rewrite,
     WorkerState,
 )
+from shiftwork.core.position import Ahead
 from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.errors import JobStateError
 from shiftwork.store.postgres import doctor, find, jobs, leader, migrations, records, restore, room, user_transaction
@@ -242,6 +243,9 @@ class PostgresStore:
 
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         return await self._ask(survey, workers, now)
+
+    async def ahead(self, pool: str, worker: str, rank: float, id: str) -> Ahead:
+        return await self._ask(records.ahead, pool, worker, rank=rank, id=id)
 
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
         if not ids:

@@ -135,7 +135,7 @@ local function claim_first(workers)
   end
 end
 
-if edition and call('GET', P .. 'edition') ~= edition then
+if edition and call('HGET', P .. 'gates', '\0') ~= edition then
   return { '', 'stale', {} }
 end
 if limit > 0 and not pool_is_paused(pool) and not call('ZSCORE', P .. 'lost', instance) then

@@ -3,7 +3,7 @@
 -- written nothing.
 
 local function claim_plain(now, instance, pool, limit, wanted, edition)
-  if limit <= 0 or (edition and call('GET', P .. 'edition') ~= edition) then
+  if limit <= 0 or (edition and call('HGET', P .. 'gates', '\0') ~= edition) then
     return nil
   end
   local heads = call('ZRANGE', P .. 'heads:' .. pool, 0, 1, 'WITHSCORES')

@@ -1,5 +1,6 @@
 -- The gates of workers, and paused pools.
 --
+-- gates['\0'] = the token of the edition: with the gates, it is lost, and no claim can rely on gates that are gone.
 -- gates[WORKER] = "o" and the pool if only pausing and disabling can hold its jobs back; otherwise "g" and msgpack of
 -- pool, conflicts, after as {name, demand} pairs, before, max_running, burst, spacing, breaker (false for none).
 

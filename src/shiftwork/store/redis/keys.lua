@@ -43,9 +43,9 @@
 --                          By worker: C completed, F failed, D died, R run_seconds
 --   w:WORKER       hash    its state (see worker_state.lua)            known  set  every worker that was ever mentioned
 --   d:KIND         hash    docs: name -> "version:body"               kinds  set  every kind that has any
---   gates          hash    worker -> its gates as claims read them (see gates.lua)
+--   gates          hash    worker -> its gates as claims read them, and '\0' -> token of the definitions (see gates.lua)
 --   guard:BREAKER  set     the workers that a breaker guards           open   hash open breakers -> until
---   paused         set     pools                                       edition string token of the definitions
+--   paused         set     pools
 --   crew:DIGEST    set     the workers that instances serve, where they are many; gone a day after its last use
 --   lease          zset    instances, by the end of their lease        beats  hash their last beat
 --   serves         hash    instance -> pool                            holding hash instance -> how many jobs

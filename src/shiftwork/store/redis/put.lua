@@ -31,7 +31,7 @@ local function put_pool(name, value)
 end
 
 local function put_edition(_, value)
-  call('SET', P .. 'edition', value or '')
+  call('HSET', P .. 'gates', '\0', value or '')
 end
 
 local read_by_claims = { gates = put_gates, breaker = put_breaker, pool = put_pool, edition = put_edition }

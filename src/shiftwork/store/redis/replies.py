@@ -100,7 +100,7 @@ def facts(reply: Sequence[Any]) -> Facts:
 
 
 def _lane(reply: Sequence[Any]) -> Lane:
-    name, fields, running, eldest, newest, head, retrying, live = reply
+    name, fields, running, eldest, newest, head, retrying, live, ready = reply
     return Lane(
         state=state(name.decode(), fields),
         running=running,
@@ -109,6 +109,7 @@ def _lane(reply: Sequence[Any]) -> Lane:
         head=_head(*head) if head else None,
         retrying=bool(retrying),
         live=bool(live),
+        ready=None if ready == b"" else int(ready),
     )
 
 
@@ -124,6 +125,7 @@ def stats(reply: Sequence[Any]) -> Stats:
     """Return the statistics of a reply of `stats.lua`."""
     numbers, heads = reply
     found = Stats()
+    marks: dict[str, dict[str, int]] = {}
     for name, run_at in _pairs(heads):
         found.pools.setdefault(name, PoolStats()).oldest_run_at = float(run_at)
     for field, n in _pairs(numbers):
@@ -135,13 +137,15 @@ def stats(reply: Sequence[Any]) -> Stats:
                 _count(found.workers.setdefault(name[1:], WorkerStats()), name, int(n))
         elif kind == "m":
             mark, _, pool = name.partition(" ")
-            found.pools.setdefault(pool, PoolStats()).marks[mark] = int(n)
+            marks.setdefault(pool, {})[mark] = int(n)
         elif kind in OF_POOLS:
             what, number = OF_POOLS[kind]
             setattr(found.pools.setdefault(name, PoolStats()), what, number(n))
         else:
             what, number = OF_WORKERS[kind]
             setattr(found.workers.setdefault(name, WorkerStats()), what, number(n))
+    for pool, counts in marks.items():
+        found.count_marks(pool, counts)
     return found
 
 

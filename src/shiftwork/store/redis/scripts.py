@@ -42,6 +42,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "switch": (*_ALL, "worker_state", *_GATES),
     "restore": (*_JOBS, "needs", "flows", "worker_state", *_GATES),
     "take_over": (*_JOBS, "worker_state", *_GATES),
+    "ahead": _ALL,
     "survey": (*_JOBS, "worker_state", *_GATES, "admission"),
     "get": _JOBS,
     "find": (*_JOBS, "paging"),
@@ -51,6 +52,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "bury": _ENDS,
     "stats": _JOBS,
     "record": ("keys",),
+    "upgrade": _JOBS,
 }
 OTHERS: Final[dict[str, tuple[str, ...]]] = {
     "add": ("jobs", "needs", "flows", "worker_state", "add_others"),
@@ -62,7 +64,7 @@ OTHERS: Final[dict[str, tuple[str, ...]]] = {
 anew in each call, which costs more than running a small one. They are the function `load_others` of the script, at the
 line `-- OTHERS`, and the last of them returns what the script needs."""
 READERS: Final = (
-    *("survey", "get", "results", "find", "dead", "list_flows", "members", "stats"),
+    *("survey", "ahead", "get", "results", "find", "dead", "list_flows", "members", "stats"),
     *("steps", "first_signal", "parts"),
 )
 REFUSED_WHEN_FULL: Final = ("add", "add_one", "record", "restore", "take_over")

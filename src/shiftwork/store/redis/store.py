@@ -45,6 +45,7 @@ from shiftwork.core.model import (
     Rewrite,
     WorkerState,
 )
+from shiftwork.core.position import LANES, Ahead
 from shiftwork.core.releasing import POSTPONED
 from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.core.statuses import STATUSES
@@ -52,7 +53,7 @@ from shiftwork.errors import SchemaVersionError
 from shiftwork.store import crews
 from shiftwork.store.bells import Bells
 from shiftwork.store.protocol import Bell, Claims, Promoted
-from shiftwork.store.redis import doctor, jobs, records, replies
+from shiftwork.store.redis import doctor, jobs, records, replies, upgrade
 from shiftwork.store.redis.add_batcher import AddBatcher, BatchReply, Rows, check_size, in_parts
 from shiftwork.store.redis.address import RedisAddress
 from shiftwork.store.redis.bell_listener import BellListener
@@ -64,7 +65,7 @@ from shiftwork.store.redis.records import fields, whole_jobs
 
 FULL: Final = -2
 """What `send.lua` returns instead of a status if there is no room."""
-VERSION: Final = b"1"
+VERSION: Final = b"2"
 """The version of the key dictionary in `keys.lua`."""
 LOSSES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
 """How long an instance that has lost its jobs is remembered."""
@@ -121,7 +122,10 @@ class RedisStore:
         key = self._prefix + b"version"
         # Written only if missing: a full server rejects writes, and its jobs must still run.
         version = await self._client.ask("GET", key) or await self._client.ask("SET", key, VERSION, "NX", "GET")
-        if version not in (None, VERSION):
+        if version in upgrade.FROM:
+            await upgrade.upgrade(self._client, self._prefix, self._origin, self.url)
+            await self._client.ask("SET", key, VERSION)
+        elif version not in (None, VERSION):
             raise SchemaVersionError(
                 f"{self.url} was written by another version of shiftwork (its keys have version {version.decode()}, "
                 f"ours have {VERSION.decode()}). Upgrade shiftwork everywhere, or choose another namespace."
@@ -338,6 +342,11 @@ class RedisStore:
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         return replies.facts(await self._run("survey", now, False if workers is None else list(workers)))
 
+    async def ahead(self, pool: str, worker: str, rank: float, id: str) -> Ahead:
+        counts, complete = await self._run("ahead", pool, worker, rank, id, LANES)
+        names = [name.decode() for name in counts[::2]]
+        return Ahead(dict(zip(names, counts[1::2], strict=True)), complete=bool(complete))
+
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
         answer = await self._run("get", ids, whole)
         found = FoundJobs((id, fields(flat)) for id, flat in zip(ids, answer, strict=True) if flat)
@@ -394,6 +403,9 @@ class RedisStore:
     async def record(self, events: Sequence[Event]) -> None:
         if events:
             await self._run("record", [event.by_person for event in events], behind=map(msgpack.encode, events))
+
+    async def try_room(self) -> None:
+        await self._run("record", [])  # a full server rejects this script whatever it records
 
     async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
         key, end = self._prefix + b"events", "+inf" if before is None else f"({before}"

@@ -1,6 +1,7 @@
 -- survey: now, workers (false for all). Returns the docs of gates, breakers and pools, the pools that are served, and
 -- for each worker: name, state, number of running jobs, the oldest of them {id, instance, started_at}, the start of
--- the newest, the head {rank, id, since}, whether a job waits for a retry, whether a job is live.
+-- the newest, the head {rank, id, since}, whether a job waits for a retry, whether a job is live, how many queued jobs are
+-- not parked ('' if that is all of them).
 
 local now, wanted = A[1], A[2]
 
@@ -27,22 +28,34 @@ local function is_live(worker)
   return false
 end
 
+local function ready_of(worker)
+  local ready = 0
+  for _, pool in ipairs(call('SMEMBERS', P .. 'pools:' .. worker)) do
+    ready = ready + call('ZCARD', lane(pool, worker).key)
+  end
+  local queued = tonumber(call('HGET', P .. 'numbers', 'w' .. QUEUED .. worker)) or 0
+  return ready < queued and ready or ''
+end
+
 local function summary_of(worker) -- if there are very many workers, most have no live job: then little is read
   if not is_live(worker) then
-    return { worker, fields_of_worker(worker), 0, {}, '', {}, 0, 0 }
+    return { worker, fields_of_worker(worker), 0, {}, '', {}, 0, 0, '' }
   end
   local known, head = facts_of(worker), head_of(worker)
   return {
     worker, fields_of_worker(worker), known.running, eldest_of(worker),
     known.running > 0 and exact(newest_of(worker)) or '',
     head and { exact(head.rank), head.id, exact(since(head)) } or {}, is_retrying(worker) and 1 or 0, 1,
+    ready_of(worker),
   }
 end
 
 if not wanted then
   wanted = call('SMEMBERS', P .. 'known')
   for _, name in ipairs(call('HKEYS', P .. 'gates')) do
-    wanted[#wanted + 1] = name
+    if name ~= '\0' then -- the edition
+      wanted[#wanted + 1] = name
+    end
   end
 end
 local summaries = {}

@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from shiftwork.core.sealing import NONCE_BYTES, VERSION, key_of, parts, sealed_value, version_of
+from shiftwork.core.sealing import BEFORE, NONCE_BYTES, VERSION, key_of, parts, sealed_value, version_of
 from shiftwork.errors import EncryptionKeyError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class KeyRing:
     def open(self, value: bytes, *place: str) -> bytes | None:
         """Decrypt a value of this place; None if its key is missing, or if it was changed or belongs elsewhere."""
         cipher = self._ciphers.get(key_of(value))
-        if cipher is None or version_of(value) != VERSION:
+        if cipher is None or version_of(value) not in (BEFORE, VERSION):
             return None
         nonce, ciphertext = parts(value)
         try:

@@ -36,7 +36,7 @@ from shiftwork.core.model import (
     Progress,
     WorkerState,
 )
-from shiftwork.core.sealing import as_text, changed_value, is_sealed, replace_sealed, sealed_in
+from shiftwork.core.sealing import BEFORE, as_text, changed_value, is_sealed, replace_sealed, sealed_in, version_of
 from shiftwork.core.stored_schedules import PREFIX
 from shiftwork.store.sealed.key_ring import KeyRing
 
@@ -215,6 +215,8 @@ class Sealer:
         return self._ring.seal(value, self._namespace, *place)
 
     def _decrypt(self, value: bytes, *place: str) -> bytes | None:
+        if version_of(value) == BEFORE:
+            return self._ring.open(value, *_place_before(place))
         return self._ring.open(value, self._namespace, *place)
 
     def _seal(self, value: bytes, *place: str) -> bytes:
@@ -240,6 +242,11 @@ class Sealer:
     def _open_texts(self, text: str | None, *place: str) -> list[Any] | None:
         value = sealed_in(text)
         return None if value is None else self._decoded(value, *place)
+
+
+def _place_before(place: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what a value of this place was bound to in the version before: the job, not the step or the signal."""
+    return place if place[0] == "event" else place[:2]
 
 
 def _step(id: str, step: Step | SeenStep) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ from shiftwork.core.model import (
     Rewrite,
     WorkerState,
 )
+from shiftwork.core.position import Ahead
 from shiftwork.core.rewriting import is_written, rewritten
 from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.store.protocol import (
@@ -193,6 +194,9 @@ class SealedStore:
         lanes = {name: replace(lane, state=self.sealer.open_state(lane.state)) for name, lane in facts.lanes.items()}
         return replace(facts, lanes=lanes)
 
+    async def ahead(self, pool: str, worker: str, rank: float, id: str) -> Ahead:
+        return await self.inner.ahead(pool, worker, rank, id)
+
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
         found = await self.inner.get(ids, whole=whole)
         return [None if job is None else self.sealer.open_record(job) for job in found]
@@ -251,6 +255,9 @@ class SealedStore:
     def listen(self, topics: Collection[str]) -> Bell:
         return self.inner.listen(topics)
 
+    async def try_room(self) -> None:
+        await try_room(self.inner)
+
     async def check(self) -> dict[str, Finding]:
         return await self.inner.check()
 
@@ -276,9 +283,6 @@ class SealedDatabase(SealedStore):
     @property
     def _database(self) -> Transactional:
         return transactional(self.inner, "a transaction")
-
-    async def try_room(self) -> None:
-        await try_room(self.inner)
 
     async def add_with(self, connection: Any, jobs: Sequence[NewJob], now: float) -> list[Added]:
         return await self._database.add_with(connection, [self.sealer.seal_new(job) for job in jobs], now)

@@ -27,7 +27,8 @@ LOG_KEPT: Final = 7 / 8
 """The share of the log file that stays when the log starts over. A shorter file shows that it did, and what stays is
 quicker to overwrite."""
 RETRY_SHARE: Final = 1 / 16
-"""By how much of `LOG_BYTES` the log may grow on after a checkpoint before the next one."""
+"""By how much of its size the log may grow on after a checkpoint before the next one. Beside a reader that never ends,
+tries become rare: each of them keeps writers out for as long as it waits."""
 FIRST_PATIENCE_SECONDS: Final = 0.005
 LONGEST_PATIENCE_SECONDS: Final = 0.5
 """How long a checkpoint waits for readers, at most: while it does, nothing is written."""
@@ -56,7 +57,7 @@ class Checkpointer:
             return False
         if size < self._size:
             self._size, self._patience = 0, 0.0
-        return size > (self._size + LOG_BYTES * RETRY_SHARE if self._size else LOG_BYTES)
+        return size > (self._size * (1 + RETRY_SHARE) if self._size else LOG_BYTES)
 
     def checkpoint(self) -> None:
         """Copy the log into the file as far as readers allow. It waits for the disk."""

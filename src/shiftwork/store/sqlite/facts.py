@@ -6,17 +6,18 @@ from typing import Any
 from msgspec.structs import replace as copy
 
 from shiftwork.core.admission import Facts, Head, Lane, Running, neighbours
+from shiftwork.core.backlog import READY_COUNTED
 from shiftwork.core.model import WorkerState
 from shiftwork.store.sqlite.session import SqliteSession
 
 
-def facts(session: SqliteSession, workers: Iterable[str], now: float) -> Facts:
+def facts(session: SqliteSession, workers: Iterable[str], now: float, *, count_ready: bool = False) -> Facts:
     """Everything that an admission of jobs of these workers looks at."""
     docs = session.docs()
     near = neighbours(workers, docs.gates)
     served = session.values("served_pools", (session.namespace, now))
     return Facts(
-        lanes={worker: _lane(session, worker) for worker in near},
+        lanes={worker: _lane(session, worker, count_ready=count_ready) for worker in near},
         gates={worker: docs.gates[worker] for worker in near if worker in docs.gates},
         breakers=dict(docs.breakers),
         pools=dict(docs.pools),
@@ -28,10 +29,10 @@ def survey(session: SqliteSession, workers: Iterable[str] | None, now: float) ->
     """The facts about these workers and their neighbours, or about all."""
     if workers is None:
         workers = {*session.values("known_workers", (session.namespace,)), *session.docs().gates}
-    return facts(session, workers, now)
+    return facts(session, workers, now, count_ready=True)
 
 
-def _lane(session: SqliteSession, name: str) -> Lane:
+def _lane(session: SqliteSession, name: str, *, count_ready: bool) -> Lane:
     worker = session.workers.find(name)
     if worker is None:
         return Lane(state=WorkerState(worker=name))
@@ -52,7 +53,15 @@ def _lane(session: SqliteSession, name: str) -> Lane:
         head=_head(min(heads)) if heads else None,
         retrying=any(lane.retrying for lane in lanes),
         live=any(lane.live for lane in lanes),
+        ready=_ready(session, worker, [lane.pool for lane in lanes if lane.queued]) if count_ready else None,
     )
+
+
+def _ready(session: SqliteSession, worker: int, pools: Iterable[int]) -> int | None:
+    if not session.value("has_keys", (worker,)):
+        return None
+    ready: int = sum(session.value("ready_in_lane", (pool, worker, READY_COUNTED)) for pool in pools)
+    return ready
 
 
 def _head(row: Sequence[Any]) -> Head:

@@ -34,9 +34,7 @@ def translate(error: Exception, path: str) -> StoreError:
     """The error of the tree that names the remedy."""
     code = code_of(error)
     if code == sqlite3.SQLITE_FULL:
-        return StoreFullError(
-            f"{path}: no space left ({error}). Free some space; nothing that was acknowledged is lost."
-        )
+        return full(error, path)
     if code in BUSY:
         return busy(path, 0.0)
     if code in CORRUPT:
@@ -51,6 +49,11 @@ def translate(error: Exception, path: str) -> StoreError:
             f"{path}: {error} ({getattr(error, 'sqlite_errorname', 'I/O error')}). Check the disk."
         )
     return StoreError(f"{path}: {error}")
+
+
+def full(error: Exception, path: str) -> StoreFullError:
+    """The error for a file that cannot grow."""
+    return StoreFullError(f"{path}: no space left ({error}). Free some space; nothing that was acknowledged is lost.")
 
 
 def unavailable(error: Exception, path: str) -> StoreUnavailableError:

@@ -33,8 +33,13 @@ def stats(session: SqliteSession) -> Stats:
             _add_worker(answer.workers.setdefault(worker, WorkerStats()), counts)
     for name, pool in pools.items():
         answer.pools[name].oldest_run_at = session.value("oldest_ready", (pool,))
-        answer.pools[name].marks = dict(session.run("read_marks", (pool,)).fetchall())
+        answer.count_marks(name, marks_of(session, pool))
     return answer
+
+
+def marks_of(session: SqliteSession, pool: int) -> dict[str, int]:
+    """Return how often each mark was given to a run of this pool."""
+    return dict(session.run("read_marks", (pool,)).fetchall())
 
 
 def _add(numbers: PoolStats | WorkerStats, counts: Sequence[int]) -> None:

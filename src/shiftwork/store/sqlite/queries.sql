@@ -327,6 +327,33 @@ WHERE pool = ? AND worker = ? AND status = 3 AND parked = 0;
 SELECT rank, id, rank + head_start, seq FROM jobs INDEXED BY jobs_ready
 WHERE pool = ? AND worker = ? AND status = 3 AND parked = 0 ORDER BY rank, id LIMIT ?;
 
+-- name: has_keys
+-- serves: jobs_by_key
+SELECT EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_by_key WHERE worker = ? AND status = 3 AND key IS NOT NULL);
+
+-- name: ready_in_lane
+-- serves: jobs_ready
+SELECT count(*) FROM (
+    SELECT 1 FROM jobs INDEXED BY jobs_ready WHERE pool = ? AND worker = ? AND status = 3 AND parked = 0 LIMIT ?
+);
+
+-- name: deepest_lanes
+-- serves: lanes (pool, worker)
+SELECT worker, queued FROM lanes WHERE pool = ? AND queued > 0 ORDER BY worker <> ?, queued DESC LIMIT ?;
+
+-- name: jobs_ahead
+-- serves: jobs_ready
+SELECT count(*) FROM (
+    SELECT 1 FROM jobs INDEXED BY jobs_ready
+    WHERE pool = ? AND worker = ? AND status = 3 AND parked = 0 AND (rank, id) < (?, ?) LIMIT ?
+);
+
+-- name: ends_of_lane
+-- serves: jobs_ready
+SELECT
+    (SELECT min(rank) FROM jobs INDEXED BY jobs_ready WHERE pool = ?1 AND worker = ?2 AND status = 3 AND parked = 0),
+    (SELECT max(rank) FROM jobs INDEXED BY jobs_ready WHERE pool = ?1 AND worker = ?2 AND status = 3 AND parked = 0);
+
 -- name: chosen_jobs
 -- serves: jobs (rowid)
 SELECT

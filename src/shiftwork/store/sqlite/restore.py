@@ -15,7 +15,7 @@ from shiftwork.store.sqlite import flows, keys
 from shiftwork.store.sqlite.claim import stir, stir_all
 from shiftwork.store.sqlite.due import due_before, ring_if_sooner
 from shiftwork.store.sqlite.jobs import INLINE_BYTES, delete
-from shiftwork.store.sqlite.people import stats
+from shiftwork.store.sqlite.people import marks_of, stats
 from shiftwork.store.sqlite.session import ADDED, FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, SqliteSession, as_list
 
 
@@ -164,5 +164,6 @@ def _grow(session: SqliteSession, pool: int, given: PoolStats, there: PoolStats)
     counts[FAILURES] += given.failed - there.failed
     counts[RUN_SECONDS] += given.run_seconds - there.run_seconds
     counts[WAIT_SECONDS] += given.wait_seconds - there.wait_seconds
-    for mark in given.marks.keys() | there.marks.keys():
-        session.mark(pool, mark, given.marks.get(mark, 0) - there.marks.get(mark, 0))
+    marks = marks_of(session, pool)
+    for mark in given.marks.keys() | marks.keys():
+        session.mark(pool, mark, given.marks.get(mark, 0) - marks.get(mark, 0))

@@ -1,6 +1,6 @@
 """Prepares the file: creates the tables where there are none, and rejects a file that this version cannot read.
 
-The version is in `PRAGMA user_version`. This module owns the change from one version to the next; there has been none.
+The version is in `PRAGMA user_version`. A file of the version before is upgraded (`upgrade`).
 """
 
 import re
@@ -8,11 +8,13 @@ from typing import Final
 
 from shiftwork.errors import SchemaVersionError, StoreUnavailableError
 from shiftwork.store.sqlite.driver import OLDEST, VERSION, Connection, driver
-from shiftwork.store.sqlite.sql import SQL, read
+from shiftwork.store.sqlite.sql import SQL, script
 from shiftwork.store.sqlite.turn import WriteTurn
+from shiftwork.store.sqlite.upgrade import upgrade
 
-SCHEMA_VERSION: Final = 1
-_END: Final = re.compile(r";\s*$", re.MULTILINE)
+SCHEMA_VERSION: Final = 2
+_BEFORE: Final = 1
+"""The version that can be upgraded."""
 _VIEW: Final = re.compile(r"CREATE VIEW (?P<name>\w+)")
 APPLICATION_ID: Final = 0x73687774
 """Spells "shwt" in the file's header, so that it is not taken for something else."""
@@ -33,6 +35,9 @@ def prepare(db: Connection, turn: WriteTurn, *, path: str, namespace: str) -> in
     try:
         if _version(db) == 0:
             _create(db)
+        elif _version(db) == _BEFORE:
+            upgrade(db, path)
+            _mark(db)
         _require_version(db, path)
         _renew_views(db)
         db.execute(SQL["add_namespace"], (namespace,))
@@ -50,26 +55,24 @@ def _version(db: Connection) -> int:
 
 
 def _create(db: Connection) -> None:
-    for statement in _statements(read("schema.sql")):
+    for statement in script("schema.sql"):
         db.execute(statement)
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    _mark(db)
+
+
+def _mark(db: Connection) -> None:
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def _renew_views(db: Connection) -> None:
     """Replace views that differ from this version's: they hold no data, and are only its way to read the tables."""
     kept = dict(db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'view'").fetchall())
-    for statement in _statements(read("schema.sql")):
+    for statement in script("schema.sql"):
         view = _VIEW.match(statement)
         if view is not None and kept.get(view["name"]) != statement:
             db.execute(f"DROP VIEW IF EXISTS {view['name']}")
             db.execute(statement)
-
-
-def _statements(script: str) -> list[str]:
-    """The statements of a script, one by one: `executescript` would commit first."""
-    bare = "\n".join(line.split("--")[0] for line in script.splitlines())
-    return [statement for statement in map(str.strip, _END.split(bare)) if statement]
 
 
 def require_ours(db: Connection, path: str) -> None:

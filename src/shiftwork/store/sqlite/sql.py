@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 _ROW: Final = re.compile(r"\{(\(.+?\))\}", re.DOTALL)
+_END: Final = re.compile(r";\s*$", re.MULTILINE)
 _NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 
@@ -23,6 +24,12 @@ def _bare(body: str) -> str:
 def read(name: str) -> str:
     """The text of a file beside this one."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def script(name: str) -> list[str]:
+    """The statements of a file, one by one: `executescript` would commit first."""
+    bare = "\n".join(line.split("--")[0] for line in read(name).splitlines())
+    return [statement for statement in map(str.strip, _END.split(bare)) if statement]
 
 
 SQL: Final = statements(read("queries.sql"))

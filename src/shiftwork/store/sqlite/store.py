@@ -38,11 +38,13 @@ from shiftwork.core.model import (
     Rewrite,
     WorkerState,
 )
+from shiftwork.core.position import Ahead
 from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.errors import CorruptStoreError, UnknownStoreError, nearest
 from shiftwork.store.protocol import Bell, Claims, Promoted
 from shiftwork.store.sqlite import doctor, durable
 from shiftwork.store.sqlite.adding import add, extend
+from shiftwork.store.sqlite.ahead import ahead
 from shiftwork.store.sqlite.amend import amend
 from shiftwork.store.sqlite.burial import bury_unreadable
 from shiftwork.store.sqlite.claim import claim
@@ -59,6 +61,7 @@ from shiftwork.store.sqlite.people import events, record, stats
 from shiftwork.store.sqlite.records import Unreadable, get
 from shiftwork.store.sqlite.restore import restore, take_over
 from shiftwork.store.sqlite.rewrite import rewrite
+from shiftwork.store.sqlite.room import try_room
 from shiftwork.store.sqlite.session import SqliteSession
 from shiftwork.store.sqlite.threads import StoreThreads
 
@@ -230,6 +233,9 @@ class SqliteStore:
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         return await self._read(partial(survey, workers=workers, now=now))
 
+    async def ahead(self, pool: str, worker: str, rank: float, id: str) -> Ahead:
+        return await self._read(partial(ahead, pool=pool, worker=worker, rank=rank, id=id))
+
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
         broken = Unreadable()
         found = await self._read(partial(get, ids=ids, broken=broken, whole=whole))
@@ -265,6 +271,9 @@ class SqliteStore:
 
     def listen(self, topics: Collection[str]) -> Bell:
         return self._threads.listen(topics)
+
+    async def try_room(self) -> None:
+        await asyncio.to_thread(try_room, self._path, Path(f"{self._path}.side"))
 
     async def check(self) -> dict[str, Finding]:
         with suppress(CorruptStoreError):

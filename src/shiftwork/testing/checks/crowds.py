@@ -26,12 +26,15 @@ RATIO, NOISE = 5.0, 0.0005
 """How much longer a claim may take: this factor, plus these seconds."""
 
 
-async def check_claims_beside_parked_jobs(lab: Lab) -> None:
-    alone = await _usual_claim(lab.store)
+async def check_claims_and_positions_beside_parked_jobs(lab: Lab) -> None:
+    alone, place_alone = await _usual_claim(lab.store), await _usual_position(lab.store)
     await add(lab.store, job("holder", "crowd", key="k", run_at=NOW - 1))
     await claim_one(lab.store, "holder", workers=WORKERS)
     await _crowd(lab.store, (job(f"{n:06}", "crowd", key="k") for n in range(CROWD)))
     await _is_as_quick(lab.store, alone)
+    beside = await _usual_position(lab.store)
+    measured = f"a position takes {beside * 1000:.2f} ms beside the crowd, and {place_alone * 1000:.2f} ms without"
+    holds(beside <= place_alone * RATIO + NOISE, measured)
 
 
 async def check_claims_beside_jobs_of_a_disabled_worker(lab: Lab) -> None:
@@ -106,6 +109,16 @@ async def _usual_claim(store: Store, workers: Collection[str] = WORKERS) -> floa
         seconds.append(time.perf_counter() - start)
         await finish(store, outcome(claimed, JobStatus.COMPLETED, keep_until=NOW))
     await store.prune(CLAIMS, NOW)
+    return min(seconds)
+
+
+async def _usual_position(store: Store) -> float:
+    """How many seconds it takes to count the jobs ahead of a place: the quickest of many."""
+    seconds = []
+    for _ in range(CLAIMS):
+        start = time.perf_counter()
+        await store.ahead("p", "crowd", NOW + 1, "")
+        seconds.append(time.perf_counter() - start)
     return min(seconds)
 
 

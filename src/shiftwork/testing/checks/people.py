@@ -19,6 +19,7 @@ from shiftwork.core.model import (
     ProgressNote,
     Requeue,
 )
+from shiftwork.core.run_histograms import runs, timed, waits
 from shiftwork.core.stats import PoolStats, WorkerStats
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import (
@@ -315,6 +316,30 @@ async def check_marks_are_counted_by_pool_of_what_is_accepted(lab: Lab) -> None:
     equal(pools["p"].marks, {"w7": 1, "w6": 1, "r1": 2, "raised": 1}, "the marks of pool p")
     equal(pools["q"].marks, {"w5": 1, "r1": 1}, "the marks of pool q")
     equal((pools["p"].wait_seconds, pools["q"].wait_seconds), (1.5, 0.25), "seconds waited")
+
+
+async def check_marks_of_workers_are_counted_for_them_and_for_their_pools(lab: Lab) -> None:
+    store, spaced = lab.store, "send mail"
+    await add(store, job("1"), job("2", spaced), job("3", spaced, pool="q"), job("4"), job("5"))
+    one, two, four, five = await claim(store, workers=["w", spaced])
+    [three] = await claim(store, workers=[spaced], pool="q")
+    await finish(
+        store,
+        succeeded(one, marks=timed("w", 0.2, 3.0)),
+        failed(two, marks=f"{timed(spaced, 0.3, 3.0)} raised"),
+        succeeded(three, marks=timed(spaced, 0.2, 3.0)),
+    )
+    await finish(store, succeeded(four, marks=timed("w", 0.2, 3.0)))
+    late = [replace(succeeded(five, marks=timed("w", 0.2, 3.0)), fence=five.fence - 1), succeeded(five, marks="w5 r9")]
+    equal(
+        (await store.finish(late, NOW)).accepted, [False, True], "accepted: of these, a node of version 0.1 wrote one"
+    )
+    stats = await (await lab.restart()).stats(NOW)
+    of_p = {"w0.2s": 2, "w0.35s": 1, "r3.5s": 3, "raised": 1, "w5": 1, "r9": 1}
+    equal(stats.pools["p"].marks, of_p, "the marks of pool p")
+    equal(stats.pools["q"].marks, {"w0.2s": 1, "r3.5s": 1}, "the marks of pool q")
+    equal({name: of.marks for name, of in stats.workers.items()}, {"w": {"r3.5s": 2}, spaced: {"r3.5s": 2}}, "workers")
+    equal((sum(waits(of_p)), sum(runs(of_p))), (4, 4), "both kinds of names together")
 
 
 async def check_the_head_of_the_queue_is_the_first_by_rank(lab: Lab) -> None:

@@ -249,7 +249,7 @@ async def check_totals_are_taken_over(lab: Lab) -> None:
         "gone": PoolStats(added=5, completed=4, failed=3, run_seconds=2.25, marks={"r1": 7}),
     }
     await add(store, job("0"))
-    await finish(store, succeeded(await claim_one(store, "0"), waited=2.0, marks="w3 r9"))
+    await finish(store, succeeded(await claim_one(store, "0"), waited=2.0, marks="w2s r5s@w"))
     await store.restore([record("1")], NOW)
     for _ in range(2):
         await store.take_over([], totals, 0)

@@ -36,6 +36,7 @@ async def check_a_lane_says_what_there_is_of_a_worker(lab: Lab) -> None:
     head = there(lane.head, "the head")
     equal((head.id, head.rank, head.since), ("2", NOW, NOW), "the head, which is not parked")
     equal((lane.retrying, lane.live), (True, True), "whether one is to be retried, and whether one is live")
+    equal(lane.ready, 1, "how many are ready: the one with the key of a running job is parked")
     equal(lane.state.last_started, NOW + 3, "the state")
 
 

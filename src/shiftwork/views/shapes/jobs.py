@@ -149,6 +149,14 @@ class WholeJobShape(JobShape, frozen=True, kw_only=True):
     """How long a run may take, if that differs from its worker; otherwise null."""
     result: Any
     why: str
+    position: int | None
+    """Its place in the queue of its pool: 1 is the first. null if it is not queued."""
+    position_exact: bool
+    """Whether the jobs ahead were counted; otherwise the position is about this number."""
+    estimate: float | None
+    """In how many seconds from now it will start, about; null if that is not known, or if it does not wait to start."""
+    estimate_basis: str | None
+    """How the estimate was worked out, or why there is none."""
     attempts: list[AttemptShape]
     steps: list[StepShape]
     """The steps of a durable function that are kept, the newest 1,000."""
@@ -182,6 +190,14 @@ class ExplanationShape(Struct, frozen=True, kw_only=True):
     waits: list[WaitShape]
     expires_at: str | None
     """When the job is cancelled if it has not started by then; null is never."""
+    position: int | None
+    """Its place in the queue of its pool: 1 is the first. null if it is not queued."""
+    position_exact: bool
+    """Whether the jobs ahead were counted; otherwise the position is about this number."""
+    estimate: float | None
+    """In how many seconds from now it will start, about; null if that is not known, or if it does not wait to start."""
+    estimate_basis: str | None
+    """How the estimate was worked out, or why there is none."""
 
 
 class StackShape(Struct, frozen=True, kw_only=True):
@@ -217,6 +233,10 @@ def whole_job_shape(job: Job[Any], why: Explanation, parts: SeenParts | None = N
         timeout_seconds=own.timeout_seconds,
         result=_result(job, hide),
         why=why.text,
+        position=why.position,
+        position_exact=why.position_exact,
+        estimate=why.estimate,
+        estimate_basis=why.estimate_basis,
         attempts=attempts,
         steps=[_step(step, hide) for step in parts.steps],
         step_count=parts.step_count,
@@ -390,7 +410,15 @@ def explanation_shape(why: Explanation) -> ExplanationShape:
         for wait in why.waits
     ]
     return ExplanationShape(
-        id=why.job_id, status=why.status, text=why.text, waits=waits, expires_at=iso(why.expires_at)
+        id=why.job_id,
+        status=why.status,
+        text=why.text,
+        waits=waits,
+        expires_at=iso(why.expires_at),
+        position=why.position,
+        position_exact=why.position_exact,
+        estimate=why.estimate,
+        estimate_basis=why.estimate_basis,
     )
 
 

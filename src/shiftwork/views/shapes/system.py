@@ -23,6 +23,11 @@ class ProblemShape(Struct, frozen=True, kw_only=True):
     subject: str
     message: str
     remedy: str
+    since: float | None
+    """When it began, in epoch seconds; null if nothing recorded that."""
+    target: str
+    """Where it is solved: "pool:NAME", "worker:NAME", "node:NAME", "flow:ID", "breaker:NAME", "dead:POOL", "dead",
+    "store" or "leader"; empty if that is nowhere in particular."""
 
 
 class WorkerShape(Struct, frozen=True, kw_only=True):
@@ -124,6 +129,8 @@ def problem_shape(problem: Problem) -> ProblemShape:
         subject=problem.subject,
         message=problem.message,
         remedy=remedy(problem),
+        since=problem.since,
+        target=problem.target,
     )
 
 

@@ -4,8 +4,11 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field, structs
 
-from shiftwork.core.model import JobStatus, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.dead_groups import groups_of
+from shiftwork.core.history import DAY, HOUR
+from shiftwork.core.model import DeadJob, JobStatus, WorkerConfig, WorkerExecutionMode
 from shiftwork.errors import UnknownWorkerError, nearest
+from shiftwork.views.instants import past_iso
 from shiftwork.views.overview import WorkerView
 from shiftwork.views.shapes.jobs import JobShape, job_shape
 from shiftwork.views.shapes.system import WorkerShape, worker_shape
@@ -15,6 +18,10 @@ from shiftwork.web.site import Site
 RECENT_RUNS: Final = 50
 _RAN: Final = (JobStatus.PROCESSING, JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.DEAD)
 """The statuses of jobs that have run, or do: a backlog of queued jobs shows nothing about a worker."""
+MOST_FAILED: Final = 200
+"""Of how many jobs the errors are read: the newest ones that failed or are dead."""
+SHOWN_ERRORS: Final = 20
+"""How many groups of errors are shown."""
 
 
 class WorkersQuery(Query, frozen=True, kw_only=True):
@@ -37,6 +44,53 @@ class WholeWorker(WorkerShape, frozen=True, kw_only=True):
     config: WorkerConfig
     runs: list[JobShape]
     payload_schema: dict[str, Any] | None
+
+
+class RunsQuery(Query, frozen=True, kw_only=True):
+    """How far back the runs go."""
+
+    seconds: Annotated[int, Meta(ge=60, le=DAY)] = HOUR
+
+
+class RunMinuteShape(Struct, frozen=True, kw_only=True):
+    """The runs that ended in the minute before `at`: how many, and how many seconds they took.
+
+    Run times are null if they are not known; `longest` is exact if one run ended, and otherwise at most too short.
+    """
+
+    at: str
+    completed: int
+    failed: int
+    p50: float | None
+    p95: float | None
+    longest: float | None
+
+
+class ErrorGroup(Struct, frozen=True, kw_only=True):
+    """Jobs that failed alike and wait for a retry, or are dead: the error of the last one, how many, and since when.
+
+    `last` is when the last one became dead, or when the attempt began after which it waits.
+    """
+
+    error: str
+    count: int
+    last: str
+
+
+class WorkerRunsAnswer(Struct, frozen=True, kw_only=True):
+    """The runs of a worker over time: the minutes in which runs ended, and all of them together.
+
+    The minutes are those that the leader has written, for the busiest workers. The errors are the last ones of the
+    newest jobs that failed and wait for a retry, or are dead.
+    """
+
+    minutes: list[RunMinuteShape]
+    p50: float | None
+    p95: float | None
+    longest: float | None
+    completed: int
+    failed: int
+    errors: list[ErrorGroup]
 
 
 class Disabling(Body, frozen=True, kw_only=True):
@@ -116,6 +170,29 @@ async def worker(site: Site, worker: Name) -> WholeWorker:
     runs = [job_shape(job) for job in await site.control.jobs.find(worker=worker, status=_RAN, limit=RECENT_RUNS)]
     schema = await site.control.workers.payload_schema(worker)
     return WholeWorker(**structs.asdict(worker_shape(view)), config=view.config, runs=runs, payload_schema=schema)
+
+
+@get("/workers/{worker}/runs")
+async def worker_runs(site: Site, worker: Name, query: RunsQuery) -> WorkerRunsAnswer:
+    """Return how long the runs of a worker took, how many ended, and how they failed: in the last hour by default."""
+    await _view(site, worker)
+    found = await site.history.worker_runs(worker, query.seconds)
+    minutes = [RunMinuteShape(**structs.asdict(minute) | {"at": past_iso(minute.at)}) for minute in found.minutes]
+    errors = await _errors(site, worker, site.control.now() - query.seconds)
+    return WorkerRunsAnswer(**structs.asdict(found) | {"minutes": minutes}, errors=errors)
+
+
+async def _errors(site: Site, worker: str, after: float) -> list[ErrorGroup]:
+    """Return the groups of the newest jobs that failed after a time, or are dead since then, by their last error."""
+    status = [JobStatus.FAILED, JobStatus.DEAD]
+    jobs = [job.record for job in await site.control.jobs.find(worker=worker, status=status, limit=MOST_FAILED)]
+    failed = [(job.ended_at or job.started_at or job.created_at, job) for job in jobs]
+    newest = sorted([(at, job) for at, job in failed if at > after], key=lambda one: one[0], reverse=True)
+    groups = groups_of(DeadJob(job.id, worker, job.error, job.created_at, at) for at, job in newest)
+    return [
+        ErrorGroup(error=group.error, count=group.count, last=past_iso(group.newest_at))
+        for group in groups[:SHOWN_ERRORS]
+    ]
 
 
 @get("/graph")

@@ -1,5 +1,6 @@
 -- The data model of the PostgreSQL store. One schema holds all namespaces; the number of a namespace leads every key
 -- and index, so that two namespaces cannot meet. Where the schema has another name, "shiftwork." is replaced by it.
+-- The files behind this one change the tables; what follows is said of all of them together.
 --
 --   namespaces ─┬─▶ jobs        one row per job, from add to prune. Every index but two leaves most jobs out
 --               ├─▶ needs       one row per unmet need: `id` waits for `needed`. jobs.unmet counts them, and jobs.needed
@@ -78,7 +79,7 @@ CREATE TABLE shiftwork.jobs (
     parked     boolean NOT NULL DEFAULT false,
     cancelling boolean NOT NULL DEFAULT false,
     needed     boolean,                   -- true if a job waits for it, or did; otherwise NULL
-    durable    boolean,                   -- true if it has, or had, steps or signals; otherwise NULL
+    durable    boolean,                   -- true if it has steps; otherwise NULL
     id         text COLLATE "C" NOT NULL,
     worker     text COLLATE "C" NOT NULL,
     pool       text COLLATE "C" NOT NULL,
@@ -96,6 +97,8 @@ CREATE TABLE shiftwork.jobs (
     attempts   bytea[],
     options    bytea,
     tags       text[] COLLATE "C",
+    signals    bytea[],
+    heard      text[] COLLATE "C",        -- the names of the signals, in their order
     -- The id comes first: a join by id says `namespace + 0`, so that a plan made while there were few jobs, and kept
     -- when there are many, cannot walk through all jobs of a namespace.
     PRIMARY KEY (id, namespace)
@@ -157,15 +160,11 @@ CREATE TABLE shiftwork.needs (
     id        text COLLATE "C" NOT NULL,
     whatever  boolean NOT NULL,           -- any end of the needed job will do
     alone     boolean NOT NULL,           -- what the needed job adds while it runs does not count
-    broken    boolean NOT NULL DEFAULT false,  -- the needed job is lost, and any end will not do
     PRIMARY KEY (needed, namespace, id)
 )
 WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 5000);
 
 CREATE INDEX needs_of_job ON shiftwork.needs (id, namespace, needed);
-
--- Which jobs are stranded?
-CREATE INDEX needs_broken ON shiftwork.needs (id, namespace) WHERE broken;
 
 CREATE TABLE shiftwork.loose (
     namespace integer NOT NULL,
@@ -200,18 +199,6 @@ CREATE TABLE shiftwork.steps (
     namespace integer NOT NULL,
     id        text COLLATE "C" NOT NULL,
     number    integer NOT NULL,
-    size      integer NOT NULL,           -- of the result, in bytes, when it was kept
-    total     bigint NOT NULL,            -- of the results up to this one
-    body      bytea NOT NULL,
-    PRIMARY KEY (namespace, id, number)
-);
-
-CREATE TABLE shiftwork.signals (
-    namespace integer NOT NULL,
-    id        text COLLATE "C" NOT NULL,
-    number    integer NOT NULL,           -- they are taken in this order
-    size      integer NOT NULL,           -- of the value, in bytes, when it was sent
-    name      text COLLATE "C" NOT NULL,
     body      bytea NOT NULL,
     PRIMARY KEY (namespace, id, number)
 );

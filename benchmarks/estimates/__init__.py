@@ -1,0 +1,1 @@
+"""Estimates of when jobs start, against when they did: simulated queues in virtual time, and a picture of them."""

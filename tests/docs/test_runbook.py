@@ -1,0 +1,94 @@
+"""The runbook has a section for every problem, every alert and every gate, and none for what does not exist."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from shiftwork.control import explanations
+from shiftwork.core import admission
+from shiftwork.core.health import Problem
+from shiftwork.views import flow_waits
+from shiftwork.views.remedies import see
+
+MORE_SLOTS = re.compile(r"raise `max_workers`|--max|add a node|another node")
+
+
+@pytest.fixture
+def runbook(checkout: Path) -> str:
+    return (checkout / "docs" / "how-to" / "runbook.md").read_text()
+
+
+def sections(page: str, kind: str) -> dict[str, str]:
+    """The text of every section of a kind, by the code in its heading."""
+    parts = re.split(rf"^### {kind} `(\w+)`\n", page, flags=re.MULTILINE)
+    return {
+        code: re.split(r"^##", text, flags=re.MULTILINE)[0] for code, text in zip(parts[1::2], parts[2::2], strict=True)
+    }
+
+
+def gates(page: str) -> dict[str, list[str]]:
+    """The cells behind every gate in the table of what holds a backlog."""
+    table = page.partition("\n| gate |")[2].partition("\n\n")[0]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    return {gate: row[1:] for row in cells for gate in re.findall(r"`(\w+)`", row[0])}
+
+
+def listed_codes() -> set[str]:
+    """The codes in the docstring of `Problem.code`."""
+    listed = re.search(r"code: str\n +\"\"\"One of (.+?);", inspect.getsource(Problem), re.DOTALL)
+    assert listed is not None
+    return set(re.findall(r"\w+", listed[1]))
+
+
+def test_every_problem_is_listed_where_problems_are_defined(checkout: Path) -> None:
+    source = "".join(path.read_text() for path in (checkout / "src/shiftwork/core").rglob("*.py"))
+    found = set(re.findall(r"\bProblem\(\s*\"(\w+)\"", source))
+    assert len(found) > 20
+    assert found <= listed_codes()
+
+
+def test_every_problem_has_a_section_and_every_section_a_problem(runbook: str) -> None:
+    assert set(sections(runbook, "Problem")) == listed_codes()
+
+
+def anchors(page: str) -> set[str]:
+    headings = re.findall(r"^##+ (.+)$", page, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_address_of_a_problem_is_that_of_its_section(runbook: str, checkout: Path) -> None:
+    for code in listed_codes():
+        page, _, anchor = see(Problem(code, "x", "message", "remedy")).partition("#")
+        assert (checkout / page).is_file()
+        assert anchor == f"problem-{code}"
+        assert anchor in anchors(runbook)
+
+
+def test_every_section_says_what_to_type_or_where_to_look(runbook: str) -> None:
+    thin = [code for code, text in sections(runbook, "Problem").items() if len(text) < 150 or "`" not in text]
+    assert thin == []
+
+
+def test_every_alert_has_a_section(runbook: str, checkout: Path) -> None:
+    groups = yaml.safe_load((checkout / "deploy" / "grafana" / "alerts.yaml").read_text())["groups"]
+    assert {rule["alert"] for group in groups for rule in group["rules"]} == set(sections(runbook, "Alert"))
+
+
+def test_what_alerts_link_to_is_there(runbook: str, checkout: Path) -> None:
+    rules = (checkout / "deploy" / "grafana" / "alerts.yaml").read_text()
+    for address in re.findall(r"runbook_url: \"?([^\"\n]+)", rules):
+        page, _, anchor = address.partition("#")
+        assert page.endswith("/docs/how-to/runbook.html")
+        assert anchor in {"", "problem-{{ $labels.code }}", *anchors(runbook)}
+
+
+def test_every_gate_has_its_remedy(runbook: str) -> None:
+    source = "".join(map(inspect.getsource, (admission, explanations, flow_waits)))
+    assert set(gates(runbook)) == set(re.findall(r"\bObstacle\(\s*\"(\w+)\"", source))
+
+
+def test_more_slots_are_advised_only_where_jobs_wait_for_a_slot(runbook: str) -> None:
+    assert {gate for gate, [_, helps, _] in gates(runbook).items() if MORE_SLOTS.search(helps)} == {"queue"}
