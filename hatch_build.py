@@ -5,6 +5,7 @@ or an editable install is made; `python hatch_build.py` does the same by hand, `
 client in `ui/client`.
 """
 
+import gzip
 import json
 import subprocess
 import sys
@@ -19,6 +20,10 @@ MODULES: Final = SOURCE / "node_modules"
 BUILT: Final = TOP / "src" / "shiftwork" / "web" / "dist"
 INDEX: Final = BUILT / "index.html"
 LICENSES: Final = BUILT / "licenses.txt"
+PACKED: Final = ".gz"
+"""The ending of a file's compressed copy, which the server sends to those who accept it."""
+LEAST_BYTES: Final = 1_024
+"""Smaller files are not worth a copy."""
 LOCK: Final = "package-lock.json"
 STYLES: Final = "tailwindcss"
 """Needed only to build, but its basic styles become part of ours."""
@@ -64,7 +69,16 @@ def build() -> None:
     install()
     _node(MODULES / "vite" / "bin" / "vite.js", "build", "--logLevel", "warn")
     LICENSES.write_text(licenses())
+    compress()
     INDEX.touch()
+
+
+def compress() -> None:
+    """Put a compressed copy beside every file. The same file gives the same copy, so wheels can be compared."""
+    for path in [path for path in BUILT.rglob("*") if path.is_file() and path.suffix != PACKED]:
+        content = path.read_bytes()
+        if len(content) >= LEAST_BYTES:
+            path.with_name(path.name + PACKED).write_bytes(gzip.compress(content, 9, mtime=0))
 
 
 def check() -> None:

@@ -10,7 +10,7 @@ const CATALOGUES = "languages/";
 /** Attributes that people read or hear. */
 const READ = ["title", "label", "aria-label", "placeholder", "about", "none", "verb", "hint", "note", "what", "alt"];
 /** Names, which are the same in every language. */
-const NAMES = ["shiftwork", "scale_up_threshold", "UTC", "English", "Esc"];
+const NAMES = ["shiftwork", "scale_up_threshold", "UTC", "English", "Esc", "Enter"];
 const LETTERS = /\p{L}{2,}/u;
 /** A heading or a sentence, wherever it is; keys and class names begin with a small letter. */
 const SENTENCE = /^[‖✓✕▸●■!]? ?[A-Z][a-z]+( |$)/u;

@@ -135,6 +135,7 @@ def served(app: WorkerOrchestrator, port: int = 0, **options: Any) -> Iterator[H
         yield host
         host.run(server.stop())
         host.run(app.stop())
+        host.run(app.close())
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(30)

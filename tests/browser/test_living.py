@@ -1,9 +1,11 @@
 """The dashboard stays up to date by itself, can be held still, survives its server, and is quick with many workers."""
 
 import re
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.core.model import Event
@@ -37,14 +39,23 @@ async def many_events(app: WorkerOrchestrator) -> None:
     )
 
 
-def test_new_job_appears_without_a_reload_and_the_focus_stays(watched: Watched, node: Site) -> None:
+def show_new(page: Page) -> None:
+    """Have the list show what is new above it."""
+    page.get_by_role("button", name=re.compile("new above")).click()
+
+
+def test_new_job_is_counted_without_a_reload_and_the_focus_stays(watched: Watched, node: Site) -> None:
     page = watched.open("jobs?status=scheduled")
     field = page.get_by_label("Error contains")
     field.fill("half a wo")
     made = node.act("jobs", worker="send_mail", payload={"to": "live"}, delay_seconds=9_000)["job"]["id"]
-    expect(page.get_by_label(f"Select job {made}")).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("^1 new above"))).to_be_visible()
+    expect(page.get_by_label(f"Select job {made}")).to_have_count(0)
     expect(field).to_be_focused()
     expect(field).to_have_value("half a wo")
+    field.fill("")
+    show_new(page)
+    expect(page.get_by_label(f"Select job {made}")).to_be_visible()
 
 
 def test_what_is_looked_at_stays_in_place_while_rows_come_above(watched: Watched, node: Site) -> None:
@@ -57,13 +68,18 @@ def test_what_is_looked_at_stays_in_place_while_rows_come_above(watched: Watched
     seen = page.get_by_label(str(rows.nth(20).get_by_role("checkbox").get_attribute("aria-label")))
     expect(seen).to_be_visible()
     before = seen.bounding_box()
-    made = node.act("jobs", worker="send_mail", payload={"to": "above"}, delay_seconds=9_000)["job"]["id"]
-    expect(page.get_by_label(f"Select job {made}")).to_be_attached()
+    first = rows.nth(1).get_by_role("checkbox").get_attribute("aria-label")
+    made = [node.enqueue("send_mail", to=f"above-{number}") for number in range(60)]
+    expect(page.get_by_role("button", name="More than 50 new above")).to_be_visible()
     expect(seen).to_be_visible()
     after = seen.bounding_box()
     assert before
     assert after
-    assert after["y"] == pytest.approx(before["y"], abs=3)
+    assert after["y"] == pytest.approx(before["y"], abs=40)  # the button takes a line above the list
+    assert rows.nth(1).get_by_role("checkbox").get_attribute("aria-label") == first
+    show_new(page)
+    expect(page.get_by_label(f"Select job {made[-1]}")).to_be_attached()
+    expect(rows).to_have_count(51)
 
 
 def test_paused_page_asks_nothing_and_stands_still(watched: Watched, node: Site) -> None:
@@ -80,6 +96,7 @@ def test_paused_page_asks_nothing_and_stands_still(watched: Watched, node: Site)
     expect(page.get_by_label(f"Select job {made}")).to_have_count(0)
     assert asked == []
     page.get_by_role("button", name="Resume").click()
+    show_new(page)
     expect(page.get_by_label(f"Select job {made}")).to_be_visible()
 
 
@@ -90,6 +107,7 @@ def test_keyboard_goes_everywhere(watched: Watched) -> None:
         "w": "Workers",
         "j": "Jobs",
         "d": "Dead letters",
+        "b": "Breakers",
         "n": "Nodes",
         "e": "Events",
     }.items():
@@ -105,6 +123,65 @@ def test_keyboard_goes_everywhere(watched: Watched) -> None:
     expect(page.get_by_role("dialog")).to_contain_text("Keyboard shortcuts")
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_rows_are_steered_by_keys(watched: Watched, node: Site) -> None:
+    jobs = [
+        node.act("jobs", worker="send_mail", payload={"to": "x@example.org"}, delay_seconds=9_000, tags=["keys"])
+        for _ in range(3)
+    ]
+    newest = jobs[-1]["job"]["id"]
+    page = watched.open("jobs?tag=keys")
+    rows = page.get_by_role("region", name="Jobs").get_by_role("row")
+    expect(rows).to_have_count(4)
+    for key, place in {"j": 1, "J": 1, "k": 1}.items():
+        page.keyboard.press(key)
+        expect(rows.nth(place)).to_be_focused()
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(rows.nth(2).get_by_role("checkbox")).to_be_checked()
+    expect(page.get_by_text("1 job selected")).to_be_visible()
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(newest))
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Next row of the list")
+
+
+def test_selected_row_stays_while_it_leaves_its_list(watched: Watched, node: Site) -> None:
+    made = [
+        node.act("jobs", worker="send_mail", payload={"to": "x@example.org"}, delay_seconds=9_000, tags=["held"])[
+            "job"
+        ]["id"]
+        for _ in range(3)
+    ]
+    page = watched.open("jobs?status=scheduled&tag=held")
+    rows = page.get_by_role("region", name="Jobs").get_by_role("row")
+    expect(rows).to_have_count(4)
+    page.get_by_label(f"Select job {made[1]}").check()
+    node.act(f"jobs/{made[1]}/cancel")
+    node.act("jobs", worker="send_mail", payload={"to": "x@example.org"}, delay_seconds=9_000, tags=["held"])
+    expect(page.get_by_text("1 in italics")).to_be_visible()
+    expect(rows.nth(2).get_by_role("checkbox")).to_be_checked()
+    show_new(page)
+    expect(rows).to_have_count(5)  # the new one, and still the selected one
+    expect(page.get_by_label(f"Select job {made[1]}")).to_be_checked()
+
+
+def test_times_are_in_one_zone_that_is_named_and_kept(chromium: Browser, node: Site) -> None:
+    context = chromium.new_context(timezone_id="Asia/Tokyo", reduced_motion="reduce")
+    page = context.new_page()
+    later = node.act("jobs", worker="send_mail", payload={"to": "x@example.org"}, delay_seconds=80_000)["job"]
+    due = datetime.fromisoformat(later["run_at"])
+    page.goto(f"{node.address}#/jobs/{later['id']}")
+    local = due.astimezone(ZoneInfo("Asia/Tokyo")).strftime("%Y-%m-%d %H:%M")
+    expect(page.get_by_role("main").get_by_text(f"due at {local}")).to_be_visible()
+    page.get_by_role("button", name="Times are in Asia/Tokyo. Change to UTC").click()
+    expect(page.get_by_role("main").get_by_text(f"due at {due.strftime('%Y-%m-%d %H:%M')}")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("button", name="Times are in UTC. Change to Asia/Tokyo")).to_be_visible()
+    node.act(f"jobs/{later['id']}/cancel")
+    context.close()
 
 
 def test_lost_server_is_said_and_found_again(chromium: Browser) -> None:

@@ -23,6 +23,7 @@ PAGES = {
     "schedules": "Schedules",
     "jobs?status=dead": "Jobs",
     "dead": "Dead letters",
+    "breakers": "Breakers",
     "nodes": "Nodes",
     "events?name=worker.disabled": "Events",
 }

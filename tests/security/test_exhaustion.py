@@ -1,6 +1,7 @@
 """Strangers can take neither all connections, nor the memory, nor the log."""
 
 import asyncio
+import json
 import logging
 import resource
 
@@ -78,6 +79,19 @@ async def test_one_address_cannot_take_the_place_of_others() -> None:
         flood = [await web.connect() for _ in range(20)]
         await eventually(lambda: sum(one.is_open() for one in flood) == 4)
         assert await still_open(others) == 3
+
+
+async def test_a_connection_that_finds_no_room_is_refused_with_the_reason() -> None:
+    async with served(limits=ConnectionLimits(most=1, each=1, read_seconds=PATIENT)) as web:
+        _, token = await web.app.control.tokens.create("wall", "read")
+        stream = await web.connect()
+        await stream.request("GET", "/api/v1/live", Authorization=f"Bearer {token}")
+        while b"event: change" not in await stream.receive():
+            pass
+        late = await web.connect()
+        refusal = await late.rest()
+        assert refusal.startswith(b"HTTP/1.1 503")
+        assert json.loads(refusal.partition(b"\r\n\r\n")[2])["detail"].startswith("there are too many connections")
 
 
 async def test_an_authenticated_visitor_keeps_the_connection() -> None:

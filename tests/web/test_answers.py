@@ -76,6 +76,20 @@ def path_of(name: str, known: dict[str, str]) -> str:
     return path[1:].format(**known | {key: known.get(other, other) for key, other in others.items()})
 
 
+async def test_jobs_that_wait_for_a_signal_have_a_list_and_name_it() -> None:
+    web = Web(shop())
+    known = await fill(web)
+    later = (await web.post("jobs", {"worker": "resize", "payload": {"path": "b.png"}, "delay_seconds": 3_600})).json()
+    found = await web.get("jobs", waits_for_signal="true")
+    assert {job["waits_for_signal"] for job in found["jobs"]} == {"approval"}
+    assert known["id"] in {job["id"] for job in found["jobs"]}
+    assert later["job"]["id"] not in {job["id"] for job in found["jobs"]}
+    assert (await web.get(f"jobs/{known['completed']}"))["waits_for_signal"] is None
+    assert (await web.get("jobs", waits_for_signal="true", payload="nothing like it"))["jobs"] == []
+    await web.site.close()
+    await web.app.stop()
+
+
 async def test_every_answer_has_the_fields_and_types_that_the_document_promises() -> None:
     web = Web(shop())
     known = await fill(web)

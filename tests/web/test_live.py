@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from shiftwork.core.model import Event
+from shiftwork.errors import StoreUnavailableError
 from shiftwork.web import live as live_module
 from tests.web.conftest import Web
 
@@ -168,3 +169,68 @@ async def test_a_stream_says_now_and_then_that_it_is_still_there(web: Web, monke
         async for piece in stream:
             if piece.startswith(b":"):
                 break
+
+
+class Gone:
+    """A store whose calls fail, or never end."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.fault: Exception | None = None
+        self.hangs = False
+
+    async def events(self, *given: Any) -> Any:
+        if self.hangs:
+            await asyncio.Event().wait()
+        if self.fault is not None:
+            raise self.fault
+        return await self._store.events(*given)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+async def state(listener: Listener, wanted: Callable[[Any], bool]) -> Any:
+    """The first change that says this about the store."""
+    while not wanted(change := await listener.next("change")):
+        pass
+    return change
+
+
+async def test_a_store_that_stops_replying_is_told_with_its_cause_and_since_when(web: Web) -> None:
+    gone = Gone(await web.app.control.store.open())
+
+    async def opened() -> Any:
+        return gone
+
+    live = live_module.Live(opened, web.app.control.now)
+    async with aclosing(live.stream(None)) as stream:
+        listener = Listener(stream)
+        live.changed("jobs")
+        good = await state(listener, lambda change: change["at"] is not None)
+        assert (good["store_fault"], good["store_silent_since"]) == (None, None)
+        gone.fault = StoreUnavailableError("connection refused by 127.0.0.1:6379")
+        told = await state(listener, lambda change: change["store_fault"] is not None)
+        assert "connection refused" in told["store_fault"]
+        assert told["store_silent_since"] == told["at"] >= good["at"]
+        gone.fault = None
+        back = await state(listener, lambda change: change["store_fault"] is None)
+        assert (back["store_silent_since"], back["at"] > told["at"]) == (None, True)
+    await live.close()
+
+
+async def test_a_store_that_hangs_is_told_before_its_call_fails(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_module, "SILENT_SECONDS", 0.1)
+    gone = Gone(await web.app.control.store.open())
+
+    async def opened() -> Any:
+        return gone
+
+    live = live_module.Live(opened, web.app.control.now)
+    async with aclosing(live.stream(None)) as stream:
+        listener = Listener(stream)
+        gone.hangs = True
+        told = await state(listener, lambda change: change["store_fault"] is not None)
+        assert told["store_fault"] == live_module.NO_REPLY
+        assert told["store_silent_since"] is not None
+    await live.close()

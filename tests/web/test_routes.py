@@ -61,8 +61,13 @@ async def test_keda_is_told_how_many_workers_are_wanted(open_web: Web) -> None:
     assert scale == {"wanted": 1, "current": 1, "queued": 0}
 
 
-async def test_a_worker_shows_what_it_takes_and_its_latest_jobs(web: Web) -> None:
+async def test_a_worker_shows_what_it_takes_and_its_latest_jobs_that_ran(open_web: Web) -> None:
+    web = open_web
     ids = [await job_that(web, width=width) for width in (1, 2)]
+    for id in ids:
+        await (await web.app.get_job(id)).result(timeout_seconds=30)
+    await web.app.pause_pool("images")
+    await job_that(web, width=3)
     worker = await web.get("workers/resize")
     assert worker["payload_schema"]["properties"]["width"] == {"type": "integer", "default": 100}
     assert worker["payload_schema"]["required"] == ["path"]

@@ -4,6 +4,7 @@ import { ApiError } from "./data/client";
 import { listen } from "./data/live";
 import { useMe } from "./data/queries";
 import { given, t } from "./language";
+import { BreakersPage } from "./pages/breakers";
 import { DeadPage } from "./pages/dead";
 import { EventsPage } from "./pages/events";
 import { FlowPage, FlowsPage } from "./pages/flows";
@@ -80,6 +81,8 @@ function Page() {
       return name ? <FlowPage key={name} id={name} /> : <FlowsPage />;
     case "dead":
       return <DeadPage />;
+    case "breakers":
+      return <BreakersPage />;
     case "nodes":
       return <NodesPage />;
     case "events":

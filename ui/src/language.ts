@@ -9,6 +9,7 @@
 import { createElement, Fragment, type ReactNode } from "react";
 import type { Catalogue, Message } from "./languages/zh-CN";
 import { interpreter, type Sentences } from "./sentences";
+import { inZone } from "./zone";
 
 export type { Message };
 export type Tag = "en" | "zh-CN";
@@ -120,9 +121,10 @@ export function rich<M extends Message>(message: M, values: Values<M, ReactNode>
   return createElement(Fragment, null, ...pieces(message, values as Record<string, ReactNode>));
 }
 
-/** A word or sentence of the server: translated if it is recognised, and as it is otherwise. */
-export const given: (text: string) => string =
+const translated: (text: string) => string =
   tag === "en" ? (text) => text : interpreter(sentences, catalogue as Sentences);
+/** A word or sentence of the server: translated if it is recognised, with its instants in the page's time zone. */
+export const given = (text: string) => inZone(translated(text));
 
 function pieces(message: Message, values: Record<string, ReactNode>): ReactNode[] {
   const parts = (catalogue[message] ?? message).split(HOLE);

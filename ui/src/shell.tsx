@@ -2,7 +2,7 @@
 
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { api } from "./data/client";
-import { pause, useLive, useNow } from "./data/live";
+import { pause, useAge, useLive } from "./data/live";
 import { useMe, useOverview } from "./data/queries";
 import { LANGUAGES, language, setLanguage, type Tag, t } from "./language";
 import { Button } from "./parts/basics";
@@ -12,7 +12,8 @@ import { Palette } from "./parts/palette";
 import { to, usePlace } from "./router";
 import { useShortcuts } from "./shortcuts";
 import { setTheme, type Theme, useTheme } from "./theme";
-import { count, duration } from "./words";
+import { clock, count, duration } from "./words";
+import { setZone, type Zone, zone, zoneName, zoneSign } from "./zone";
 
 export const PAGES: [string, string, string, string][] = [
   ["overview", t("Overview"), "o", "M3 12h4l2-6 4 12 2-6h6"],
@@ -27,6 +28,7 @@ export const PAGES: [string, string, string, string][] = [
   ["jobs", t("Jobs"), "j", "M5 4h14v4H5zM5 10h14v4H5zM5 16h14v4H5z"],
   ["flows", t("Flows"), "f", "M4 4h6v5H4zM14 15h6v5h-6zM4 15h6v5H4zM7 9v6M10 17.5h4"],
   ["dead", t("Dead letters"), "d", "M3 6h18v12H3zM3 7l9 6 9-6"],
+  ["breakers", t("Breakers"), "b", "M4 12h5l6-6M15 12h5M9 12v.01M15 12v.01"],
   ["nodes", t("Nodes"), "n", "M4 4h16v7H4zM4 13h16v7H4zM7 7.5h.01M7 16.5h.01"],
   ["events", t("Events"), "e", "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zM12 7v5l3.5 2"],
 ];
@@ -34,6 +36,7 @@ export const PAGES: [string, string, string, string][] = [
 export function Shell({ children }: { children: ReactNode }) {
   const [help, setHelp] = useState(false);
   const [search, setSearch] = useState(false);
+  const age = useAge();
   useShortcuts({ help: () => setHelp(true), search: () => setSearch(true) });
   return (
     <div className="flex min-h-dvh flex-col lg:grid lg:grid-cols-[13rem_minmax(0,1fr)]">
@@ -48,7 +51,12 @@ export function Shell({ children }: { children: ReactNode }) {
       <div className="flex min-w-0 grow flex-col">
         <Bar search={() => setSearch(true)} help={() => setHelp(true)} />
         <Notice />
-        <main id="main" tabIndex={-1} className="min-w-0 grow p-3 outline-none lg:p-4">
+        <main
+          id="main"
+          tabIndex={-1}
+          data-old={age?.old ? "" : undefined}
+          className="min-w-0 grow p-3 outline-none lg:p-4"
+        >
           {children}
         </main>
       </div>
@@ -137,7 +145,7 @@ function SignOut({ name }: { name: string }) {
 }
 
 function Bar({ search, help }: { search: () => void; help: () => void }) {
-  const { link, paused } = useLive();
+  const { paused } = useLive();
   return (
     <header className="sticky top-0 z-20 flex h-12 items-center gap-2 border-b border-line bg-surface px-3 lg:px-4">
       <span className="flex items-center gap-2 font-semibold lg:hidden">
@@ -152,18 +160,11 @@ function Bar({ search, help }: { search: () => void; help: () => void }) {
         <kbd className="ml-auto rounded border border-line px-1.5 font-mono text-xs max-sm:hidden">/</kbd>
       </button>
       <div className="ml-auto flex items-center gap-1.5">
-        <span role="status" className="flex items-center gap-1.5 text-xs text-muted">
-          <span
-            aria-hidden="true"
-            className={`size-2 rounded-full ${paused ? "bg-warn-fill" : link === "live" ? "bg-ok-fill" : link === "lost" ? "bg-bad-fill" : "bg-edge"}`}
-          />
-          <span className="max-sm:sr-only">
-            {paused ? t("Paused") : link === "live" ? t("Live") : link === "lost" ? t("Disconnected") : t("Connecting")}
-          </span>
-        </span>
+        <Status />
         <Button small kind="quiet" aria-pressed={paused} onClick={() => pause(!paused)} title={t("Pause updates (.)")}>
           {paused ? t("▸ Resume") : t("‖ Pause")}
         </Button>
+        <ZoneButton />
         <LanguageButton />
         <ThemeButton />
         <Button small kind="quiet" aria-label={t("Keyboard shortcuts")} onClick={help} className="max-sm:hidden">
@@ -171,6 +172,56 @@ function Bar({ search, help }: { search: () => void; help: () => void }) {
         </Button>
       </div>
     </header>
+  );
+}
+
+/** Whether the page is up to date, and if it is not, how old it is. */
+function Status() {
+  const { link, paused } = useLive();
+  const age = useAge();
+  const [look, said] = paused
+    ? ["bg-warn-fill", t("Paused")]
+    : link === "lost"
+      ? ["bg-bad-fill", t("Disconnected")]
+      : age?.old
+        ? ["bg-bad-fill", t("Old")]
+        : link === "live"
+          ? ["bg-ok-fill", t("Live")]
+          : ["bg-edge", t("Connecting")];
+  return (
+    <span className="flex items-center gap-1.5 text-xs text-muted">
+      <span aria-hidden="true" className={`size-2 rounded-full ${look}`} />
+      <span role="status" className="max-sm:sr-only">
+        {said}
+      </span>
+      {age && age.seconds >= SAID_SECONDS && (
+        <span className={age.old ? "font-medium whitespace-nowrap text-bad" : "whitespace-nowrap"}>
+          {duration(age.seconds)}
+        </span>
+      )}
+    </span>
+  );
+}
+
+/** From which age on the bar says it. */
+const SAID_SECONDS = 3;
+
+/** The zone of all times on the page; a click changes it. */
+function ZoneButton() {
+  const next: Zone = zone === "utc" ? "local" : "utc";
+  const [now, other] = [zoneName(zone), zoneName(next)];
+  if (now === other) return <span className="px-2 text-xs text-muted">{now}</span>;
+  return (
+    <Button
+      small
+      kind="quiet"
+      aria-label={t("Times are in {zone}. Change to {next}", { zone: now, next: other })}
+      title={t("Times are in {zone}. Change to {next}", { zone: now, next: other })}
+      onClick={() => setZone(next)}
+    >
+      <span className="max-lg:hidden">{now}</span>
+      <span className="lg:hidden">{zoneSign(zone)}</span>
+    </Button>
   );
 }
 
@@ -223,25 +274,39 @@ function ThemeButton() {
   );
 }
 
+/** What is wrong with the page itself: it is old, or paused. It stays in sight. */
 function Notice() {
-  const { link, paused, waiting, lostAt } = useLive();
-  const now = useNow();
-  if (link === "lost") {
+  const { link, paused, pausedAt, waiting, lostAt, silentSince } = useLive();
+  const age = useAge();
+  const look = "sticky top-12 z-10 flex flex-wrap gap-x-2 border-b px-4 py-1.5 text-sm";
+  if (link === "lost" || age?.old) {
+    const since = age?.asOf ?? lostAt;
     return (
-      <p role="alert" className="border-b border-bad bg-bad-soft px-4 py-1.5 text-sm text-bad">
-        {lostAt
-          ? t("Connection lost {time} ago.", { time: duration(Math.max(0, (now - lostAt) / 1000)) })
-          : t("Connection lost.")}
-        {t(" ")}
-        {t("This page may be out of date; reconnecting automatically.")}
-      </p>
+      <section aria-label={t("Notice")} className={`${look} border-bad bg-bad-soft text-bad`}>
+        <p role="alert" className="font-medium break-words">
+          {link === "lost"
+            ? t("Connection lost; reconnecting automatically.")
+            : t(silentSince === null ? "Updates fail: {why}." : "No answer from the store: {why}.", {
+                why: (age?.cause ?? "").replace(/\.$/, ""),
+              })}
+        </p>
+        {since && (
+          <p>
+            {t("This page shows the state of {time}, {age} ago.", {
+              time: clock(since),
+              age: duration(age?.seconds ?? 0),
+            })}
+          </p>
+        )}
+      </section>
     );
   }
   if (paused) {
     return (
-      <p className="border-b border-warn bg-warn-soft px-4 py-1.5 text-sm text-warn">
-        {t("Updates are paused.")} {waiting && t("Something has changed since.")}
-      </p>
+      <section aria-label={t("Notice")} className={`${look} border-warn bg-warn-soft text-warn`}>
+        {pausedAt ? t("Updates are paused since {time}.", { time: clock(pausedAt) }) : t("Updates are paused.")}
+        {waiting && ` ${t("Something has changed since.")}`}
+      </section>
     );
   }
   return null;

@@ -2,6 +2,8 @@
 
 import { language, t } from "./language";
 
+export { clock, day, moment } from "./zone";
+
 const whole = new Intl.NumberFormat(language);
 const short = new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 });
 
@@ -47,20 +49,6 @@ export function bytes(n: number): string {
 
 export const percent = (share: number) =>
   `${share === 1 ? "100" : Math.min(99.9, share * 100).toFixed(share > 0.999 ? 2 : 1)} %`;
-
-const two = (n: number) => String(n).padStart(2, "0");
-
-export function clock(ms: number, seconds = true): string {
-  const at = new Date(ms);
-  return `${two(at.getHours())}:${two(at.getMinutes())}${seconds ? `:${two(at.getSeconds())}` : ""}`;
-}
-
-export function day(ms: number): string {
-  const at = new Date(ms);
-  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-}
-
-export const moment = (ms: number) => `${day(ms)} ${clock(ms)}`;
 
 /** A time relative to now, such as "12 s ago" or "in 3 min". */
 export function ago(ms: number, now: number): string {

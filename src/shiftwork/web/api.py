@@ -18,6 +18,7 @@ from shiftwork.errors import ShiftworkError, StoreError
 from shiftwork.views.metrics import CONTENT_TYPE, render
 from shiftwork.web.access import Visitor, check_change, check_read, set_cookie
 from shiftwork.web.assets import asset
+from shiftwork.web.compression import accepts_gzip, compressed
 from shiftwork.web.limits import check_head, read_body
 from shiftwork.web.openapi import API
 from shiftwork.web.problems import Refused, problem
@@ -74,6 +75,8 @@ SECURITY: Final = {
 }
 NEVER_STORED: Final = "no-store"
 EVENT_STREAM: Final = "text/event-stream"
+NOT_BUFFERED: Final = {"X-Accel-Buffering": "no", "Cache-Control": "no-store, no-transform"}
+"""What tells proxies to pass on every piece of a stream at once."""
 PIECE_BYTES: Final = 65_536
 
 
@@ -98,6 +101,7 @@ class Api:
                 for name, value in SECURITY.items():
                     response.headers.setdefault(name, value)
                 response.headers.setdefault("cache-control", NEVER_STORED)
+                response = await compressed(Request(scope), response)
                 await _send(response, scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1003})
@@ -146,7 +150,7 @@ class Api:
         if not segments:
             # Without the trailing slash, relative addresses in the page would be wrong.
             return RedirectResponse(f"{quote(request.scope.get('root_path', ''))}/", HTTPStatus.TEMPORARY_REDIRECT)
-        return asset("/".join(segments))
+        return asset("/".join(segments), compressed=accepts_gzip(request))
 
     def _live_probe(self) -> Response:
         """Return 200 if this process responds and the node, if there is one, reports."""
@@ -247,7 +251,7 @@ async def _send(response: Response, scope: Scope, receive: Receive, send: Send) 
 
 def _respond(request: Request, route: Route, answer: Any) -> Response:
     if route.media_type == EVENT_STREAM:
-        return StreamingResponse(answer, media_type=route.media_type, headers={"X-Accel-Buffering": "no"})
+        return StreamingResponse(answer, media_type=route.media_type, headers=NOT_BUFFERED)
     remembered = isinstance(answer, CookieAnswer)
     content = msgspec.json.encode(answer.answer if remembered else answer)
     response = Response(content, media_type=route.media_type)

@@ -12,6 +12,8 @@ from shiftwork.web.problems import Refused
 
 DIST: Final = Path(__file__).parent / "dist"
 _FOREVER: Final = "public, max-age=31536000, immutable"
+PACKED: Final = ".gz"
+"""The ending of a file's compressed copy, which `hatch_build.py` makes."""
 _MISSING: Final = b"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>shiftwork</title></head><body>
 <h1>shiftwork</h1>
@@ -23,8 +25,11 @@ In a terminal: <code>shiftwork status</code>, <code>shiftwork top</code>.</p>
 """
 
 
-def asset(path: str) -> Response:
-    """Return a file. Files that Vite names by their content are cached forever; all others are revalidated."""
+def asset(path: str, *, compressed: bool = False) -> Response:
+    """Return a file, or its compressed copy. Files that Vite names by their content are cached forever.
+
+    All others are revalidated.
+    """
     name = path or "index.html"
     found = _files(DIST).get(name)
     if found is None and name == "index.html":
@@ -33,8 +38,13 @@ def asset(path: str) -> Response:
         raise Refused(HTTPStatus.NOT_FOUND, "there is no such page; the dashboard is at /, the API is below /api/v1")
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
     kind = "text/javascript" if name.endswith((".js", ".mjs")) else kind
-    caching = _FOREVER if name.startswith("assets/") else "no-cache"
-    return Response(_content(found), media_type=kind, headers={"Cache-Control": caching})
+    headers = {"Cache-Control": _FOREVER if name.startswith("assets/") else "no-cache"}
+    copy = _files(DIST).get(name + PACKED)
+    if copy is not None:
+        headers["Vary"] = "Accept-Encoding"
+    if copy is not None and compressed:
+        return Response(_content(copy), media_type=kind, headers=headers | {"Content-Encoding": "gzip"})
+    return Response(_content(found), media_type=kind, headers=headers)
 
 
 @cache

@@ -21,7 +21,14 @@ from shiftwork.web.access import AUTHENTICATED, CONNECTION
 from shiftwork.web.rare_warning import RareWarning
 
 SWEEP_SECONDS: Final = 1.0
-REFUSAL: Final = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n"
+_WHY: Final = (
+    b'{"type":"urn:shiftwork:too-many-connections","title":"Not available","status":503,'
+    b'"detail":"there are too many connections to this server; close some, or try again in a second"}'
+)
+REFUSAL: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
+    b"Content-Type: application/problem+json\r\nContent-Length: %d\r\n\r\n%s" % (len(_WHY), _WHY)
+)
 
 
 class ConnectionLimits(Struct, frozen=True, kw_only=True):

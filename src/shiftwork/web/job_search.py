@@ -10,7 +10,7 @@ of time, longer ones where there are few jobs, and when its time is up it return
 import math
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from shiftwork.control.control import Control
 from shiftwork.control.paging import FEW, PAGE_BYTES, next_size, weight
+from shiftwork.core.model import JobStatus
 from shiftwork.errors import UnknownJobError
 from shiftwork.handles.job import Job
 from shiftwork.views.shapes.jobs import payload_shape
@@ -60,13 +61,34 @@ async def search(control: Control, wanted: Mapping[str, Any]) -> JobsPage:
 
 async def by_payload(control: Control, wanted: Mapping[str, Any], part: str) -> JobsPage:
     """Return jobs with this text in their payload as it is shown: what is hidden is not found either."""
+    return await _matching(control, wanted, lambda job: _shows(job, part), whole=True)
+
+
+async def waiting_for_signals(control: Control, wanted: Mapping[str, Any], part: str | None) -> JobsPage:
+    """Return jobs whose functions wait for a signal, and have this text in their payload if one is given."""
+    asked = dict(wanted) | {"status": [JobStatus.SCHEDULED]}
+
+    def fits(job: Job[Any]) -> bool:
+        return job.record.wait is not None and (part is None or _shows(job, part))
+
+    return await _matching(control, asked, fits, whole=part is not None)
+
+
+def _shows(job: Job[Any], part: str) -> bool:
+    return part in msgspec.json.encode(payload_shape(job)).decode()
+
+
+async def _matching(
+    control: Control, wanted: Mapping[str, Any], fits: Callable[[Job[Any]], bool], *, whole: bool
+) -> JobsPage:
+    """Return jobs that match and fit, reading them with their whole payloads if that is needed."""
     matching: list[Job[Any]] = []
     asked, looked_at, heavy, over, end = dict(wanted), 0, 0, False, time.perf_counter() + ENOUGH_SECONDS
     while True:
         page = await search(control, asked | {"limit": min(PAGE, MOST_LOOKED_AT - looked_at)})
         for some in _batches(page.jobs):
-            for job in await _whole(control, some):
-                if part in msgspec.json.encode(payload_shape(job)).decode():
+            for job in await _whole(control, some) if whole else some:
+                if fits(job):
                     matching.append(job)
                     if len(matching) == wanted["limit"]:
                         return JobsPage(matching, job.id)

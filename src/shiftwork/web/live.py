@@ -3,6 +3,9 @@
 One task per process listens to the store and reads its events for all streams; without streams, the store is not asked.
 Each stream has a bounded queue: a client that falls behind is disconnected, reconnects, and continues after the last
 event that it received.
+
+Every message about changes states when the store last replied, and what is wrong if it does not: a page that shows old
+numbers must know that they are old. While nothing changes, such a message without topics comes every few seconds.
 """
 
 import asyncio
@@ -18,6 +21,7 @@ from shiftwork.core.docs import POOL_CONFIG
 from shiftwork.core.model import Event
 from shiftwork.errors import ShiftworkError
 from shiftwork.store.protocol import Bell, Store
+from shiftwork.views.instants import iso
 from shiftwork.views.shapes.system import event_shape
 
 logger: Final = logging.getLogger("shiftwork")
@@ -29,6 +33,12 @@ EVENTS_SECONDS: Final = 1.0
 POOLS_SECONDS: Final = 30.0
 """How soon the bell of a new pool is listened to."""
 KEEP_ALIVE_SECONDS: Final = 15.0
+BEAT_SECONDS: Final = 5.0
+"""How often streams hear when the store last replied."""
+SILENT_SECONDS: Final = 3.0
+"""The store is silent if it has not replied for this long: it is asked every second."""
+NO_REPLY: Final = "the store does not reply"
+"""What is wrong with a store that hangs, until the call fails."""
 LONGEST_SECONDS: Final = 900.0
 """A stream ends after this time, so that a visitor without a token is authenticated again."""
 MOST_WAITING: Final = 1_000
@@ -37,9 +47,51 @@ ALL: Final = ("jobs", "workers", "pools", "nodes", "events", "history")
 
 
 class Change(Struct, frozen=True):
-    """What may have changed."""
+    """What may have changed, and whether the store replies."""
 
     topics: list[str]
+    at: str | None = None
+    """When the store last replied; null if it has not yet."""
+    store_fault: str | None = None
+    """What is wrong with the store; null while it replies."""
+    store_silent_since: str | None = None
+    """Since when the store has not replied; null while it does."""
+
+
+class StoreWatch:
+    """When the store last replied, and what is wrong since."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._begun: float | None = None
+        self._at: float | None = None
+        self._fault: str | None = None
+
+    def begin(self) -> None:
+        """Start to count: streams listen from now on."""
+        self._begun, self._at, self._fault = self._now(), None, None
+
+    def replied(self) -> None:
+        """Note that the store replied just now."""
+        self._at, self._fault = self._now(), None
+
+    def failed(self, error: ShiftworkError) -> None:
+        """Note how a call to the store failed."""
+        self._fault = str(error)
+
+    @property
+    def fault(self) -> str | None:
+        """Return what is wrong with the store; None while it replies."""
+        last = self._begun if self._at is None else self._at
+        if self._fault is None and last is not None and self._now() - last > SILENT_SECONDS:
+            return NO_REPLY
+        return self._fault
+
+    def change(self, topics: Iterable[str]) -> Change:
+        """Return the message about these changes."""
+        fault = self.fault
+        silent_since = None if fault is None else iso(self._begun if self._at is None else self._at)
+        return Change(list(topics), iso(self._at), fault, silent_since)
 
 
 class Stream:
@@ -76,8 +128,9 @@ class Stream:
 class Live:
     """Listens to the store once, and sends to many clients."""
 
-    def __init__(self, store: Callable[[], Awaitable[Store]]) -> None:
+    def __init__(self, store: Callable[[], Awaitable[Store]], now: Callable[[], float]) -> None:
         self._store = store
+        self._watch = StoreWatch(now)
         self._streams: set[Stream] = set()
         self._task: asyncio.Task[None] | None = None
         self._topics: set[str] = set()
@@ -90,9 +143,9 @@ class Live:
     ) -> AsyncGenerator[bytes, None]:
         """Yield what is sent to one client, while it is welcome. `after`: the last event that it received."""
         stream = Stream(after)
-        stream.put(b"retry: 1000\n\n" + _change(ALL))
         try:
             self._join(stream)
+            stream.put(b"retry: 1000\n\n" + _change(self._watch.change(ALL)))
             if after is not None:
                 await self._catch_up(stream, after)
             async with asyncio.timeout(LONGEST_SECONDS):
@@ -127,6 +180,7 @@ class Live:
         self._streams.add(stream)
         if self._task is None or self._task.done():
             self._last = None
+            self._watch.begin()
             self._rung = asyncio.Event()  # the old one may belong to a loop that has ended
             self._task = asyncio.create_task(self._listen(), name="shiftwork live")
 
@@ -154,6 +208,7 @@ class Live:
                 group.create_task(self._hear())
                 group.create_task(self._read())
                 group.create_task(self._send())
+                group.create_task(self._beat())
         except Exception:  # clients must not wait for a stream that never sends again
             logger.exception("listening to the store failed; clients reconnect by themselves")
             for stream in tuple(self._streams):
@@ -196,24 +251,41 @@ class Live:
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def _read(self) -> None:
-        """Read events."""
+        """Read events, and notice whether the store replies."""
         while True:
-            with contextlib.suppress(ShiftworkError):
-                store = await self._store()
-                if self._last is None:
-                    newest = await store.events(0, 1)
-                    self._last = newest[-1].seq if newest else 0
-                    events = [event for event in newest if any((one.seen or 0) < event.seq for one in self._streams)]
-                    for one in self._streams:
-                        one.seen = self._last if one.seen is None else one.seen
-                else:
-                    events = await self._newer(store, self._last)
-                if events:
-                    self._last = events[-1].seq
-                    self.changed("events")
-                    for stream in tuple(self._streams):
-                        stream.send(events)
+            try:
+                await self._read_events(await self._store())
+            except ShiftworkError as error:
+                self._watch.failed(error)
+            else:
+                self._watch.replied()
             await asyncio.sleep(EVENTS_SECONDS)
+
+    async def _read_events(self, store: Store) -> None:
+        if self._last is None:
+            newest = await store.events(0, 1)
+            self._last = newest[-1].seq if newest else 0
+            events = [event for event in newest if any((one.seen or 0) < event.seq for one in self._streams)]
+            for one in self._streams:
+                one.seen = self._last if one.seen is None else one.seen
+        else:
+            events = await self._newer(store, self._last)
+        if events:
+            self._last = events[-1].seq
+            self.changed("events")
+            for stream in tuple(self._streams):
+                stream.send(events)
+
+    async def _beat(self) -> None:
+        """Report whether the store replies: every few seconds, and at once when it stops or starts again."""
+        sent, told = self._watch.fault, 0.0
+        while True:
+            await asyncio.sleep(EVENTS_SECONDS)
+            told += EVENTS_SECONDS
+            fault = self._watch.fault
+            if fault != sent or told >= BEAT_SECONDS:
+                sent, told = fault, 0.0
+                self.changed()
 
     async def _newer(self, store: Store, last: int) -> list[Event]:
         """Return the events after the last one; all, if the store was emptied and has lost that one."""
@@ -230,7 +302,7 @@ class Live:
             await self._rung.wait()
             self._rung.clear()
             topics, self._topics = self._topics, set()
-            piece = _change(sorted(topics))
+            piece = _change(self._watch.change(sorted(topics)))
             for stream in tuple(self._streams):
                 stream.put(piece)
             await asyncio.sleep(PAUSE_SECONDS)
@@ -257,8 +329,8 @@ async def _next(stream: Stream) -> bytes | None:
         return b": still here\n\n"
 
 
-def _change(topics: Iterable[str]) -> bytes:
-    return b"event: change\ndata: " + msgspec.json.encode(Change(list(topics))) + b"\n\n"
+def _change(change: Change) -> bytes:
+    return b"event: change\ndata: " + msgspec.json.encode(change) + b"\n\n"
 
 
 def _event(event: Event) -> bytes:

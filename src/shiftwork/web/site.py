@@ -52,7 +52,7 @@ class Site:
         self.history = ChartHistory(control.store.open, control.now, step=step_seconds)
         self.what_if = WhatIf(control.history.read)
         self.token_check = TokenCheck(control.tokens, control.now)
-        self.live = Live(control.store.open)
+        self.live = Live(control.store.open, control.now)
         self.access = Access(self.token_check, trust_loopback=trust_loopback, identify=identify)
         self.limiter = Limiter(rate or Rate())
         self.turns = Turns()

@@ -104,6 +104,12 @@ class Server:
     def url(self) -> str:
         return f"redis://127.0.0.1:{self.port}/0"
 
+    @property
+    def pid(self) -> int:
+        """Return the id of its process, to halt it."""
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> Self:
         """Start it, and wait until it replies."""
         self.run()

@@ -385,6 +385,8 @@ export interface Job {
   tags: string[];
   expires_at: string | null;
   progress: Progress | null;
+  /** The signal that its function waits for now. */
+  waits_for_signal: string | null;
   /** Its arguments. In lists, a payload of more than 1,024 bytes is cut. */
   payload: unknown;
   /** How many bytes the whole payload has, as it is stored. */
@@ -917,6 +919,8 @@ export interface WholeJob {
   tags: string[];
   expires_at: string | null;
   progress: Progress | null;
+  /** The signal that its function waits for now. */
+  waits_for_signal: string | null;
   /** Its arguments. In lists, a payload of more than 1,024 bytes is cut. */
   payload: unknown;
   /** How many bytes the whole payload has, as it is stored. */
@@ -953,8 +957,6 @@ export interface WholeJob {
   signals: Signal[];
   /** How many bytes their values have. */
   signal_bytes: number;
-  /** The signal that its function waits for now. */
-  waits_for_signal: string | null;
   logs: Log[];
 }
 
@@ -1001,7 +1003,7 @@ export interface WholePool {
   events: Event[];
 }
 
-/** A worker, with its policy, its breaker, its latest jobs, and the schema of its payload where it is known. */
+/** A worker, with its policy, its breaker, its latest runs, and the schema of its payload where it is known. */
 export interface WholeWorker {
   name: string;
   mode: WorkerExecutionMode;
@@ -1159,6 +1161,7 @@ export interface JobsQuery {
   tag?: string | null;
   error?: string | null;
   payload?: string | null;
+  waits_for_signal?: "true" | null;
   created_after?: string | null;
   created_before?: string | null;
   after?: string | null;
@@ -1331,8 +1334,8 @@ export abstract class Operations {
 
   /**
    * List jobs, newest first, each with the beginning of its payload. `payload_bytes` is the size of the whole.
-   * A search by key, instance, error or payload uses no index: it stops after a moment, so a page may be short
-   * or even empty, and continues at `next_after`.
+   * A search by key, instance, error, payload or wait uses no index: it stops after a moment, so a page may be
+   * short or even empty, and continues at `next_after`.
    */
   jobs(query: JobsQuery = {}, options: CallOptions = {}): Promise<JobsAnswer> {
     return this.send("GET", "jobs", { query }, options);
@@ -1487,7 +1490,7 @@ export abstract class Operations {
     return this.send("POST", `nodes/${segment(node)}/undrain`, { body: {} }, options);
   }
 
-  /** Return a worker, with its policy, its latest jobs, and the schema of its payload. */
+  /** Return a worker, with its policy, the latest jobs that ran, and the schema of its payload. */
   worker(worker: string, options: CallOptions = {}): Promise<WholeWorker> {
     return this.send("GET", `workers/${segment(worker)}`, {}, options);
   }

@@ -57,11 +57,22 @@ export type EndedJob<Result = unknown> = Omit<WholeJob, "status" | "result"> & {
   result: Result;
 };
 
+/** What may have changed, and whether the store replies. Without topics, nothing has. */
+export interface Change {
+  /** Of "jobs", "workers", "pools", "nodes", "events", "history". */
+  topics: string[];
+  /** When the store last replied; null if it has not yet. */
+  at: string | null;
+  /** What is wrong with the store; null while it replies. */
+  store_fault: string | null;
+  /** Since when the store has not replied; null while it does. */
+  store_silent_since: string | null;
+}
+
 /** What the live stream reports, and how the connection is. */
 export type LiveMessage =
   | { kind: "connected" }
-  /** These may have changed: "jobs", "workers", "pools", "nodes", "events", "history". */
-  | { kind: "change"; topics: string[] }
+  | ({ kind: "change" } & Change)
   | { kind: "event"; event: Event }
   /** The connection is lost, and tried again. */
   | { kind: "lost"; error: ApiError };
@@ -191,7 +202,7 @@ export class Client<Workers extends { [Name in keyof Workers]: object } = Record
       heard();
       for await (const { event, data } of messages(response.body, heard)) {
         clearTimeout(watch); // the reader may take as long as it likes
-        if (event === "change") yield { kind: "change", topics: (JSON.parse(data) as { topics: string[] }).topics };
+        if (event === "change") yield { kind: "change", ...(JSON.parse(data) as Change) };
         if (event === "event") yield { kind: "event", event: JSON.parse(data) as Event };
         heard();
       }

@@ -1,6 +1,6 @@
 /** The client of the API, which is served beside index.html, under any path. */
 
-import { ApiError, Client, type Me } from "shiftwork";
+import { ApiError, Client, type Me, type PastEventsQuery } from "shiftwork";
 import { t } from "../language";
 
 export { ApiError };
@@ -9,6 +9,9 @@ let csrf: string | null = null;
 
 /** How far the server's clock is ahead of ours, in milliseconds. Ages follow the server's clock. */
 export let skewMs = 0;
+
+/** Which events are meant. */
+export type EventsFilter = Omit<PastEventsQuery, "name"> & { name?: string };
 
 export const api = new Client({ url: new URL(".", document.baseURI), fetch: fetchAsVisitor });
 

@@ -1,17 +1,43 @@
 /**
- * Keeps the pages up to date: the server announces what changed, and the queries concerned are sent again.
+ * Keeps the pages up to date, and knows how old they are.
  *
- * Each kind of query has its own pace: what is large or changes slowly is not fetched at every change, and what takes
- * long to compute is fetched less often still. Nothing is fetched while the page is hidden or paused.
+ * The server announces what changed, and the queries concerned are sent again. Each kind of query has its own pace: what
+ * is large or changes slowly is not fetched at every change, and what takes long to compute is fetched less often still.
+ * Nothing is fetched while the page is hidden or paused.
+ *
+ * A page is old if the store has not replied for a while, if the server cannot be reached or sends nothing, or if a query
+ * of the page has failed since it showed its data. While it is old, its clock stands still.
  */
 
-import type { QueryClient } from "@tanstack/react-query";
+import type { Query, QueryClient } from "@tanstack/react-query";
 import { useSyncExternalStore } from "react";
 import type { LiveMessage } from "shiftwork";
-import { api, skewMs } from "./client";
+import { given, t } from "../language";
+import { ApiError, api, skewMs } from "./client";
 
 export type Link = "connecting" | "live" | "lost";
-type State = { link: Link; paused: boolean; waiting: boolean; lostAt: number | null };
+type State = {
+  link: Link;
+  paused: boolean;
+  pausedAt: number | null;
+  waiting: boolean;
+  lostAt: number | null;
+  /** Since when the store has not replied, by the server's clock, and what is wrong with it. */
+  silentSince: number | null;
+  fault: string | null;
+};
+
+/** Since when what the page shows is not up to date, by the server's clock, and why. */
+export interface Age {
+  asOf: number;
+  seconds: number;
+  old: boolean;
+  cause: string;
+}
+
+const OLD_SECONDS = 10;
+/** The server sends something every 5 seconds. After three times that, it is not known what the page has missed. */
+const QUIET_MS = 15_000;
 
 const PACE_MS: Record<string, number> = {
   overview: 1_000,
@@ -19,6 +45,8 @@ const PACE_MS: Record<string, number> = {
   "long history": 60_000,
   pools: 1_000,
   workers: 2_000,
+  runs: 5_000,
+  breakers: 2_000,
   schedules: 3_000,
   graph: 15_000,
   jobs: 1_000,
@@ -30,11 +58,11 @@ const PACE_MS: Record<string, number> = {
 
 /** The queries that each topic of the server affects; an unknown topic affects all. */
 const CONCERNS: Record<string, string[]> = {
-  jobs: ["overview", "pools", "workers", "schedules", "jobs", "flows", "dead"],
+  jobs: ["overview", "pools", "workers", "runs", "schedules", "jobs", "flows", "dead"],
   pools: ["overview", "pools", "nodes"],
-  workers: ["overview", "workers", "schedules", "graph"],
+  workers: ["overview", "workers", "schedules", "graph", "breakers"],
   nodes: ["overview", "nodes", "pools"],
-  events: ["events", "overview", "pools"],
+  events: ["events", "overview", "pools", "breakers"],
   history: ["history", "long history"],
 };
 
@@ -45,8 +73,19 @@ const BEAT_MS = 250;
 const SHARE = 10;
 /** The longest pause, even if a response took longer: the server may have been away, and be back. */
 const SLOWEST_MS = 15_000;
+/** How soon a query that failed is sent again, while the store replies. */
+const AGAIN_MS = 5_000;
 
-let state: State = { link: "connecting", paused: false, waiting: false, lostAt: null };
+let state: State = {
+  link: "connecting",
+  paused: false,
+  pausedAt: null,
+  waiting: false,
+  lostAt: null,
+  silentSince: null,
+  fault: null,
+};
+let heardAt: number | null = null;
 const listeners = new Set<() => void>();
 const stale = new Set<string>();
 const asked = new Map<string, number>();
@@ -64,25 +103,34 @@ function subscribe(listener: () => void) {
 }
 
 export const useLive = () => useSyncExternalStore(subscribe, () => state);
-export const pause = (paused: boolean) => set({ paused, waiting: paused && stale.size > 0 });
+export const pause = (paused: boolean) =>
+  set({ paused, pausedAt: paused ? Date.now() + skewMs : null, waiting: paused && stale.size > 0 });
 export const isPaused = () => state.paused;
 
 function mark(topics: string[]) {
   for (const topic of topics) for (const root of CONCERNS[topic] ?? Object.keys(PACE_MS)) stale.add(root);
-  if (state.paused && !state.waiting) set({ waiting: true });
+  if (topics.length && state.paused && !state.waiting) set({ waiting: true });
 }
 
 function hear(message: LiveMessage) {
+  heardAt = Date.now();
   if (message.kind === "connected") {
     if (state.link === "lost") mark(["everything"]);
-    set({ link: "live", lostAt: null });
-  } else if (message.kind === "change") mark(message.topics);
+    set({ link: "live", lostAt: null, silentSince: null, fault: null });
+  } else if (message.kind === "change") hearChange(message);
   else if (message.kind === "event") mark(["events"]);
   else lost();
 }
 
+function hearChange({ topics, store_fault: fault, store_silent_since: since }: LiveMessage & { kind: "change" }) {
+  const silentSince = since ? Date.parse(since) : null;
+  if (state.silentSince !== null && silentSince === null) mark(["everything"]); // the store is back
+  if (silentSince !== state.silentSince || (fault ?? null) !== state.fault) set({ silentSince, fault: fault ?? null });
+  mark(topics);
+}
+
 function lost() {
-  if (state.link !== "lost") set({ link: "lost", lostAt: Date.now() });
+  if (state.link !== "lost") set({ link: "lost", lostAt: Date.now() + skewMs });
 }
 
 async function connect() {
@@ -102,6 +150,7 @@ export function listen(client: QueryClient) {
   listening = true;
   connect();
   setInterval(() => {
+    lookAtAge(client);
     if (state.paused || document.hidden) return;
     const now = Date.now();
     for (const root of stale) {
@@ -122,22 +171,69 @@ export function refresh(client: QueryClient) {
   client.invalidateQueries({ predicate: (query) => query.queryKey[0] !== "me" });
 }
 
-// ── the server's time; it stands still while the page is paused ─────────────────────────────────────────────────────
+// ── how old the page is ─────────────────────────────────────────────────────────────────────────────────────────────
+
+let age: Age | null = null;
+
+/** How old the page is; null while it is up to date. */
+export const useAge = () => useSyncExternalStore(subscribe, () => age);
+
+/** Why a query on this page shows old data: what it was refused with since; null if it does not. */
+function failure({ state: { data, error, fetchFailureReason } }: Query): string | null {
+  const reason = error ?? fetchFailureReason;
+  return data !== undefined && reason instanceof ApiError && reason.transient ? given(reason.message) : null;
+}
+
+function lookAtAge(client: QueryClient) {
+  const reasons: [number, string][] = [];
+  if (state.link === "lost" && state.lostAt !== null) reasons.push([state.lostAt, t("The connection is lost")]);
+  else if (heardAt !== null && Date.now() - heardAt > QUIET_MS)
+    reasons.push([heardAt + skewMs, t("The server sends nothing")]);
+  if (state.silentSince !== null) reasons.push([state.silentSince, given(state.fault ?? "")]);
+  for (const query of client.getQueryCache().findAll({ type: "active" })) {
+    const why = failure(query);
+    if (why === null) continue;
+    reasons.push([query.state.dataUpdatedAt + skewMs, why]);
+    askAgain(String(query.queryKey[0]));
+  }
+  const now = Date.now() + skewMs;
+  const seconds = Math.floor((now - Math.min(...reasons.map(([since]) => since))) / 1_000);
+  const next =
+    reasons.length && !state.paused
+      ? {
+          asOf: Math.min(...reasons.map(([since]) => since)),
+          seconds,
+          old: seconds >= OLD_SECONDS,
+          cause: reasons[0]?.[1] ?? "",
+        }
+      : null;
+  if (next?.seconds === age?.seconds && next?.cause === age?.cause) return;
+  age = next;
+  for (const listener of listeners) listener();
+}
+
+/** A query that failed while the store replies is sent again: nothing else may announce a change of it. */
+function askAgain(root: string) {
+  const replies = state.link === "live" && state.silentSince === null;
+  if (replies && root in PACE_MS && Date.now() - (asked.get(root) ?? 0) > AGAIN_MS) stale.add(root);
+}
+
+// ── the server's time; it stands still while the page is paused or old ──────────────────────────────────────────────
 
 let now = Date.now();
 const watchers = new Set<() => void>();
 setInterval(() => {
-  if (state.paused || document.hidden) return;
+  if (state.paused || document.hidden || age?.old) return;
   now = Date.now() + skewMs;
   for (const watcher of watchers) watcher();
 }, 1_000);
 
-export function useNow(): number {
-  return useSyncExternalStore(
-    (watcher) => {
-      watchers.add(watcher);
-      return () => watchers.delete(watcher);
-    },
-    () => now,
-  );
+function watch(watcher: () => void) {
+  watchers.add(watcher);
+  return () => watchers.delete(watcher);
 }
+
+export const useNow = () => useSyncExternalStore(watch, () => now);
+
+/** What is said about the time now. The part that says it is rendered only when that changes. */
+export const useSaid = (say: (now: number) => string) => useSyncExternalStore(watch, () => say(now));

@@ -51,6 +51,9 @@ export const useWorkerNames = (enabled: boolean) =>
   });
 export const useWorker = (name: string, enabled = true) =>
   useAsk("workers", name, async (call) => (await api.worker(name, call)) as WorkerDetail, enabled);
+/** A worker over time: the last hour. */
+export const useWorkerRuns = (name: string) => useAsk("runs", name, (call) => api.workerRuns(name, {}, call));
+export const useBreakers = () => useAsk("breakers", "", (call) => api.breakers(call));
 export const useGraph = () => useAsk("graph", "", (call) => api.graph(call));
 export const useJob = (id: string) => useAsk("jobs", `job ${id}`, (call) => api.job(id, call));
 export const useWhy = (id: string, enabled: boolean) =>

@@ -1,6 +1,6 @@
 /** The API's types under the names that the pages use. Instants are ISO 8601 in UTC, durations are seconds. */
 
-import type { JobStatus, WholeWorker } from "shiftwork";
+import type { JobStatus, Problem, WholeWorker } from "shiftwork";
 
 export type {
   Attempt,
@@ -19,6 +19,7 @@ export type {
   Pool,
   PoolSeries as PoolHistory,
   Problem,
+  RunMinute as WorkerMinute,
   Schedule,
   Series as History,
   Step,
@@ -27,6 +28,7 @@ export type {
   WholeFlow,
   WholeJob,
   Worker,
+  WorkerRunsAnswer as WorkerRuns,
 } from "shiftwork";
 
 export const STATUSES: JobStatus[] = [
@@ -39,6 +41,18 @@ export const STATUSES: JobStatus[] = [
   "dead",
   "cancelled",
 ];
+
+/** What later servers add to a problem: since when (epoch seconds), and where it is solved. */
+export type DatedProblem = Problem & { since?: number | null; target?: string | null };
+
+/** What later servers add to an explanation: the place in the queue, and when the job is likely to start. */
+export type Estimate = {
+  position?: number | null;
+  position_exact?: boolean;
+  /** Seconds from now. */
+  estimate?: number | null;
+  estimate_basis?: string | null;
+};
 
 /** A line of a chart. */
 export type Series = (number | null)[];

@@ -1,11 +1,12 @@
 import { useState } from "react";
-import { type JobFilter, useDead, useJob, useJobs, useMay } from "../data/queries";
+import { type JobFilter, useDead, useJob, useJobs, useMay, useWorkers } from "../data/queries";
 import type { DeadGroup } from "../data/types";
 import { rich, t } from "../language";
-import { Answer, Button, Empty, Failure, Heading, Panel, Time } from "../parts/basics";
+import { Answer, Badge, Button, Empty, Failure, Heading, Panel, Time } from "../parts/basics";
 import { BulkButton } from "../parts/bulk";
 import { EditAndRequeue } from "../parts/jobactions";
 import { JobTable } from "../parts/jobtable";
+import { gist } from "../parts/workerruns";
 import { Link, to, useParams } from "../router";
 import { compact } from "../words";
 
@@ -15,8 +16,12 @@ export function DeadPage() {
   const dead = useDead();
   const [params, change] = useParams();
   const worker = params.get("worker");
-  const chosen = (groups: DeadGroup[]) => groups.filter((group) => !worker || group.worker === worker);
-  const all: JobFilter = { status: ["dead"], ...(worker ? { worker } : {}) };
+  const pool = params.get("pool");
+  const workers = useWorkers(Boolean(pool));
+  const elsewhere = new Set(workers.data?.workers.filter((one) => pool && one.pool !== pool).map((one) => one.name));
+  const chosen = (groups: DeadGroup[]) =>
+    groups.filter((group) => (!worker || group.worker === worker) && !elsewhere.has(group.worker));
+  const all: JobFilter = { status: ["dead"], ...(worker ? { worker } : {}), ...(pool ? { pool } : {}) };
   const sum = dead.data && chosen(dead.data.groups).reduce((n, group) => n + group.count, 0);
   const what = worker ? t("of {worker} in the dead-letter queue", { worker }) : t("in the dead-letter queue");
   return (
@@ -30,8 +35,9 @@ export function DeadPage() {
             : t("{n} {n:job|jobs} failed for good, by worker and error", { n: sum }))
         }
       >
-        {worker && (
-          <Button kind="quiet" onClick={() => change({ worker: null })}>
+        {pool && <Badge>{t("pool {pool}", { pool })}</Badge>}
+        {(worker || pool) && (
+          <Button kind="quiet" onClick={() => change({ worker: null, pool: null })}>
             {t("Show all workers")}
           </Button>
         )}
@@ -66,11 +72,6 @@ export function DeadPage() {
       </Answer>
     </>
   );
-}
-
-/** The longest part of an error without numbers: errors of one group differ only in numbers. */
-function gist(error: string): string {
-  return error.split(/0x[0-9a-f]+|\d+/).reduce((longest, part) => (part.length > longest.length ? part : longest), "");
 }
 
 function Group({ group }: { group: DeadGroup }) {

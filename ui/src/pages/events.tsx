@@ -1,11 +1,15 @@
-import { Fragment } from "react";
+import { Fragment, useMemo, useState } from "react";
+import type { Event } from "shiftwork";
+import type { EventsFilter } from "../data/client";
 import { useEventLog } from "../data/eventlog";
-import type { Event } from "../data/types";
+import { usePools, useWorkerNames } from "../data/queries";
 import { given, t } from "../language";
 import { Answer, Badge, Button, Empty, Heading, Panel, type Tone } from "../parts/basics";
 import { brief } from "../parts/jobtable";
+import { NewAbove } from "../parts/newabove";
 import { Typed } from "../parts/typed";
 import { Link, to, useParams } from "../router";
+import { ROW } from "../shortcuts";
 import { clock, day } from "../words";
 
 const NAMES = [
@@ -70,48 +74,32 @@ const TONES: Record<string, Tone> = {
 
 export function EventsPage() {
   const [params, change] = useParams();
-  const name = params.get("name") ?? "";
-  const subject = params.get("subject") ?? "";
-  const log = useEventLog({ name, subject });
+  const text = params.toString();
+  const filter = useMemo(() => filterOf(new URLSearchParams(text)), [text]);
+  const filtered = Object.keys(filter).length > 0;
+  const log = useEventLog(filter);
   return (
     <>
       <Heading title={t("Events")} about={t("The audit log: who, or which rule, did what, and why")}>
-        {(name || subject) && (
-          <Button kind="quiet" onClick={() => change({ name: null, subject: null })}>
+        {filtered && (
+          <Button kind="quiet" onClick={() => change(Object.fromEntries([...params.keys()].map((one) => [one, null])))}>
             {t("Clear filters")}
           </Button>
         )}
       </Heading>
       <Panel flush>
-        <div className="flex flex-wrap gap-2 border-b border-line p-2">
-          <select
-            className="field"
-            aria-label={t("Kind of event")}
-            value={name}
-            onChange={(event) => change({ name: event.target.value })}
-          >
-            <option value="">{t("any event")}</option>
-            {NAMES.map((one) => (
-              <option key={one}>{one}</option>
-            ))}
-          </select>
-          <Typed
-            label={t("Subject: a pool, worker, node or job")}
-            size={36}
-            value={subject}
-            take={(written) => change({ subject: written })}
-          />
-        </div>
+        <Filters params={params} change={change} />
         <Answer of={log.answer} rows={10}>
           {({ events }) => (
             <>
+              {log.fresh > 0 && <NewAbove n={log.fresh} show={log.show} />}
               {events.length ? (
                 <List events={events} only={(chosen) => change({ subject: chosen })} />
               ) : (
                 <Empty title={log.older ? t("No recent events match") : t("No events")}>
                   {log.older
                     ? t("Load older ones below.")
-                    : name || subject
+                    : filtered
                       ? t("No kept event matches the filters.")
                       : t("Actions of people and of rules are recorded here.")}
                 </Empty>
@@ -133,6 +121,90 @@ export function EventsPage() {
         </Answer>
       </Panel>
     </>
+  );
+}
+
+const FILTERS = ["name", "subject", "worker", "pool", "by"] as const;
+const SINCE: [string, string, number][] = [
+  ["1h", t("last hour"), 3_600],
+  ["1d", t("last day"), 86_400],
+  ["7d", t("last 7 days"), 604_800],
+];
+
+/** The filter in the address. "Last hour" starts on a full minute, so that the query stays the same for a while. */
+function filterOf(params: URLSearchParams): EventsFilter {
+  const filter: EventsFilter = {};
+  for (const one of FILTERS) {
+    const value = params.get(one);
+    if (value) filter[one] = value;
+  }
+  const since = SINCE.find(([value]) => value === params.get("since"));
+  if (since) filter.since = new Date(Math.floor(Date.now() / 60_000) * 60_000 - since[2] * 1_000).toISOString();
+  return filter;
+}
+
+function Filters({
+  params,
+  change,
+}: {
+  params: URLSearchParams;
+  change: (changed: Record<string, string | null>) => void;
+}) {
+  const [near, setNear] = useState(false);
+  const names = useWorkerNames(near);
+  const pools = usePools();
+  const value = (name: string) => params.get(name) ?? "";
+  return (
+    <div className="grid grid-cols-2 gap-2 border-b border-line p-2 md:grid-cols-3 xl:grid-cols-6">
+      <select
+        className="field"
+        aria-label={t("Kind of event")}
+        value={value("name")}
+        onChange={(event) => change({ name: event.target.value })}
+      >
+        <option value="">{t("any event")}</option>
+        {NAMES.map((one) => (
+          <option key={one}>{one}</option>
+        ))}
+      </select>
+      <Typed
+        label={t("Subject: a pool, worker, node or job")}
+        value={value("subject")}
+        take={(written) => change({ subject: written })}
+      />
+      <Typed
+        label={t("Worker")}
+        value={value("worker")}
+        names={names.data ?? []}
+        near={() => setNear(true)}
+        take={(written) => change({ worker: written })}
+      />
+      <select
+        className="field"
+        aria-label={t("Pool")}
+        value={value("pool")}
+        onChange={(event) => change({ pool: event.target.value })}
+      >
+        <option value="">{t("any pool")}</option>
+        {pools.data?.pools.map((pool) => (
+          <option key={pool.name}>{pool.name}</option>
+        ))}
+      </select>
+      <Typed label={t("Who")} value={value("by")} take={(written) => change({ by: written })} />
+      <select
+        className="field"
+        aria-label={t("When")}
+        value={value("since")}
+        onChange={(event) => change({ since: event.target.value })}
+      >
+        <option value="">{t("any time")}</option>
+        {SINCE.map(([one, label]) => (
+          <option key={one} value={one}>
+            {label}
+          </option>
+        ))}
+      </select>
+    </div>
   );
 }
 
@@ -168,6 +240,7 @@ function addressOf({ name, subject, data }: Event): string | null {
   if (kind === "node" || kind === "leader") return to(["nodes"], { node: subject });
   if (kind === "job") return to(["jobs", subject]);
   if (kind === "flow") return to(["flows", subject]);
+  if (kind === "breaker") return to(["breakers"], { breaker: subject });
   return null;
 }
 
@@ -176,10 +249,12 @@ const UNSEEN = "[contain-intrinsic-size:auto_2.4rem] [content-visibility:auto]";
 
 function Row({ event, only }: { event: Event; only: (subject: string) => void }) {
   const address = addressOf(event);
-  const by = typeof event.data?.by === "string" ? event.data.by : null;
+  const by = event.by ?? (typeof event.data?.by === "string" ? event.data.by : null);
+  const count = event.count ?? 1;
   return (
     <li
-      className={`grid grid-cols-[4.5rem_minmax(0,1fr)] gap-x-3 gap-y-0.5 border-b border-line px-3 py-2 text-sm last:border-0 hover:bg-sunken md:grid-cols-[4.5rem_8.5rem_minmax(0,1fr)_10rem] ${UNSEEN}`}
+      {...ROW}
+      className={`grid grid-cols-[4.5rem_minmax(0,1fr)] gap-x-3 gap-y-0.5 border-b border-line px-3 py-2 text-sm last:border-0 hover:bg-sunken md:grid-cols-[4.5rem_9rem_minmax(0,1fr)_6rem_9.5rem] ${UNSEEN}`}
     >
       <time dateTime={event.at} className="text-xs leading-5 whitespace-nowrap text-muted">
         {clock(Date.parse(event.at))}
@@ -188,8 +263,17 @@ function Row({ event, only }: { event: Event; only: (subject: string) => void })
         <Badge tone={TONES[event.name] ?? "plain"}>{event.name}</Badge>
       </span>
       <span className="min-w-0 break-words max-md:col-span-2">
-        {given(event.message)}
-        {by && <span className="ml-2 text-xs whitespace-nowrap text-muted">{t("by {who}", { who: by })}</span>}
+        {count > 1 && (
+          <Badge tone="bad">
+            {event.first_at
+              ? t("{n} times since {time}", { n: count, time: clock(Date.parse(event.first_at)) })
+              : t("{n} times", { n: count })}
+          </Badge>
+        )}{" "}
+        {given(event.text ?? event.message)}
+      </span>
+      <span className="min-w-0 truncate text-xs leading-5 text-muted max-md:col-span-2" title={by ?? undefined}>
+        {by && t("by {who}", { who: by })}
       </span>
       <span className="flex min-w-0 items-center gap-2 text-xs max-md:col-span-2 md:justify-end">
         {address && (

@@ -1,6 +1,6 @@
 import { useNow } from "../data/live";
 import { useJob, useWhy } from "../data/queries";
-import type { Attempt, Step, WholeJob } from "../data/types";
+import type { Attempt, Estimate, Step, WholeJob } from "../data/types";
 import { given, rich, t } from "../language";
 import { Answer, Badge, Facts, Heading, Meter, Panel, StatusBadge, Time } from "../parts/basics";
 import { Copy, Verbatim } from "../parts/copy";
@@ -35,7 +35,7 @@ export function JobPage({ id }: { id: string }) {
                 <span className="font-mono text-base" title={seen.id}>
                   {brief(seen.id)}
                 </span>
-                <StatusBadge status={seen.status} cancelling={seen.cancelling} stranded={seen.stranded} />
+                <StatusBadge {...seen} waitsFor={seen.waits_for_signal} />
               </>
             }
           >
@@ -167,7 +167,9 @@ function Why({ job }: { job: WholeJob }) {
   const title = job.status === "processing" ? t("Where it runs") : t("Why is it waiting?");
   return (
     <Panel title={title}>
-      {!why.data || why.data.waits.length < 2 ? (
+      {job.waits_for_signal ? (
+        <Awaited job={job} />
+      ) : !why.data || why.data.waits.length < 2 ? (
         <p className="text-sm">{given(why.data?.text ?? job.why)}</p>
       ) : (
         <ul className="flex flex-col gap-1.5">
@@ -184,7 +186,47 @@ function Why({ job }: { job: WholeJob }) {
           ))}
         </ul>
       )}
+      {why.data && <Turn of={{ ...job, ...why.data } as Estimate} />}
     </Panel>
+  );
+}
+
+/** A durable wait: for which signal, since when and until when. */
+function Awaited({ job }: { job: WholeJob }) {
+  const wait = job.steps.findLast((step) => step.kind === "wait");
+  return (
+    <p className="text-sm">
+      {rich("waits for {signal} since {time}", {
+        signal: <strong>{job.waits_for_signal}</strong>,
+        time: moment(Date.parse(wait?.ended_at ?? job.started_at ?? job.created_at)),
+      })}
+      {wait?.until_at && (
+        <span className="text-muted">
+          {t(", ")}
+          {rich("until {time} at most", { time: <Time at={wait.until_at} /> })}
+        </span>
+      )}
+    </p>
+  );
+}
+
+/** The job's place in the queue, and when it is likely to start. */
+function Turn({ of: { position, position_exact = true, estimate, estimate_basis } }: { of: Estimate }) {
+  if (position === null || position === undefined) return null;
+  return (
+    <div className="mt-2 flex flex-wrap items-baseline gap-x-4 gap-y-1 border-t border-line pt-2 text-sm">
+      <span>
+        {position_exact
+          ? t("Position {n} in the queue", { n: position })
+          : t("About position {n} in the queue", { n: position })}
+      </span>
+      <span className="font-medium">
+        {estimate === null || estimate === undefined
+          ? t("No estimate")
+          : t("starts in about {time}", { time: duration(estimate) })}
+      </span>
+      {estimate_basis && <span className="w-full text-xs text-muted">{given(estimate_basis)}</span>}
+    </div>
   );
 }
 

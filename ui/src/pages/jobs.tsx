@@ -1,14 +1,18 @@
 import type { RowSelectionState } from "@tanstack/react-table";
 import { useMemo, useState } from "react";
-import { type JobFilter, useJobs, usePools, useWorkerNames } from "../data/queries";
+import { useStillJobs } from "../data/held";
+import { type JobFilter, useOverview, usePools, useWorkerNames, useWorkers } from "../data/queries";
 import { STATUSES, type Status } from "../data/types";
 import { t } from "../language";
 import { Answer, Button, Empty, Heading, Panel } from "../parts/basics";
 import { BulkButton } from "../parts/bulk";
 import { ENDED } from "../parts/jobactions";
 import { JobTable } from "../parts/jobtable";
+import { NewAbove } from "../parts/newabove";
 import { Typed } from "../parts/typed";
 import { useParams } from "../router";
+import { compact } from "../words";
+import { fromField, inField, zone, zoneName } from "../zone";
 
 const PAGE = 50;
 const SINCE: [string, string, number][] = [
@@ -30,7 +34,6 @@ export function JobsPage() {
   const text = params.toString();
   const filter = useMemo(() => filterOf(new URLSearchParams(text)), [text]);
   const after = params.get("after");
-  const jobs = useJobs(filter, after, PAGE);
   const [before, setBefore] = useState<(string | null)[]>([]);
   const [chosen, setChosen] = useState<RowSelectionState>({});
   const [narrow, setNarrow] = useState(false);
@@ -40,9 +43,17 @@ export function JobsPage() {
   };
   const filtered = Object.keys(filter).length > 0;
   const ids = Object.keys(chosen).filter((id) => chosen[id]);
+  const jobs = useStillJobs(filter, after, PAGE, ids);
   return (
     <>
       <Heading title={t("Jobs")} about={t("Newest first; the filters are part of the address")}>
+        <Button
+          kind={filter.waits_for_signal ? "primary" : "plain"}
+          aria-pressed={Boolean(filter.waits_for_signal)}
+          onClick={() => pick({ waits_for_signal: filter.waits_for_signal ? null : "true", status: null })}
+        >
+          {t("Waiting for a person")}
+        </Button>
         {filtered && (
           <Button kind="quiet" onClick={() => pick(Object.fromEntries([...params.keys()].map((name) => [name, null])))}>
             {t("Clear filters")}
@@ -74,11 +85,18 @@ export function JobsPage() {
         <Answer of={jobs} rows={12}>
           {(page) => (
             <>
+              {page.fresh > 0 && <NewAbove n={page.fresh} more={page.more} show={page.show} />}
               <JobTable
+                sortable
+                gone={page.gone}
                 jobs={page.jobs}
                 selection={{ chosen, choose: setChosen }}
                 empty={
-                  filtered || after ? (
+                  filter.waits_for_signal && !page.next_after ? (
+                    <Empty title={t("No job waits for a person")}>
+                      {t("Jobs whose functions wait for a signal appear here.")}
+                    </Empty>
+                  ) : filtered || after ? (
                     <Empty title={t("No matching jobs")}>{t("Remove a filter, or look further back.")}</Empty>
                   ) : (
                     <Empty title={t("No jobs yet")}>{t("Enqueue one or trigger a worker, and it appears here.")}</Empty>
@@ -87,6 +105,12 @@ export function JobsPage() {
               />
               <div className="flex items-center gap-2 border-t border-line px-3 py-2 text-xs text-muted">
                 <span>{t("Page {page}, {n} {n:job|jobs}", { page: before.length + 1, n: page.jobs.length })}</span>
+                {page.gone.size > 0 && (
+                  <span>{t("{n} in italics: no longer in this part of the list", { n: page.gone.size })}</span>
+                )}
+                {unindexed(filter) && page.next_after && (
+                  <span>{t("The search stops after a moment; Older goes on with it.")}</span>
+                )}
                 <Button
                   small
                   className="ml-auto"
@@ -136,6 +160,7 @@ function filterOf(params: URLSearchParams): JobFilter {
     const value = params.get(name);
     if (value) filter[name] = value;
   }
+  if (params.get("waits_for_signal")) filter.waits_for_signal = "true";
   const since = SINCE.find(([name]) => name === params.get("since"));
   if (since) {
     const from = Math.floor(Date.now() / 60_000) * 60_000 - since[2] * 1000;
@@ -157,6 +182,7 @@ function Filters({
   const names = useWorkerNames(near);
   const pools = usePools();
   const status = params.getAll("status");
+  const counts = useCounts(params);
   const between = params.get("since") === BETWEEN || params.has("created_after") || params.has("created_before");
   return (
     <div className={`${open ? "flex" : "hidden"} flex-col gap-2 border-b border-line p-2 sm:flex`}>
@@ -172,6 +198,7 @@ function Filters({
               onClick={() => pick({ status: on ? status.filter((other) => other !== one) : [...status, one] })}
             >
               {t(one)}
+              {counts[one] !== undefined && <span className={on ? "" : "font-normal"}> {compact(counts[one])}</span>}
             </button>
           );
         })}
@@ -230,27 +257,55 @@ function Filters({
             value={params.get("created_before")}
             take={(at) => pick({ created_before: at })}
           />
+          <span>{zoneName(zone)}</span>
         </div>
       )}
     </div>
   );
 }
 
-/** An instant, typed in local time and kept in UTC. */
+/** How many jobs have which status, as far as the store counts them: of all, of a pool, or of a worker. */
+function useCounts(params: URLSearchParams): Partial<Record<Status, number>> {
+  const overview = useOverview();
+  const worker = params.get("worker");
+  const workers = useWorkers(Boolean(worker));
+  const uncounted = ["key", "flow", "tag", "error", "payload", "since", "created_after", "created_before"];
+  if (uncounted.some((name) => params.get(name)) || (worker && params.get("pool"))) return {};
+  const pool = params.get("pool");
+  const of = worker
+    ? workers.data?.workers.filter(({ name }) => name === worker)
+    : overview.data?.pools.filter(({ name }) => !pool || name === pool);
+  if (!of?.length) return {};
+  const sum = (count: "queued" | "running" | "scheduled" | "waiting" | "retrying" | "dead") =>
+    of.reduce((all, one) => all + one[count], 0);
+  return {
+    queued: sum("queued"),
+    processing: sum("running"),
+    waiting: sum("waiting"),
+    scheduled: sum("scheduled"),
+    failed: sum("retrying"),
+    dead: sum("dead"),
+  };
+}
+
+/** An instant, typed in the page's time zone and kept in UTC. */
 function Instant({ label, value, take }: { label: string; value: string | null; take: (at: string | null) => void }) {
-  const here = value ? new Date(Date.parse(value) - new Date(value).getTimezoneOffset() * 60_000).toISOString() : "";
   return (
     <label className="flex items-center gap-2">
       {label}
       <input
         type="datetime-local"
         className="field"
-        value={here.slice(0, 16)}
-        onChange={(event) => take(event.target.value ? new Date(event.target.value).toISOString() : null)}
+        value={value ? inField(value) : ""}
+        onChange={(event) => take(event.target.value ? fromField(event.target.value) : null)}
       />
     </label>
   );
 }
+
+/** Whether a search reads one job after the other. The server then stops after a moment. */
+const unindexed = (filter: JobFilter) =>
+  Boolean(filter.payload || filter.error || filter.key || filter.waits_for_signal);
 
 const LIVE: Status[] = ["queued", "processing", "waiting", "scheduled", "failed"];
 const STOPPED: Status[] = ["dead", "cancelled", "failed"];

@@ -1,18 +1,20 @@
 import { type ReactNode, useMemo } from "react";
 import { useHistory, useOverview } from "../data/queries";
 import { instants, perPool, rate, success, successes, total } from "../data/series";
-import type { History, Overview, Pool, Problem } from "../data/types";
+import type { DatedProblem, History, Overview, Pool } from "../data/types";
 import { given, t } from "../language";
-import { Answer, Badge, Empty, Heading, Meter, Panel, Stat, type Tone } from "../parts/basics";
+import { Answer, Badge, Empty, Heading, Lasting, Meter, Panel, Stat, type Tone } from "../parts/basics";
 import { Chart } from "../parts/chart";
 import { Spans, useSpan } from "../parts/spans";
 import { numbers, Table } from "../parts/table";
 import { Link, to } from "../router";
+import { ROW } from "../shortcuts";
 import { compact, count, duration, percent } from "../words";
 
 export function OverviewPage() {
   const overview = useOverview();
-  const history = useHistory(useSpan());
+  const span = useSpan();
+  const history = useHistory(span);
   return (
     <>
       <Heading title={t("Overview")} about={overview.data && <Nodes seen={overview.data} />}>
@@ -30,7 +32,7 @@ export function OverviewPage() {
           )}
         </Answer>
         <Answer of={history} rows={12}>
-          {(past) => <Charts history={past} />}
+          {(past) => <Charts history={past} span={span} />}
         </Answer>
         <Panel
           title={t("Pools")}
@@ -129,7 +131,7 @@ const mean = (values: (number | null)[]) => {
   return known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : 0;
 };
 
-function Charts({ history }: { history: History }) {
+function Charts({ history, span }: { history: History; span: number }) {
   const drawn = useMemo(() => {
     const pools = Object.values(history.pools);
     const [completed, failed] = [total(pools.map((pool) => pool.completed)), total(pools.map((pool) => pool.failed))];
@@ -159,22 +161,29 @@ function Charts({ history }: { history: History }) {
   return (
     <div className="grid gap-3 md:grid-cols-2">
       <Plot>
-        <Chart label={t("Ended attempts per second")} at={at} lines={drawn.ended} format={compact} />
+        <Chart label={t("Ended attempts per second")} at={at} span={span} lines={drawn.ended} format={compact} />
       </Plot>
       <Plot>
-        <Chart label={t("Success rate")} at={at} lines={drawn.success} format={percents} range={upToAll} />
+        <Chart label={t("Success rate")} at={at} span={span} lines={drawn.success} format={percents} range={upToAll} />
       </Plot>
       <Plot>
-        <Chart label={t("Jobs waiting")} steps="whole" at={at} lines={drawn.depth} format={compact} />
+        <Chart label={t("Jobs waiting")} steps="whole" at={at} span={span} lines={drawn.depth} format={compact} />
       </Plot>
       <Plot>
-        <Chart label={t("Oldest wait")} steps="time" at={at} lines={drawn.oldest} format={duration} />
+        <Chart label={t("Oldest wait")} steps="time" at={at} span={span} lines={drawn.oldest} format={duration} />
       </Plot>
       <Plot>
-        <Chart label={t("95 % waited less than")} steps="time" at={at} lines={drawn.waited} format={duration} />
+        <Chart
+          label={t("95 % waited less than")}
+          steps="time"
+          at={at}
+          span={span}
+          lines={drawn.waited}
+          format={duration}
+        />
       </Plot>
       <Plot>
-        <Chart label={t("95 % ran less than")} steps="time" at={at} lines={drawn.ran} format={duration} />
+        <Chart label={t("95 % ran less than")} steps="time" at={at} span={span} lines={drawn.ran} format={duration} />
       </Plot>
     </div>
   );
@@ -198,24 +207,49 @@ const REMEDIES: Record<string, string> = {
   pool_starved: t("Check what holds its jobs back, and its bounds"),
 };
 
-/** The page with the remedy of a problem. */
-function remedyOf(problem: Problem): string {
-  const { code, subject } = problem;
+/** The pages of what a problem's target names: "pool:images", "node:a", "store". */
+const PLACES: Record<string, (name: string) => string> = {
+  pool: (name) => to(["pools", name]),
+  worker: (name) => to(["workers", name]),
+  schedule: (name) => to(["schedules", name]),
+  node: (name) => to(["nodes"], { node: name }),
+  flow: (name) => to(["flows", name]),
+  job: (name) => to(["jobs", name]),
+  breaker: (name) => to(["breakers"], { breaker: name }),
+  dead: (name) => to(["dead"], name ? { pool: name } : {}),
+  leader: () => to(["nodes"]),
+  store: () => to(["events"], { name: "store" }),
+};
+
+/** The page where a problem is solved. */
+function remedyOf(problem: DatedProblem): string {
+  const [, kind = "", name = ""] = /^([^:]*):?(.*)$/s.exec(problem.target ?? "") ?? [];
+  return PLACES[kind]?.(name) ?? placeOf(problem);
+}
+
+/** The page for a problem of a server that names no target. */
+function placeOf({ code, subject }: DatedProblem): string {
   if (code === "dead_letters") return to(["dead"]);
   if (code.startsWith("pool_")) return to(["pools", subject]);
   if (code === "jobs_stranded") return to(["flows", subject]);
   if (code === "jobs_expired") return to(["jobs"], { pool: subject, status: "cancelled" });
   if (code === "worker_unknown") return to(["jobs"], { worker: subject, status: "queued" });
   if (code.startsWith("worker_") || code === "schedule_missed") return to(["workers", subject]);
-  if (code === "breaker_open") return to(["workers"], { search: subject });
-  if (code === "node_silent") return to(["nodes"], { node: subject });
+  if (code === "breaker_open") return to(["breakers"], { breaker: subject });
   // An instance's name is NODE/POOL#N.
-  if (code === "instance_silent" || code === "thread_stuck") return to(["nodes"], { node: subject.split("/")[0] });
+  if (code.startsWith("node_") || code === "instance_silent" || code === "thread_stuck")
+    return to(["nodes"], { node: subject.split("/")[0] });
   if (code === "no_leader") return to(["nodes"]);
   return to(["events"]);
 }
 
-function Problems({ problems }: { problems: Problem[] }) {
+/** Critical problems first, then the oldest; a server that sorts them has done so already. */
+function bySeverity(problems: DatedProblem[]): DatedProblem[] {
+  const rank = ({ severity }: DatedProblem) => (severity === "critical" ? 0 : 1);
+  return [...problems].sort((a, b) => rank(a) - rank(b) || (a.since ?? Infinity) - (b.since ?? Infinity) || 0);
+}
+
+function Problems({ problems }: { problems: DatedProblem[] }) {
   if (problems.length === 0)
     return (
       <p className="flex items-center gap-2 px-3 py-2.5 text-sm text-muted">
@@ -227,17 +261,20 @@ function Problems({ problems }: { problems: Problem[] }) {
     );
   return (
     <ul className="divide-y divide-line">
-      {problems.map((problem) => (
-        <li key={`${problem.code} ${problem.subject}`}>
+      {bySeverity(problems).map((problem) => (
+        <li key={`${problem.code} ${problem.subject}`} {...ROW}>
           <a
             href={remedyOf(problem)}
-            className="grid gap-x-4 gap-y-0.5 px-3 py-2 text-sm hover:bg-sunken sm:grid-cols-[4.5rem_minmax(0,1fr)] lg:grid-cols-[4.5rem_minmax(0,3fr)_minmax(0,2fr)]"
+            className="grid gap-x-4 gap-y-0.5 px-3 py-2 text-sm hover:bg-sunken sm:grid-cols-[4.5rem_minmax(0,1fr)] lg:grid-cols-[4.5rem_6.5rem_minmax(0,3fr)_minmax(0,2fr)]"
           >
             <span>
               <Badge tone={problem.severity === "critical" ? "bad" : "warn"}>{t(problem.severity)}</Badge>
             </span>
+            <span className="text-xs leading-5 text-muted max-lg:order-1 sm:max-lg:col-start-2">
+              {problem.since && <Lasting at={problem.since * 1_000} />}
+            </span>
             <span className="min-w-0 break-words">{given(problem.message)}</span>
-            <span className="min-w-0 break-words text-accent sm:max-lg:col-start-2 lg:text-right">
+            <span className="min-w-0 break-words text-accent max-lg:order-2 sm:max-lg:col-start-2 lg:text-right">
               {REMEDIES[problem.code] ?? given(problem.remedy)} <span aria-hidden="true">→</span>
             </span>
           </a>

@@ -4,6 +4,7 @@ import type { Event, History, Pool } from "../data/types";
 import { given, t } from "../language";
 import { PoolActions } from "../parts/actions";
 import { Answer, Badge, Empty, Facts, Heading, Meter, Panel, Stat, Time } from "../parts/basics";
+import { BreakersOf } from "../parts/breakers";
 import { Chart, type Mark } from "../parts/chart";
 import { Instances } from "../parts/instances";
 import { Spans, useSpan } from "../parts/spans";
@@ -37,30 +38,20 @@ export function PoolsPage() {
                   enableSorting: false,
                   cell: ({ row: { original } }) => <States pool={original} />,
                 },
-                { header: t("Kind"), accessorKey: "kind", meta: { from: "md" } },
+                { header: t("Kind"), accessorKey: "kind", meta: { from: "wide" } },
                 {
                   header: t("Slots"),
                   accessorKey: "workers",
                   cell: ({ row: { original } }) => <Size pool={original} />,
                 },
                 numbers<Pool>(t("Queued"), "queued"),
-                numbers<Pool>(t("Waiting"), "waiting", "md"),
-                numbers<Pool>(t("Running"), "running", "sm"),
+                numbers<Pool>(t("Waiting"), "waiting", "wide"),
+                numbers<Pool>(t("Running"), "running", "lg"),
                 numbers<Pool>(t("Oldest wait"), "oldest_wait_seconds", "sm", duration),
-                numbers<Pool>(t("95 % waited"), "wait_p95_seconds", "lg", duration),
+                numbers<Pool>(t("95 % waited"), "wait_p95_seconds", "xl", duration),
                 numbers<Pool>(t("Dead"), "dead", "lg"),
-                {
-                  header: () => <span className="sr-only">{t("Actions")}</span>,
-                  id: "actions",
-                  enableSorting: false,
-                  meta: { from: "md" },
-                  cell: ({ row: { original } }) => (
-                    <span className="flex justify-end gap-1.5">
-                      <PoolActions pool={original} small />
-                    </span>
-                  ),
-                },
               ]}
+              actions={(pool) => <PoolActions pool={pool} small />}
             />
           )}
         </Answer>
@@ -107,7 +98,8 @@ function Size({ pool }: { pool: Pool }) {
 
 export function PoolPage({ name }: { name: string }) {
   const pool = usePool(name);
-  const history = useHistory(useSpan(), name);
+  const span = useSpan();
+  const history = useHistory(span, name);
   return (
     <Answer of={pool}>
       {(seen) => (
@@ -126,6 +118,7 @@ export function PoolPage({ name }: { name: string }) {
           </Heading>
           <div className="flex flex-col gap-3">
             <Notices pool={seen} />
+            <BreakersOf pool={name} />
             <div className="grid grid-cols-2 gap-3 sm:grid-cols-3 lg:grid-cols-6">
               <Stat
                 label={t("Slots")}
@@ -161,7 +154,9 @@ export function PoolPage({ name }: { name: string }) {
               />
             </div>
             <Panel title={t("Slots and queue depth")} side={<Spans />}>
-              <Answer of={history}>{(past) => <PoolCharts name={name} history={past} steps={seen.events} />}</Answer>
+              <Answer of={history}>
+                {(past) => <PoolCharts name={name} history={past} steps={seen.events} span={span} />}
+              </Answer>
             </Panel>
             <WhatIf key={seen.name} pool={seen} />
             <Panel title={t("Processes")} flush>
@@ -225,7 +220,7 @@ function Notices({ pool }: { pool: Pool }) {
   ));
 }
 
-function PoolCharts({ name, history, steps }: { name: string; history: History; steps: Event[] }) {
+function PoolCharts({ name, history, steps, span }: { name: string; history: History; steps: Event[]; span: number }) {
   const past = history.pools[name];
   if (!past || history.at.length < 2)
     return <Empty title={t("No history yet")}>{t("The charts start with the first node.")}</Empty>;
@@ -237,6 +232,7 @@ function PoolCharts({ name, history, steps }: { name: string; history: History; 
         label={t("Slots")}
         steps="whole"
         at={at}
+        span={span}
         marks={marks}
         hint={t("▴ more and ▾ fewer slots: hover over one to see why")}
         format={compact}
@@ -251,6 +247,7 @@ function PoolCharts({ name, history, steps }: { name: string; history: History; 
         label={t("Jobs waiting")}
         steps="whole"
         at={at}
+        span={span}
         marks={marks}
         format={compact}
         height={170}
@@ -260,6 +257,7 @@ function PoolCharts({ name, history, steps }: { name: string; history: History; 
         label={t("Waiting time")}
         steps="time"
         at={at}
+        span={span}
         format={duration}
         height={130}
         lines={[
@@ -270,6 +268,7 @@ function PoolCharts({ name, history, steps }: { name: string; history: History; 
       <Chart
         label={t("Ended attempts per second")}
         at={at}
+        span={span}
         format={compact}
         height={130}
         lines={[

@@ -1,6 +1,7 @@
+import type { ColumnDef } from "@tanstack/react-table";
 import { useState } from "react";
-import { useMay, useSchedule, useSchedules, useWorkerNames } from "../data/queries";
-import type { Schedule } from "../data/types";
+import { useMay, useSchedule, useSchedules, useWorkerNames, useWorkers } from "../data/queries";
+import type { Schedule, Worker } from "../data/types";
 import { given, rich, t } from "../language";
 import { READ_ONLY } from "../parts/actions";
 import { Answer, Badge, Button, Empty, Facts, Heading, Panel, Stat, Time } from "../parts/basics";
@@ -23,7 +24,10 @@ export function SchedulesPage() {
   const names = useWorkerNames(near);
   return (
     <>
-      <Heading title={t("Schedules")} about={t("Kept in the store, by name; workers have schedules of their own")}>
+      <Heading
+        title={t("Schedules")}
+        about={t("Those kept in the store by name, and those that workers have in the code")}
+      >
         <NewSchedule worker={worker} />
       </Heading>
       <Panel flush>
@@ -56,9 +60,59 @@ export function SchedulesPage() {
           )}
         </Answer>
       </Panel>
+      {!after && <OfWorkers worker={worker} />}
     </>
   );
 }
+
+/** The schedules that workers have of their own, in the code. */
+function OfWorkers({ worker }: { worker: string }) {
+  const workers = useWorkers();
+  return (
+    <Panel className="mt-3" title={t("Schedules of workers")} flush>
+      <Answer of={workers} rows={4}>
+        {(data) => (
+          <Table
+            label={t("Schedules of workers")}
+            rows={data.workers.filter((one) => one.mode !== "triggered" && (!worker || one.name === worker))}
+            id={(one) => one.name}
+            sort={[{ id: "name", desc: false }]}
+            empty={<Empty title={t("No worker has a schedule")} />}
+            columns={OF_WORKERS}
+          />
+        )}
+      </Answer>
+    </Panel>
+  );
+}
+
+const OF_WORKERS: ColumnDef<Worker>[] = [
+  {
+    header: t("Worker"),
+    accessorKey: "name",
+    cell: ({ row: { original } }) => (
+      <span className="flex items-center gap-2 whitespace-nowrap">
+        <Link href={to(["workers", original.name])}>{original.name}</Link>
+        {!original.enabled && <Badge tone="bad">{t("✕ disabled")}</Badge>}
+        {original.rescheduled_at && <Badge>{t("changed by hand")}</Badge>}
+      </span>
+    ),
+  },
+  { header: t("Runs"), accessorKey: "schedule", cell: ({ row: { original } }) => given(original.schedule) },
+  { header: t("Pool"), accessorKey: "pool", meta: { from: "md" } },
+  {
+    header: t("Next"),
+    accessorKey: "next_due_at",
+    meta: { from: "sm" },
+    cell: ({ row: { original } }) => <Time at={original.next_due_at} />,
+  },
+  {
+    header: t("Last"),
+    accessorKey: "last_run_at",
+    meta: { from: "md" },
+    cell: ({ row: { original } }) => <Time at={original.last_run_at} none={t("never")} />,
+  },
+];
 
 function NewSchedule({ worker }: { worker: string }) {
   const may = useMay();
@@ -127,18 +181,8 @@ function List({ rows, filtered }: { rows: Schedule[]; filtered: boolean }) {
           meta: { from: "md" },
           cell: ({ row: { original } }) => <LastRun schedule={original} />,
         },
-        {
-          header: () => <span className="sr-only">{t("Actions")}</span>,
-          id: "actions",
-          enableSorting: false,
-          meta: { from: "lg" },
-          cell: ({ row: { original } }) => (
-            <span className="flex justify-end gap-1.5">
-              <ScheduleActions schedule={original} small />
-            </span>
-          ),
-        },
       ]}
+      actions={(schedule) => <ScheduleActions schedule={schedule} small />}
     />
   );
 }

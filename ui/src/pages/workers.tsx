@@ -1,14 +1,16 @@
 import { useMemo } from "react";
-import { useGraph, useWorker, useWorkers } from "../data/queries";
+import { useGraph, useJobs, useWorker, useWorkers } from "../data/queries";
 import type { Worker, WorkerDetail } from "../data/types";
 import { given, rich, t } from "../language";
 import { WorkerActions } from "../parts/actions";
 import { Answer, Badge, Button, Empty, Facts, Heading, Panel, Stat, Time } from "../parts/basics";
+import { BreakersOf } from "../parts/breakers";
 import { GraphView } from "../parts/graph";
 import { JobTable } from "../parts/jobtable";
 import { Reschedule } from "../parts/schedules";
 import { Strip } from "../parts/strip";
 import { numbers, Table } from "../parts/table";
+import { WorkerRuns } from "../parts/workerruns";
 import { Link, to, useParams } from "../router";
 import { count, duration } from "../words";
 import { GraphPanel } from "./graph";
@@ -131,13 +133,13 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
         {
           header: t("Mode"),
           accessorKey: "mode",
-          meta: { from: "xl" },
+          meta: { from: "wide" },
           cell: ({ row: { original } }) => t(original.mode),
         },
         {
           header: t("Schedule"),
           accessorKey: "schedule",
-          meta: { from: "md" },
+          meta: { from: "lg" },
           cell: ({ row: { original } }) => (
             <span title={given(original.schedule)}>
               {given(original.schedule.split(", counted")[0] ?? "")}
@@ -145,7 +147,7 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
             </span>
           ),
         },
-        { header: t("Pool"), accessorKey: "pool", meta: { from: "lg" } },
+        { header: t("Pool"), accessorKey: "pool", meta: { from: "xl" } },
         {
           header: t("Last run"),
           accessorKey: "last_run_at",
@@ -155,11 +157,11 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
         {
           header: t("Next"),
           accessorKey: "next_due_at",
-          meta: { from: "md" },
+          meta: { from: "lg" },
           cell: ({ row: { original } }) => <Time at={original.next_due_at} />,
         },
         numbers<Worker>(t("Queued"), "queued"),
-        numbers<Worker>(t("Waiting"), "waiting", "md"),
+        numbers<Worker>(t("Waiting"), "waiting", "wide"),
         {
           header: t("Failures"),
           accessorKey: "failures",
@@ -171,18 +173,8 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
               "0"
             ),
         },
-        {
-          header: () => <span className="sr-only">{t("Actions")}</span>,
-          id: "actions",
-          enableSorting: false,
-          meta: { from: "lg" },
-          cell: ({ row: { original } }) => (
-            <span className="flex justify-end gap-1.5">
-              <WorkerActions worker={original} small />
-            </span>
-          ),
-        },
       ]}
+      actions={(worker) => <WorkerActions worker={worker} small />}
     />
   );
 }
@@ -327,6 +319,8 @@ export function WorkerPage({ name }: { name: string }) {
                 href={to(["jobs"], { worker: name, status: "queued" })}
               />
             </div>
+            <BreakersOf worker={name} />
+            <WorkerRuns name={name} />
             <div className="grid gap-3 lg:grid-cols-2">
               <Panel title={t("Latest runs")}>
                 <Strip runs={seen.runs} />
@@ -368,11 +362,22 @@ export function WorkerPage({ name }: { name: string }) {
               }
               flush
             >
-              <JobTable jobs={seen.runs} without="worker" empty={<Empty title={t("No jobs yet")} />} />
+              <Jobs worker={name} />
             </Panel>
           </div>
         </>
       )}
+    </Answer>
+  );
+}
+
+const NEWEST = 20;
+
+function Jobs({ worker }: { worker: string }) {
+  const jobs = useJobs({ worker }, null, NEWEST);
+  return (
+    <Answer of={jobs} rows={4}>
+      {(page) => <JobTable jobs={page.jobs} without="worker" empty={<Empty title={t("No jobs yet")} />} />}
     </Answer>
   );
 }

@@ -13,7 +13,7 @@ import { PayloadForm } from "./form";
 /** The tooltip of disabled buttons. */
 export const READ_ONLY = t("Your token may only read");
 
-function Reason({ label = t("Reason, for the audit log") }: { label?: string }) {
+export function Reason({ label = t("Reason, for the audit log") }: { label?: string }) {
   return (
     <Labelled label={label}>
       <input name="reason" className="field" autoComplete="off" />
@@ -21,7 +21,7 @@ function Reason({ label = t("Reason, for the audit log") }: { label?: string }) 
   );
 }
 
-const reasonIn = (data: FormData) => ({ reason: String(data.get("reason") ?? "").trim() || null });
+export const reasonIn = (data: FormData) => ({ reason: String(data.get("reason") ?? "").trim() || null });
 
 function useOpen() {
   const [open, setOpen] = useState(false);

@@ -2,10 +2,11 @@
 
 import type { ButtonHTMLAttributes, ReactNode } from "react";
 import { ApiError } from "../data/client";
-import { useNow } from "../data/live";
+import { useSaid } from "../data/live";
 import type { Status } from "../data/types";
 import { given, t } from "../language";
-import { ago, moment } from "../words";
+import { ago, duration, moment } from "../words";
+import { zone, zoneName } from "../zone";
 import { Mark } from "./mark";
 
 export type Tone = "plain" | "accent" | "ok" | "warn" | "bad";
@@ -40,18 +41,24 @@ const STATUS: Record<Status, [Tone, string]> = {
   cancelled: ["plain", "⊘"],
 };
 
-type Shown = { status: Status; cancelling?: boolean; stranded?: boolean };
+type Shown = { status: Status; cancelling?: boolean; stranded?: boolean; waitsFor?: string | null };
 
-export function StatusBadge({ status, cancelling = false, stranded = false }: Shown) {
+export function StatusBadge({ status, cancelling = false, stranded = false, waitsFor = null }: Shown) {
   const [tone, sign] = STATUS[status];
   const why = stranded ? t("A job before it is dead or cancelled: retry that one, or cancel the flow") : undefined;
   return (
     <Badge
-      tone={stranded ? "bad" : tone}
+      tone={stranded ? "bad" : waitsFor ? "accent" : tone}
       title={status === "failed" ? t("An attempt failed; it will be retried") : why}
     >
       <span aria-hidden="true">{sign}</span>
-      {cancelling ? t("cancelling") : stranded ? t("cannot run") : t(status)}
+      {cancelling
+        ? t("cancelling")
+        : stranded
+          ? t("cannot run")
+          : waitsFor
+            ? t("waits for {signal}", { signal: waitsFor })
+            : t(status)}
     </Badge>
   );
 }
@@ -149,16 +156,32 @@ export function Stat({
 }
 
 export function Time({ at, none = "–" }: { at: string | null | undefined; none?: string }) {
-  const now = useNow();
+  const ms = Date.parse(at ?? "");
+  const said = useSaid((now) => (at ? ago(ms, now) : none));
   if (!at) return <span className="text-muted">{none}</span>;
-  const ms = Date.parse(at);
   return (
     <time
       dateTime={at}
-      title={t("{time} local time, {utc} UTC", { time: moment(ms), utc: at })}
+      title={[t("{time} in {zone}", { time: moment(ms), zone: zoneName(zone) }), ...(zone === "utc" ? [] : [at])].join(
+        "\n",
+      )}
       className="whitespace-nowrap"
     >
-      {ago(ms, now)}
+      {said}
+    </time>
+  );
+}
+
+/** How long something has lasted that began at this instant. */
+export function Lasting({ at }: { at: number }) {
+  const said = useSaid((now) => t("for {time}", { time: duration(Math.max(0, Math.floor((now - at) / 1_000))) }));
+  return (
+    <time
+      dateTime={new Date(at).toISOString()}
+      title={t("{time} in {zone}", { time: moment(at), zone: zoneName(zone) })}
+      className="whitespace-nowrap"
+    >
+      {said}
     </time>
   );
 }

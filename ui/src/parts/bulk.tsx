@@ -7,6 +7,7 @@ import { type JobFilter, useAct, useMay } from "../data/queries";
 import type { BulkAnswer } from "../data/types";
 import { t } from "../language";
 import { clock, duration } from "../words";
+import { Reason, reasonIn } from "./actions";
 import { Button } from "./basics";
 import { Ask } from "./dialog";
 
@@ -44,12 +45,15 @@ export function BulkButton({
   );
   const close = () => setFound(null);
   const refused = reasonAgainst(filter);
-  const change = (dry_run: boolean) => () =>
-    api.changeJobs(
-      action === "retry"
-        ? { action, filter, dry_run, rate: most ? `${most}/${unit}` : null }
-        : { action, filter, dry_run },
-    );
+  const change =
+    (dry_run: boolean, reason: string | null = null) =>
+    () =>
+      api.changeJobs({
+        ...(action === "retry"
+          ? { action, filter, dry_run, rate: most ? `${most}/${unit}` : null }
+          : { action, filter, dry_run }),
+        ...(reason && { reason }),
+      });
   return (
     <>
       <Button
@@ -69,7 +73,7 @@ export function BulkButton({
           busy={act.isPending}
           disabled={found === 0}
           close={close}
-          submit={() => act.mutate(change(false), { onSuccess: close })}
+          submit={(data) => act.mutate(change(false, reasonIn(data).reason), { onSuccess: close })}
         >
           <p className="break-words">
             {found === 0
@@ -83,6 +87,7 @@ export function BulkButton({
           {action === "retry" && found > 0 && (
             <Rate count={found} most={most} setMost={setMost} unit={unit} setUnit={setUnit} />
           )}
+          {found > 0 && <Reason />}
         </Ask>
       )}
     </>
@@ -91,7 +96,8 @@ export function BulkButton({
 
 function reasonAgainst(filter: JobFilter): string | undefined {
   if (Object.keys(filter).length === 0) return t("Set a filter first: this would affect all jobs");
-  if (filter.payload) return t("Jobs found by payload cannot be changed in bulk: select them in the list");
+  if (filter.payload || filter.waits_for_signal)
+    return t("Jobs found by payload or by wait cannot be changed in bulk: select them in the list");
   return undefined;
 }
 

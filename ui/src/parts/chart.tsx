@@ -5,6 +5,7 @@ import uPlot from "uplot";
 import { t } from "../language";
 import { colour, useShade } from "../theme";
 import { clock } from "../words";
+import { zone } from "../zone";
 
 export interface Line {
   name: string;
@@ -47,6 +48,7 @@ export function Chart({
   hint,
   steps,
   range = fromZero,
+  span,
 }: {
   label: string;
   /** The instants, in epoch seconds. */
@@ -62,11 +64,14 @@ export function Chart({
   steps?: keyof typeof STEPS;
   /** The ends of the axis for the lowest and highest value; by default from zero to just above the highest. */
   range?: Range;
+  /** How many seconds the axis of time covers, up to the last instant; by default from the first one on. */
+  span?: number;
 }) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const formatting = useRef(format);
   const marked = useRef(marks);
+  const spanned = useRef(span);
   const [index, setIndex] = useState<number | null>(null);
   const shade = useShade();
   const shape = JSON.stringify(lines.map(({ name, ink, fill, step, dash }) => [name, ink, fill, step, dash]));
@@ -75,6 +80,7 @@ export function Chart({
   latest.current = data;
   formatting.current = format;
   marked.current = marks;
+  spanned.current = span;
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: the shape stands for the lines, the shade for the colours
   useEffect(() => {
@@ -90,6 +96,7 @@ export function Chart({
         () => marked.current ?? [],
         steps,
         range,
+        () => spanned.current,
       ),
       latest.current,
       holder,
@@ -118,19 +125,26 @@ export function Chart({
   const shown = index === null ? [] : near(marks ?? [], at, index);
   return (
     <figure className="min-w-0">
-      <figcaption className="mb-1 flex flex-wrap items-center gap-x-3 gap-y-0.5 text-xs">
-        <span className="font-semibold">{label}</span>
-        {lines.map((line) => (
-          <span key={line.name} className="inline-flex items-center gap-1 whitespace-nowrap text-muted">
-            <span
-              aria-hidden="true"
-              className={`inline-block w-2.5 ${line.dash ? "h-0 border-t-2 border-dashed" : "h-2.5 rounded-xs"}`}
-              style={line.dash ? { borderColor: `var(--${line.ink})` } : { background: `var(--${line.ink})` }}
-            />
-            {line.name} <span className="text-ink">{value(line)}</span>
+      {/* Values have a width of their own, so that the plot below stays where it is while they change. */}
+      <figcaption className="mb-1 text-xs">
+        <span className="flex items-center gap-3">
+          <span className="min-w-0 truncate font-semibold">{label}</span>
+          <span className="ml-auto whitespace-nowrap text-muted">
+            {index === null || !at[here] ? "\u00a0" : clock(at[here] * 1000)}
           </span>
-        ))}
-        <span className="ml-auto text-muted">{index === null || !at[here] ? "" : clock(at[here] * 1000)}</span>
+        </span>
+        <span className="flex flex-wrap gap-x-3 gap-y-0.5">
+          {lines.map((line) => (
+            <span key={line.name} className="inline-flex items-center gap-1 whitespace-nowrap text-muted">
+              <span
+                aria-hidden="true"
+                className={`inline-block w-2.5 ${line.dash ? "h-0 border-t-2 border-dashed" : "h-2.5 rounded-xs"}`}
+                style={line.dash ? { borderColor: `var(--${line.ink})` } : { background: `var(--${line.ink})` }}
+              />
+              {line.name} <span className="inline-block min-w-[4.75rem] text-ink">{value(line)}</span>
+            </span>
+          ))}
+        </span>
       </figcaption>
       <div
         ref={box}
@@ -147,7 +161,7 @@ export function Chart({
         )}
       </div>
       {marks && (
-        <p className="mt-1 min-h-8 text-xs text-muted" aria-hidden="true">
+        <p className="mt-1 h-8 overflow-hidden text-xs text-muted" aria-hidden="true">
           {shown.length > 0
             ? shown.map((mark) => (
                 <span key={`${mark.at} ${mark.text}`} className="block truncate text-ink">
@@ -172,6 +186,17 @@ function near(marks: Mark[], at: number[], index: number): Mark[] {
   return marks.filter((mark) => mark.at >= from && mark.at < until).slice(-MOST_SHOWN);
 }
 
+/** The width of the axis with these labels: none is clipped. */
+function widest({ ctx, axes }: uPlot, labels: string[], font: string): number {
+  const before = ctx.font;
+  ctx.font = font;
+  const widths = labels.map((label) => ctx.measureText(label ?? "").width);
+  ctx.font = before;
+  return Math.max(LEAST_AXIS, Math.ceil(Math.max(0, ...widths)) + (axes[1]?.gap ?? 5) + 4);
+}
+
+const LEAST_AXIS = 36;
+
 /** Whether two ticks can fall into the same minute. */
 const closeBy = ([first, second]: number[]) => second !== undefined && first !== undefined && second - first < 60;
 
@@ -184,6 +209,7 @@ function options(
   marks: () => Mark[],
   steps: keyof typeof STEPS | undefined,
   range: Range,
+  span: () => number | undefined,
 ): uPlot.Options {
   const muted = colour("muted");
   const line = colour("line");
@@ -193,10 +219,14 @@ function options(
   return {
     width,
     height,
-    padding: [10, 16, 0, 0],
+    padding: [10, 26, 0, 0],
     legend: { show: false },
     cursor: { sync: { key: SYNC.key }, points: { size: 6 }, drag: { x: false, y: false }, y: false },
-    scales: { y: { range: (_, least, most) => range(least, most) } },
+    ...(zone === "utc" ? { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), "Etc/UTC") } : {}),
+    scales: {
+      x: { range: (_, first, last) => [last - (span() ?? last - first), last] },
+      y: { range: (_, least, most) => range(least, most) },
+    },
     axes: [
       {
         ...axis,
@@ -206,7 +236,13 @@ function options(
         incrs: [1, 2, 5, 10, 15, 30, ...MINUTES],
         values: (_, ticks) => ticks.map((tick) => clock(tick * 1000, closeBy(ticks))),
       },
-      { ...axis, size: 52, incrs: steps && STEPS[steps], space: 32, values: (_, ticks) => ticks.map(format) },
+      {
+        ...axis,
+        size: (self, labels) => widest(self, labels ?? [], font),
+        incrs: steps && STEPS[steps],
+        space: 32,
+        values: (_, ticks) => ticks.map(format),
+      },
     ],
     series: [
       {},

@@ -1,7 +1,7 @@
 /** A table of jobs. */
 
-import type { RowSelectionState } from "@tanstack/react-table";
-import type { ReactNode } from "react";
+import type { ColumnDef, RowSelectionState } from "@tanstack/react-table";
+import { type ReactNode, useMemo } from "react";
 import { useNow } from "../data/live";
 import type { Job } from "../data/types";
 import { t } from "../language";
@@ -16,6 +16,8 @@ export function JobTable({
   without,
   selection,
   action,
+  sortable = false,
+  gone,
 }: {
   jobs: Job[];
   empty: ReactNode;
@@ -23,124 +25,132 @@ export function JobTable({
   /** An action for each job, at the end of its row. */
   action?: (job: Job) => ReactNode;
   selection?: { chosen: RowSelectionState; choose: (chosen: RowSelectionState) => void };
+  sortable?: boolean;
+  /** Jobs that keep their rows though they no longer belong to the list. */
+  gone?: Set<string>;
 }) {
+  const selectable = Boolean(selection);
+  const columns = useMemo(
+    () => [
+      ...(selectable ? [CHOOSE] : []),
+      STATUS,
+      ...(without === "worker" ? [] : [WORKER]),
+      idColumn(without),
+      ABOUT,
+      ATTEMPT,
+      TOOK,
+      createdColumn(without),
+    ],
+    [selectable, without],
+  );
   return (
     <Table
       label={t("Jobs")}
       rows={jobs}
       id={(job) => job.id}
-      sortable={false}
+      sortable={sortable}
       empty={empty}
       selection={selection}
-      columns={[
-        ...(selection
-          ? [
-              {
-                id: "choose",
-                meta: { from: "sm" as const },
-                header: ({
-                  table,
-                }: {
-                  table: { getIsAllRowsSelected: () => boolean; toggleAllRowsSelected: () => void };
-                }) => (
-                  <input
-                    type="checkbox"
-                    aria-label={t("Select all on this page")}
-                    checked={table.getIsAllRowsSelected()}
-                    onChange={() => table.toggleAllRowsSelected()}
-                  />
-                ),
-                cell: ({
-                  row,
-                }: {
-                  row: { original: Job; getIsSelected: () => boolean; toggleSelected: () => void };
-                }) => (
-                  <input
-                    type="checkbox"
-                    aria-label={t("Select job {id}", { id: row.original.id })}
-                    checked={row.getIsSelected()}
-                    onChange={() => row.toggleSelected()}
-                  />
-                ),
-              },
-            ]
-          : []),
-        {
-          header: t("Status"),
-          id: "status",
-          cell: ({ row: { original } }) => (
-            <StatusBadge status={original.status} cancelling={original.cancelling} stranded={original.stranded} />
-          ),
-        },
-        ...(without === "worker"
-          ? []
-          : [
-              {
-                header: t("Worker"),
-                id: "worker",
-                cell: ({ row: { original } }: { row: { original: Job } }) => (
-                  <Link className="whitespace-nowrap hover:underline" href={to(["workers", original.worker])}>
-                    {original.worker}
-                  </Link>
-                ),
-              },
-            ]),
-        {
-          header: t("Job"),
-          id: "id",
-          cell: ({ row: { original } }) => (
-            <>
-              <Link
-                className="link font-mono text-xs whitespace-nowrap"
-                href={to(["jobs", original.id])}
-                title={original.id}
-              >
-                {brief(original.id)}
-              </Link>
-              {without === undefined && (
-                <span className="block text-xs text-muted sm:hidden">
-                  <Time at={original.created_at} />
-                </span>
-              )}
-            </>
-          ),
-        },
-        {
-          header: t("Payload or error"),
-          id: "about",
-          meta: { grow: true, from: "md" },
-          cell: ({ row: { original } }) => <About job={original} />,
-        },
-        {
-          header: t("Attempt"),
-          id: "attempt",
-          meta: { numeric: true, from: "lg" },
-          cell: ({ row: { original } }) => original.attempt,
-        },
-        {
-          header: t("Took"),
-          id: "took",
-          meta: { numeric: true, from: "md" },
-          cell: ({ row: { original } }) => <Took job={original} />,
-        },
-        {
-          header: t("Created"),
-          id: "created",
-          meta: { numeric: true, from: without ? undefined : "sm" },
-          cell: ({ row: { original } }) => <Time at={original.created_at} />,
-        },
-        ...(action
-          ? [
-              {
-                header: () => <span className="sr-only">{t("Actions")}</span>,
-                id: "action",
-                meta: { numeric: true },
-                cell: ({ row: { original } }: { row: { original: Job } }) => action(original),
-              },
-            ]
-          : []),
-      ]}
+      columns={columns}
+      actions={action}
+      look={gone && ((job) => (gone.has(job.id) ? "italic [&_td]:text-muted" : ""))}
     />
+  );
+}
+
+const CHOOSE: ColumnDef<Job> = {
+  id: "choose",
+  enableSorting: false,
+  header: ({ table }) => (
+    <input
+      type="checkbox"
+      aria-label={t("Select all on this page")}
+      checked={table.getIsAllRowsSelected()}
+      onChange={() => table.toggleAllRowsSelected()}
+    />
+  ),
+  cell: ({ row }) => (
+    <input
+      type="checkbox"
+      aria-label={t("Select job {id}", { id: row.original.id })}
+      checked={row.getIsSelected()}
+      onChange={() => row.toggleSelected()}
+    />
+  ),
+};
+
+const STATUS: ColumnDef<Job> = {
+  header: t("Status"),
+  id: "status",
+  accessorFn: (job) => job.status,
+  cell: ({ row: { original } }) => <StatusBadge {...original} waitsFor={original.waits_for_signal} />,
+};
+
+const WORKER: ColumnDef<Job> = {
+  header: t("Worker"),
+  id: "worker",
+  accessorFn: (job) => job.worker,
+  cell: ({ row: { original } }) => (
+    <Link className="whitespace-nowrap hover:underline" href={to(["workers", original.worker])}>
+      {original.worker}
+    </Link>
+  ),
+};
+
+const idColumn = (without?: "worker"): ColumnDef<Job> => ({
+  header: t("Job"),
+  id: "id",
+  enableSorting: false,
+  cell: ({ row: { original } }) => (
+    <>
+      <JobLink id={original.id} />
+      {without === undefined && (
+        <span className="block text-xs text-muted sm:hidden">
+          <Time at={original.created_at} />
+        </span>
+      )}
+    </>
+  ),
+});
+
+const ABOUT: ColumnDef<Job> = {
+  header: t("Payload or error"),
+  id: "about",
+  enableSorting: false,
+  meta: { grow: true, from: "md" },
+  cell: ({ row: { original } }) => <About job={original} />,
+};
+
+const ATTEMPT: ColumnDef<Job> = {
+  header: t("Attempt"),
+  id: "attempt",
+  accessorFn: (job) => job.attempt,
+  meta: { numeric: true, from: "lg" },
+  cell: ({ row: { original } }) => original.attempt,
+};
+
+const TOOK: ColumnDef<Job> = {
+  header: t("Took"),
+  id: "took",
+  accessorFn: (job) => spent(job, Date.now()) ?? -1,
+  meta: { numeric: true, from: "md" },
+  cell: ({ row: { original } }) => <Took job={original} />,
+};
+
+const createdColumn = (without?: "worker"): ColumnDef<Job> => ({
+  header: t("Created"),
+  id: "created",
+  accessorFn: (job) => job.created_at,
+  meta: { numeric: true, from: without ? undefined : "sm" },
+  cell: ({ row: { original } }) => <Time at={original.created_at} />,
+});
+
+/** The row's own link, which Enter opens. */
+function JobLink({ id }: { id: string }) {
+  return (
+    <Link className="link font-mono text-xs whitespace-nowrap" href={to(["jobs", id])} title={id} data-row-link="">
+      {brief(id)}
+    </Link>
   );
 }
 
@@ -169,6 +179,9 @@ function About({ job }: { job: Job }) {
 }
 
 function Took({ job }: { job: Job }) {
-  const now = useNow();
-  return <>{duration(spent(job, now))}</>;
+  return job.status === "processing" ? <Running job={job} /> : duration(spent(job, 0));
+}
+
+function Running({ job }: { job: Job }) {
+  return <>{duration(spent(job, useNow()))}</>;
 }

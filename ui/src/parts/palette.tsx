@@ -1,7 +1,7 @@
 /** Finds pages, pools, nodes, workers and jobs by name, and opens them. */
 
 import { type KeyboardEvent, useId, useMemo, useState } from "react";
-import { useOverview, useWorkers } from "../data/queries";
+import { useBreakers, useOverview, useWorkers } from "../data/queries";
 import { t } from "../language";
 import { go, to } from "../router";
 import { GOES } from "../shortcuts";
@@ -21,6 +21,7 @@ export function Palette({ close }: { close: () => void }) {
   const [at, setAt] = useState(0);
   const workers = useWorkers();
   const overview = useOverview();
+  const breakers = useBreakers();
   const list = useId();
   const hits = useMemo(() => {
     const wanted = text.trim().toLowerCase();
@@ -41,6 +42,11 @@ export function Palette({ close }: { close: () => void }) {
         label: name,
         address: to(["workers", name]),
       })),
+      ...(breakers.data?.breakers ?? []).map(({ name }) => ({
+        kind: t("breaker"),
+        label: name,
+        address: to(["breakers"], { breaker: name }),
+      })),
     ];
     const found = all.filter((hit) => hit.label.toLowerCase().includes(wanted)).slice(0, MOST);
     if (!wanted) return found;
@@ -60,7 +66,7 @@ export function Palette({ close }: { close: () => void }) {
         address: to(["jobs"], { error: id }),
       },
     ];
-  }, [text, workers.data, overview.data]);
+  }, [text, workers.data, overview.data, breakers.data]);
   const take = (hit: Hit | undefined) => {
     if (!hit) return;
     close();

@@ -6,7 +6,8 @@ import { useAct, useMay, usePreview, useWorker, useWorkerNames } from "../data/q
 import type { Job, Payload, Schedule, Timing, Worker, WorkerDetail } from "../data/types";
 import { given, language, t } from "../language";
 import { go, to } from "../router";
-import { duration } from "../words";
+import { duration, moment } from "../words";
+import { zone, zoneName } from "../zone";
 import { READ_ONLY } from "./actions";
 import { Button, Loading } from "./basics";
 import { Ask, Labelled } from "./dialog";
@@ -28,7 +29,11 @@ export function FireTimes({ times, label = t("Next fire times") }: { times: stri
   return (
     <ol aria-label={label} className="grid gap-x-6 gap-y-1 text-sm sm:grid-flow-col sm:grid-cols-2 sm:grid-rows-5">
       {times.map((time) => (
-        <li key={time} className="whitespace-nowrap tabular-nums" title={new Date(time).toLocaleString(language)}>
+        <li
+          key={time}
+          className="whitespace-nowrap tabular-nums"
+          title={t("{time} in {zone}", { time: moment(Date.parse(time)), zone: zoneName(zone) })}
+        >
           {weekday(time)} {time.slice(0, 10)} {time.slice(11, 19)}{" "}
           <span className="text-xs text-muted">{time.slice(19) === "+00:00" ? "UTC" : time.slice(19)}</span>
         </li>

@@ -1,4 +1,9 @@
-/** A sortable table that renders one page of rows, so that ten thousand cost no more than a hundred. */
+/**
+ * A sortable table that renders one page of rows, so that ten thousand cost no more than a hundred.
+ *
+ * Rows keep their places while the pointer or the focus is in the table: what a person reads or is about to click does
+ * not move. Actions of a row stay in sight: beside the scrolling columns, or below the row in a narrow window.
+ */
 
 import {
   type ColumnDef,
@@ -6,13 +11,15 @@ import {
   getCoreRowModel,
   getPaginationRowModel,
   getSortedRowModel,
+  type Row,
   type RowData,
   type RowSelectionState,
   type SortingState,
   useReactTable,
 } from "@tanstack/react-table";
-import { type ReactNode, useEffect, useState } from "react";
+import { Fragment, memo, type ReactNode, useEffect, useMemo, useState } from "react";
 import { t } from "../language";
+import { ROW } from "../shortcuts";
 import { useWide } from "../theme";
 import { count } from "../words";
 import { Button } from "./basics";
@@ -21,19 +28,20 @@ declare module "@tanstack/react-table" {
   interface ColumnMeta<TData extends RowData, TValue> {
     numeric?: boolean;
     /** Hidden in windows narrower than this. */
-    from?: "sm" | "md" | "lg" | "xl";
+    from?: Width;
     grow?: boolean;
   }
 }
 
-const WIDTHS = { sm: 640, md: 768, lg: 1024, xl: 1280 };
+const WIDTHS = { sm: 640, md: 768, lg: 1024, xl: 1280, wide: 1500 };
+type Width = keyof typeof WIDTHS;
 const PAGE = 100;
 
 /** A column of numbers: `show` writes one as text. */
 export function numbers<T>(
   header: string,
   key: { [K in keyof T]-?: T[K] extends number | null | undefined ? K : never }[keyof T] & string,
-  from?: "sm" | "md" | "lg" | "xl",
+  from?: Width,
   show: (value: number) => string = count,
 ): ColumnDef<T> {
   return {
@@ -54,6 +62,8 @@ export function Table<T>({
   sortable = true,
   empty,
   selection,
+  actions,
+  look,
 }: {
   label: string;
   rows: T[];
@@ -63,11 +73,24 @@ export function Table<T>({
   sortable?: boolean;
   empty: ReactNode;
   selection?: { chosen: RowSelectionState; choose: (chosen: RowSelectionState) => void };
+  /** The buttons of a row. */
+  actions?: (row: T) => ReactNode;
+  /** Further classes of a row. */
+  look?: (row: T) => string;
 }) {
   const [sorting, setSorting] = useState<SortingState>(sort);
   const [pagination, setPagination] = useState({ pageIndex: 0, pageSize: PAGE });
-  const wide = { sm: useWide(WIDTHS.sm), md: useWide(WIDTHS.md), lg: useWide(WIDTHS.lg), xl: useWide(WIDTHS.xl) };
-  const shown = columns.filter((column) => !column.meta?.from || wide[column.meta.from]);
+  const [sm, md, lg, xl, wide] = [
+    useWide(WIDTHS.sm),
+    useWide(WIDTHS.md),
+    useWide(WIDTHS.lg),
+    useWide(WIDTHS.xl),
+    useWide(WIDTHS.wide),
+  ];
+  const shown = useMemo(() => {
+    const fits = { sm, md, lg, xl, wide };
+    return columns.filter((column) => !column.meta?.from || fits[column.meta.from]);
+  }, [columns, sm, md, lg, xl, wide]);
   const table = useReactTable({
     data: rows,
     columns: shown,
@@ -85,6 +108,11 @@ export function Table<T>({
     getPaginationRowModel: getPaginationRowModel(),
   });
   const pages = table.getPageCount();
+  const reading = useReading();
+  const model = useStill(table.getRowModel().rows, table.getPrePaginationRowModel().rowsById, {
+    still: reading.still,
+    of: JSON.stringify([sorting, pagination.pageIndex]),
+  });
   useEffect(() => {
     if (pages && pagination.pageIndex >= pages) setPagination((old) => ({ ...old, pageIndex: pages - 1 }));
   }, [pages, pagination.pageIndex]);
@@ -92,7 +120,7 @@ export function Table<T>({
   const first = pagination.pageIndex * PAGE;
   return (
     <>
-      <div className="relative overflow-x-auto" role="region" aria-label={label} tabIndex={0}>
+      <div className="relative overflow-x-auto" role="region" aria-label={label} tabIndex={0} {...reading.events}>
         <table className="w-full border-collapse text-sm">
           <thead>
             {table.getHeaderGroups().map((group) => (
@@ -125,24 +153,34 @@ export function Table<T>({
                     </th>
                   );
                 })}
+                {actions && md && (
+                  <th scope="col" className="sticky right-0 bg-ground px-3">
+                    <span className="sr-only">{t("Actions")}</span>
+                  </th>
+                )}
               </tr>
             ))}
           </thead>
           <tbody>
-            {table.getRowModel().rows.map((row) => (
-              <tr
-                key={row.id}
-                className={`h-[2.3125rem] border-b border-line last:border-0 hover:bg-sunken ${row.getIsSelected() ? "bg-accent-soft" : ""}`}
-              >
-                {row.getVisibleCells().map((cell) => (
-                  <td
-                    key={cell.id}
-                    className={`px-2 py-1.5 align-middle sm:px-3 ${cell.column.columnDef.meta?.numeric ? "num" : ""} ${cell.column.columnDef.meta?.grow ? "max-w-0 min-w-40" : ""}`}
-                  >
-                    {flexRender(cell.column.columnDef.cell, cell.getContext())}
-                  </td>
-                ))}
-              </tr>
+            {model.map((row) => (
+              <Fragment key={row.id}>
+                <Line
+                  row={row}
+                  original={row.original}
+                  selected={row.getIsSelected()}
+                  columns={shown}
+                  look={look?.(row.original)}
+                  joined={Boolean(actions) && !md}
+                  actions={md ? actions : undefined}
+                />
+                {actions && !md && (
+                  <tr className="border-b border-line">
+                    <td colSpan={shown.length} className="px-2 pb-2">
+                      <span className="flex flex-wrap gap-1.5">{actions(row.original)}</span>
+                    </td>
+                  </tr>
+                )}
+              </Fragment>
             ))}
           </tbody>
         </table>
@@ -166,4 +204,75 @@ export function Table<T>({
       )}
     </>
   );
+}
+
+/** A row. It is rendered again only if what it shows has changed. */
+const Line = memo(OneLine) as typeof OneLine;
+
+function OneLine<T>({
+  row,
+  selected,
+  look = "",
+  joined,
+  actions,
+}: {
+  row: Row<T>;
+  original: T;
+  selected: boolean;
+  columns: ColumnDef<T>[];
+  look?: string;
+  /** Whether the actions are in a row of their own below this one. */
+  joined: boolean;
+  actions?: (row: T) => ReactNode;
+}) {
+  return (
+    <tr
+      {...ROW}
+      className={`h-[2.3125rem] border-line last:border-0 hover:bg-sunken ${joined ? "" : "border-b"} ${selected ? "bg-accent-soft" : "bg-surface"} ${look}`}
+    >
+      {row.getVisibleCells().map((cell) => (
+        <td
+          key={cell.id}
+          className={`px-2 py-1.5 align-middle sm:px-3 ${cell.column.columnDef.meta?.numeric ? "num" : ""} ${cell.column.columnDef.meta?.grow ? "max-w-0 min-w-40" : ""}`}
+        >
+          {flexRender(cell.column.columnDef.cell, cell.getContext())}
+        </td>
+      ))}
+      {actions && (
+        <td className="sticky right-0 bg-inherit px-2 py-1.5 sm:px-3">
+          <span className="flex justify-end gap-1.5">{actions(row.original)}</span>
+        </td>
+      )}
+    </tr>
+  );
+}
+
+/** Whether the pointer or the focus is in an element. */
+function useReading() {
+  const [pointed, setPointed] = useState(false);
+  const [focused, setFocused] = useState(false);
+  return {
+    still: pointed || focused,
+    events: {
+      onPointerEnter: () => setPointed(true),
+      onPointerLeave: () => setPointed(false),
+      onFocus: () => setFocused(true),
+      onBlur: () => setFocused(false),
+    },
+  };
+}
+
+/** The rows in the order that they had when a person began to read; rows that are new since then are last. */
+function useStill<T>(rows: Row<T>[], byId: Record<string, Row<T>>, { still, of }: { still: boolean; of: string }) {
+  const [held, setHeld] = useState<{ of: string; ids: string[] } | null>(null);
+  const ids = rows.map((row) => row.id);
+  const current = still && held?.of === of ? held : null;
+  useEffect(() => {
+    if (!still && held) setHeld(null);
+    if (still && !current) setHeld({ of, ids });
+  });
+  if (!current) return rows;
+  const kept = new Set(current.ids);
+  const before = current.ids.map((id) => byId[id]).filter((row) => row !== undefined);
+  return [...before, ...rows.filter((row) => !kept.has(row.id))];
 }

@@ -53,7 +53,7 @@ def _lane(session: SqliteSession, name: str, *, count_ready: bool) -> Lane:
         head=_head(min(heads)) if heads else None,
         retrying=any(lane.retrying for lane in lanes),
         live=any(lane.live for lane in lanes),
-        ready=_ready(session, worker, {lane.pool: lane.queued for lane in lanes if lane.queued}) if count_ready else None,
+        ready=_ready(session, worker, {lane.pool: lane.queued for lane in lanes}) if count_ready else None,
     )
 
 

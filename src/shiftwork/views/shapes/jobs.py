@@ -78,6 +78,8 @@ class JobShape(Struct, frozen=True, kw_only=True):
     tags: list[str]
     expires_at: str | None
     progress: ProgressShape | None
+    waits_for_signal: str | None
+    """The signal that its function waits for now."""
     payload: Any
     """Its arguments. In lists, a payload of more than 1,024 bytes is cut."""
     payload_bytes: int
@@ -166,8 +168,6 @@ class WholeJobShape(JobShape, frozen=True, kw_only=True):
     """The signals that its function has not taken yet."""
     signal_bytes: int
     """How many bytes their values have."""
-    waits_for_signal: str | None
-    """The signal that its function waits for now."""
     logs: list[LogShape]
 
 
@@ -243,7 +243,6 @@ def whole_job_shape(job: Job[Any], why: Explanation, parts: SeenParts | None = N
         step_bytes=parts.step_bytes,
         signals=_signals(parts, hide),
         signal_bytes=parts.signal_bytes,
-        waits_for_signal=job.record.wait.name if job.record.wait and job.status is JobStatus.SCHEDULED else None,
         logs=[log_shape(line) for line in job.logs],
     )
 
@@ -348,6 +347,7 @@ def _job(job: Job[Any]) -> dict[str, Any]:
         "tags": list(record.tags),
         "expires_at": iso(record.expires_at),
         "progress": progress_shape(job.progress),
+        "waits_for_signal": record.wait.name if record.wait and record.status is JobStatus.SCHEDULED else None,
         "payload_bytes": _payload_bytes(record),
     }
 

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field, structs
 
@@ -23,7 +23,7 @@ from shiftwork.views.shapes.jobs import (
     whole_job_shape,
 )
 from shiftwork.web.job_options import OptionsBody, Tag, options_in
-from shiftwork.web.job_search import by_payload, search
+from shiftwork.web.job_search import by_payload, search, waiting_for_signals
 from shiftwork.web.routing import Body, Id, Name, Query, Text, get, post
 from shiftwork.web.site import Site
 
@@ -50,6 +50,8 @@ class JobsQuery(Query, frozen=True, kw_only=True):
     tag: Tag | None = None
     error: Text | None = None
     payload: Text | None = None
+    waits_for_signal: Literal["true"] | None = None
+    """Only those whose functions wait for a signal."""
     created_after: Instant | None = None
     created_before: Instant | None = None
     after: Name | None = None
@@ -170,13 +172,17 @@ class Dead(Struct, frozen=True, kw_only=True):
 async def jobs(site: Site, query: JobsQuery) -> JobsAnswer:
     """List jobs, newest first, each with the beginning of its payload. `payload_bytes` is the size of the whole.
 
-    A search by key, instance, error or payload uses no index: it stops after a moment, so a page may be short or even
-    empty, and continues at `next_after`.
+    A search by key, instance, error, payload or wait uses no index: it stops after a moment, so a page may be short or
+    even empty, and continues at `next_after`.
     """
-    wanted = {name: value for name, value in structs.asdict(query).items() if value is not None and name != "payload"}
+    wanted = {name: value for name, value in structs.asdict(query).items() if value is not None}
+    part, waiting = wanted.pop("payload", None), wanted.pop("waits_for_signal", None)
     if not query.status:
         del wanted["status"]
-    found = await (by_payload(site.control, wanted, query.payload) if query.payload else search(site.control, wanted))
+    if waiting:
+        found = await waiting_for_signals(site.control, wanted, part)
+    else:
+        found = await (by_payload(site.control, wanted, part) if part else search(site.control, wanted))
     return JobsAnswer(jobs=[job_shape(job) for job in found.jobs], next_after=found.next_after)
 
 

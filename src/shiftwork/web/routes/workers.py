@@ -16,6 +16,8 @@ from shiftwork.web.routing import Body, Name, Query, Text, get, post
 from shiftwork.web.site import Site
 
 RECENT_RUNS: Final = 50
+_RAN: Final = (JobStatus.PROCESSING, JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.DEAD)
+"""The statuses of jobs that have run, or do: a backlog of queued jobs shows nothing about a worker."""
 MOST_FAILED: Final = 200
 """Of how many jobs the errors are read: the newest ones that failed or are dead."""
 SHOWN_ERRORS: Final = 20
@@ -37,7 +39,7 @@ class WorkersAnswer(Struct, frozen=True, kw_only=True):
 
 
 class WholeWorker(WorkerShape, frozen=True, kw_only=True):
-    """A worker, with its policy, its breaker, its latest jobs, and the schema of its payload where it is known."""
+    """A worker, with its policy, its breaker, its latest runs, and the schema of its payload where it is known."""
 
     config: WorkerConfig
     guarded_by: BreakerViewShape | None
@@ -165,9 +167,9 @@ async def workers(site: Site, query: WorkersQuery) -> WorkersAnswer:
 
 @get("/workers/{worker}")
 async def worker(site: Site, worker: Name) -> WholeWorker:
-    """Return a worker, with its policy, its latest jobs, and the schema of its payload."""
+    """Return a worker, with its policy, the latest jobs that ran, and the schema of its payload."""
     view = await _view(site, worker)
-    runs = [job_shape(job) for job in await site.control.jobs.find(worker=worker, limit=RECENT_RUNS)]
+    runs = [job_shape(job) for job in await site.control.jobs.find(worker=worker, status=_RAN, limit=RECENT_RUNS)]
     schema = await site.control.workers.payload_schema(worker)
     guard = next((one for one in (await site.overview.get()).breakers.values() if worker in one.workers), None)
     breaker = None if guard is None else breaker_shape(guard)

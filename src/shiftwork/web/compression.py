@@ -1,0 +1,50 @@
+"""Compressed answers: JSON and text of some size, for those who accept gzip.
+
+A stream is never compressed: it would be held back until there is enough of it.
+"""
+
+import asyncio
+import gzip
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+LEAST_BYTES: Final = 1_024
+"""Smaller answers fit into a packet or two."""
+LEVEL: Final = 1
+"""Fast: a higher level takes several times as long for a tenth fewer bytes."""
+LARGE_BYTES: Final = 262_144
+"""Compressing more than this takes too long for the event loop."""
+KINDS: Final = ("application/json", "application/problem+json", "text/")
+
+
+def accepts_gzip(request: Request) -> bool:
+    """Return whether the client accepts gzip."""
+    for one in request.headers.get("accept-encoding", "").split(","):
+        name, _, quality = one.strip().partition(";")
+        if name.strip().lower() in {"gzip", "*"}:
+            return quality.replace(" ", "") not in {"q=0", "q=0.0", "q=0.00", "q=0.000"}
+    return False
+
+
+async def compressed(request: Request, response: Response) -> Response:
+    """Return the response, compressed if that is worth it and the client accepts it."""
+    if isinstance(response, StreamingResponse) or len(response.body) < LEAST_BYTES:
+        return response
+    kind = response.headers.get("content-type", "")
+    if "content-encoding" in response.headers or not kind.startswith(KINDS):
+        return response
+    response.headers.add_vary_header("Accept-Encoding")
+    if not accepts_gzip(request):
+        return response
+    body = bytes(response.body)
+    large = len(body) > LARGE_BYTES
+    response.body = await asyncio.to_thread(_packed, body) if large else _packed(body)
+    response.headers["content-encoding"] = "gzip"
+    response.headers["content-length"] = str(len(response.body))
+    return response
+
+
+def _packed(body: bytes) -> bytes:
+    return gzip.compress(body, LEVEL, mtime=0)
