@@ -126,8 +126,10 @@ async def test_a_node_in_place_tells_of_its_process_its_loop_and_the_store(stage
     (instance,) = await app.control.pools.instances()
     assert (node.lag, node.store_seconds) == (0.0, 0.0), "the clock stands still meanwhile"
     assert node.cpu is not None
-    used = instance["cpu"], instance["memory"], instance["lag"]
-    assert used == (node.cpu, node.memory_used, node.lag), "it is the same"
+    assert instance["cpu"] is not None, "as it is now; those of the node are as of its last beat"
+    assert instance["memory"] is not None
+    assert instance["memory"] > 1_000_000
+    assert instance["lag"] == 0.0
 
 
 async def test_what_its_processes_use_is_counted_as_the_nodes(
