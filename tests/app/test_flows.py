@@ -394,7 +394,9 @@ async def test_a_clean_up_behind_a_broken_chain_runs_and_is_handed_what_failed(a
         failure = FlowFailure("fetch", dead.id, "ConnectionError: ••• was refused")
         other = FlowFailure("fetch", cancelled.id, "cancelled")
         wanted = [("clean_up", {failure, other}), ("tidy", {failure}), ("tidy", set())]
-        assert [(name, set(failures)) for name, failures in handed] == wanted
+        seen = [(name, set(failures)) for name, failures in handed]  # the first two run side by side
+        assert [one for one in wanted if one not in seen] == []
+        assert len(seen) == len(wanted)
         broken.clear()
         assert await flow.retry() == 2
         assert names(await test.run_pending()) == ["fetch", "fetch", "total"], "what has run stays so"
