@@ -25,8 +25,8 @@ _TOKEN: Final = "Q"  # noqa: S105 - how an array calls it
 _TOKEN_BYTES: Final = array(_TOKEN).itemsize
 _MANY: Final = 65_536
 """How many bytes are read at a time. Most pipes hold no more."""
-_WHOLE: Final = 512
-"""As many tokens as are written as a whole, or not at all."""
+_WHOLE: Final = 512 // _TOKEN_BYTES
+"""How many tokens are written at a time: every system writes 512 bytes to a pipe as a whole, or not at all."""
 
 
 class NodeEnd:
