@@ -95,6 +95,34 @@ async def test_one_that_died_at_the_door_does_not_keep_it_shut(stage: Stage) -> 
         await starting
 
 
+async def test_one_that_loses_its_turn_while_it_joins_tries_again(stage: Stage) -> None:
+    slow, quick = stage.faulty_app(), stage.app()
+    slow.task(name="mail")(lambda: None)
+    quick.task(name="publish")(lambda: None)
+    landing = stage.faults.hold("beat", "before")
+    starting = asyncio.create_task(slow.start())
+    await stage.clock.advance(HELD_SECONDS)
+    await quick.start()
+    landing.set()
+    async with asyncio.timeout(DEADLINE):
+        with pytest.raises(NamespaceInUseError):
+            await starting
+    assert len((await quick.control.system.overview()).nodes) == 1
+
+
+async def test_a_store_so_slow_that_every_turn_is_lost_keeps_a_node_out_only_if_another_app_is_there(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shiftwork.runtime.node.namespace_guard.HELD_SECONDS", 0.0)
+    mail, publish = stage.app(), stage.app()
+    mail.task(name="mail")(lambda: None)
+    publish.task(name="publish")(lambda: None)
+    async with asyncio.timeout(DEADLINE):
+        await mail.start()
+        with pytest.raises(NamespaceInUseError):
+            await publish.start()
+
+
 async def test_one_that_could_not_start_leaves_no_lease_behind(stage: Stage) -> None:
     app, other = stage.faulty_app(), stage.app()
     app.task(name="mail")(lambda: None)

@@ -36,7 +36,7 @@ class Faults:
         self.calls: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
         self._plans: list[tuple[frozenset[str], Kind, Exception, int | None]] = []
-        self._gates: dict[str, asyncio.Event] = {}
+        self._gates: dict[tuple[str, Kind], asyncio.Event] = {}
         self._answers: dict[str, Any] = {}
 
     def fail(
@@ -54,10 +54,10 @@ class Faults:
         """Let every call of this method return this value, without doing its work."""
         self._answers[method] = value
 
-    def hold(self, method: str) -> asyncio.Event:
-        """Do the work of this method at once, but return only when the event is set."""
-        self._gates[method] = asyncio.Event()
-        return self._gates[method]
+    def hold(self, method: str, kind: Kind = "after") -> asyncio.Event:
+        """Let this method wait for the event after it has done its work, or before."""
+        self._gates[method, kind] = asyncio.Event()
+        return self._gates[method, kind]
 
     def plan_of(self, method: str) -> tuple[Kind, Exception] | None:
         for position, (methods, kind, error, times) in enumerate(self._plans):
@@ -75,13 +75,17 @@ class Faults:
         plan = self.plan_of(method)
         if plan is not None and plan[0] == "before":
             raise plan[1]
+        await self._pass(method, "before")
         answer = self._answers[method] if method in self._answers else await call()
-        gate = self._gates.get(method)
-        if gate is not None:
-            await gate.wait()
+        await self._pass(method, "after")
         if plan is not None:
             raise plan[1]
         return answer
+
+    async def _pass(self, method: str, kind: Kind) -> None:
+        gate = self._gates.get((method, kind))
+        if gate is not None:
+            await gate.wait()
 
 
 class FaultyStore:

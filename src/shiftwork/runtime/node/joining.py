@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -13,6 +14,9 @@ from shiftwork.runtime.node.cluster_duties import ClusterDuties
 from shiftwork.runtime.node.environment import NodeEnvironment
 from shiftwork.runtime.node.left_pools import left_pools
 from shiftwork.runtime.node.namespace_guard import NamespaceGuard
+
+MORE_TURNS: Final = 2
+"""How often to try again when a turn has ended before we had looked around: a slow store must not keep us out."""
 
 
 class Joining:
@@ -67,7 +71,17 @@ class Joining:
     async def _look_around(self) -> tuple[PlanView, list[InstanceRecord]]:
         """Beat for the first time, and return what is there by then, and the instances that are not proven dead."""
         seen: PlanView
-        _, seen = await together(self._beat(), self._cluster.planning.look())
+        look = self._cluster.planning.look
+        _, seen = await together(self._beat(), look())
+        for _ in range(MORE_TURNS):
+            if not self._guard.lapsed:
+                break
+            await self._cluster.leave(())
+            await self._guard.enter()
+            _, seen = await together(self._beat(), look())
+        if self._guard.lapsed:
+            # Our beat is in the store: of two, the one that beats second sees the first. Both may leave.
+            seen = await look()
         living = self._cluster.neighbours.living_among(seen.instances)
         self._guard.check(living)
         return seen, living

@@ -1,8 +1,8 @@
 """Joining a namespace: beat for the first time, and leave again if the namespace belongs to another app.
 
-Nodes join one at a time, so that of two that start at the same instant one stays and the other sees it. If the turn is
-lost because the store was slow, two apps still never share a namespace: the one that beats second sees the first. Then
-it can happen that both leave.
+Nodes join one at a time, so that of two that start at the same instant one stays and the other sees it. A node whose
+turn has ended before it had beaten and looked around, because the store was slow, may have missed another one that
+joined meanwhile: it withdraws its beat and tries again, twice. Then the one that beats second sees the first.
 """
 
 import asyncio
@@ -31,11 +31,21 @@ class NamespaceGuard:
         self._node = node
         self._workers = workers
         self._namespace = namespace
+        self._ends_at = 0.0
 
     async def enter(self) -> None:
         """Wait for our turn."""
-        while not await self._store.hold(NAME, self._node, 1, HELD_SECONDS, self._clock.now()):  # noqa: ASYNC110 - no bell
+        while True:
+            now = self._clock.now()
+            if await self._store.hold(NAME, self._node, 1, HELD_SECONDS, now):
+                self._ends_at = now + HELD_SECONDS
+                return
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether our turn has ended by itself, so that another node may have joined in it."""
+        return self._clock.now() >= self._ends_at
 
     def check(self, others: Sequence[InstanceRecord]) -> None:
         """Raise `NamespaceInUseError` if one of these instances is of a live node that shares no worker with us."""
