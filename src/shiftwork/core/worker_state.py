@@ -23,7 +23,8 @@ def after_run(state: WorkerState, outcome: Outcome, status: JobStatus) -> bool:
     if outcome.verdict == "failure" or outcome.status is JobStatus.FAILED:
         _note_error(state, outcome)
     if outcome.verdict == "success":
-        state.last_success = max(state.last_success or 0.0, outcome.ended_at)
+        if state.last_success is None or outcome.ended_at > state.last_success:
+            state.last_success = outcome.ended_at
         state.failures = 0
     elif outcome.verdict == "failure":
         state.failures += 1
@@ -33,7 +34,8 @@ def after_run(state: WorkerState, outcome: Outcome, status: JobStatus) -> bool:
 
 def after_end(state: WorkerState, ended_at: float) -> None:
     """Change the state for a job that ended for good, by a run or by a person."""
-    state.last_ended = max(state.last_ended or 0.0, ended_at)
+    if state.last_ended is None or ended_at > state.last_ended:
+        state.last_ended = ended_at
 
 
 def switch(state: WorkerState, *, enabled: bool, reason: str | None, now: float) -> None:

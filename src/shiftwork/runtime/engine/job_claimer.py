@@ -82,7 +82,8 @@ class JobClaimer:
     @property
     def _room(self) -> int:
         """How many more jobs the runner takes: none that it would begin when it is to be replaced."""
-        return self.slots + min(self._runner.places, self._left) - len(self._runs.active)
+        places = self._runner.places
+        return self.slots - len(self._runs.active) + (min(places, self._left) if places else 0)
 
     @property
     def waiting(self) -> int:

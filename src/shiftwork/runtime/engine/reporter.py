@@ -126,7 +126,8 @@ class Reporter:
             state = self._states.get(outcome.worker)
             if state is None:
                 state = self._states[outcome.worker] = WorkerState(worker=outcome.worker)
-            state.last_started = max(state.last_started or 0.0, settled.started_at)
+            if state.last_started is None or settled.started_at > state.last_started:
+                state.last_started = settled.started_at
             after_run(state, outcome, outcome.status)
         self.retrying.ended(outcome)
         self._run_log.ended(outcome, settled.started_at, settled.max_retries)

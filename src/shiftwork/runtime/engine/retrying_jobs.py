@@ -24,12 +24,12 @@ class RetryingJobs:
         """A run ended here: its job waits for the next attempt, or does no longer."""
         if outcome.status is JobStatus.FAILED:
             self._here[outcome.worker].add(outcome.id)
-        else:
+        elif self._here:
             self.began(outcome.worker, outcome.id)
 
     def began(self, worker: str, job_id: str) -> None:
         """A job begins another attempt here."""
-        here = self._here.get(worker)
+        here = self._here.get(worker) if self._here else None
         if here and job_id in here:
             here.discard(job_id)
             if not here:  # if another process has one, the next read says so

@@ -104,12 +104,12 @@ class RunLog:
     def ended(self, outcome: Outcome, started_at: float, max_retries: int | None = None) -> None:
         """A run has ended, and the store has its outcome. `max_retries`: what the job has of its own."""
         match outcome.status:
+            case JobStatus.COMPLETED:
+                self._completed(outcome, started_at)
             case JobStatus.FAILED:
                 self._failed(outcome, max_retries)
             case JobStatus.DEAD:
                 self._dead(outcome, max_retries)
-            case JobStatus.COMPLETED:
-                self._completed(outcome, started_at)
             case JobStatus.CANCELLED if logger.isEnabledFor(self._routine):
                 self._ordinary("cancelled", outcome, started_at)
             case JobStatus.QUEUED if outcome.run_at > outcome.ended_at and logger.isEnabledFor(self._routine):

@@ -45,6 +45,7 @@ class PoolInstances:
         ended: Callable[[Engine], None],
     ) -> None:
         self.pool = pool
+        self._wears_out = pool.max_jobs_per_instance is not None or pool.max_memory_per_instance is not None
         self.engines: list[Engine] = []
         self.target = 0
         """How many slots the pool has on this node, by the plan."""
@@ -151,7 +152,7 @@ class PoolInstances:
         """Replace an instance that is worn out. The run may have been the last thing that kept one that drains."""
         if self._failures.count and engine.runner.served:
             self._succeeded()
-        if engine.runner.apart:
+        if (self._wears_out or engine.runner.strays) and engine.runner.apart:
             self._replace_if_worn_out(engine)
         if engine.tenure.draining:
             self._end_if_idle(engine)
