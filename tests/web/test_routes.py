@@ -323,13 +323,14 @@ async def test_events_are_found_by_worker_pool_person_and_time(web: Web) -> None
     store = await web.app.control.store.open()
     died = {"worker": "resize", "error": "KeyError: 5", "kind": "raised"}
     dead = [Event(at=100.0 + n, name="job.dead", subject=f"j{n}", message="m", data=died) for n in range(70)]
-    await store.record([Event(at=10.0, name="pool.scaled", subject="images", message="2 → 3"), *dead])
+    early = Event(at=2.0, name="pool.paused", subject="mail", message="paused")
+    await store.record([early, Event(at=10.0, name="pool.scaled", subject="images", message="2 → 3"), *dead])
     with acting_as("ada@host"):
         await web.app.disable_worker("fetch", "too loud")
     (folded, *_) = found = (await web.get("events", worker="resize"))["events"]
     assert [(event["subject"], event["count"]) for event in found] == [("j8", 9), ("j69", 61)]
     assert (folded["first_at"], folded["by"]) == (iso(100.0), None)
-    assert found[1]["text"] == "61 jobs of resize died within 60 s: KeyError: 5"
+    assert found[1]["text"] == "61 jobs of resize died within 60 s; the newest: KeyError: 5"
     assert [event["name"] for event in (await web.get("events", pool="images"))["events"]] == [
         "pool.scaled",
         "job.dead",
