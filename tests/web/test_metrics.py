@@ -176,6 +176,19 @@ def test_a_success_is_expected_once_a_run_has_had_its_time(options: dict[str, An
     assert success_expected(WorkerConfig(name="w", **options), now) == wanted
 
 
+async def test_when_a_success_is_expected_is_on_the_page_while_the_worker_is_enabled() -> None:
+    app = WorkerOrchestrator("memory://")
+    for name in ("report", "off"):
+        app.register_worker(name, lambda: None, interval_seconds=300, timeout_seconds=60)
+    await app.start()
+    await app.disable_worker("off")
+    now, text = app.control.now(), await scrape(app)
+    await app.stop()
+    expected = value(text, "shiftwork_worker_success_expected_timestamp_seconds", worker="report")
+    assert expected == pytest.approx(now - 360, abs=30)
+    assert value(text, "shiftwork_worker_success_expected_timestamp_seconds", worker="off") is None
+
+
 async def test_strangers_read_no_metrics_and_a_read_token_does(web: Web) -> None:
     token = await web.token("prometheus", "read")
     async with web.client(peer="203.0.113.9", host="shop.example") as client:

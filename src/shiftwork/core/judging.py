@@ -30,7 +30,7 @@ CAUSES: Final = {"breaker_open", "worker_disabled", "worker_starved", "pool_stuc
 
 
 def judge(facts: HealthFacts, now: float) -> Health:
-    """Return what is wrong now: critical problems first, then the oldest."""
+    """Return what is wrong now, in the order of `in_order`."""
     nodes = [*_leader(facts), *_nodes(facts, now), *_lost(facts, now), *_instances(facts, now), *_keys(facts)]
     workers = [*_workers(facts, now), *_starved(facts), *_untriggered(facts, now), *_unknown(facts)]
     pools = [*of_pools(facts.pools, now), *dead_letters(facts.pools)]
