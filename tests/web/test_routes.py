@@ -45,6 +45,9 @@ async def test_the_overview_counts_jobs_and_says_what_is_wrong(web: Web) -> None
     seen = await web.get("overview")
     assert (seen["counts"]["queued"], seen["counts"]["workers"], seen["counts"]["disabled"]) == (1, 4, 1)
     assert {"pool_unserved", "no_leader"} <= {problem["code"] for problem in seen["problems"]}
+    (unserved,) = [problem for problem in seen["problems"] if problem["code"] == "pool_unserved"]
+    assert unserved["target"] == "pool:images"
+    assert 0 <= web.app.control.now() - unserved["since"] < 60
     assert next(pool for pool in seen["pools"] if pool["name"] == "images")["queued"] == 1
 
 

@@ -213,6 +213,12 @@ def test_the_words_of_the_pattern_are_used_in_chinese(checkout: Path) -> None:
     assert all(word in readme for word in ("编排", "优雅关闭"))
 
 
+def test_a_word_that_was_given_up_is_not_in_the_dashboard(checkout: Path) -> None:
+    """It says "retry", as the command line does (decision 105)."""
+    catalogue = (checkout / "ui/src/languages/zh-CN.ts").read_text()  # every message of the dashboard
+    assert re.findall(r"\b\w*requeue\w*", catalogue, re.IGNORECASE) == []
+
+
 def test_names_of_users_are_not_translated(checkout: Path, tmp_path: Path) -> None:
     assert said(checkout, tmp_path, "zh-CN", list(NAMED_LIKE_WORDS)) == list(NAMED_LIKE_WORDS.values())
 

@@ -119,7 +119,7 @@ function Tiles({ seen, history }: { seen: Overview; history?: History }) {
         label={t("Dead letters")}
         value={count(dead)}
         tone={dead ? "bad" : undefined}
-        note={dead ? t("requeue or discard them") : t("none")}
+        note={dead ? t("retry or discard them") : t("none")}
         href={to(["dead"])}
       />
     </div>
@@ -196,7 +196,7 @@ const Plot = ({ children }: { children: ReactNode }) => <Panel>{children}</Panel
 
 /** Remedies in terms of this dashboard; for other problems the server's remedy is shown. */
 const REMEDIES: Record<string, string> = {
-  dead_letters: t("Inspect the errors, then requeue or discard"),
+  dead_letters: t("Inspect the errors, then retry or discard"),
   jobs_stranded: t("Fix the cause, then retry the flow, or cancel it"),
   worker_disabled: t("Fix the cause, then enable it"),
   worker_failing: t("Read the error and the traceback of its newest job"),
