@@ -89,6 +89,7 @@ async def test_held_open_nothing_starts_or_probes_until_a_person_closes_it(stage
     (problem,) = [one for one in (await app.get_health())["problems"] if one["code"] == "breaker_open"]
     assert problem["message"] == "breaker bank is held open by ada: maintenance"
     assert problem["remedy"] == "when its runs may start again: shiftwork breakers close bank"
+    assert (problem["target"], problem["since"]) == ("breaker:bank", clock.now() - 120)
     await app.close_breaker("bank")
     await settle()
     assert act.running == 1
@@ -100,6 +101,8 @@ async def test_held_open_for_a_time_it_is_probed_then(stage: Stage, clock: Manua
     await app.start()
     held = await app.open_breaker("bank", for_seconds="10m")
     assert held.until == clock.now() + 600
+    (problem,) = [one for one in (await app.get_health())["problems"] if one["code"] == "breaker_open"]
+    assert problem["message"].endswith("; one run probes it in 600 s")
     await app.enqueue_many([worker.call(), worker.call()])
     await clock.advance(599)
     assert act.running == 0

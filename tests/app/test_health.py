@@ -345,6 +345,7 @@ async def test_a_store_that_can_only_be_read_is_a_problem_of_whoever_tries(stage
     seen = await app.control.system.overview(try_write=True)
     (problem,) = [problem for problem in seen.health.problems if problem.code == "store_failing"]
     assert "a test write fails: no space left" in problem.message
+    assert problem.since is None, "it was found just now; it may have failed for hours"
 
 
 async def test_a_node_that_vanished_is_missed_until_another_begins_on_its_machine(

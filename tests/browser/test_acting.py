@@ -101,13 +101,13 @@ def test_form_has_a_field_for_whatever_a_payload_holds(watched: Watched) -> None
     expect(page.get_by_role("main")).not_to_contain_text("secret")
 
 
-def test_dead_job_is_edited_and_requeued(watched: Watched, node: Site) -> None:
+def test_dead_job_is_edited_and_retried(watched: Watched, node: Site) -> None:
     dead = node.enqueue("image_resize", path="poster.png", width=30_000)
     eventually(lambda: node.status(dead) == "dead")
     page = watched.open(f"jobs/{dead}")
-    page.get_by_role("button", name="Edit and requeue").click()
+    page.get_by_role("button", name="Edit and retry").click()
     page.get_by_role("dialog").get_by_label("width").fill("300")
-    press(page, "Requeue")
+    press(page, "Retry")
     expect(page.get_by_role("region", name="result")).to_contain_text("poster.png@300")
 
 
@@ -220,7 +220,7 @@ def test_jobs_are_paged(watched: Watched, node: Site) -> None:
     expect(newest).to_have_count(1)
 
 
-def test_dead_letters_are_inspected_requeued_and_discarded(watched: Watched, node: Site) -> None:
+def test_dead_letters_are_inspected_retried_and_discarded(watched: Watched, node: Site) -> None:
     page = watched.open("dead")
     group = page.locator("section").filter(has_text="pixels are too many")
     group.get_by_role("button", name="Inspect").click()
@@ -233,12 +233,12 @@ def test_dead_letters_are_inspected_requeued_and_discarded(watched: Watched, nod
     for number in range(2):
         node.enqueue("image_resize", path=f"again-{number}.png", width=20_000 + number)
     eventually(lambda: len(node.ask("jobs?status=dead&worker=image_resize")["jobs"]) == 2)
-    group.get_by_role("button", name="Requeue", exact=True).click()
+    group.get_by_role("button", name="Retry", exact=True).click()
     page.get_by_label("Jobs at most").fill("1")
     page.get_by_label("Per", exact=True).select_option("m")
     expect(page.get_by_role("dialog")).to_contain_text("This takes 1 min, until")
-    press(page, "Requeue 2 jobs")
-    expect(page.get_by_text("2 jobs requeued; the last one is due at")).to_be_visible()
+    press(page, "Retry 2 jobs")
+    expect(page.get_by_text("2 jobs queued again; the last one is due at")).to_be_visible()
     assert len(node.ask("jobs?status=scheduled&worker=image_resize")["jobs"]) == 1
 
 

@@ -93,7 +93,7 @@ def test_job_page_and_dialogs_are_accessible(watched: Watched, node: Site, axe: 
     page = watched.open(f"jobs/{dead}")
     expect(page.get_by_role("region", name="Traceback of attempt 2")).to_contain_text("pixels are too many")
     assert violations(page, axe) == []
-    page.get_by_role("button", name="Edit and requeue").click()
+    page.get_by_role("button", name="Edit and retry").click()
     expect(page.get_by_role("dialog").get_by_label("width")).to_be_visible()
     assert violations(page, axe) == []
     page.keyboard.press("Escape")

@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from playwright.sync_api import Page, Route, ViewportSize, expect
@@ -81,9 +81,9 @@ def test_problem_has_its_age_and_leads_to_where_it_is_solved(watched: Watched, n
     page = watched.page
     seen = node.ask("overview") | {
         "problems": [
-            problem("warning", "dead_letters", "3 jobs are dead", "dead:images", None),
-            problem("warning", "breaker_open", "breaker smtp is open", "breaker:smtp", NOW - 60),
             problem("critical", "node_lost", "node b is gone", "node:b", NOW - 10),
+            problem("warning", "breaker_open", "breaker smtp is open", "breaker:smtp", NOW - 60),
+            problem("warning", "dead_letters", "3 jobs are dead", "dead:images", None),
         ]
     }
     served(page, "overview", seen)
@@ -98,6 +98,41 @@ def test_problem_has_its_age_and_leads_to_where_it_is_solved(watched: Watched, n
     problems.nth(1).get_by_role("link").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Breakers")
     expect(page.get_by_role("listitem").filter(has_text="smtp")).to_contain_text("7 failures")
+
+
+WORST: Final = {
+    "store_failing": "store",
+    "store_emptied": "store",
+    "no_leader": "leader",
+    "node_lost": "node:gone",
+    "worker_unknown": "worker:gone",
+    "worker_failing": "worker:image_resize",
+    "pool_stuck": "pool:images",
+    "breaker_open": "breaker:smtp",
+    "dead_letters": "dead:images",
+}
+
+
+def test_every_problem_leads_to_a_page_that_exists(watched: Watched, node: Site) -> None:
+    page = watched.page
+    problems = [problem("warning", code, f"this is {code}", target, None) for code, target in WORST.items()]
+    served(page, "overview", node.ask("overview") | {"problems": problems})
+    served(page, "breakers", {"breakers": [SMTP]})
+    for code in WORST:
+        watched.open("overview")
+        page.get_by_role("listitem").filter(has_text=f"this is {code}").get_by_role("link").click()
+        expect(page.get_by_role("heading", level=1)).not_to_have_text("Overview")
+        expect(page.get_by_role("main").locator("[aria-busy=true]")).to_have_count(0)
+        expect(page.get_by_role("main").get_by_role("alert")).to_have_count(0)
+
+
+def test_a_breaker_that_its_failures_opened_can_be_held_open_and_one_that_is_held_cannot(watched: Watched) -> None:
+    held = SMTP | {"name": "bank", "forced_by": "ada", "until": None}
+    served(watched.page, "breakers", {"breakers": [SMTP, held]})
+    page = watched.open("breakers")
+    expect(page.get_by_role("button", name="Open breaker smtp")).to_be_visible()
+    expect(page.get_by_role("button", name="Close breaker bank")).to_be_visible()
+    expect(page.get_by_role("button", name="Open breaker bank")).to_have_count(0)
 
 
 def problem(severity: str, code: str, message: str, target: str, since: float | None) -> dict[str, Any]:

@@ -158,6 +158,7 @@ def test_a_store_that_says_nothing_is_reported_with_how_long(
     told = shop.run(command)
     assert told.exit_code == 3
     assert re.search(r"the store has not answered for \d+ s: ", told.stdout)
+    assert "since:" not in told.stdout, "the command began to ask then; the store may have been away before"
 
 
 # ── workers and pools ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -458,7 +459,9 @@ def test_events_are_found_by_who_what_and_when(shop: Terminal, dead: list[str]) 
     assert found("--until", "1h", "--name", "pool.paused") == []
     assert found("--since", "1h", "--name", "pool.paused") == ["pool.paused"]
     assert "is not a time: write how long ago" in shop.refused("events", "--since", "yesterday", code=2)
-    assert re.search(r"job\.dead +2 jobs of resize died within 1 s: ValueError: width -2", shop.ok("events"))
+    assert re.search(
+        r"job\.dead +2 jobs of resize died within 1 s; the newest: ValueError: width -2", shop.ok("events")
+    )
 
 
 # ── doctor ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -27,7 +27,7 @@ def test_jobs_that_die_of_one_error_within_a_minute_are_one_row() -> None:
         ("job-55", 12),
     ]
     assert rows[-1].first_at == 0.0
-    assert text_of(rows[-1]) == "12 jobs of charge died within 55 s: TimeoutError: 5 s"
+    assert text_of(rows[-1]) == "12 jobs of charge died within 55 s; the newest: TimeoutError: 5 s"
 
 
 def test_a_minute_is_counted_back_from_the_newest() -> None:
@@ -91,6 +91,21 @@ def test_who_is_found_with_and_without_the_machine(by: str, found: bool) -> None
 def test_a_time_has_a_beginning_and_an_end() -> None:
     wanted = EventFilter(since=10.0, until=20.0)
     assert [at for at in (9.9, 10.0, 19.9, 20.0) if wanted.matches(event("x", at=at))] == [10.0, 19.9]
+
+
+def test_a_row_says_that_its_error_is_only_the_newest() -> None:
+    rows = rows_of([dead(0.0, "HTTP 404"), dead(1.0, "HTTP 500")], EventFilter())
+    assert [text_of(row) for row in rows] == ["2 jobs of charge died within 1 s; the newest: HTTP 500"]
+    rows = rows_of([dead(0.0, None), dead(1.0, None)], EventFilter())
+    assert text_of(rows[0]).endswith("; the newest: no error recorded")
+
+
+def test_a_text_cannot_drive_a_terminal_or_reverse_its_direction() -> None:
+    message = "clear \x1b[2J\x9b31m\u202eelttil\x00"
+    row = rows_of([Event(at=0.0, name="n", subject="s", message=message)], EventFilter())[0]
+    assert text_of(row) == r"clear \x1b[2J\x9b31m\u202eelttil\x00"
+    row = rows_of([dead(0.0, "\x1b]0;owned\x07"), dead(1.0, "\x1b]0;owned\x07")], EventFilter())[0]
+    assert text_of(row).isprintable()
 
 
 def test_a_text_is_one_line() -> None:

@@ -340,6 +340,16 @@ def test_the_critical_come_first_and_decide() -> None:
     assert [problem.code for problem in verdict.problems] == ["instance_silent", "pool_unserved", "dead_letters"]
 
 
+def test_a_store_that_rejects_writes_comes_before_what_follows_from_it() -> None:
+    facts = HealthFacts(
+        lost={"a": Lost(NOW - 60, "h")},
+        store_faults={"this process": WriteFault("it is read-only", NOW - 5)},
+        leader=False,
+        leaderless_since=NOW - 40,
+    )
+    assert [one.code for one in judge(facts, NOW).problems] == ["store_failing", "node_lost", "no_leader"]
+
+
 def test_a_paused_pool_is_not_also_starved_or_unserved() -> None:
     verdict = judge(pool(paused=True, served=False, queued=3, oldest_wait_seconds=9999.0), NOW)
     assert [problem.code for problem in verdict.problems] == ["pool_paused"]

@@ -103,3 +103,33 @@ def test_no_interpolation_above_the_longest_wait_raises_an_alarm(
     series['shiftwork_longest_wait_seconds{pool="images"}'] = constant(longest)
     series['shiftwork_target_latency_seconds{pool="images"}'] = constant(30)
     assert firing(checkout, tmp_path, "JobsBeginLate", 40, series) is wanted
+
+
+def problem(code: str, subject: str, severity: str = "critical") -> dict[str, str]:
+    return {f'shiftwork_problem{{code="{code}",subject="{subject}",severity="{severity}"}}': constant(1)}
+
+
+HEALTHY = {
+    "shiftwork_info": constant(1),
+    "shiftwork_leader": constant(1),
+    "shiftwork_nodes": constant(2),
+    'shiftwork_breaker_state{breaker="bank"}': constant(0),
+    'shiftwork_oldest_wait_seconds{pool="mail"}': constant(1),
+    'shiftwork_target_latency_seconds{pool="mail"}': constant(5),
+}
+STAGED: dict[str, tuple[str, dict[str, str]]] = {
+    "store away": ("MetricsAbsent", {}),
+    "breaker": ("BreakerOpen", {'shiftwork_breaker_state{breaker="bank"}': constant(2)}),
+    "rate limit": ("JobsWaitFarTooLong", {'shiftwork_oldest_wait_seconds{pool="mail"}': constant(110)}),
+    "hung slots": ("Problem", problem("pool_stuck", "images")),
+    "killed node": ("NodeSilent", problem("node_lost", "a")),
+    "backlog": ("Problem", problem("pool_starved", "reports")),
+}
+
+
+@pytest.mark.parametrize("fault", STAGED)
+def test_each_fault_of_the_worst_hour_has_an_alert(checkout: Path, tmp_path: Path, fault: str) -> None:
+    """The faults of `make worst`, as `/metrics` shows them."""
+    alert, series = STAGED[fault]
+    assert firing(checkout, tmp_path, alert, 15, HEALTHY | series if series else {}) is True
+    assert firing(checkout, tmp_path, alert, 15, HEALTHY) is False

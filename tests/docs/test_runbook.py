@@ -77,6 +77,21 @@ def test_every_alert_has_a_section(runbook: str, checkout: Path) -> None:
     assert {rule["alert"] for group in groups for rule in group["rules"]} == set(sections(runbook, "Alert"))
 
 
+def test_alerts_that_cannot_wait_until_the_morning_are_critical(checkout: Path) -> None:
+    groups = yaml.safe_load((checkout / "deploy" / "grafana" / "alerts.yaml").read_text())["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    assert {rule["alert"].removeprefix("Shiftwork") for rule in rules if rule["labels"]["severity"] == "critical"} == {
+        "NoLeader",
+        "MetricsAbsent",
+        "NothingServes",
+        "NodeDiedAndJobsWait",
+        "JobsWaitFarTooLong",
+        "Problem",
+        "StoreRejectsWrites",
+        "NodeSilent",
+    }
+
+
 def test_what_alerts_link_to_is_there(runbook: str, checkout: Path) -> None:
     rules = (checkout / "deploy" / "grafana" / "alerts.yaml").read_text()
     for address in re.findall(r"runbook_url: \"?([^\"\n]+)", rules):

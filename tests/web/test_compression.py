@@ -40,6 +40,26 @@ async def test_large_json_is_compressed_for_those_who_accept_it(web: Web) -> Non
     assert not {"content-encoding"} & {*plain.headers, *small.headers, *never.headers}
 
 
+@pytest.mark.parametrize(
+    ("accepted", "wanted"),
+    [
+        ("gzip", True),
+        ("deflate, GZIP;q=0.5", True),
+        ("*", True),
+        ("*;q=0, gzip", True),
+        ("gzip;q=0, *", False),
+        ("gzip;Q=0.0", False),
+        ("identity", False),
+        ("", False),
+    ],
+)
+async def test_it_is_compressed_only_if_the_client_accepts_gzip(web: Web, accepted: str, wanted: bool) -> None:  # noqa: FBT001 - a table
+    async with web.client() as client:
+        answer = await client.get("openapi.json", headers={"Accept-Encoding": accepted})
+    assert ("content-encoding" in answer.headers) is wanted
+    assert answer.json()["paths"]
+
+
 async def test_a_file_is_sent_as_its_copy_that_was_compressed_at_build(web: Web, dist: Path) -> None:
     async with web.client() as client:
         plain = await client.get("../../assets/index-1.js", headers=PLAIN)

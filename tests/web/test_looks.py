@@ -42,12 +42,49 @@ async def test_what_takes_long_is_asked_for_less_often(monkeypatch: pytest.Monke
     source = Source()
     shared = SharedAnswer(source.fetch, source.clock, seconds=1.0)
     await shared.get()
-    source.now += 9.0
+    source.now += 6.0
     assert await shared.get() == 1
     source.now += 2.0
     assert await shared.get() == 1  # it will do,
     await asyncio.sleep(0)
     assert await shared.get() == 2  # while the next one is fetched
+
+
+async def test_no_answer_is_older_than_ten_seconds_while_the_store_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter([0.0, 2.0, 10.0, 12.0])
+    monkeypatch.setattr("shiftwork.web.shared_answers.time.perf_counter", lambda: next(ticks))
+    source = Source()
+    shared = SharedAnswer(source.fetch, source.clock, seconds=1.0)
+    await shared.get()
+    source.gate.clear()
+    source.now += 9.5
+    assert await shared.get() == 1
+    source.now += 1.0
+    asking = asyncio.ensure_future(shared.get())
+    await asyncio.sleep(0)
+    assert not asking.done()
+    source.gate.set()
+    assert await asking == 2
+
+
+async def test_a_stale_answer_does_not_hide_that_the_store_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter([0.0, 0.1, 10.0])
+    monkeypatch.setattr("shiftwork.web.shared_answers.time.perf_counter", lambda: next(ticks, 20.0))
+    source = Source()
+
+    async def fetch() -> int:
+        if source.asked:
+            message = "away"
+            raise OSError(message)
+        return await source.fetch()
+
+    shared = SharedAnswer(fetch, source.clock, seconds=1.0)
+    await shared.get()
+    source.now += 2.5
+    assert await shared.get() == 1
+    await asyncio.sleep(0)
+    with pytest.raises(OSError, match="away"):
+        await shared.get()
 
 
 async def test_what_took_long_is_not_told_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

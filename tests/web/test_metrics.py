@@ -123,6 +123,8 @@ async def test_the_number_of_workers_on_the_page_is_bounded_and_the_rest_is_adde
     assert value(text, "shiftwork_worker_runs_total", worker="w202", end="completed") is None
     assert value(text, "shiftwork_worker_run_seconds_bucket", worker="(others)", le="+Inf") == 2
     assert value(text, "shiftwork_workers_unlisted") == 3
+    enabled = [labels for name, labels in read(text) if name == "shiftwork_worker_enabled"]
+    assert len(enabled) == 200
 
 
 async def test_the_queue_of_each_worker_is_on_the_page() -> None:
@@ -172,6 +174,19 @@ async def test_no_worker_has_a_longest_run_before_its_first_or_beyond_it() -> No
 def test_a_success_is_expected_once_a_run_has_had_its_time(options: dict[str, Any], wanted: float | None) -> None:
     now = AT + (0 if "interval_seconds" in options else 3_600)
     assert success_expected(WorkerConfig(name="w", **options), now) == wanted
+
+
+async def test_when_a_success_is_expected_is_on_the_page_while_the_worker_is_enabled() -> None:
+    app = WorkerOrchestrator("memory://")
+    for name in ("report", "off"):
+        app.register_worker(name, lambda: None, interval_seconds=300, timeout_seconds=60)
+    await app.start()
+    await app.disable_worker("off")
+    now, text = app.control.now(), await scrape(app)
+    await app.stop()
+    expected = value(text, "shiftwork_worker_success_expected_timestamp_seconds", worker="report")
+    assert expected == pytest.approx(now - 360, abs=30)
+    assert value(text, "shiftwork_worker_success_expected_timestamp_seconds", worker="off") is None
 
 
 async def test_strangers_read_no_metrics_and_a_read_token_does(web: Web) -> None:
@@ -232,6 +247,26 @@ async def test_a_breaker_is_a_number() -> None:
         "fax": 1,
         "sms": 2,
     }
+
+
+async def test_breakers_and_problems_on_the_page_are_bounded_and_none_is_hidden_from_an_alert() -> None:
+    app = WorkerOrchestrator("memory://")
+    for n in range(203):
+        app.register_worker(f"w{n:03}", lambda: None, execution_mode="triggered", breaker=Breaker())
+    await app.start()
+    for n in (*range(202), 202):
+        await app.disable_worker(f"w{n:03}")
+    await app.open_breaker("w202")
+    text = await scrape(app)
+    await app.stop()
+    states = {
+        dict(labels)["breaker"]: at for (name, labels), at in read(text).items() if name.endswith("breaker_state")
+    }
+    assert (len(states), states["w199"], states["w202"]) == (201, 0, 2)
+    assert "w201" not in states
+    problems = [dict(labels) for (name, labels) in read(text) if name == "shiftwork_problem"]
+    assert len(problems) < 204
+    assert {"code": "worker_disabled", "subject": "(others)", "severity": "warning"} in problems
 
 
 async def scrape(app: WorkerOrchestrator) -> str:

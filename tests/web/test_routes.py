@@ -45,6 +45,9 @@ async def test_the_overview_counts_jobs_and_says_what_is_wrong(web: Web) -> None
     seen = await web.get("overview")
     assert (seen["counts"]["queued"], seen["counts"]["workers"], seen["counts"]["disabled"]) == (1, 4, 1)
     assert {"pool_unserved", "no_leader"} <= {problem["code"] for problem in seen["problems"]}
+    (unserved,) = [problem for problem in seen["problems"] if problem["code"] == "pool_unserved"]
+    assert unserved["target"] == "pool:images"
+    assert 0 <= web.app.control.now() - unserved["since"] < 60
     assert next(pool for pool in seen["pools"] if pool["name"] == "images")["queued"] == 1
 
 
@@ -323,13 +326,14 @@ async def test_events_are_found_by_worker_pool_person_and_time(web: Web) -> None
     store = await web.app.control.store.open()
     died = {"worker": "resize", "error": "KeyError: 5", "kind": "raised"}
     dead = [Event(at=100.0 + n, name="job.dead", subject=f"j{n}", message="m", data=died) for n in range(70)]
-    await store.record([Event(at=10.0, name="pool.scaled", subject="images", message="2 → 3"), *dead])
+    early = Event(at=2.0, name="pool.paused", subject="mail", message="paused")
+    await store.record([early, Event(at=10.0, name="pool.scaled", subject="images", message="2 → 3"), *dead])
     with acting_as("ada@host"):
         await web.app.disable_worker("fetch", "too loud")
     (folded, *_) = found = (await web.get("events", worker="resize"))["events"]
     assert [(event["subject"], event["count"]) for event in found] == [("j8", 9), ("j69", 61)]
     assert (folded["first_at"], folded["by"]) == (iso(100.0), None)
-    assert found[1]["text"] == "61 jobs of resize died within 60 s: KeyError: 5"
+    assert found[1]["text"] == "61 jobs of resize died within 60 s; the newest: KeyError: 5"
     assert [event["name"] for event in (await web.get("events", pool="images"))["events"]] == [
         "pool.scaled",
         "job.dead",

@@ -194,6 +194,31 @@ NAMED_LIKE_WORDS: Final = {
 """What is said of pools, workers, nodes … whose names, reasons and errors are words of the dashboard."""
 
 
+TERMS: Final = {
+    "Schedules": "调度",
+    "Disable": "禁用",
+    "disabled": "已禁用",
+    "Dependencies and conflicts": "依赖与阻塞",
+}
+"""What the pattern calls these in Chinese."""
+
+
+def test_the_words_of_the_pattern_are_used_in_chinese(checkout: Path) -> None:
+    catalogue = (checkout / "ui/src/languages/zh-CN.ts").read_text()
+    found = {key: re.search(rf'^  "?{key}"?: "(.*)",$', catalogue, re.MULTILINE) for key in TERMS}
+    assert {key: match and match[1] for key, match in found.items()} == TERMS
+    sentences = "".join(catalogues(checkout)["zh-CN"].values())
+    assert all(word in sentences for word in ("禁用", "依赖", "阻塞", "调度"))
+    readme = (checkout / "README.zh-CN.md").read_text()
+    assert all(word in readme for word in ("编排", "优雅关闭"))
+
+
+def test_a_word_that_was_given_up_is_not_in_the_dashboard(checkout: Path) -> None:
+    """It says "retry", as the command line does (decision 105)."""
+    catalogue = (checkout / "ui/src/languages/zh-CN.ts").read_text()  # every message of the dashboard
+    assert re.findall(r"\b\w*requeue\w*", catalogue, re.IGNORECASE) == []
+
+
 def test_names_of_users_are_not_translated(checkout: Path, tmp_path: Path) -> None:
     assert said(checkout, tmp_path, "zh-CN", list(NAMED_LIKE_WORDS)) == list(NAMED_LIKE_WORDS.values())
 

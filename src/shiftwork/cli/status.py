@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.language import counted, t
@@ -78,7 +79,7 @@ async def within_patience(control: Control, work: Awaitable[T]) -> T | NoAnswer:
         async with asyncio.timeout(SILENT_SECONDS):
             return await work
     except TimeoutError:
-        problem = store_away("no reply, and no error", began, time.time())
+        problem = replace(store_away("no reply, and no error", began, time.time()), since=None)  # it began earlier
     except StoreUnavailableError as error:
         problem = store_away(str(error), None, time.time())
     return NoAnswer(control.store.url, time.time(), problem)

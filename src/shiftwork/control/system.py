@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -28,6 +29,9 @@ Strays = Callable[[], Mapping[str, int]]
 """Returns, by instance of this process, how many jobs keep running although they were told to stop."""
 StoreFault = Callable[[], str | None]
 """Returns which write of another process fails now, if one does; the node's, for the process of its dashboard."""
+
+FOUND_SECONDS: Final = 1.0
+"""A write that has failed for less was found to fail just now: it may have failed for longer."""
 
 
 class System:
@@ -93,7 +97,8 @@ class System:
     def _judged(self, seen: Snapshot) -> Health:
         fault = None
         if ours := self._voice.fault:
-            fault = WriteFault(ours, seen.at - self._voice.fault_seconds)
+            lasting = self._voice.fault_seconds
+            fault = WriteFault(ours, None if lasting < FOUND_SECONDS else seen.at - lasting)
         elif theirs := self._store_fault():
             fault = WriteFault(theirs)
         return judged(seen, self._strays(), lease_seconds=self._lease_seconds, store_fault=fault)

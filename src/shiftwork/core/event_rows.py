@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from shiftwork.core.dead_groups import group_key
+from shiftwork.core.dead_groups import NO_ERROR, group_key
 from shiftwork.core.model import Event
+from shiftwork.core.printable import printable
 
 FOLDED: Final = "job.dead"
 FOLD_SECONDS: Final = 60.0
@@ -118,12 +119,13 @@ def actor_of(event: Event) -> str | None:
 
 
 def text_of(row: EventRow) -> str:
-    """Return what happened, in one sentence on one line."""
+    """Return what happened, in one sentence on one line, without characters that drive a terminal."""
     event, text = row.event, row.event.message
     if row.count > 1:
         span = max(1.0, event.at - row.first_at)
-        text = f"{row.count:,} jobs of {event.data['worker']} died within {span:.0f} s: {event.data.get('error')}"
-    return " ".join(text.split()) or event.name
+        error = event.data.get("error") or NO_ERROR
+        text = f"{row.count:,} jobs of {event.data['worker']} died within {span:.0f} s; the newest: {error}"
+    return " ".join(printable(text).split()) or event.name
 
 
 def _fold_key(event: Event) -> str | None:

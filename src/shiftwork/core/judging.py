@@ -30,7 +30,7 @@ CAUSES: Final = {"breaker_open", "worker_disabled", "worker_starved", "pool_stuc
 
 
 def judge(facts: HealthFacts, now: float) -> Health:
-    """Return what is wrong now: critical problems first, then the oldest."""
+    """Return what is wrong now, in the order of `in_order`."""
     nodes = [*_leader(facts), *_nodes(facts, now), *_lost(facts, now), *_instances(facts, now), *_keys(facts)]
     workers = [*_workers(facts, now), *_starved(facts), *_untriggered(facts, now), *_unknown(facts)]
     pools = [*of_pools(facts.pools, now), *dead_letters(facts.pools)]
@@ -43,13 +43,17 @@ def judge(facts: HealthFacts, now: float) -> Health:
 
 
 def in_order(problems: Sequence[Problem]) -> list[Problem]:
-    """Return the problems in the order in which people should read them."""
+    """Return the problems in the order in which people should read them.
+
+    A store that rejects writes is the first of the critical ones: silent nodes and a missing leader follow from it.
+    """
     return sorted(problems, key=_place)
 
 
-def _place(problem: Problem) -> tuple[bool, bool, float, str, str]:
+def _place(problem: Problem) -> tuple[bool, bool, bool, float, str, str]:
     since = problem.since
-    return problem.severity != "critical", since is None, since or 0.0, problem.code, problem.subject
+    follows = problem.code != "store_failing"
+    return problem.severity != "critical", follows, since is None, since or 0.0, problem.code, problem.subject
 
 
 def _with_backlogs(problems: list[Problem], backlogs: list[Backlogged]) -> list[Problem]:
@@ -266,7 +270,7 @@ def _breakers(facts: HealthFacts, now: float) -> Iterator[Problem]:
         if status == "closed":
             continue
         if breaker.forced_by is not None and status == "open":
-            yield _held_open(name, breaker)
+            yield _held_open(name, breaker, now)
             continue
         when = f"one run probes it in {breaker.until - now:.0f} s" if status == "open" else "the next run probes it"
         message = f"breaker {name} is {status} after {counted(len(breaker.failed_at), 'failure')}; {when}"
@@ -278,8 +282,10 @@ def _breakers(facts: HealthFacts, now: float) -> Iterator[Problem]:
         yield Problem("breaker_open", name, message, remedy, since=breaker.opened_at, target=f"breaker:{name}")
 
 
-def _held_open(name: str, breaker: BreakerState) -> Problem:
+def _held_open(name: str, breaker: BreakerState, now: float) -> Problem:
     because = f": {breaker.reason}" if breaker.reason else ""
     message = f"breaker {name} is held open by {breaker.forced_by}{because}"
+    if breaker.probe_at is not None:
+        message += f"; one run probes it in {breaker.probe_at - now:.0f} s"
     remedy = f"when its runs may start again: shiftwork breakers close {quote(name)}"
     return Problem("breaker_open", name, message, remedy, since=breaker.opened_at, target=f"breaker:{name}")

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from shiftwork.core.health import Problem
 from shiftwork.core.retry import EndKind
 from shiftwork.core.run_histograms import BOUNDS, LEASE_LOST, RETRIED, run_quantile, runs, wait_quantile, waits
 from shiftwork.core.schedule import success_expected
@@ -24,8 +25,12 @@ EDGES: Final = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
 BREAKER: Final = {"closed": 0.0, "half-open": 1.0, "open": 2.0}
 MOST_WORKERS: Final = 200
 """How many workers have metrics of their own: the first ones by name, so that it is always the same ones."""
+MOST_PROBLEMS: Final = 200
+"""How many problems have a metric with their subject: the first ones of `shiftwork status`."""
+MOST_BREAKERS: Final = 200
+"""How many breakers have a metric: the first ones by name, and as many others that are not closed."""
 OTHERS: Final = "(others)"
-"""The label under which the runs of all further workers are added up."""
+"""The label under which the runs of all further workers are added up, and the subject of further problems."""
 
 Labels = Mapping[str, str]
 Sample = tuple[Labels, float]
@@ -260,13 +265,9 @@ def _by_node(nodes: Sequence[NodeView], number: Callable[[NodeView], float | Non
 
 
 def _state(seen: Overview, nodes: Sequence[NodeView], look_seconds: float) -> Iterator[Metric]:
-    problems = [
-        ({"code": problem.code, "subject": problem.subject, "severity": problem.severity}, 1.0)
-        for problem in seen.health.problems
-    ]
+    problems = _problems(seen.health.problems)
     yield Metric("shiftwork_problem", "gauge", "1 for each current problem, as shown by shiftwork status.", problems)
-    breakers = [({"breaker": name}, BREAKER[one.state]) for name, one in seen.breakers.items()]
-    yield Metric("shiftwork_breaker_state", "gauge", "0 is closed, 1 is half-open, 2 is open.", breakers)
+    yield Metric("shiftwork_breaker_state", "gauge", "0 is closed, 1 is half-open, 2 is open.", _breakers(seen))
     yield Metric("shiftwork_nodes", "gauge", "Live nodes.", [({}, float(len(nodes)))])
     yield Metric("shiftwork_leader", "gauge", "1 if there is a leader.", [({}, float(seen.leader is not None))])
     yield Metric(
@@ -276,6 +277,22 @@ def _state(seen: Overview, nodes: Sequence[NodeView], look_seconds: float) -> It
         [({}, look_seconds)],
     )
     yield Metric("shiftwork_info", "gauge", "The version.", [({"version": __version__}, 1.0)])
+
+
+def _problems(problems: Sequence[Problem]) -> list[Sample]:
+    """Return the first problems by name, and one for all others of the same code and severity: no alert misses them."""
+    named = [(one.code, one.subject, one.severity) for one in problems[:MOST_PROBLEMS]]
+    rest = dict.fromkeys((one.code, OTHERS, one.severity) for one in problems[MOST_PROBLEMS:])
+    return [
+        ({"code": code, "subject": subject, "severity": severity}, 1.0) for code, subject, severity in [*named, *rest]
+    ]
+
+
+def _breakers(seen: Overview) -> list[Sample]:
+    """Return the first breakers by name, and those of the others that are not closed."""
+    shown = list(seen.breakers.items())
+    tripped = [(name, one) for name, one in shown[MOST_BREAKERS:] if one.state != "closed"]
+    return [({"breaker": name}, BREAKER[one.state]) for name, one in [*shown[:MOST_BREAKERS], *tripped[:MOST_BREAKERS]]]
 
 
 def _line(name: str, labels: Labels, value: float) -> str:

@@ -5,6 +5,7 @@ A stream is never compressed: it would be held back until there is enough of it.
 
 import asyncio
 import gzip
+import re
 from typing import Final
 
 from starlette.requests import Request
@@ -16,16 +17,18 @@ LEVEL: Final = 1
 """Fast: a higher level takes several times as long for a tenth fewer bytes."""
 LARGE_BYTES: Final = 262_144
 """Compressing more than this takes too long for the event loop."""
+_REFUSED: Final = re.compile(r"q=0(\.0*)?")
 KINDS: Final = ("application/json", "application/problem+json", "text/")
 
 
 def accepts_gzip(request: Request) -> bool:
     """Return whether the client accepts gzip."""
-    for one in request.headers.get("accept-encoding", "").split(","):
-        name, _, quality = one.strip().partition(";")
-        if name.strip().lower() in {"gzip", "*"}:
-            return quality.replace(" ", "") not in {"q=0", "q=0.0", "q=0.00", "q=0.000"}
-    return False
+    qualities: dict[str, str] = {}
+    for one in request.headers.get("accept-encoding", "").lower().split(","):
+        name, _, quality = one.partition(";")
+        qualities[name.strip()] = quality.replace(" ", "")
+    chosen = qualities.get("gzip", qualities.get("*"))
+    return chosen is not None and not _REFUSED.fullmatch(chosen)
 
 
 async def compressed(request: Request, response: Response) -> Response:

@@ -8,13 +8,15 @@ from typing import Final, Generic, TypeVar
 FRESH_SECONDS: Final = 1.0
 SHARE: Final = 20
 """An answer is kept this many times as long as it took to fetch, so fetching takes at most a twentieth of the time."""
-LONGEST_SECONDS: Final = 15.0
-"""An answer is kept no longer than this, by default."""
+LONGEST_SECONDS: Final = 7.0
+"""An answer counts as fresh no longer than this, by default."""
+OLDEST_SECONDS: Final = 10.0
+"""No stale answer is older than this: then the store may be away, and the request waits for what it replies."""
 
 LONG_SECONDS: Final = 0.05
 """An answer that took longer than this to fetch is served stale while the next one is fetched."""
 GRACE: Final = 2
-"""A stale answer is served this many times as long again as it was fresh."""
+"""A stale answer is served this many times as long again as it was fresh, until it is too old."""
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -42,7 +44,7 @@ class SharedAnswer(Generic[T]):
 
     async def get(self) -> T:
         """Return the answer, no older than allowed."""
-        if self._value is not None and 0 <= self._value[1] - self._now() < self._longest:
+        if self._value is not None and 0 <= self._value[1] - self._now() <= self._longest:
             return self._value[0]
         if self._fetching is None or self._fetching[1] != self._version or _lost(self._fetching[0]):
             self._fetching = asyncio.ensure_future(self._fetch_now(self._version)), self._version
@@ -60,13 +62,18 @@ class SharedAnswer(Generic[T]):
         at, began = self._now(), time.perf_counter()
         try:
             value = await self._fetch()
+        except BaseException:
+            if version == self._version:
+                self._value = None  # a stale answer would hide what is wrong
+            raise
         finally:
             if self._fetching is not None and self._fetching[1] == version:
                 self._fetching = None
         if version == self._version:
             took = time.perf_counter() - began
             good = min(max(self._seconds, SHARE * took), self._longest)
-            self._value = value, at + good, at + good + (GRACE * good if took > LONG_SECONDS else 0.0)
+            stale = min(GRACE * good, OLDEST_SECONDS - good) if took > LONG_SECONDS else 0.0
+            self._value = value, at + good, at + good + max(0.0, stale)
         return value
 
 

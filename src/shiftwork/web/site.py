@@ -16,13 +16,15 @@ from shiftwork.web.access import Access, Identify
 from shiftwork.web.history import STEP_SECONDS, ChartHistory
 from shiftwork.web.limits import Limiter, Rate, StreamPlaces, Turns
 from shiftwork.web.live import Live
-from shiftwork.web.shared_answers import LONGEST_SECONDS, DerivedAnswer, SharedAnswer, look_at
+from shiftwork.web.shared_answers import DerivedAnswer, SharedAnswer, look_at
 from shiftwork.web.what_if import WhatIf
 
 MOST_DEAD: Final = 5_000
 """How many dead jobs are read in order to group them, the newest first."""
 DEAD_SECONDS: Final = 5.0
 """How long the groups are kept, unless jobs are changed here."""
+DOCTOR_SECONDS: Final = 15.0
+"""How long the findings of the doctor are kept."""
 MOST_FLOWS: Final = 20
 """How many flows that people look at are kept for a moment."""
 READY_SECONDS: Final = 2.0
@@ -48,7 +50,7 @@ class Site:
         self.workers = DerivedAnswer(_shapes)
         self.dead = SharedAnswer(self._newest_dead, control.now, seconds=DEAD_SECONDS)
         self._flows: dict[str, SharedAnswer[tuple[FlowRecord, FlowGraph]]] = {}
-        self.doctor = SharedAnswer(control.doctor.examine, control.now, seconds=LONGEST_SECONDS)
+        self.doctor = SharedAnswer(control.doctor.examine, control.now, seconds=DOCTOR_SECONDS, longest=DOCTOR_SECONDS)
         self.history = ChartHistory(control.store.open, control.now, step=step_seconds)
         self.what_if = WhatIf(control.history.read)
         self.token_check = TokenCheck(control.tokens, control.now)

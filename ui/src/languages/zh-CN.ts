@@ -3,7 +3,7 @@
  *
  * 术语 (glossary); the same word everywhere:
  *
- *   job 任务 · queue 队列 · queued 排队 · retry 重试 · requeue 重新入队 · dead letter 死信 · dead-letter queue 死信队列
+ *   job 任务 · queue 队列 · queued 排队 · retry 重试 · dead letter 死信 · dead-letter queue 死信队列
  *   worker (kept: it is a registered function, neither a process nor a thread) · pool 工作池 · slot 槽位 · process 进程
  *   node 节点 · leader 领导者 · heartbeat 心跳 · lease 租约 · fence 栅栏号 · store 存储 · breaker 熔断器
  *   orchestrator 编排器 · schedule 调度 (noun) · scheduled 定时 (a mode, and a job that is due later) · fire 触发 (by the clock) · trigger 触发 (by hand) · interval 间隔 · catch-up 补跑 · overlap 重叠
@@ -205,7 +205,7 @@ const chinese = {
   "no jobs waiting": "没有等待的任务",
   "95 % waited less than {time}": "P95 等待 {time}",
   "95 % waited": "P95 等待",
-  "requeue or discard them": "重新入队或丢弃",
+  "retry or discard them": "重试或丢弃",
   succeeded: "成功",
   "to retry": "待重试",
   "No history yet": "尚无历史",
@@ -219,7 +219,7 @@ const chinese = {
   "Nothing yet": "尚无数据",
   "{label}, latest: {values}": "{label}，最新：{values}",
   "Time shown": "显示的时间范围",
-  "Inspect the errors, then requeue or discard": "查看错误，然后重新入队或丢弃",
+  "Inspect the errors, then retry or discard": "查看错误，然后重试或丢弃",
   "Fix the cause, then enable it": "排除原因，然后启用",
   "Read the error and the traceback of its newest job": "查看其最新任务的错误和回溯信息",
   "Start a node that has it, give it as an alias to its successor, or cancel these jobs and forget it":
@@ -514,21 +514,19 @@ const chinese = {
   Cancelling: "正在取消",
   Discard: "丢弃",
   "Discard all": "全部丢弃",
-  Requeue: "重新入队",
-  "Requeue all": "全部重新入队",
-  "Edit and requeue": "编辑并重新入队",
-  "Edit and requeue {id}": "编辑并重新入队 {id}",
-  "Edit and requeue a job of {worker}": "编辑 {worker} 的任务并重新入队",
-  "Requeued with its new payload": "已用新载荷重新入队",
+  "Edit and retry": "编辑并重试",
+  "Edit and retry {id}": "编辑并重试 {id}",
+  "Edit and retry a job of {worker}": "编辑 {worker} 的任务并重试",
+  "Queued again with its new payload": "已用新载荷重新入队",
   "Discard this job?": "丢弃此任务？",
   "The job is deleted, with its payload and history. This cannot be undone.":
     "任务及其载荷和历史会被删除。此操作无法撤销。",
   "among the selected ones, as their states allow": "（在所选任务中，视其状态而定）",
   "that match the filter": "符合筛选条件",
   "{n} {n:job|jobs} cancelled": "已取消 {n} 个任务",
-  "{n} {n:job|jobs} requeued": "已将 {n} 个任务重新入队",
+  "{n} {n:job|jobs} queued again": "已将 {n} 个任务重新入队",
   "{n} {n:job|jobs} discarded": "已丢弃 {n} 个任务",
-  "{n} {n:job|jobs} requeued; the last one is due at {time}": "已将 {n} 个任务重新入队；最后一个将在 {time} 到期",
+  "{n} {n:job|jobs} queued again; the last one is due at {time}": "已将 {n} 个任务重新入队；最后一个将在 {time} 到期",
   "{action}: {n} {n:job|jobs}": "{action}：{n} 个任务",
   "{action} {n} {n:job|jobs}": "{action}（{n} 个任务）",
   "No jobs {which}.": "没有任务{which}。",
@@ -545,7 +543,7 @@ const chinese = {
   "per minute": "每分钟",
   "This takes {time}, until {end}. You can close the page meanwhile.":
     "需要 {time}，到 {end} 为止。其间可以关闭此页面。",
-  "Leave empty to requeue all at once.": "留空则一次全部重新入队。",
+  "Leave empty to retry all at once.": "留空则一次全部重试。",
 
   // ── 单个任务 ──
   Timeline: "时间线",
@@ -660,8 +658,8 @@ const chinese = {
   "Show all workers": "显示所有 worker",
   "The newest {n} of {total} dead jobs are grouped here.": "此处对 {total} 个死信任务中最新的 {n} 个分组。",
   "No dead letters": "没有死信",
-  "Jobs that failed for good stay here until they are requeued or discarded.":
-    "彻底失败的任务会留在这里，直到重新入队或丢弃。",
+  "Jobs that failed for good stay here until they are retried or discarded.":
+    "彻底失败的任务会留在这里，直到重试或丢弃。",
   "{worker}, newest {newest}, oldest {oldest}": "{worker}，最新 {newest}，最旧 {oldest}",
   "of {worker} that failed with “{error}” (numbers may vary)": "属于 {worker}，错误为“{error}”（数字可能不同）",
   "Show all {n} {n:job|jobs} like this": "显示全部 {n} 个此类任务",

@@ -4,7 +4,7 @@ import type { DeadGroup } from "../data/types";
 import { rich, t } from "../language";
 import { Answer, Badge, Button, Empty, Failure, Heading, Panel, Time } from "../parts/basics";
 import { BulkButton } from "../parts/bulk";
-import { EditAndRequeue } from "../parts/jobactions";
+import { EditAndRetry } from "../parts/jobactions";
 import { JobTable } from "../parts/jobtable";
 import { gist } from "../parts/workerruns";
 import { Link, to, useParams } from "../router";
@@ -43,7 +43,7 @@ export function DeadPage() {
         )}
         {sum ? (
           <>
-            <BulkButton action="retry" filter={all} label={t("Requeue all")} what={what} />
+            <BulkButton action="retry" filter={all} label={t("Retry all")} what={what} />
             <BulkButton action="discard" filter={all} label={t("Discard all")} what={what} />
           </>
         ) : null}
@@ -64,7 +64,7 @@ export function DeadPage() {
           ) : (
             <Panel>
               <Empty title={t("No dead letters")}>
-                {t("Jobs that failed for good stay here until they are requeued or discarded.")}
+                {t("Jobs that failed for good stay here until they are retried or discarded.")}
               </Empty>
             </Panel>
           )
@@ -110,7 +110,7 @@ function Group({ group }: { group: DeadGroup }) {
           <Button small aria-expanded={open} onClick={() => setOpen(!open)}>
             {open ? t("Hide") : t("Inspect")}
           </Button>
-          <BulkButton small action="retry" filter={filter} label={t("Requeue")} what={what} />
+          <BulkButton small action="retry" filter={filter} label={t("Retry")} what={what} />
           <BulkButton small action="discard" filter={filter} label={t("Discard")} what={what} />
         </div>
       </div>
@@ -140,10 +140,10 @@ function Members({ filter, edit }: { filter: JobFilter; edit: ((id: string) => v
             <Button
               small
               disabled={!edit}
-              aria-label={t("Edit and requeue {id}", { id: job.id })}
+              aria-label={t("Edit and retry {id}", { id: job.id })}
               onClick={() => edit?.(job.id)}
             >
-              {t("Edit and requeue")}
+              {t("Edit and retry")}
             </Button>
           )}
         />
@@ -154,6 +154,6 @@ function Members({ filter, edit }: { filter: JobFilter; edit: ((id: string) => v
 
 function Edit({ id, close }: { id: string; close: () => void }) {
   const job = useJob(id);
-  if (job.data) return <EditAndRequeue job={job.data} close={close} />;
+  if (job.data) return <EditAndRetry job={job.data} close={close} />;
   return job.error ? <Failure error={job.error} again={close} /> : null;
 }

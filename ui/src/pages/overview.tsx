@@ -119,7 +119,7 @@ function Tiles({ seen, history }: { seen: Overview; history?: History }) {
         label={t("Dead letters")}
         value={count(dead)}
         tone={dead ? "bad" : undefined}
-        note={dead ? t("requeue or discard them") : t("none")}
+        note={dead ? t("retry or discard them") : t("none")}
         href={to(["dead"])}
       />
     </div>
@@ -196,7 +196,7 @@ const Plot = ({ children }: { children: ReactNode }) => <Panel>{children}</Panel
 
 /** Remedies in terms of this dashboard; for other problems the server's remedy is shown. */
 const REMEDIES: Record<string, string> = {
-  dead_letters: t("Inspect the errors, then requeue or discard"),
+  dead_letters: t("Inspect the errors, then retry or discard"),
   jobs_stranded: t("Fix the cause, then retry the flow, or cancel it"),
   worker_disabled: t("Fix the cause, then enable it"),
   worker_failing: t("Read the error and the traceback of its newest job"),
@@ -218,12 +218,15 @@ const PLACES: Record<string, (name: string) => string> = {
   breaker: (name) => to(["breakers"], { breaker: name }),
   dead: (name) => to(["dead"], name ? { pool: name } : {}),
   leader: () => to(["nodes"]),
-  store: () => to(["events"], { name: "store" }),
+  store: () => to(["nodes"]),
 };
 
 /** The page where a problem is solved. */
 function remedyOf(problem: DatedProblem): string {
   const [, kind = "", name = ""] = /^([^:]*):?(.*)$/s.exec(problem.target ?? "") ?? [];
+  // A worker that no node has may have no page; its jobs have one. What emptied a store is an event.
+  if (problem.code === "worker_unknown") return to(["jobs"], { worker: name, status: "queued" });
+  if (problem.code === "store_emptied") return to(["events"], { name: "store.emptied" });
   return PLACES[kind]?.(name) ?? placeOf(problem);
 }
 
@@ -233,7 +236,6 @@ function placeOf({ code, subject }: DatedProblem): string {
   if (code.startsWith("pool_")) return to(["pools", subject]);
   if (code === "jobs_stranded") return to(["flows", subject]);
   if (code === "jobs_expired") return to(["jobs"], { pool: subject, status: "cancelled" });
-  if (code === "worker_unknown") return to(["jobs"], { worker: subject, status: "queued" });
   if (code.startsWith("worker_") || code === "schedule_missed") return to(["workers", subject]);
   if (code === "breaker_open") return to(["breakers"], { breaker: subject });
   // An instance's name is NODE/POOL#N.
@@ -241,12 +243,6 @@ function placeOf({ code, subject }: DatedProblem): string {
     return to(["nodes"], { node: subject.split("/")[0] });
   if (code === "no_leader") return to(["nodes"]);
   return to(["events"]);
-}
-
-/** Critical problems first, then the oldest; a server that sorts them has done so already. */
-function bySeverity(problems: DatedProblem[]): DatedProblem[] {
-  const rank = ({ severity }: DatedProblem) => (severity === "critical" ? 0 : 1);
-  return [...problems].sort((a, b) => rank(a) - rank(b) || (a.since ?? Infinity) - (b.since ?? Infinity) || 0);
 }
 
 function Problems({ problems }: { problems: DatedProblem[] }) {
@@ -261,7 +257,7 @@ function Problems({ problems }: { problems: DatedProblem[] }) {
     );
   return (
     <ul className="divide-y divide-line">
-      {bySeverity(problems).map((problem) => (
+      {problems.map((problem) => (
         <li key={`${problem.code} ${problem.subject}`} {...ROW}>
           <a
             href={remedyOf(problem)}

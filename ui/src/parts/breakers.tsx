@@ -80,7 +80,7 @@ export function BreakerActions({ breaker }: { breaker: BreakerView }) {
           {t("Close breaker")}
         </Button>
       )}
-      {breaker.state !== "open" && (
+      {!breaker.forced_by && (
         <Button
           small
           kind="danger"

@@ -14,7 +14,7 @@ import { Ask } from "./dialog";
 export type BulkAction = "cancel" | "retry" | "discard";
 const DONE = {
   cancel: "{n} {n:job|jobs} cancelled",
-  retry: "{n} {n:job|jobs} requeued",
+  retry: "{n} {n:job|jobs} queued again",
   discard: "{n} {n:job|jobs} discarded",
 } as const;
 const SECONDS = { s: 1, m: 60 };
@@ -40,7 +40,10 @@ export function BulkButton({
   const look = useAct<BulkAnswer>(null);
   const act = useAct<BulkAnswer>(({ changed, until }) =>
     until
-      ? t("{n} {n:job|jobs} requeued; the last one is due at {time}", { n: changed, time: clock(Date.parse(until)) })
+      ? t("{n} {n:job|jobs} queued again; the last one is due at {time}", {
+          n: changed,
+          time: clock(Date.parse(until)),
+        })
       : t(DONE[action], { n: changed }),
   );
   const close = () => setFound(null);
@@ -101,7 +104,7 @@ function reasonAgainst(filter: JobFilter): string | undefined {
   return undefined;
 }
 
-/** How fast to requeue: a service that has just recovered may not take all jobs at once. */
+/** How fast to retry: a service that has just recovered may not take all jobs at once. */
 function Rate({
   count,
   most,
@@ -148,7 +151,7 @@ function Rate({
               time: duration(takes),
               end: clock(now + takes * 1000),
             })
-          : t("Leave empty to requeue all at once.")}
+          : t("Leave empty to retry all at once.")}
       </p>
     </fieldset>
   );

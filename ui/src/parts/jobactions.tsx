@@ -32,7 +32,7 @@ export function JobActions({ job, waitsFor = null }: { job: Job; waitsFor?: stri
       )}
       {again && (
         <Button disabled={!may} onClick={() => setAsking("edit")}>
-          {t("Edit and requeue")}
+          {t("Edit and retry")}
         </Button>
       )}
       {!ended && (
@@ -49,7 +49,7 @@ export function JobActions({ job, waitsFor = null }: { job: Job; waitsFor?: stri
           {t("Discard")}
         </Button>
       )}
-      {asking === "edit" && <EditAndRequeue job={job} close={close} />}
+      {asking === "edit" && <EditAndRetry job={job} close={close} />}
       {asking === "discard" && (
         <Ask
           title={t("Discard this job?")}
@@ -66,14 +66,14 @@ export function JobActions({ job, waitsFor = null }: { job: Job; waitsFor?: stri
   );
 }
 
-export function EditAndRequeue({ job, close }: { job: Job; close: () => void }) {
+export function EditAndRetry({ job, close }: { job: Job; close: () => void }) {
   const worker = useWorker(job.worker);
   const [payload, setPayload] = useState<unknown>(job.payload);
-  const act = useAct(t("Requeued with its new payload"));
+  const act = useAct(t("Queued again with its new payload"));
   return (
     <Ask
-      title={t("Edit and requeue a job of {worker}", job)}
-      verb={t("Requeue")}
+      title={t("Edit and retry a job of {worker}", job)}
+      verb={t("Retry")}
       wide
       busy={act.isPending}
       disabled={worker.isPending}
