@@ -23,6 +23,8 @@ QUIET: Final = (
     "--disable-default-apps",
     "--no-first-run",
     "--no-pings",
+    "--disable-gpu",  # there is none: its process would draw on the cores
+    "--disable-software-rasterizer",
 )
 
 expect.set_options(timeout=30_000)  # the machine may be busy

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
+from shiftwork import WorkerOrchestrator
+from shiftwork.core.model import Event
 from shiftwork.events import NAMES, OF_EVERY_JOB
-from tests.browser.stage import Site, Watched
+from tests.browser.stage import WIDE, Site, Watched, served
+from tests.sim.past import past, put
 from tests.system.conftest import eventually
 
 PAGES = {
@@ -144,11 +147,29 @@ def test_pool_tells_each_step_with_its_reason(watched: Watched, node: Site) -> N
         node.enqueue("send_mail", to=f"step-{number}@example.org")
     node.act("pools/mail/resume")
     page = watched.open("pools/mail")
-    steps = page.get_by_role("list", name="Scaling steps")
-    expect(steps).to_contain_text("slots:")
-    newest = steps.get_by_role("listitem").filter(has_text="→").first.locator("span").last
-    chart = page.get_by_role("img", name="Slots,")
-    eventually(lambda: says_somewhere(page, chart, str(newest.text_content())), within=60.0)
+    expect(page.get_by_role("list", name="Scaling steps")).to_contain_text("slots:")
+
+
+def test_chart_tells_a_step_with_its_reason_where_the_mouse_is(chromium: Browser) -> None:
+    context = chromium.new_context(viewport=WIDE, reduced_motion="reduce")
+    app = WorkerOrchestrator("memory://")
+    app.register_pool("images", max_workers=12)
+    with served(app) as host:
+        host.run(step_ten_minutes_ago(app))
+        watched = Watched(context.new_page(), host.site)
+        page = watched.open("pools/images")
+        expect(page.get_by_role("list", name="Scaling steps")).to_contain_text("4 → 8 slots: 40 are queued")
+        chart = page.get_by_role("img", name="Slots,")
+        eventually(lambda: says_somewhere(page, chart, "4 → 8 slots: 40 are queued"))
+        context.close()
+    assert watched.wrong == []
+
+
+async def step_ten_minutes_ago(app: WorkerOrchestrator) -> None:
+    store, now = await app.control.store.open(), app.control.now()
+    await put(store, past(now, 70, lambda _: 60, pool="images", worker="resize"))
+    message = "pool images: 4 → 8 slots: 40 are queued"
+    await store.record([Event(at=now - 600, name="pool.scaled", subject="images", message=message)])
 
 
 def says_somewhere(page: Page, chart: Locator, words: str) -> bool:

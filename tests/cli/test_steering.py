@@ -172,5 +172,3 @@ def test_what_is_wrong_with_pools_is_said(terminal: Terminal) -> None:
     doctor = terminal.run("doctor")
     assert doctor.exit_code == 1
     assert "the pillow is missing" in doctor.stdout
-    (terminal.folder / "broken").unlink()
-    eventually(lambda: pool(terminal)["failing"] == [], within=LONG)

@@ -13,8 +13,8 @@ GRACE = 60.0
 
 
 def length(number: int) -> float:
-    """50 to 300 ms; the second hundred takes longer, so that some run when the old node is stopped."""
-    return 0.05 + (number * 37 % 26) / 100 + (0.4 if 100 <= number < 200 else 0.0)
+    """50 to 300 ms; the second fifty take longer, so that some run when the old node is stopped."""
+    return 0.05 + (number * 37 % 26) / 100 + (0.4 if 50 <= number < 100 else 0.0)
 
 
 @pytest.fixture(
@@ -38,21 +38,21 @@ def load(fleet: Nodes, first: int, last: int) -> list[str]:
 
 def test_under_load_every_job_runs_exactly_once(fleet: Nodes) -> None:
     old = fleet.up("--stop-timeout", str(GRACE))
-    ids = load(fleet, 0, 100)
+    ids = load(fleet, 0, 50)
     eventually(lambda: fleet.ended_on(old) >= 10)
 
     new = fleet.up("--stop-timeout", str(GRACE))
-    ids += load(fleet, 100, 200)
+    ids += load(fleet, 50, 100)
     eventually(lambda: fleet.running_on(old) >= 2)
     old.signal(signal.SIGTERM)
     assert old.end(within=GRACE) == 0, old.log()
-    ids += load(fleet, 200, 240)
+    ids += load(fleet, 100, 120)
 
     fleet.completed(ids)
     jobs = fleet.jobs(ids)
     assert {job.status for job in jobs} == {JobStatus.COMPLETED}
     assert {job.attempt for job in jobs} == {1}
-    once = dict.fromkeys(range(240), 1)
+    once = dict.fromkeys(range(120), 1)
     assert fleet.times("start") == once
     assert fleet.times("end") == once
     assert fleet.ended_on(old) > 0

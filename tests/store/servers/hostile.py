@@ -6,7 +6,7 @@ Our statements must never call them, with any search path of the role or the dat
 import re
 from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 import psycopg
@@ -44,7 +44,12 @@ def set_traps(url: str) -> None:
 def hijacks(url: str) -> int:
     """Return how often one of the functions was called."""
     with closing(psycopg.connect(url)) as conn:
-        row = conn.execute("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM public.hijacked").fetchone()
+        return trapped_calls(conn)
+
+
+def trapped_calls(conn: "psycopg.Connection[Any]") -> int:
+    """Return the same, from a connection."""
+    row = conn.execute("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM public.hijacked").fetchone()
     assert row is not None
     return int(row[0])
 

@@ -122,7 +122,8 @@ export function Chart({
     return found === null || found === undefined ? "–" : format(found);
   };
   const known = lines.some((line) => line.values.some((one) => one !== null));
-  const shown = index === null ? [] : near(marks ?? [], at, index);
+  const secondsPerPixel = (span ?? (at[last] ?? 0) - (at[0] ?? 0)) / Math.max(1, box.current?.clientWidth ?? 1);
+  const shown = index === null ? [] : near(marks ?? [], at, index, MARK_SIZE * secondsPerPixel);
   return (
     <figure className="min-w-0">
       {/* Values have a width of their own, so that the plot below stays where it is while they change. */}
@@ -177,12 +178,15 @@ export function Chart({
 
 const MOST_SHOWN = 2;
 
-/** The latest marks at this point of the chart. */
-function near(marks: Mark[], at: number[], index: number): Mark[] {
+/** Half the width of a mark, in pixels. */
+const MARK_SIZE = 4;
+
+/** The latest marks at this point of the chart, or within `reach` seconds of it: points may be closer than pixels. */
+function near(marks: Mark[], at: number[], index: number, reach: number): Mark[] {
   const here = at[index];
   if (here === undefined) return [];
-  const from = (here + (at[index - 1] ?? here)) / 2;
-  const until = (here + (at[index + 1] ?? Number.POSITIVE_INFINITY)) / 2;
+  const from = Math.min((here + (at[index - 1] ?? here)) / 2, here - reach);
+  const until = Math.max((here + (at[index + 1] ?? Number.POSITIVE_INFINITY)) / 2, here + reach);
   return marks.filter((mark) => mark.at >= from && mark.at < until).slice(-MOST_SHOWN);
 }
 
@@ -265,7 +269,7 @@ function options(
       draw: [
         (self) => {
           const { ctx, bbox } = self;
-          const size = 4 * devicePixelRatio;
+          const size = MARK_SIZE * devicePixelRatio;
           for (const mark of marks()) {
             const x = self.valToPos(mark.at, "x", true);
             if (x < bbox.left || x > bbox.left + bbox.width) continue;

@@ -178,9 +178,14 @@ def _missing(schema: str, installed: InstalledSchema, *, after: bool) -> list[St
         if (step.number, step.phase) not in installed.done
         and (step.phase == "before" or everything or (step.number, step.phase) in (*installed.emptied, *_at_once()))
     ]
-    install = own.note_sql(schema) if installed.unlisted else own.install_sql(schema)
-    new = [] if own.version in installed.sets else [(_functions_step(own.version), install)]
+    new = [] if own.version in installed.sets else [(_functions_step(own.version), _install_sql(schema, installed))]
     return [*(old if after else ()), *tables, *new]
+
+
+def _install_sql(schema: str, installed: InstalledSchema) -> str:
+    """Return SQL that installs our functions. Making it takes milliseconds: do so only where they are missing."""
+    own = functions.current()
+    return own.note_sql(schema) if installed.unlisted else own.install_sql(schema)
 
 
 def _at_once() -> Iterator[tuple[int, Literal["after"]]]:
