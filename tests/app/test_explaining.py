@@ -170,6 +170,8 @@ async def test_a_concurrency_key_and_a_rate_limit(cast: Cast) -> None:
     waits = (await cast.explain(second.id)).waits
     assert [wait.code for wait in waits] == ["concurrency_key", "rate_limit"]
     assert first.id in waits[0].why
+    await cast.app.enqueue_many([cast.keyed.call("ada") for _ in range(150)])
+    assert f"job {first.id} with the same key 'ada' is running" in (await cast.explain(second.id)).text, "of very many"
     wait = await cast.only_wait(other.id)
     assert (wait.code, wait.by) == ("rate_limit", "_keyed")
     assert wait.until is not None
