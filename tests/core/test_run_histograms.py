@@ -14,6 +14,7 @@ from shiftwork.core.run_histograms import (
     BOUNDS,
     OLD_BOUNDS,
     from_old,
+    long_runs,
     quantile,
     runs,
     timed,
@@ -34,8 +35,12 @@ def marks(kind: EndKind, *, attempt: int = 1, started_at: float = 100.2, now: fl
 
 def counted(seconds: list[float]) -> list[int]:
     """The histogram of runs that took so long, as a store counts them."""
+    return runs(marks_of(seconds))
+
+
+def marks_of(seconds: list[float]) -> dict[str, int]:
     of_pool, _ = told_apart(Counter(mark for one in seconds for mark in timed("w", 0.0, one).split()))
-    return runs(of_pool)
+    return of_pool
 
 
 @pytest.mark.parametrize(
@@ -121,6 +126,22 @@ def test_a_system_ten_minutes_old_never_says_half_an_hour() -> None:
     assert told is not None
     assert 420 < told <= 600
     assert quantile(0.95, counted([590.0] * 5), 2_950.0) == pytest.approx(590)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "long"),
+    [
+        ([], None),
+        ([1.0] * 9, 1.0),
+        ([0.01] * 999 + [600.0], 600.0),
+        ([0.01] * 990 + [600.0] * 10, 600.0),
+        ([1.0] * 6_000 + [600.0], 1.0),
+        ([2e5], 86_400.0),
+    ],
+    ids=["none", "alike", "a few are long", "more are long", "one hung", "days"],
+)
+def test_long_runs_are_those_that_fill_the_slots(seconds: list[float], long: float | None) -> None:
+    assert long_runs({f"r{n}": 0 for n in OLD_NAMES} | marks_of(seconds)) == long
 
 
 def test_nothing_has_no_quantile() -> None:
