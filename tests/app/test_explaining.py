@@ -351,6 +351,7 @@ async def test_a_job_behind_its_key(cast: Cast, clock: ManualClock) -> None:
     why = await cast.explain(third.id)
     assert why.estimate == pytest.approx(20.0)
     assert why.position == 2, "behind the second, which is parked as well"
+    assert not why.position_exact, "parked jobs of other keys may come first"
     assert "of the jobs with key 'ada', 1 may run at a time" in (why.estimate_basis or "")
 
 

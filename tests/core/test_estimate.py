@@ -21,6 +21,7 @@ from shiftwork.core.estimate import (
 from shiftwork.core.model import PoolConfig, WorkerState
 from shiftwork.core.position import EXACT, Ahead, Position, about, position
 from shiftwork.core.stats import PoolStats, Stats, WorkerStats
+from shiftwork.views.estimate import estimate_of
 
 NOW = 1_000.0
 
@@ -118,6 +119,14 @@ def test_nothing_is_said_while_nothing_is_known() -> None:
     assert unknown_runs(unknown) == ["new"]
     assert starts_in(QueueAhead(now=NOW, due_at=0, mine=line(), slots=[(NOW, 0)])) is None
     assert start(line(seconds=None)) == 0.0
+
+
+def test_the_basis_says_that_the_end_of_a_first_run_is_a_guess() -> None:
+    first = line("first", running=1, seconds=None, eldest_at=NOW - 5, newest_at=NOW - 5)
+    queue = QueueAhead(now=NOW, due_at=0, mine=line(), others=[first], slots=[(NOW, 1)])
+    told = estimate_of(Position(1, exact=True), queue, starts_in(queue), [])
+    assert told.estimate is not None
+    assert "no run of first has ended yet, so when those that run will end is a guess" in (told.basis or "")
 
 
 def test_a_job_that_has_run_for_long_will_run_for_longer() -> None:
