@@ -19,7 +19,7 @@ from shiftwork.core.estimate import (
     unknown_runs,
 )
 from shiftwork.core.model import PoolConfig, WorkerState
-from shiftwork.core.position import EXACT, Ahead, Position, about, position
+from shiftwork.core.position import EXACT, Ahead, Position, about, behind, position
 from shiftwork.core.stats import PoolStats, Stats, WorkerStats
 from shiftwork.views.estimate import estimate_of
 
@@ -160,6 +160,9 @@ def test_when_gates_open() -> None:
     assert opens(breaker) == NOW + 30, "the job is the probe"
     assert opens(breaker, first=False) == NOW + 32, "the probe has ended"
     assert opens(running) == NOW + rest(10.0, 4.0)
+    assert opens(Obstacle("precedence", "b", "b goes first")) == NOW + 10.0
+    assert opens(Obstacle("turn", "b", "it is the turn of b", until=NOW + 3)) == NOW + 3
+    assert opens(Obstacle("turn", "b", "it is the turn of b")) == NOW
     assert opens(running, breaker) == NOW + 30
     assert opens(Obstacle("paused", "p", "")) == inf
     assert opens(Obstacle("dependency", "other", "which has not succeeded yet")) == inf
@@ -174,6 +177,8 @@ def test_slots_are_foreseen_by_the_scaling_rules() -> None:
     assert found[0] == (NOW, 1)
     assert found[1][1] == 4, "60 / 20 more"
     assert found[-1][1] <= 8
+    most = growing_slots(pool, Bounds(low=1, high=3), Demand(), slots=1, busy=1, depth=900, now=NOW)
+    assert most[-1][1] == 3
     few = growing_slots(pool, Bounds(low=1, high=8), Demand(), slots=1, busy=1, depth=5, now=NOW)
     assert few == [(NOW, 1)]
     asleep = growing_slots(pool, Bounds(low=0, high=8), Demand(), slots=0, busy=0, depth=1, now=NOW)
@@ -214,6 +219,11 @@ def test_workers_that_were_not_looked_at_are_like_the_others() -> None:
 )
 def test_what_is_not_counted_is_taken_from_the_ranks(counted: int, rank: float, n: int) -> None:
     assert about(counted, 1_000, rank, (0.0, 10.0)) == n
+
+
+def test_a_parked_job_is_behind_those_with_its_key() -> None:
+    assert behind(Position(3, exact=True), 2) == Position(5, exact=True)
+    assert behind(Position(3, exact=True), EXACT) == Position(EXACT + 3, exact=False)
 
 
 def test_jobs_of_one_rank_that_were_not_counted() -> None:

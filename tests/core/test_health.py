@@ -412,6 +412,8 @@ def test_one_cause_is_one_row_and_that_has_the_backlog() -> None:
         NOW - 400,
     )
     assert "the oldest job of pool p has waited 301 s, more than 5 s; of 300 queued, 290 are held" in problem.message
+    facts.pools = pool(**LATE).pools
+    assert [one.code for one in judge(facts, NOW).problems] == ["breaker_open", "pool_starved"], "another cause"
     stuck = pool(newest_start=NOW - 200, usual_seconds=0.1, **LATE)
     assert [one.code for one in judge(stuck, NOW).problems] == ["pool_stuck"]
 

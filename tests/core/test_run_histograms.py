@@ -16,6 +16,7 @@ from shiftwork.core.run_histograms import (
     from_old,
     long_runs,
     quantile,
+    run_quantile,
     runs,
     timed,
     told_apart,
@@ -160,6 +161,12 @@ def test_old_counts_and_new_ones_are_read_together() -> None:
     assert waited[BOUNDS.index(0.025)] == 2
     assert ran[BOUNDS.index(90.0)] == 5
     assert ran[BOUNDS.index(10_800.0)] == 1 + 4
+
+
+def test_the_sum_says_nothing_about_runs_whose_bounds_are_not_known() -> None:
+    """One of 61 s and one of 299 s, as version 0.1 counted them, and one of 62 s."""
+    assert run_quantile(1.0, {"r13": 2, "r90s": 1}, 422.0) == 60.0, "any of them may have been the longest"
+    assert run_quantile(1.0, {"r90s": 1}, 62.0) == pytest.approx(62.0)
 
 
 @given(st.lists(st.integers(0, 5), min_size=17, max_size=17))

@@ -14,12 +14,12 @@ A *worker* in the names of options is a slot: one job's worth of concurrency.
   spare. So a load that stays the same, with its usual ups and downs, keeps the same number of slots.
 
 Only jobs that gates let through count (`core.backlog`): jobs behind an open breaker are no depth, and no rule makes a
-pool grow, or stay larger, than the jobs that are running and those that gates would let start. So a worker limited to 50 jobs a second
-gets the few slots that these keep busy, however long its queue is. A pool grows at once. It shrinks by a step a
-second, one slot or a tenth of the pool, to the most that was wanted within the last `scale_down_after_seconds`, and
-never below the number of busy slots. A lowered maximum holds at once, even if all slots are busy and more jobs are
-queued, or it would never be reached: surplus slots finish what they run, and take no more jobs. `decide` starts and
-stops nothing.
+pool grow beyond the jobs that are running and those that gates would let start, nor keeps it larger while a gate holds
+others. So a worker limited to 50 jobs a second gets the few slots that these keep busy, however long its queue is. A
+pool grows at once. It shrinks by a step a second, one slot or a tenth of the pool, to the most that was wanted within
+the last `scale_down_after_seconds`, and never below the number of busy slots. A lowered maximum holds at once, even if
+all slots are busy and more jobs are queued, or it would never be reached: surplus slots finish what they run, and take
+no more jobs. `decide` starts and stops nothing.
 """
 
 from collections.abc import Callable, Iterator
