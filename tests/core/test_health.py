@@ -377,7 +377,10 @@ def test_a_backlog_behind_a_gate_names_the_gate_and_its_remedy(held: Gate, targe
     assert (problem.code, problem.target) == ("pool_starved", target)
     assert f"of 300 queued, 290 are held: {held.why}" in problem.message
     assert remedy in problem.remedy
+    assert "more slots help at most the other 10" in problem.remedy
     assert "raise max_workers" not in problem.remedy
+    (problem,) = judge(pool(gate=held, **{**LATE, "running": 7}), NOW).problems
+    assert "more slots do not help" in problem.remedy, "one is free"
 
 
 def test_the_time_that_a_rate_limit_takes_for_the_queue_is_told() -> None:

@@ -161,8 +161,8 @@ def _stuck(pool: PoolFacts, now: float) -> Iterator[Problem]:
     if silent <= max(STUCK_SECONDS, many, long, UNTIMED_SECONDS if untimed else 0.0):
         return
     known = "no run has ended before" if usual is None else f"usual: {seconds(usual)}"
-    if long > many:
-        known += f", long ones {seconds(long)}"
+    if usual is not None and long > many:
+        known = f"usual: {seconds(usual)}, long ones {seconds(long)}"
     message = f"all {pool.slots} slots of pool {pool.name} are busy and nothing has ended for {silent:.0f} s ({known})"
     message += f"; {pool.queued:,} queued"
     there = quote(pool.eldest) if pool.eldest else "ID"
@@ -229,7 +229,9 @@ NO_SLOTS: Final = "more slots do not help"
 def _remedy(pool: PoolFacts) -> str:
     """Return what to do about jobs of the pool that wait."""
     if pool.gate is not None:
-        return f"{_REMEDIES[pool.gate.code](pool.gate)}; {NO_SLOTS}"
+        others = pool.queued - pool.gate.jobs if pool.running >= pool.slots else 0
+        slots = NO_SLOTS if others <= 0 else f"more slots help at most the other {others:,}"
+        return f"{_REMEDIES[pool.gate.code](pool.gate)}; {slots}"
     if pool.max_workers is not None and pool.slots >= pool.max_workers:
         most = pool.max_workers
         return f"raise max_workers, {most} now (shiftwork scale {quote(pool.name)} --max …), or add a node"
