@@ -118,7 +118,7 @@ def test_parked_jobs_are_held_by_their_concurrency_key() -> None:
 
 def test_a_half_open_breaker_lets_one_run_start() -> None:
     known = facts(lane(), breaker="smtp", breakers={"smtp": BreakerState(open=True, until=NOW - 1)}, rate=FIFTY)
-    seen = look(known)
+    seen = look(known, run_seconds=2.0)
     assert seen.gate is not None
     assert (seen.gate.code, seen.startable, seen.slots) == ("breaker", 1, 1.0)
 
