@@ -96,6 +96,7 @@ def test_while_a_gate_holds_it_back_jobs_from_behind_take_the_slots() -> None:
     held = line(opens_at=NOW + 30)
     assert start(held, slots=2, behind_seconds=10.0) == pytest.approx(35.0)
     assert start(line(), slots=2, behind_seconds=10.0) == 0.0
+    assert start(line(ahead=1, running=1), slots=1, behind_seconds=10.0) == pytest.approx(4.0), "no gate held it back"
 
 
 def test_a_pool_that_grows() -> None:
@@ -177,6 +178,10 @@ def test_slots_are_foreseen_by_the_scaling_rules() -> None:
     assert found[0] == (NOW, 1)
     assert found[1][1] == 4, "60 / 20 more"
     assert found[-1][1] <= 8
+    wide = PoolConfig(name="p", max_workers=100, scale_up_threshold=20)
+    short = Demand(queued_seconds=6.0)
+    ended = growing_slots(wide, Bounds(low=1, high=100), short, slots=1, busy=1, depth=60, now=NOW)
+    assert ended[-1][1] == 7, "the queue has ended by then"
     most = growing_slots(pool, Bounds(low=1, high=3), Demand(), slots=1, busy=1, depth=900, now=NOW)
     assert most[-1][1] == 3
     few = growing_slots(pool, Bounds(low=1, high=8), Demand(), slots=1, busy=1, depth=5, now=NOW)
