@@ -123,19 +123,18 @@ def test_a_half_open_breaker_lets_one_run_start() -> None:
     assert (seen.gate.code, seen.startable, seen.slots) == ("breaker", 1, 1.0)
 
 
-def held(by: str, jobs: int, queued: int, code: str = "breaker") -> Backlog:
+def held(by: str, jobs: int, queued: int, since: float | None = None) -> Backlog:
     known = facts(lane(), breaker=by, breakers={by: BreakerState(open=True, until=NOW + 9)})
     gate = look(known, jobs).gate
     assert gate is not None
-    return Backlog(queued=queued, gate=gate, open=queued - jobs, startable=queued - jobs)
+    return Backlog(queued=queued, gate=replace(gate, since=since), open=queued - jobs, startable=queued - jobs)
 
 
 def test_the_gate_that_holds_most_is_named_and_none_if_most_jobs_wait_for_a_slot() -> None:
     smtp, sms = held("smtp", 60, 60), held("sms", 50, 50)
     assert main_gate([smtp, sms]).by == "smtp"  # type: ignore[union-attr]
     assert main_gate([smtp, sms, held("sms", 50, 50)]).by == "sms", "two workers share it"  # type: ignore[union-attr]
-    older = replace(held("sms", 1, 1), gate=replace(held("sms", 1, 1).gate, since=NOW - 50))
-    newer = replace(sms, gate=replace(sms.gate, since=NOW - 5))
+    older, newer = held("sms", 1, 1, since=NOW - 50), held("sms", 50, 50, since=NOW - 5)
     assert main_gate([newer, older]).since == NOW - 50  # type: ignore[union-attr]
     free = Backlog(queued=200, open=200, startable=200)
     assert main_gate([smtp, sms, free]) is None
