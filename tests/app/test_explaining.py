@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from shiftwork import Breaker, Context, JobPriority, JobStatus, ResultTimeoutError, UnknownPoolError
+from shiftwork.control import estimates
 from shiftwork.core.admission import Obstacle
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.views.explanation import Explanation
-from tests.runtime.stage import Act, Stage
+from tests.runtime.stage import Act, Stage, node_of
 
 
 class Cast:
@@ -170,6 +171,8 @@ async def test_a_concurrency_key_and_a_rate_limit(cast: Cast) -> None:
     waits = (await cast.explain(second.id)).waits
     assert [wait.code for wait in waits] == ["concurrency_key", "rate_limit"]
     assert first.id in waits[0].why
+    await cast.app.enqueue_many([cast.keyed.call("ada") for _ in range(150)])
+    assert f"job {first.id} with the same key 'ada' is running" in (await cast.explain(second.id)).text, "of very many"
     wait = await cast.only_wait(other.id)
     assert (wait.code, wait.by) == ("rate_limit", "_keyed")
     assert wait.until is not None
@@ -349,6 +352,7 @@ async def test_a_job_behind_its_key(cast: Cast, clock: ManualClock) -> None:
     why = await cast.explain(third.id)
     assert why.estimate == pytest.approx(20.0)
     assert why.position == 2, "behind the second, which is parked as well"
+    assert not why.position_exact, "parked jobs of other keys may come first"
     assert "of the jobs with key 'ada', 1 may run at a time" in (why.estimate_basis or "")
 
 
@@ -402,3 +406,61 @@ async def test_a_label_that_no_node_has(stage: Stage, clock: ManualClock) -> Non
     assert wait.why == ("no live node has the labels of pool render (gpu): start one with `shiftwork run --label gpu`")
     assert "a node starts one" not in why.text
     assert (why.position, why.estimate, why.estimate_basis) == (1, None, f"no estimate: {wait.why}")
+
+
+async def test_a_pool_without_slots_that_no_node_can_start(stage: Stage, clock: ManualClock) -> None:
+    """Every node is drained; or none has room."""
+    app = stage.app()
+    app.register_pool("drained", min_workers=0)
+    app.register_pool("large", min_workers=0, cpu=9_999)
+    small = app.register_worker("small", Act(), execution_mode="triggered", pool="drained")
+    large = app.register_worker("large", Act(), execution_mode="triggered", pool="large")
+    await app.start()
+    job = await large.enqueue()
+    await clock.advance(5)
+    why = await app.explain_job(job.id)
+    assert (why.position, why.estimate) == (1, None)
+    assert "pool large has no room for a slot: " in (why.estimate_basis or "")
+    await app.drain_node(node_of(app).name)
+    job = await small.enqueue()
+    await clock.advance(5)
+    why = await app.explain_job(job.id)
+    assert (why.position, why.estimate) == (1, None)
+    assert "every node that could serve pool drained is drained or stopping" in (why.estimate_basis or "")
+
+
+async def test_slots_of_a_node_that_vanished_and_of_one_without_the_worker_do_not_count(
+    stage: Stage, clock: ManualClock
+) -> None:
+    first, other = stage.app(max_concurrent=4), stage.app(max_concurrent=4)
+    act, common = Act("act"), Act("common")
+    for app in (first, other):
+        app.register_worker("common", common, execution_mode="triggered", timeout_seconds=None)
+    worker = first.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
+    await first.start()
+    await other.start()
+    jobs = await first.enqueue_many([worker.call() for _ in range(6)])
+    await settle()
+    await clock.advance(10)
+    await act.finish()
+    await clock.advance(1)
+    why = await other.explain_job(jobs[5].id)
+    assert "; 4 slots" in (why.estimate_basis or "")
+    await stage.crash(first)
+    await clock.advance(60)
+    why = await other.explain_job(jobs[5].id)
+    assert why.estimate is None
+    assert "no running process has worker act in pool default" in (why.estimate_basis or "")
+
+
+async def test_behind_very_many_jobs_with_its_key_there_is_no_estimate(
+    cast: Cast, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(estimates, "KEY_JOBS", 3)
+    await cast.app.start()
+    await cast.keyed.enqueue("ada")
+    await settle()
+    jobs = await cast.app.enqueue_many([cast.keyed.call("ada") for _ in range(3)])
+    why = await cast.explain(jobs[2].id)
+    assert why.estimate is None
+    assert why.estimate_basis == "no estimate: 3 jobs or more have its key 'ada'"

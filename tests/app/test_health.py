@@ -442,6 +442,30 @@ async def test_a_pool_whose_slots_all_hang_is_stuck_within_a_minute_and_then_an_
     assert (await app.get_health())["status"] == "ok"
 
 
+async def test_a_pool_whose_slots_all_have_long_runs_is_not_stuck_if_some_always_are(
+    stage: Stage, clock: ManualClock
+) -> None:
+    """The mean is two seconds; but one run in a hundred takes minutes, and that one is nearly always seen running."""
+    act = Act()
+    app = stage.app()
+    app.register_pool("images", min_workers=1, max_workers=1, target_latency_seconds=3600)
+    worker = app.register_worker("act", act, execution_mode="triggered", pool="images", timeout_seconds=3600)
+    await app.start()
+    await app.enqueue_many([worker.call() for _ in range(103)])
+    for _ in range(100):
+        await settle()
+        await act.finish()
+    await clock.advance(200)
+    await act.finish()
+    await clock.advance(190)
+    assert (await app.get_health())["problems"] == []
+    await clock.advance(60)
+    problem = await only_problem(app)
+    assert problem["code"] == "pool_stuck"
+    assert "(usual: 2 s, long ones 4 min)" in problem["message"]
+    await act.finish()
+
+
 async def test_a_backlog_behind_a_limit_names_it_and_asks_for_no_slots(stage: Stage, clock: ManualClock) -> None:
     act = Act()
     app = stage.app()

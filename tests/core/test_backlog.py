@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from shiftwork.core.admission import Facts, Gates, Head, Lane, RateLimit, Running
 from shiftwork.core.backlog import SHUT, Backlog, backlog, largest_gate, main_gate
@@ -57,7 +58,7 @@ def test_a_shut_gate_holds_every_job_and_wants_no_slot(known: Facts, code: str, 
     seen = look(known)
     assert seen.gate is not None
     assert (seen.gate.code, seen.gate.by, seen.gate.jobs) == (code, by, 300)
-    assert (seen.open, seen.startable) == (0, 0)
+    assert (seen.open, seen.startable, seen.slots) == (0, 0, 0.0)
     assert seen.gate.why
 
 
@@ -70,11 +71,15 @@ def test_without_gates_every_job_waits_for_a_slot_only() -> None:
 def test_a_rate_limit_lets_its_tokens_start_and_keeps_rate_times_run_time_busy() -> None:
     quiet = facts(lane(), rate=FIFTY)
     assert look(quiet).startable == FIFTY.burst, "nothing is known of its run time"
+    used_up = facts(lane(rate_at=NOW + (FIFTY.burst - 2.5) * FIFTY.spacing), rate=FIFTY)
+    assert look(used_up).startable == 2, "as many tokens as have come since"
     used = facts(lane(running=1, rate_at=NOW + 1), rate=FIFTY)
     assert look(used, run_seconds=0.05).slots == pytest.approx(3.5)
     assert look(used, run_seconds=0.05).startable == 3
     assert look(used, run_seconds=2.0).startable == 100, "slow runs need many slots, and get them"
-    assert look(used).gate.code == "rate_limit"  # type: ignore[union-attr]
+    gate = look(used).gate
+    assert gate is not None
+    assert (gate.code, gate.per_second) == ("rate_limit", 50.0)
 
 
 def test_a_rate_limit_with_tokens_left_holds_nothing_while_every_slot_is_busy() -> None:
@@ -106,27 +111,31 @@ def test_parked_jobs_are_held_by_their_concurrency_key() -> None:
     assert seen.gate is not None
     assert (seen.gate.code, seen.gate.jobs, seen.open, seen.startable) == ("concurrency_key", 296, 4, 4)
     assert look(facts(lane(ready=0, head=False))).startable == 0
+    assert look(facts(lane(ready=200))).gate is None, "most of them only wait for a slot"
+    assert look(facts(lane(ready=9)), queued=4).open == 4, "counted a moment before"
     assert look(facts(lane(ready=1000)), queued=5000).open == 5000, "a thousand are as many as are counted"
 
 
 def test_a_half_open_breaker_lets_one_run_start() -> None:
     known = facts(lane(), breaker="smtp", breakers={"smtp": BreakerState(open=True, until=NOW - 1)}, rate=FIFTY)
-    seen = look(known)
+    seen = look(known, run_seconds=2.0)
     assert seen.gate is not None
-    assert (seen.gate.code, seen.startable) == ("breaker", 1)
+    assert (seen.gate.code, seen.startable, seen.slots) == ("breaker", 1, 1.0)
 
 
-def held(by: str, jobs: int, queued: int, code: str = "breaker") -> Backlog:
+def held(by: str, jobs: int, queued: int, since: float | None = None) -> Backlog:
     known = facts(lane(), breaker=by, breakers={by: BreakerState(open=True, until=NOW + 9)})
     gate = look(known, jobs).gate
     assert gate is not None
-    return Backlog(queued=queued, gate=gate, open=queued - jobs, startable=queued - jobs)
+    return Backlog(queued=queued, gate=replace(gate, since=since), open=queued - jobs, startable=queued - jobs)
 
 
 def test_the_gate_that_holds_most_is_named_and_none_if_most_jobs_wait_for_a_slot() -> None:
     smtp, sms = held("smtp", 60, 60), held("sms", 50, 50)
     assert main_gate([smtp, sms]).by == "smtp"  # type: ignore[union-attr]
     assert main_gate([smtp, sms, held("sms", 50, 50)]).by == "sms", "two workers share it"  # type: ignore[union-attr]
+    older, newer = held("sms", 1, 1, since=NOW - 50), held("sms", 50, 50, since=NOW - 5)
+    assert main_gate([newer, older]).since == NOW - 50  # type: ignore[union-attr]
     free = Backlog(queued=200, open=200, startable=200)
     assert main_gate([smtp, sms, free]) is None
     assert largest_gate([smtp, sms, free]).jobs == 60  # type: ignore[union-attr]

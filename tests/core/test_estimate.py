@@ -19,8 +19,9 @@ from shiftwork.core.estimate import (
     unknown_runs,
 )
 from shiftwork.core.model import PoolConfig, WorkerState
-from shiftwork.core.position import EXACT, Ahead, Position, about, position
+from shiftwork.core.position import EXACT, Ahead, Position, about, behind, position
 from shiftwork.core.stats import PoolStats, Stats, WorkerStats
+from shiftwork.views.estimate import estimate_of
 
 NOW = 1_000.0
 
@@ -95,6 +96,7 @@ def test_while_a_gate_holds_it_back_jobs_from_behind_take_the_slots() -> None:
     held = line(opens_at=NOW + 30)
     assert start(held, slots=2, behind_seconds=10.0) == pytest.approx(35.0)
     assert start(line(), slots=2, behind_seconds=10.0) == 0.0
+    assert start(line(ahead=1, running=1), slots=1, behind_seconds=10.0) == pytest.approx(4.0), "no gate held it back"
 
 
 def test_a_pool_that_grows() -> None:
@@ -118,6 +120,14 @@ def test_nothing_is_said_while_nothing_is_known() -> None:
     assert unknown_runs(unknown) == ["new"]
     assert starts_in(QueueAhead(now=NOW, due_at=0, mine=line(), slots=[(NOW, 0)])) is None
     assert start(line(seconds=None)) == 0.0
+
+
+def test_the_basis_says_that_the_end_of_a_first_run_is_a_guess() -> None:
+    first = line("first", running=1, seconds=None, eldest_at=NOW - 5, newest_at=NOW - 5)
+    queue = QueueAhead(now=NOW, due_at=0, mine=line(), others=[first], slots=[(NOW, 1)])
+    told = estimate_of(Position(1, exact=True), queue, starts_in(queue), [])
+    assert told.estimate is not None
+    assert "no run of first has ended yet, so when those that run will end is a guess" in (told.basis or "")
 
 
 def test_a_job_that_has_run_for_long_will_run_for_longer() -> None:
@@ -151,6 +161,9 @@ def test_when_gates_open() -> None:
     assert opens(breaker) == NOW + 30, "the job is the probe"
     assert opens(breaker, first=False) == NOW + 32, "the probe has ended"
     assert opens(running) == NOW + rest(10.0, 4.0)
+    assert opens(Obstacle("precedence", "b", "b goes first")) == NOW + 10.0
+    assert opens(Obstacle("turn", "b", "it is the turn of b", until=NOW + 3)) == NOW + 3
+    assert opens(Obstacle("turn", "b", "it is the turn of b")) == NOW
     assert opens(running, breaker) == NOW + 30
     assert opens(Obstacle("paused", "p", "")) == inf
     assert opens(Obstacle("dependency", "other", "which has not succeeded yet")) == inf
@@ -165,6 +178,12 @@ def test_slots_are_foreseen_by_the_scaling_rules() -> None:
     assert found[0] == (NOW, 1)
     assert found[1][1] == 4, "60 / 20 more"
     assert found[-1][1] <= 8
+    wide = PoolConfig(name="p", max_workers=100, scale_up_threshold=20)
+    short = Demand(queued_seconds=6.0)
+    ended = growing_slots(wide, Bounds(low=1, high=100), short, slots=1, busy=1, depth=60, now=NOW)
+    assert ended[-1][1] == 7, "the queue has ended by then"
+    most = growing_slots(pool, Bounds(low=1, high=3), Demand(), slots=1, busy=1, depth=900, now=NOW)
+    assert most[-1][1] == 3
     few = growing_slots(pool, Bounds(low=1, high=8), Demand(), slots=1, busy=1, depth=5, now=NOW)
     assert few == [(NOW, 1)]
     asleep = growing_slots(pool, Bounds(low=0, high=8), Demand(), slots=0, busy=0, depth=1, now=NOW)
@@ -205,6 +224,11 @@ def test_workers_that_were_not_looked_at_are_like_the_others() -> None:
 )
 def test_what_is_not_counted_is_taken_from_the_ranks(counted: int, rank: float, n: int) -> None:
     assert about(counted, 1_000, rank, (0.0, 10.0)) == n
+
+
+def test_a_parked_job_is_behind_those_with_its_key() -> None:
+    assert behind(Position(3, exact=True), 2) == Position(5, exact=True)
+    assert behind(Position(3, exact=True), EXACT) == Position(EXACT + 3, exact=False)
 
 
 def test_jobs_of_one_rank_that_were_not_counted() -> None:

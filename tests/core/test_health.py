@@ -93,6 +93,7 @@ FINE = [
     HealthFacts(breakers={"smtp": BreakerState(failed_at=(1.0, 2.0))}),
     pool(queued=9, slots=4, running=4, newest_start=NOW - 10, usual_seconds=0.2),
     pool(queued=9, slots=4, running=4, newest_start=NOW - 299, usual_seconds=60.0),
+    pool(queued=9, slots=4, running=4, newest_start=NOW - 600, usual_seconds=6.0, long_seconds=600.0),
     pool(queued=9, slots=4, running=4, newest_start=NOW - 45, untimed=True),
     pool(queued=9, slots=4, running=3, newest_start=NOW - 999, usual_seconds=0.2),
     pool(queued=0, slots=4, running=4, newest_start=NOW - 999, usual_seconds=0.2),
@@ -240,10 +241,17 @@ WRONG = [
         "all 4 slots of pool p are busy and nothing has ended for 11 s (usual: 200 ms); 300 queued",
     ),
     (
-        pool(queued=1, slots=4, running=4, newest_start=NOW - 46, untimed=True),
+        pool(queued=9, slots=4, running=4, newest_start=NOW - 601, usual_seconds=6.0, long_seconds=600.0),
         "pool_stuck",
         "p",
         "failing",
+        "nothing has ended for 601 s (usual: 6 s, long ones 10 min); 9 queued",
+    ),
+    (
+        pool(queued=1, slots=4, running=4, newest_start=NOW - 46, untimed=True),
+        "pool_stuck",
+        "p",
+        "degraded",
         "46 s (no run has ended before)",
     ),
     (pool(expired=10), "jobs_expired", "p", "degraded", "10 jobs of pool p expired within 10 minutes"),
@@ -379,7 +387,10 @@ def test_a_backlog_behind_a_gate_names_the_gate_and_its_remedy(held: Gate, targe
     assert (problem.code, problem.target) == ("pool_starved", target)
     assert f"of 300 queued, 290 are held: {held.why}" in problem.message
     assert remedy in problem.remedy
+    assert "more slots help at most the other 10" in problem.remedy
     assert "raise max_workers" not in problem.remedy
+    (problem,) = judge(pool(gate=held, **{**LATE, "running": 7}), NOW).problems
+    assert "more slots do not help" in problem.remedy, "one is free"
 
 
 def test_the_time_that_a_rate_limit_takes_for_the_queue_is_told() -> None:
@@ -414,6 +425,8 @@ def test_one_cause_is_one_row_and_that_has_the_backlog() -> None:
         NOW - 400,
     )
     assert "the oldest job of pool p has waited 301 s, more than 5 s; of 300 queued, 290 are held" in problem.message
+    facts.pools = pool(**LATE).pools
+    assert [one.code for one in judge(facts, NOW).problems] == ["breaker_open", "pool_starved"], "another cause"
     stuck = pool(newest_start=NOW - 200, usual_seconds=0.1, **LATE)
     assert [one.code for one in judge(stuck, NOW).problems] == ["pool_stuck"]
 

@@ -157,12 +157,14 @@ def test_bounds_that_hold_are_found_for_every_plan() -> None:
 class GatedPool:
     """A pool of up to 40 slots and one worker behind a gate, second by second, with the queue that follows."""
 
-    def __init__(self, run: float, queued: int, state: BreakerState | None = None, **gates: Any) -> None:
+    def __init__(
+        self, run: float, queued: int, state: BreakerState | None = None, slots: int = 2, **gates: Any
+    ) -> None:
         self.run, self.queued, self.ended, self.tokens = run, queued, 0, 0.0
         self.pool = PoolConfig(name="p", min_workers=2, max_workers=40, target_latency_seconds=30.0)
         self.gates = Gates(worker="w", pool="p", **gates)
         self.breaker = state
-        self.plan, self.memory = Plan(nodes={"a": {"p": 2}}), PlanMemory()
+        self.plan, self.memory = Plan(nodes={"a": {"p": slots}}), PlanMemory()
         self.busy = 0
         self.sizes: list[int] = []
         self.reasons: list[str] = []
@@ -238,6 +240,14 @@ def test_a_backlog_behind_an_open_breaker_asks_for_nothing() -> None:
     day.live(90)
     assert set(day.sizes) == {2}
     assert "5,000 queued, all held: breaker smtp is open" in day.reasons[-1]
+
+
+def test_a_pool_does_not_stay_large_for_a_backlog_that_a_limit_holds() -> None:
+    day = GatedPool(run=0.05, queued=20_000, rate=RateLimit(50, 1.0), slots=40)
+    day.live(120)
+    assert day.sizes[0] == 40
+    assert day.sizes[-1] <= 8
+    assert day.ended == pytest.approx(120 * 50, rel=0.02), "the limit is used up all the same"
 
 
 def test_without_a_gate_the_same_backlog_takes_the_pool_to_its_maximum() -> None:

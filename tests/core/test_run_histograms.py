@@ -14,7 +14,9 @@ from shiftwork.core.run_histograms import (
     BOUNDS,
     OLD_BOUNDS,
     from_old,
+    long_runs,
     quantile,
+    run_quantile,
     runs,
     timed,
     told_apart,
@@ -34,8 +36,12 @@ def marks(kind: EndKind, *, attempt: int = 1, started_at: float = 100.2, now: fl
 
 def counted(seconds: list[float]) -> list[int]:
     """The histogram of runs that took so long, as a store counts them."""
+    return runs(marks_of(seconds))
+
+
+def marks_of(seconds: list[float]) -> dict[str, int]:
     of_pool, _ = told_apart(Counter(mark for one in seconds for mark in timed("w", 0.0, one).split()))
-    return runs(of_pool)
+    return of_pool
 
 
 @pytest.mark.parametrize(
@@ -123,6 +129,22 @@ def test_a_system_ten_minutes_old_never_says_half_an_hour() -> None:
     assert quantile(0.95, counted([590.0] * 5), 2_950.0) == pytest.approx(590)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "long"),
+    [
+        ([], None),
+        ([1.0] * 9, 1.0),
+        ([0.01] * 999 + [600.0], 600.0),
+        ([0.01] * 990 + [600.0] * 10, 600.0),
+        ([1.0] * 6_000 + [600.0], 1.0),
+        ([2e5], 86_400.0),
+    ],
+    ids=["none", "alike", "a few are long", "more are long", "one hung", "days"],
+)
+def test_long_runs_are_those_that_fill_the_slots(seconds: list[float], long: float | None) -> None:
+    assert long_runs({f"r{n}": 0 for n in OLD_NAMES} | marks_of(seconds)) == long
+
+
 def test_nothing_has_no_quantile() -> None:
     assert quantile(0.95, runs({}), 0.0) is None
 
@@ -139,6 +161,12 @@ def test_old_counts_and_new_ones_are_read_together() -> None:
     assert waited[BOUNDS.index(0.025)] == 2
     assert ran[BOUNDS.index(90.0)] == 5
     assert ran[BOUNDS.index(10_800.0)] == 1 + 4
+
+
+def test_the_sum_says_nothing_about_runs_whose_bounds_are_not_known() -> None:
+    """One of 61 s and one of 299 s, as version 0.1 counted them, and one of 62 s."""
+    assert run_quantile(1.0, {"r13": 2, "r90s": 1}, 422.0) == 60.0, "any of them may have been the longest"
+    assert run_quantile(1.0, {"r90s": 1}, 62.0) == pytest.approx(62.0)
 
 
 @given(st.lists(st.integers(0, 5), min_size=17, max_size=17))

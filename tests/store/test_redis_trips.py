@@ -7,9 +7,10 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from shiftwork.core.job_parts import Signal, Step
-from shiftwork.core.model import JobFilter
+from shiftwork.core.model import JobFilter, JobStatus
 from shiftwork.errors import ShiftworkError, StoreUnavailableError
 from shiftwork.store.protocol import Store
 from shiftwork.store.redis.add_batcher import LEAST_SHARE
@@ -266,3 +267,19 @@ def sent_by(server: Server) -> int:
     """Return how many bytes a server has sent to its clients."""
     said = dict(line.split(":") for line in server.ask("INFO", "stats").decode().splitlines() if ":" in line)
     return int(said["total_net_output_bytes"])
+
+
+async def test_the_jobs_of_a_key_are_found_at_once_among_very_many(store: Store, valkey_server: Server) -> None:
+    """Whoever explains a job asks for them: without the index of the key, each of a long queue is looked at."""
+    await add(store, *(job(f"{n:05}", key=f"{n % 500}") for n in range(6_000)))
+    [running] = await claim(store, 1)
+    wanted = JobFilter(worker="w", key="0", status=(JobStatus.PROCESSING, JobStatus.QUEUED), limit=100)
+    with asked(valkey_server) as finding:
+        found = await store.find(wanted)
+    assert finding == ["EVALSHA"]
+    assert [one.id for one in found] == [f"{n:05}" for n in range(5_500, -1, -500)]
+    assert found[-1].id == running.id
+    assert [one.id for one in await store.find(replace(wanted, status=(JobStatus.QUEUED,), limit=2))] == [
+        "05500",
+        "05000",
+    ]

@@ -107,6 +107,17 @@ async def test_people_s_searches_do_not_look_at_everything(store: SqliteStore) -
     assert steps.take() < 1_000
 
 
+async def test_the_jobs_of_a_key_are_found_without_a_look_at_the_other_queued_jobs(store: SqliteStore) -> None:
+    """Whoever explains a job asks for them."""
+    steps = Steps()
+    await add(store, *(job(f"{n:06}", key=f"{n % 1_000}") for n in range(3 * CROWD)))
+    await claim(store, 1)
+    await store._read(steps.watch)
+    wanted = JobFilter(worker="w", key="0", status=(JobStatus.PROCESSING, JobStatus.QUEUED))
+    assert [one.id for one in await store.find(wanted)] == [f"{n:06}" for n in range(3 * CROWD - 1_000, -1, -1_000)]
+    assert steps.take() < 1_000
+
+
 async def test_gates_of_many_workers_are_read_once(store: SqliteStore) -> None:
     for n in range(50):
         await gate(store, f"w{n}", max_running=3)

@@ -75,6 +75,8 @@ class Estimates:
         running = [name for name in busiest[:LANES] if stats.workers[name].processing]
         facts = await store.survey({record.worker, *ahead.lanes, *running}, now)
         facts.gates.setdefault(record.worker, Gates(worker=record.worker, pool=record.pool))
+        if any(lane.ready is not None for lane in facts.lanes.values()):
+            ahead = replace(ahead, exact=False)  # parked jobs become free meanwhile, and some of them rank ahead
         self._observe(stats, now)
         return QueueFacts(
             now=now,

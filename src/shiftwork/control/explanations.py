@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.estimates import Estimates, QueueFacts, hosts
 from shiftwork.control.registry import LocalRegistry
@@ -169,10 +171,10 @@ class Explanations:
 
     async def _key_wait(self, record: JobRecord) -> Obstacle:
         store = await self._access.open()
-        live = (JobStatus.PROCESSING, JobStatus.QUEUED)
-        others = await store.find(JobFilter(worker=record.worker, key=record.key, status=live, limit=100))
-        running = [other for other in others if other.status is JobStatus.PROCESSING]
-        ahead = running or [other for other in others if not other.parked]
+        same = JobFilter(worker=record.worker, key=record.key)
+        running = await store.find(replace(same, status=(JobStatus.PROCESSING,)))
+        queued = [] if running else await store.find(replace(same, status=(JobStatus.QUEUED,)))
+        ahead = running or [other for other in queued if not other.parked]
         by = f"job {ahead[0].id}" if ahead else "another job"
         since = ahead[0].started_at if running else None
         what = "is running" if running else "goes first"

@@ -192,18 +192,19 @@ class _Forward:
     def run(self) -> float | None:
         """Return after how many seconds the job starts."""
         now, queue = self._queue.now, self._queue
+        had_free_slots = False
         for _ in range(MOST_EVENTS):
-            waited_for_gate = self._free > 0
             while self._free > 0:
                 line = self._next_line(now)
                 if line is None:
                     break
                 if line is self._mine and not line.left:
-                    held = waited_for_gate and now > queue.now and queue.behind_seconds is not None
+                    held = had_free_slots and queue.behind_seconds is not None  # then gates alone held it back
                     return now - queue.now + (self._until_free(now) if held else 0.0)
                 line.start(now)
                 self._free -= 1
                 heappush(self._events, (now + line.seconds * self._stretch(now), line.number, 1))
+            had_free_slots = self._free > 0
             after = self._next_event(now)
             if after is None:
                 return None

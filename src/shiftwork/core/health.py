@@ -119,6 +119,8 @@ class PoolFacts(Struct, frozen=True, kw_only=True):
     """When the last of its running jobs started."""
     usual_seconds: float | None = None
     """How long a run takes on average: of the slowest worker among those that it runs now and that have ended runs."""
+    long_seconds: float | None = None
+    """How long long runs of these workers take: of the one where they take longest."""
     untimed: bool = False
     """Whether it runs a worker none of whose runs has ever ended."""
     eldest: str | None = None

@@ -152,15 +152,17 @@ def _stuck(pool: PoolFacts, now: float) -> Iterator[Problem]:
     """Yield whether every slot is busy and none has become free for much longer than runs usually take.
 
     A slot that becomes free starts the next queued job at once. So while jobs are queued and every slot is busy,
-    nothing has ended since the last of the running jobs started.
+    nothing has ended since the last of the running jobs started. First runs may simply be long: that is a warning.
     """
     if pool.newest_start is None or not pool.queued or not 0 < pool.slots <= pool.running:
         return
-    silent, usual = now - pool.newest_start, pool.usual_seconds
-    least = max(STUCK_SECONDS, STUCK_RUNS * (usual or 0.0), UNTIMED_SECONDS if pool.untimed or usual is None else 0.0)
-    if silent <= least:
+    silent, usual, untimed = now - pool.newest_start, pool.usual_seconds, pool.untimed or pool.usual_seconds is None
+    many, long = STUCK_RUNS * (usual or 0.0), pool.long_seconds or 0.0
+    if silent <= max(STUCK_SECONDS, many, long, UNTIMED_SECONDS if untimed else 0.0):
         return
     known = "no run has ended before" if usual is None else f"usual: {seconds(usual)}"
+    if usual is not None and long > many:
+        known = f"usual: {seconds(usual)}, long ones {seconds(long)}"
     message = f"all {pool.slots} slots of pool {pool.name} are busy and nothing has ended for {silent:.0f} s ({known})"
     message += f"; {pool.queued:,} queued"
     there = quote(pool.eldest) if pool.eldest else "ID"
@@ -168,7 +170,8 @@ def _stuck(pool: PoolFacts, now: float) -> Iterator[Problem]:
         f"see where a run hangs: shiftwork stack {there}; then end it: shiftwork cancel {there}, or restart the node; "
         "give the worker a timeout_seconds"
     )
-    yield Problem("pool_stuck", pool.name, message, remedy, "critical", pool.newest_start, f"pool:{pool.name}")
+    severity: Severity = "warning" if untimed else "critical"
+    yield Problem("pool_stuck", pool.name, message, remedy, severity, pool.newest_start, f"pool:{pool.name}")
 
 
 def _is_deserted(pool: PoolFacts) -> bool:
@@ -226,7 +229,9 @@ NO_SLOTS: Final = "more slots do not help"
 def _remedy(pool: PoolFacts) -> str:
     """Return what to do about jobs of the pool that wait."""
     if pool.gate is not None:
-        return f"{_REMEDIES[pool.gate.code](pool.gate)}; {NO_SLOTS}"
+        others = pool.queued - pool.gate.jobs if pool.running >= pool.slots else 0
+        slots = NO_SLOTS if others <= 0 else f"more slots help at most the other {others:,}"
+        return f"{_REMEDIES[pool.gate.code](pool.gate)}; {slots}"
     if pool.max_workers is not None and pool.slots >= pool.max_workers:
         most = pool.max_workers
         return f"raise max_workers, {most} now (shiftwork scale {quote(pool.name)} --max …), or add a node"

@@ -14,12 +14,12 @@ A *worker* in the names of options is a slot: one job's worth of concurrency.
   spare. So a load that stays the same, with its usual ups and downs, keeps the same number of slots.
 
 Only jobs that gates let through count (`core.backlog`): jobs behind an open breaker are no depth, and no rule makes a
-pool grow beyond the jobs that are running and those that gates would let start. So a worker limited to 50 jobs a second
-gets the few slots that these keep busy, however long its queue is. A pool grows at once. It shrinks by a step a
-second, one slot or a tenth of the pool, to the most that was wanted within the last `scale_down_after_seconds`, and
-never below the number of busy slots. A lowered maximum holds at once, even if all slots are busy and more jobs are
-queued, or it would never be reached: surplus slots finish what they run, and take no more jobs. `decide` starts and
-stops nothing.
+pool grow beyond the jobs that are running and those that gates would let start, nor keeps it larger while a gate holds
+others. So a worker limited to 50 jobs a second gets the few slots that these keep busy, however long its queue is. A
+pool grows at once. It shrinks by a step a second, one slot or a tenth of the pool, to the most that was wanted within
+the last `scale_down_after_seconds`, and never below the number of busy slots. A lowered maximum holds at once, even if
+all slots are busy and more jobs are queued, or it would never be reached: surplus slots finish what they run, and take
+no more jobs. `decide` starts and stops nothing.
 """
 
 from collections.abc import Callable, Iterator
@@ -127,7 +127,9 @@ def decide(
         target = max(load.current, bounds.low)
         return _decision(load, target, "the queue could not be measured; holding", Memory())
     unused = min(memory.added, max(0, load.current - load.busy_workers)) if _is_deep(pool, load) else 0
-    asked = max((_capped(load, wish) for wish in _wishes(pool, load, unused)), key=lambda wish: wish.n)
+    asked = max(
+        (*(_capped(load, wish) for wish in _wishes(pool, load, unused)), *_steady(load)), key=lambda wish: wish.n
+    )
     wish = _bounded(bounds, _raised(floor, asked))
     memory = replace(memory, added=unused, wanted=_wanted(pool, load, memory, wish.n, now))
     if wish.n >= load.current:
@@ -186,7 +188,6 @@ def _wishes(pool: PoolConfig, load: PoolLoad, unused: int) -> Iterator[_Wish]:
     yield _by_depth(pool, load, unused)
     yield from _by_load(load)
     yield from _by_latency(pool, load)
-    yield from _steady(load)
     if load.queue_depth > 0:
         held = "" if load.depth or not load.gate else f", all held: {load.gate}"
         yield _Wish(1, lambda: f"{load.queue_depth:,} queued{held}")
@@ -245,16 +246,21 @@ def _steady(load: PoolLoad) -> Iterator[_Wish]:
 
 
 def _capped(load: PoolLoad, wish: _Wish) -> _Wish:
-    """Return the wish, as far as there are jobs for the slots by which the pool would grow."""
+    """Return the wish, as far as there are jobs for the slots: for those by which the pool would grow.
+
+    While gates hold some of the queued jobs, there must be jobs for all slots but one: a pool does not stay large for
+    jobs that it may not start.
+    """
     startable = load.queue_depth if load.startable is None else min(load.queue_depth, load.startable)
     jobs = load.busy_workers + startable
-    if wish.n <= max(jobs, load.current):
+    most = max(jobs, min(1, load.current) if startable < load.queue_depth else load.current)
+    if wish.n <= most:
         return wish
     are = "is" if jobs == 1 else "are"
     what = f"{are} running or queued"
     if startable < load.queue_depth:
         what = f"{are} running or may start: {load.gate}" if load.gate else f"{are} running or may start"
-    return _Wish(max(jobs, load.current), lambda: f"{wish.why()}; but only {counted(jobs, 'job')} {what}")
+    return _Wish(most, lambda: f"{wish.why()}; but only {counted(jobs, 'job')} {what}")
 
 
 # ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -111,6 +111,10 @@ def _basis(place: Position | None, queue: QueueAhead, starts_in: float, waits: S
     yield counted(now, "slot") + (f", soon {later:,}" if later != now else "")
     for worker, usual in _timed(lines)[:_NAMED]:
         yield f"a run of {worker} takes {seconds(usual)} on average"
+    untimed = sorted({line.worker for line in lines if line.running and line.run_seconds is None})
+    if untimed:
+        named = " and ".join(untimed[:_NAMED])
+        yield f"no run of {named} has ended yet, so when those that run will end is a guess"
     for line in lines:
         if (ran := line.overdue(queue.now)) is not None:
             yield f"but the jobs of {line.worker} that run have run for {seconds(ran)} or longer"

@@ -25,6 +25,7 @@ from shiftwork.core.health import (
 )
 from shiftwork.core.judging import judge
 from shiftwork.core.model import Plan, PoolConfig, PoolDoc, WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.run_histograms import long_runs
 from shiftwork.core.schedule import Cursor, pause, upcoming
 from shiftwork.core.stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.timing import Rescheduled
@@ -228,6 +229,7 @@ def _pool_fact(
         gate=_gate_of(workers, seen, full=stats.processing >= slots),
         newest_start=max((one.newest for one in runs), default=None),
         usual_seconds=max((one.usual for one in runs if one.usual is not None), default=None),
+        long_seconds=max((one.long for one in runs if one.long is not None), default=None),
         untimed=any(one.usual is None for one in runs),
         eldest=min(runs, key=lambda one: one.eldest.started_at).eldest.id if runs else None,
         expired=seen.expired.get(name, 0),
@@ -246,6 +248,8 @@ class _Runs(Struct, frozen=True):
     eldest: Running
     usual: float | None
     """How long a run takes on average; None if none has ended."""
+    long: float | None
+    """How long its long runs take; None if that was not counted."""
 
 
 def _runs_of(workers: Sequence[str], seen: Snapshot) -> list[_Runs]:
@@ -256,7 +260,8 @@ def _runs_of(workers: Sequence[str], seen: Snapshot) -> list[_Runs]:
         if lane is None or lane.eldest is None or lane.newest_started_at is None:
             continue
         ended = stats.completed + stats.failed
-        found.append(_Runs(lane.newest_started_at, lane.eldest, stats.run_seconds / ended if ended else None))
+        usual = stats.run_seconds / ended if ended else None
+        found.append(_Runs(lane.newest_started_at, lane.eldest, usual, long_runs(stats.marks)))
     return found
 
 

@@ -147,6 +147,12 @@ local function list(id)
   end
 end
 
+local function list_running(name)
+  for _, id in ipairs(call('SMEMBERS', P .. 'run:' .. name)) do
+    list(id)
+  end
+end
+
 local function each_worker()
   return worker and { worker } or call('SMEMBERS', P .. 'known')
 end
@@ -157,6 +163,16 @@ local function only(wanted) -- whether this is the only wanted status
     found = found and tonumber(status) == wanted
   end
   return found
+end
+
+local function group_wanted() -- the queued jobs of the wanted key, if queued or running ones of a key are wanted and few
+  for status in pairs(statuses or { [0] = true }) do
+    if tonumber(status) ~= QUEUED and tonumber(status) ~= PROCESSING then
+      return nil
+    end
+  end
+  local group = worker and key and P .. 'k:' .. #worker .. ':' .. worker .. ':' .. key
+  return group and call('ZCARD', group) <= FEW and group
 end
 
 local function few_statuses() -- whether all wanted statuses have an index
@@ -224,10 +240,13 @@ elseif flow or tag then
   next_one = from_indices
 elseif only(PROCESSING) then
   for _, name in ipairs(each_worker()) do
-    for _, id in ipairs(call('SMEMBERS', P .. 'run:' .. name)) do
-      list(id)
-    end
+    list_running(name)
   end
+elseif group_wanted() then
+  for _, id in ipairs(call('ZRANGE', group_wanted(), 0, -1)) do
+    list(id)
+  end
+  list_running(worker)
 elseif few_statuses() then
   local indices = {}
   for status in pairs(statuses) do

@@ -2,8 +2,8 @@
 
 Each search walks an index in the order of the result and stops when it has enough: that of a flow or a tag if one is
 given, the worker's own index for most others, the index of unusual statuses for scheduled, failed, waiting, dead and
-cancelled jobs, and the hot path's for queued and running ones. Workers are searched one after the other, each only as
-far back as the oldest job found so far.
+cancelled jobs, that of a concurrency key for queued jobs of a worker that have it, and the hot path's for other queued
+and running ones. Workers are searched one after the other, each only as far back as the oldest job found so far.
 """
 
 from collections.abc import Sequence
@@ -120,6 +120,9 @@ class _Search:
         if status <= WAITING or status > COMPLETED:
             self._take("find_unusual", status=status)
             return
+        if status == QUEUED and self._is_of_few():
+            self._take("find_by_key", worker=self._args["only_worker"], status=status)
+            return
         workers = self._workers()
         few = status == QUEUED and sum(map(self._queued, workers)) <= FEW
         for worker in workers:
@@ -129,6 +132,14 @@ class _Search:
                 self._take_queued(worker)
             else:
                 self._take("find_by_worker", worker=worker, status=status)
+
+    def _is_of_few(self) -> bool:
+        """Whether few queued jobs have the wanted worker and key: then these are sorted, among however many others."""
+        worker, key = self._args["only_worker"], self._args["key"]
+        if worker is None or key is None:
+            return False
+        n: int = self._session.value("queued_with_key", (worker, key, FEW + 1))
+        return n <= FEW
 
     def _take_queued(self, worker: int) -> None:
         for lane in self._session.lanes_of(worker):

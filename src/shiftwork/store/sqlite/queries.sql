@@ -893,6 +893,18 @@ SELECT created_at, id, seq FROM jobs INDEXED BY jobs_by_key
 WHERE worker = :worker AND key IS NOT NULL AND status = 3 AND parked = 1 AND {wanted}
 ORDER BY created_at DESC, id DESC LIMIT :limit;
 
+-- name: find_by_key
+-- serves: jobs_by_key
+SELECT created_at, id, seq FROM jobs INDEXED BY jobs_by_key
+WHERE worker = :worker AND status = :status AND key = :key AND key IS NOT NULL AND {wanted}
+ORDER BY created_at DESC, id DESC LIMIT :limit;
+
+-- name: queued_with_key
+-- serves: jobs_by_key
+SELECT count(*) FROM (
+    SELECT 1 FROM jobs INDEXED BY jobs_by_key WHERE worker = ? AND status = 3 AND key = ? AND key IS NOT NULL LIMIT ?
+);
+
 -- name: find_ids
 -- serves: jobs_by_id
 SELECT created_at, jobs.id, seq FROM json_each(:ids) AS ids CROSS JOIN jobs

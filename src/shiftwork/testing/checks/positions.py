@@ -56,7 +56,7 @@ async def check_only_jobs_that_could_start_are_ahead(lab: Lab) -> None:
 async def check_positions_among_very_many_workers(lab: Lab) -> None:
     store = lab.store
     names = [f"w{n:03}" for n in range(MANY)]
-    await add(store, *(job(f"{n:03}", name, run_at=NOW - 1) for n, name in enumerate(names)))
+    await add(store, *(job(f"{n:03} {i}", name, run_at=NOW - 1) for n, name in enumerate(names) for i in range(3)))
     await add(store, job("mine 1", "mine", run_at=NOW - 1), job("mine 2", "mine"))
     found = await store.ahead("p", "mine", NOW, "mine 2")
     equal(found.lanes.get("mine"), 1, "ahead of the own worker's second job")
