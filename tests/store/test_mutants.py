@@ -546,7 +546,7 @@ REPEATED_IN_SQL: list[tuple[str, str, str, str]] = [
         "a_job_that_is_added_behind_a_stranded_one_starts_if_any_end_will_do",
     ),
     ("key_parked", "ORDER BY rank, id", "ORDER BY rank DESC, id", "keys_are_parked"),
-    ("jobs_ahead", "(rank, id) < (?, ?)", "(rank, id) <= (?, ?)", "positions_are_the_order_of_claims"),
+    ("jobs_between", "(rank, id) < (?, ?)", "(rank, id) <= (?, ?)", "positions_are_the_order_of_claims"),
 ]
 
 

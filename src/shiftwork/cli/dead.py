@@ -8,7 +8,6 @@ import click
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.jobs import show_jobs
 from shiftwork.cli.language import counted, t
-from shiftwork.cli.names import refuse_unknown
 from shiftwork.cli.output import aside, json_option, show_json, show_table
 from shiftwork.cli.words import ago
 from shiftwork.control.control import Control
@@ -43,7 +42,7 @@ def dead(
             wanted = {"status": JobStatus.DEAD, "worker": worker, "error": error}
             found = await control.jobs.find(**wanted, limit=limit, after=after)
             if not found:
-                await refuse_unknown(control, worker=worker)
+                await control.refuse_unknown(worker=worker)
             return found, control.now()
 
         show_jobs(*source.look(find), limit=limit, as_json=as_json)
@@ -52,7 +51,7 @@ def dead(
     async def sum_up(control: Control) -> tuple[list[Group], float]:
         groups = groups_of(_matching(await control.bulk.dead(), worker, error))
         if not groups:
-            await refuse_unknown(control, worker=worker)
+            await control.refuse_unknown(worker=worker)
         return groups, control.now()
 
     groups, now = source.look(sum_up)

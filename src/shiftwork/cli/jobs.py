@@ -7,7 +7,6 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.language import counted, t
-from shiftwork.cli.names import refuse_unknown
 from shiftwork.cli.output import Cell, aside, json_option, json_text, padded, say, show_json, show_table
 from shiftwork.cli.parameters import TypedTime, instant
 from shiftwork.cli.words import ago, one_line, took, when
@@ -66,7 +65,7 @@ def jobs(
         found = await (control.jobs.find(**asked) if payload is None else _by_payload(control, asked, payload))
         if not found:
             named = {name: given.get(name) for name in ("worker", "pool", "flow")}
-            await refuse_unknown(control, **named)
+            await control.refuse_unknown(**named)
         return found, control.now()
 
     show_jobs(*source.look(find), limit=limit, as_json=as_json)

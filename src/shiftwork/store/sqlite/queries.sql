@@ -338,14 +338,16 @@ SELECT count(*) FROM (
 );
 
 -- name: deepest_lanes
--- serves: lanes (pool, worker)
-SELECT worker, queued FROM lanes WHERE pool = ? AND queued > 0 ORDER BY worker <> ?, queued DESC LIMIT ?;
+-- serves: lanes (pool, worker), workers (rowid)
+SELECT lanes.worker, lanes.queued FROM lanes CROSS JOIN workers
+WHERE lanes.pool = ?1 AND lanes.queued > 0 AND workers.no = lanes.worker
+ORDER BY lanes.worker NOT IN (SELECT value FROM json_each(?2)), lanes.queued DESC, workers.name LIMIT ?3;
 
--- name: jobs_ahead
+-- name: jobs_between
 -- serves: jobs_ready
 SELECT count(*) FROM (
     SELECT 1 FROM jobs INDEXED BY jobs_ready
-    WHERE pool = ? AND worker = ? AND status = 3 AND parked = 0 AND (rank, id) < (?, ?) LIMIT ?
+    WHERE pool = ? AND worker = ? AND status = 3 AND parked = 0 AND (rank, id) >= (?, ?) AND (rank, id) < (?, ?) LIMIT ?
 );
 
 -- name: ends_of_lane

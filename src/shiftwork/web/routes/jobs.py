@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field, structs
 
-from shiftwork.control.bulk import RATE_PATTERN, Action, check_rate
+from shiftwork.control.bulk import RATE_PATTERN, Action, Changed, check_rate
 from shiftwork.core.dead_groups import Group
 from shiftwork.core.model import JobStatus
 from shiftwork.handles.job import Job
@@ -183,6 +183,8 @@ async def jobs(site: Site, query: JobsQuery) -> JobsAnswer:
         found = await waiting_for_signals(site.control, wanted, part)
     else:
         found = await (by_payload(site.control, wanted, part) if part else search(site.control, wanted))
+    if not found.jobs and found.next_after is None and query.after is None:
+        await site.control.refuse_unknown(worker=query.worker, pool=query.pool, flow=query.flow)
     return JobsAnswer(jobs=[job_shape(job) for job in found.jobs], next_after=found.next_after)
 
 
@@ -272,10 +274,12 @@ async def change_jobs(site: Site, body: CancelJobs | RetryJobs | DiscardJobs) ->
     action = _ACTIONS[type(body)]
     check_rate(action, body.rate)
     if body.dry_run:
-        matched = await site.control.bulk.count(action, **wanted, limit=body.limit)
-        return BulkAnswer(matched=matched, changed=0, until=None)
-    changed = await site.control.bulk.change(action, rate=body.rate, reason=body.reason, **wanted, limit=body.limit)
-    site.jobs_changed()
+        changed = Changed(matched=await site.control.bulk.count(action, **wanted, limit=body.limit))
+    else:
+        changed = await site.control.bulk.change(action, rate=body.rate, reason=body.reason, **wanted, limit=body.limit)
+        site.jobs_changed()
+    if not changed.matched:
+        await site.control.refuse_unknown(worker=body.filter.worker, pool=body.filter.pool)
     return BulkAnswer(matched=changed.matched, changed=changed.count, until=iso(changed.until))
 
 
