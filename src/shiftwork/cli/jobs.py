@@ -1,7 +1,8 @@
 """`shiftwork jobs`, `job`, `explain`."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -18,11 +19,11 @@ from shiftwork.core.own_options import unpack
 from shiftwork.core.releasing import is_stranded
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
-from shiftwork.views.estimate import NO_ESTIMATE, position_text, start_text
+from shiftwork.views.estimate import NO_ESTIMATE, Estimate, position_text, start_text, starts_text
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.flow_waits import due_at
 from shiftwork.views.instants import clock_time
-from shiftwork.views.shapes.jobs import WholeJobShape, explanation_shape, job_shape, whole_job_shape
+from shiftwork.views.shapes.jobs import WholeJobShape, explanation_shape, placed_job_shape, whole_job_shape
 from shiftwork.web.job_search import by_payload
 
 _TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
@@ -59,16 +60,16 @@ def jobs(
     """List jobs, newest first."""
     given = {name: value for name, value in wanted.items() if value} | {"limit": limit}
 
-    async def find(control: Control) -> tuple[list[Job[Any]], float]:
+    async def find(control: Control) -> ListedJobs:
         between = {"created_after": since, "created_before": until}
         asked = given | {name: at.seen_from(control.now()) for name, at in between.items() if at is not None}
         found = await (control.jobs.find(**asked) if payload is None else _by_payload(control, asked, payload))
         if not found:
             named = {name: given.get(name) for name in ("worker", "pool", "flow")}
             await control.refuse_unknown(**named)
-        return found, control.now()
+        return await listed(control, found)
 
-    show_jobs(*source.look(find), limit=limit, as_json=as_json)
+    show_jobs(source.look(find), limit=limit, as_json=as_json)
 
 
 async def _by_payload(control: Control, asked: dict[str, Any], part: str) -> list[Job[Any]]:
@@ -148,21 +149,35 @@ def explain(job_id: str, source: Source, *, as_json: bool) -> None:
 # ── many ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def show_jobs(found: list[Job[Any]], now: float, *, limit: int, as_json: bool) -> None:
+class ListedJobs(NamedTuple):
+    """A page of jobs, and where the queued ones of them are."""
+
+    jobs: list[Job[Any]]
+    placed: Mapping[str, Estimate]
+    now: float
+
+
+async def listed(control: Control, found: list[Job[Any]]) -> ListedJobs:
+    """Return a page of jobs with their places."""
+    return ListedJobs(found, await control.jobs.placed(found), control.now())
+
+
+def show_jobs(page: ListedJobs, *, limit: int, as_json: bool) -> None:
     """Print a page of jobs, and how to get the next one."""
+    found, placed, now = page
     last = found[-1].id if len(found) == limit else None
     if as_json:
-        show_json({"jobs": [job_shape(one) for one in found], "next_after": last})
+        show_json({"jobs": [placed_job_shape(one, placed) for one in found], "next_after": last})
         return
     if not found:
         aside(t("no jobs match"))
         return
-    show_table(_TITLES, [_row(one, now) for one in found], least=_LEAST)
+    show_table(_TITLES, [_row(one, placed, now) for one in found], least=_LEAST)
     if last:
         aside(t("these are the newest {limit}; for older jobs add: --after {last}", limit=limit, last=last))
 
 
-def _row(job: Job[Any], now: float) -> list[Cell]:
+def _row(job: Job[Any], placed: Mapping[str, Estimate], now: float) -> list[Cell]:
     record = job.record
     return [
         record.id,
@@ -171,7 +186,7 @@ def _row(job: Job[Any], now: float) -> list[Cell]:
         record.pool,
         record.attempt,
         ago(record.created_at, now),
-        _detail(job, now),
+        starts_text(placed[job.id]) if job.id in placed else _detail(job, now),
     ]
 
 

@@ -128,7 +128,6 @@ class EventPages:
                 return EventPage(rows.oldest_first(), before)
 
 
-
 def _check_names(names: Collection[str]) -> None:
     for name in names:
         if name in OF_EVERY_JOB:

@@ -63,7 +63,8 @@ def most_counted(lane: str, own: Collection[str]) -> int:
 def aheads(places: Sequence[Place], lanes: Sequence[CountedLane]) -> list[Ahead]:
     """Return how many jobs are ahead of each place, by what was counted for all of them together.
 
-    `lanes` are those of the places' own workers and at least as many others as `LANES`, those with most jobs, then by name.
+    `lanes` are those of the places' own workers and at least as many others as `LANES`, those with most jobs, by name
+    where they have as many.
     """
     lanes = sorted(lanes, key=lambda lane: (-lane.queued, lane.worker))
     return [_ahead(n, place, lanes) for n, place in enumerate(places)]

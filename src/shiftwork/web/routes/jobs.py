@@ -17,9 +17,11 @@ from shiftwork.views.instants import iso, past_iso
 from shiftwork.views.shapes.jobs import (
     ExplanationShape,
     JobShape,
+    PlacedJobShape,
     WholeJobShape,
     explanation_shape,
     job_shape,
+    placed_job_shape,
     whole_job_shape,
 )
 from shiftwork.web.job_options import OptionsBody, Tag, options_in
@@ -61,7 +63,7 @@ class JobsQuery(Query, frozen=True, kw_only=True):
 class JobsAnswer(Struct, frozen=True, kw_only=True):
     """A page of jobs, newest first. `next_after` is the `after` of the next page, and null at the end."""
 
-    jobs: list[JobShape]
+    jobs: list[PlacedJobShape]
     next_after: str | None
 
 
@@ -185,7 +187,8 @@ async def jobs(site: Site, query: JobsQuery) -> JobsAnswer:
         found = await (by_payload(site.control, wanted, part) if part else search(site.control, wanted))
     if not found.jobs and found.next_after is None and query.after is None:
         await site.control.refuse_unknown(worker=query.worker, pool=query.pool, flow=query.flow)
-    return JobsAnswer(jobs=[job_shape(job) for job in found.jobs], next_after=found.next_after)
+    placed = await site.control.jobs.placed(found.jobs)
+    return JobsAnswer(jobs=[placed_job_shape(job, placed) for job in found.jobs], next_after=found.next_after)
 
 
 @get("/jobs/{id}")
