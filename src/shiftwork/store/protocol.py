@@ -431,7 +431,7 @@ class Store(Protocol):
         """
 
     async def find(self, wanted: JobFilter) -> list[JobRecord]:
-        """The jobs that match, newest first (by created_at, then id, both descending).
+        """The jobs that match, newest first (by created_at, then id, both descending), or in the reverse order.
 
         They come without their attempts, steps and signals, with no needs but the broken ones, and with no more than
         the first `core.job_limits.BEGINNING` bytes of their payloads and results, unless these are wanted `whole`. No
