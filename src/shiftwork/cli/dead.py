@@ -39,12 +39,13 @@ def dead(
 
         async def find(control: Control) -> ListedJobs:
             wanted = {"status": JobStatus.DEAD, "worker": worker, "error": error}
-            found = await control.jobs.find(**wanted, limit=limit, after=after)
+            wanted |= {"limit": limit, "after": after}
+            found = await control.jobs.find(**wanted)
             if not found:
                 await control.refuse_unknown(worker=worker)
-            return await listed(control, found)
+            return await listed(control, found, wanted)
 
-        show_jobs(source.look(find), limit=limit, as_json=as_json)
+        show_jobs(source.look(find), as_json=as_json)
         return
 
     async def sum_up(control: Control) -> tuple[list[Group], float]:

@@ -19,7 +19,7 @@ from msgspec import Struct
 from shiftwork.control.control import Control
 from shiftwork.control.paging import FEW, PAGE_BYTES, next_size, weight
 from shiftwork.core.model import JobStatus
-from shiftwork.errors import UnknownJobError
+from shiftwork.errors import ConfigurationError, UnknownJobError
 from shiftwork.handles.job import Job
 from shiftwork.views.shapes.jobs import payload_shape
 
@@ -46,17 +46,35 @@ class JobsPage(Struct, frozen=True):
 
 
 async def search(control: Control, wanted: Mapping[str, Any]) -> JobsPage:
-    """Return jobs that match, newest first. Fewer than the limit does not mean that there are no more."""
+    """Return jobs that match, newest first, or oldest first as far as an index serves.
+
+    Fewer than the limit does not mean that there are no more.
+    """
     place = _place(wanted.get("after"))
+    slow = [name for name in UNINDEXED if name in wanted]
+    if wanted.get("order") == "oldest" and (place is not None or slow):
+        message = (
+            f"a search by {' or '.join(slow) or 'key'} uses no index and goes back from the newest job: omit order"
+        )
+        raise ConfigurationError(message)
     if place is not None:
         return await _back(control, {name: value for name, value in wanted.items() if name != "after"}, *place)
-    if not any(name in wanted for name in UNINDEXED):
+    if not slow:
         return await _newest(control, wanted)
     try:
         until = (await control.jobs.get(wanted["after"])).record.created_at if "after" in wanted else math.inf
     except UnknownJobError:
         return JobsPage([], None)
     return await _back(control, wanted, until, STRETCH_SECONDS)
+
+
+async def total(control: Control, wanted: Mapping[str, Any], page: JobsPage) -> int | None:
+    """Return how many jobs match in all; None if the page is not all of them and the store does not count them."""
+    if page.next_after is None and wanted.get("after") is None:
+        return len(page.jobs)
+    if "payload" in wanted or "waits_for_signal" in wanted:
+        return None
+    return await control.bulk.known(**{name: value for name, value in wanted.items() if name != "after"})
 
 
 async def by_payload(control: Control, wanted: Mapping[str, Any], part: str) -> JobsPage:
