@@ -38,8 +38,13 @@ def dead(
     if as_list:
 
         async def find(control: Control) -> ListedJobs:
-            wanted = {"status": JobStatus.DEAD, "worker": worker, "error": error}
-            wanted |= {"limit": limit, "after": after}
+            wanted: dict[str, Any] = {
+                "status": JobStatus.DEAD,
+                "worker": worker,
+                "error": error,
+                "limit": limit,
+                "after": after,
+            }
             found = await control.jobs.find(**wanted)
             if not found:
                 await control.refuse_unknown(worker=worker)

@@ -53,9 +53,8 @@ async def search(control: Control, wanted: Mapping[str, Any]) -> JobsPage:
     place = _place(wanted.get("after"))
     slow = [name for name in UNINDEXED if name in wanted]
     if wanted.get("order") == "oldest" and (place is not None or slow):
-        message = (
-            f"a search by {' or '.join(slow) or 'key'} uses no index and goes back from the newest job: omit order"
-        )
+        by = " or ".join(slow) or "key"
+        message = f"order must be 'newest' with {by}: that search uses no index, and goes back from the newest job"
         raise ConfigurationError(message)
     if place is not None:
         return await _back(control, {name: value for name, value in wanted.items() if name != "after"}, *place)

@@ -178,10 +178,11 @@ class Dead(Struct, frozen=True, kw_only=True):
 async def jobs(site: Site, query: JobsQuery) -> JobsAnswer:
     """List jobs, newest or oldest first, each with the beginning of its payload. `payload_bytes` is that of the whole.
 
-    An unknown worker, pool or flow that never had a job is an error. A queued job has its position and an estimate; one
-    that waits for another with its key has them only when it is read alone. The store counts jobs by status, for all, a
-    worker or a pool: `total` is null otherwise. A search by key, instance, error, payload or wait uses no index: it stops after a moment, so a page may be short or
-    even empty, and continues at `next_after`; it goes back from the newest job, so it takes no `order`.
+    A queued job has its position and an estimate; one that waits for another with its key has them only where it is
+    read alone. A worker, pool or flow that is unknown, and never had a job, is an error.
+
+    A search by key, instance, error, payload or wait uses no index: it stops after a moment, so a page may be short or
+    even empty, and continues at `next_after`. By key, instance or error it goes back from the newest job alone.
     """
     wanted = {name: value for name, value in structs.asdict(query).items() if value is not None}
     if not query.status:
