@@ -29,7 +29,7 @@ from shiftwork.core.estimate import (
     starts_in,
 )
 from shiftwork.core.model import JobFilter, JobRecord, JobStatus, Plan, PoolConfig, WorkerState
-from shiftwork.core.position import LANES, Ahead, Place, behind, position
+from shiftwork.core.position import LANES, Ahead, QueuePlace, behind, position
 from shiftwork.core.stats import PoolStats, Stats, WorkerStats
 from shiftwork.store.docs import read
 from shiftwork.store.protocol import Store
@@ -223,7 +223,7 @@ async def _aheads(store: Store, records: Sequence[JobRecord]) -> dict[str, Ahead
     for record in records:
         by_pool.setdefault(record.pool, []).append(record)
     asked = [
-        store.ahead(pool, [Place(record.rank, record.id, record.worker) for record in some])
+        store.ahead(pool, [QueuePlace(record.rank, record.id, record.worker) for record in some])
         for pool, some in by_pool.items()
     ]
     answers = await asyncio.gather(*asked)

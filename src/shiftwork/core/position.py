@@ -16,7 +16,7 @@ EXACT: Final = 1_000
 """Up to this position it is shown as exact; further back it is "about", because others overtake while one reads."""
 
 
-class Place(Struct, frozen=True, order=True):
+class QueuePlace(Struct, frozen=True, order=True):
     """A place in the queue of a pool: in front of the jobs of a higher rank, or of the same and a higher id."""
 
     rank: float
@@ -60,7 +60,7 @@ def most_counted(lane: str, own: Collection[str]) -> int:
     return COUNTED_OWN if lane in own else COUNTED
 
 
-def aheads(places: Sequence[Place], lanes: Sequence[CountedLane]) -> list[Ahead]:
+def aheads(places: Sequence[QueuePlace], lanes: Sequence[CountedLane]) -> list[Ahead]:
     """Return how many jobs are ahead of each place, by what was counted for all of them together.
 
     `lanes` are those of the places' own workers and at least as many others as `LANES`, those with most jobs, by name
@@ -70,7 +70,7 @@ def aheads(places: Sequence[Place], lanes: Sequence[CountedLane]) -> list[Ahead]
     return [_ahead(n, place, lanes) for n, place in enumerate(places)]
 
 
-def _ahead(n: int, place: Place, lanes: Sequence[CountedLane]) -> Ahead:
+def _ahead(n: int, place: QueuePlace, lanes: Sequence[CountedLane]) -> Ahead:
     exact, counts = True, dict[str, int]()
     for lane in sorted(lanes, key=lambda lane: lane.worker != place.worker)[:LANES]:
         count, most = lane.counts[n], most_counted(lane.worker, {place.worker})

@@ -52,7 +52,7 @@ from shiftwork.core.model import (
     Rewrite,
     WorkerState,
 )
-from shiftwork.core.position import Ahead, Place
+from shiftwork.core.position import Ahead, QueuePlace
 from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.errors import ConfigurationError
 
@@ -414,7 +414,7 @@ class Store(Protocol):
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         """What `claim` looks at for these workers and their neighbours, or for all that have a state, gates or jobs."""
 
-    async def ahead(self, pool: str, places: Sequence[Place]) -> list[Ahead]:
+    async def ahead(self, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
         """How many jobs are ahead of places in the queue of a pool, in order; of each as if it were asked for alone.
 
         Ahead of a place are the jobs of a lower rank, or of the same and a lower id; parked jobs do not count. Of jobs

@@ -1394,8 +1394,7 @@ export abstract class Operations {
    * whole. A queued job has its position and an estimate; one that waits for another with its key has them only
    * where it is read alone. A worker, pool or flow that is unknown, and never had a job, is an error. A search
    * by key, instance, error, payload or wait uses no index: it stops after a moment, so a page may be short or
-   * even empty, and continues at `next_after`. By key, instance or error it goes back from the newest job
-   * alone.
+   * even empty, and continues at `next_after`.
    */
   jobs(query: JobsQuery = {}, options: CallOptions = {}): Promise<JobsAnswer> {
     return this.send("GET", "jobs", { query }, options);

@@ -748,6 +748,7 @@ const chinese = {
   "{n} {n:job has|jobs have} moved up into this page": "有 {n} 个任务移入了本页",
   "{n} in italics: no longer in this part of the list": "{n} 个斜体行：已不在列表的这一部分",
   "The search stops after a moment; Older goes on with it.": "搜索会在片刻后停止；点击“较旧”可继续。",
+  "The search stops after a moment; Newer goes on with it.": "搜索会在片刻后停止；点击“较旧”可继续。",
   "Waiting for a person": "等待人工处理",
   "No job waits for a person": "没有任务在等待人工处理",
   "Jobs whose functions wait for a signal appear here.": "函数正在等待信号的任务会出现在这里。",

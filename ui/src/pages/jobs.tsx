@@ -43,7 +43,7 @@ export function JobsPage() {
   };
   const filtered = Object.keys(filter).length > 0;
   const ids = Object.keys(chosen).filter((id) => chosen[id]);
-  const oldest = params.get("order") === "oldest" && !oneWay(filter);
+  const oldest = params.get("order") === "oldest";
   const jobs = useStillJobs(oldest ? { ...filter, order: "oldest" } : filter, after, PAGE, ids);
   return (
     <>
@@ -102,14 +102,10 @@ export function JobsPage() {
             <>
               {page.fresh > 0 && <NewAbove n={page.fresh} more={page.more} above={!oldest} show={page.show} />}
               <JobTable
-                order={
-                  oneWay(filter)
-                    ? undefined
-                    : {
-                        of: oldest ? "oldest" : "newest",
-                        change: (order) => pick({ order: order === "oldest" ? order : null }),
-                      }
-                }
+                order={{
+                  of: oldest ? "oldest" : "newest",
+                  change: (order) => pick({ order: order === "oldest" ? order : null }),
+                }}
                 gone={page.gone}
                 jobs={page.jobs}
                 selection={{ chosen, choose: setChosen }}
@@ -131,7 +127,11 @@ export function JobsPage() {
                   <span>{t("{n} in italics: no longer in this part of the list", { n: page.gone.size })}</span>
                 )}
                 {unindexed(filter) && page.next_after && (
-                  <span>{t("The search stops after a moment; Older goes on with it.")}</span>
+                  <span>
+                    {oldest
+                      ? t("The search stops after a moment; Newer goes on with it.")
+                      : t("The search stops after a moment; Older goes on with it.")}
+                  </span>
                 )}
                 <Button
                   small
@@ -328,9 +328,6 @@ function Instant({ label, value, take }: { label: string; value: string | null; 
 /** Whether a search reads one job after the other. The server then stops after a moment. */
 const unindexed = (filter: JobFilter) =>
   Boolean(filter.payload || filter.error || filter.key || filter.waits_for_signal);
-
-/** Whether a search goes back from the newest job alone. */
-const oneWay = (filter: JobFilter) => Boolean(filter.error || filter.key);
 
 function howMany(
   before: number,

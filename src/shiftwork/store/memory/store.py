@@ -46,7 +46,7 @@ from shiftwork.core.model import (
     Rewrite,
     WorkerState,
 )
-from shiftwork.core.position import Ahead, Place
+from shiftwork.core.position import Ahead, QueuePlace
 from shiftwork.core.releasing import LOST, POSTPONED, inherited, meets, needs_of, released
 from shiftwork.core.rewriting import is_written, rewritten
 from shiftwork.core.signals import (
@@ -421,7 +421,7 @@ class MemoryStore:
             every_worker = {*self._states, *self._docs.gates, *table.by_worker}
             return self._facts(every_worker if workers is None else workers, now)
 
-    async def ahead(self, pool: str, places: Sequence[Place]) -> list[Ahead]:
+    async def ahead(self, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
         with self._change() as table:
             lines = {name: pools[pool] for name, pools in table.ready.items() if pool in pools}
             return [

@@ -15,7 +15,7 @@ from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import GATES, READ_BY_CLAIMS, read_event
 from shiftwork.core.edition import Edition
 from shiftwork.core.model import Doc, Event, PoolDoc, WorkerState
-from shiftwork.core.position import Ahead, CountedLane, Place, aheads
+from shiftwork.core.position import Ahead, CountedLane, QueuePlace, aheads
 from shiftwork.core.stats import PoolStats, Stats, WorkerStats
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.facts import survey
@@ -170,7 +170,7 @@ async def events(session: Statements, after: int, before: int | None, limit: int
     return [read_event(seq, body) for seq, body in reversed(found)]
 
 
-async def ahead(session: Statements, pool: str, places: Sequence[Place]) -> list[Ahead]:
+async def ahead(session: Statements, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
     """Return how many jobs are ahead of places in the queue of a pool, by worker."""
     own = sorted({place.worker for place in places})
     order = sorted(range(len(places)), key=places.__getitem__)

@@ -45,7 +45,7 @@ from shiftwork.core.model import (
     Rewrite,
     WorkerState,
 )
-from shiftwork.core.position import LANES, Ahead, Place
+from shiftwork.core.position import LANES, Ahead, QueuePlace
 from shiftwork.core.releasing import POSTPONED
 from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.core.statuses import STATUSES
@@ -342,7 +342,7 @@ class RedisStore:
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         return replies.facts(await self._run("survey", now, False if workers is None else list(workers)))
 
-    async def ahead(self, pool: str, places: Sequence[Place]) -> list[Ahead]:
+    async def ahead(self, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
         wanted = [(place.worker, place.rank, place.id) for place in places]
         return [
             Ahead(

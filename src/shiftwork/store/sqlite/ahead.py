@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from math import inf
 
 from shiftwork.core import position
-from shiftwork.core.position import Ahead, CountedLane, Place, aheads
+from shiftwork.core.position import Ahead, CountedLane, QueuePlace, aheads
 from shiftwork.store.sqlite.session import SqliteSession, as_list
 
 
-def ahead(session: SqliteSession, pool: str, places: Sequence[Place]) -> list[Ahead]:
+def ahead(session: SqliteSession, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
     """The jobs ahead of each place, by worker."""
     number = session.pools.find(pool)
     if number is None:
@@ -18,14 +18,15 @@ def ahead(session: SqliteSession, pool: str, places: Sequence[Place]) -> list[Ah
     return aheads(places, [_counted(session, number, lane, places, queued=queued) for lane, queued in lanes])
 
 
-def _counted(session: SqliteSession, pool: int, lane: int, places: Sequence[Place], *, queued: int) -> CountedLane:
+def _counted(session: SqliteSession, pool: int, lane: int, places: Sequence[QueuePlace], *, queued: int) -> CountedLane:
     """Count the jobs of a lane from each place to the next, so that none is counted twice."""
     name = session.workers.name(lane)
     most = position.most_counted(name, {place.worker for place in places})
     n, before, counts = 0, (-inf, ""), [0] * len(places)
     for place, at in sorted((place, at) for at, place in enumerate(places)):
         if n < most:
-            n += session.value("jobs_between", (pool, lane, *before, place.rank, place.id, most - n))
+            between = session.value("jobs_between", (pool, lane, *before, place.rank, place.id, most - n))
+            n = min(most, n + between)
             before = place.rank, place.id
         counts[at] = n
     first, last = session.run("ends_of_lane", (pool, lane)).fetchone()

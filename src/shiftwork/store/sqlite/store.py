@@ -38,7 +38,7 @@ from shiftwork.core.model import (
     Rewrite,
     WorkerState,
 )
-from shiftwork.core.position import Ahead, Place
+from shiftwork.core.position import Ahead, QueuePlace
 from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.errors import CorruptStoreError, UnknownStoreError, nearest
 from shiftwork.store.protocol import Bell, Claims, Promoted
@@ -233,7 +233,7 @@ class SqliteStore:
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         return await self._read(partial(survey, workers=workers, now=now))
 
-    async def ahead(self, pool: str, places: Sequence[Place]) -> list[Ahead]:
+    async def ahead(self, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
         return await self._read(partial(ahead, pool=pool, places=places))
 
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:

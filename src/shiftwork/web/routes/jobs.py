@@ -182,7 +182,7 @@ async def jobs(site: Site, query: JobsQuery) -> JobsAnswer:
     read alone. A worker, pool or flow that is unknown, and never had a job, is an error.
 
     A search by key, instance, error, payload or wait uses no index: it stops after a moment, so a page may be short or
-    even empty, and continues at `next_after`. By key, instance or error it goes back from the newest job alone.
+    even empty, and continues at `next_after`.
     """
     wanted = {name: value for name, value in structs.asdict(query).items() if value is not None}
     if not query.status:
