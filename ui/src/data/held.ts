@@ -80,9 +80,11 @@ function still(held: Held, oldest: boolean, show: () => void): Still {
   const { newest, below } = held;
   const listed = new Set([...newest.jobs, ...(below?.jobs ?? [])].map((job) => job.id));
   const place = firstOf(held, newest);
+  const gone = new Set(below ? held.ids.filter((id) => !listed.has(id)) : []);
+  const jobs = held.ids.map((id) => held.jobs.get(id)).filter((job) => job !== undefined);
   return {
-    jobs: held.ids.map((id) => held.jobs.get(id)).filter((job) => job !== undefined),
-    gone: new Set(below ? held.ids.filter((id) => !listed.has(id)) : []),
+    jobs: jobs.map((job) => (gone.has(job.id) ? { ...job, position: null, estimate: null } : job)), // they have moved on
+    gone,
     fresh: oldest ? newest.jobs.filter(({ id }) => !held.jobs.has(id)).length : place < 0 ? newest.jobs.length : place,
     more: place < 0 && newest.next_after !== null,
     show,

@@ -118,7 +118,7 @@ export function Table<T>({
   const pages = table.getPageCount();
   const reading = useReading();
   const model = useStill(table.getRowModel().rows, table.getPrePaginationRowModel().rowsById, {
-    still: reading.still,
+    still: reading.still && !order, // what the server sorts is held still where it is asked for
     of: JSON.stringify([sorting, pagination.pageIndex]),
   });
   useEffect(() => {
