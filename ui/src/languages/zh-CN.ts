@@ -504,7 +504,7 @@ const chinese = {
   "Select job {id}": "选择任务 {id}",
   "Page {page}, {n} of {total} {total:job|jobs}": "第 {page} 页，{n} 个，共 {total} 个任务",
   "Page {page}, {n} of more than {total} jobs": "第 {page} 页，{n} 个，共超过 {total} 个任务",
-  "Last page, {n} {n:job|jobs}": "最后一页，{n} 个任务",
+  "Page {page}, the last one, {n} {n:job|jobs}": "第 {page} 页（最后一页），{n} 个任务",
   "No matching jobs": "没有匹配的任务",
   "Remove a filter, or look further back.": "请去掉一个筛选条件，或查看更早的任务。",
   "No jobs yet": "尚无任务",

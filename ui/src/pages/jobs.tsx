@@ -335,7 +335,7 @@ function howMany(
 ) {
   const seen = { page: before + 1, n: jobs.length };
   if (total !== null) return t("Page {page}, {n} of {total} {total:job|jobs}", { ...seen, total });
-  if (!next_after) return t("Last page, {n} {n:job|jobs}", seen);
+  if (!next_after) return t("Page {page}, the last one, {n} {n:job|jobs}", seen);
   return t("Page {page}, {n} of more than {total} jobs", { ...seen, total: before * PAGE + jobs.length });
 }
 
