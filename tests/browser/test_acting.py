@@ -202,11 +202,11 @@ def test_chosen_jobs_stay_chosen_while_the_list_moves(watched: Watched, node: Si
 
 
 def test_jobs_are_paged(watched: Watched, node: Site) -> None:
-    page = watched.open("jobs?worker=send_mail")
-    rows = page.get_by_role("region", name="Jobs").get_by_role("row")
     if len(node.ask("jobs?worker=send_mail&limit=500")["jobs"]) <= 50:
         for number in range(20):
             node.enqueue("send_mail", to=f"more-{number}")
+    page = watched.open("jobs?worker=send_mail")
+    rows = page.get_by_role("region", name="Jobs").get_by_role("row")
     expect(rows).to_have_count(51)
     shown = rows.locator("a[title]").all_inner_texts()
     assert len(set(shown)) == len(shown) == 50  # short as they are, one can tell them apart

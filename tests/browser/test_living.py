@@ -2,6 +2,7 @@
 
 import re
 from datetime import datetime
+from http import HTTPStatus
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -9,6 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.core.model import Event
+from shiftwork.handles.options import Options
 from tests.browser.stage import Site, Watched, eventually, served
 from tests.ports import free_port
 
@@ -238,6 +240,41 @@ def test_events_go_back_as_far_as_they_are_kept(chromium: Browser) -> None:
         rows.first.get_by_role("button", name="Only events about pool-1149").click()
         expect(rows).to_have_count(1)
         expect(page).to_have_url(re.compile("subject=pool-1149"))
+        context.close()
+    assert watched.wrong == []
+
+
+async def many_jobs(app: WorkerOrchestrator) -> None:
+    for number in range(70):
+        await app.control.jobs.enqueue("act", {}, Options(job_id=f"job-{number:03}"))
+
+
+def test_jobs_are_sorted_and_counted_by_the_server_and_show_their_places(chromium: Browser) -> None:
+    context = chromium.new_context()
+    app = nothing()
+    app.register_worker("act", noop, execution_mode="triggered")
+    with served(app) as host:
+        host.run(many_jobs(app))
+        watched = Watched(context.new_page(), host.site)
+        page = watched.open("jobs?status=queued")
+        rows = page.get_by_role("region", name="Jobs").get_by_role("row")
+        expect(rows.nth(1)).to_contain_text("position 70")
+        expect(page.get_by_text("Page 1, 50 of 70 jobs")).to_be_visible()
+        page.get_by_role("button", name="Created").click()
+        expect(page.get_by_role("columnheader", name="Created")).to_have_attribute("aria-sort", "ascending")
+        expect(rows.nth(1).get_by_label("Select job job-000")).to_be_visible()
+        expect(rows.nth(1)).to_contain_text("position 1")
+        page.get_by_role("button", name="Newer").click()
+        expect(rows.nth(1).get_by_label("Select job job-050")).to_be_visible()
+        expect(rows).to_have_count(21)
+        expect(page.get_by_text("Page 2, 20 of 70 jobs")).to_be_visible()
+        assert "order=oldest" in page.url
+        headers = page.get_by_role("columnheader").get_by_role("button")
+        assert headers.all_inner_texts() == ["Created\n↑"], "only what the server can sort is a button"
+        watched.expects(HTTPStatus.NOT_FOUND)
+        page.get_by_label("Worker").first.fill("acd")
+        page.get_by_label("Worker").first.press("Enter")
+        expect(page.get_by_text("there is no worker 'acd': did you mean 'act'?")).to_be_visible()
         context.close()
     assert watched.wrong == []
 

@@ -252,6 +252,22 @@ def test_pages_of_jobs(shop: Terminal, dead: list[str]) -> None:
     assert f"--after {dead[1]}" in shop.run("jobs", "--status", "dead", "--limit", "2").stderr
 
 
+def test_jobs_in_either_order_with_their_places_and_their_number(shop: Terminal) -> None:
+    ids = [waiting() for _ in range(3)]
+    assert [job["id"] for job in shop.json("jobs", "--worker", "resize")["jobs"]] == ids[::-1]
+    page = shop.json("jobs", "--order", "oldest", "--limit", "2", "--status", "queued", "--worker", "resize")
+    assert [(job["id"], job["position"], job["position_exact"]) for job in page["jobs"]] == [
+        (ids[0], 1, True),
+        (ids[1], 2, True),
+    ]
+    assert (page["total"], page["next_after"]) == (3, ids[1])
+    result = shop.run("jobs", "--order", "oldest", "--limit", "2", "--status", "queued", "--worker", "resize")
+    assert "position 2" in result.stdout
+    assert result.stderr == f"these are the oldest 2 of 3; for the next ones add: --after {ids[1]}\n"
+    rest = shop.json("jobs", "--worker", "resize", "--order", "oldest", "--after", ids[1])
+    assert ([job["id"] for job in rest["jobs"]], rest["jobs"][0]["position"]) == ([ids[2]], 3)
+
+
 def test_no_jobs(shop: Terminal) -> None:
     result = shop.run("jobs", "--worker", "resize")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no jobs match\n")

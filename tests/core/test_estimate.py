@@ -11,6 +11,7 @@ from shiftwork.core.estimate import (
     Line,
     Overtaking,
     QueueAhead,
+    along,
     closed_until,
     growing_slots,
     overtaking,
@@ -233,3 +234,19 @@ def test_a_parked_job_is_behind_those_with_its_key() -> None:
 
 def test_jobs_of_one_rank_that_were_not_counted() -> None:
     assert about(100, 1_000, 5.0, (5.0, 5.0)) == 500
+
+
+@pytest.mark.parametrize(
+    ("places", "first", "last", "expected"),
+    [
+        ([1], 3.0, 3.0, [3.0]),
+        ([1], None, None, [None]),
+        ([2, 4, 12], 1.0, 11.0, [1.0, 3.0, 11.0]),
+        ([2, 4, 12], 1.0, None, [1.0, None, None]),
+        ([7, 7], 5.0, 5.0, [5.0, 5.0]),
+    ],
+)
+def test_jobs_of_one_queue_start_between_its_first_and_its_last(
+    places: list[int], first: float | None, last: float | None, expected: list[float | None]
+) -> None:
+    assert along(places, first, last) == expected

@@ -8,10 +8,11 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from shiftwork.store.postgres import records
+from shiftwork.core import position
+from shiftwork.core.position import QueuePlace
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.store.protocol import Store
-from shiftwork.store.sqlite import SqliteStore, ahead
+from shiftwork.store.sqlite import SqliteStore
 from shiftwork.testing.acts import NOW, add, job
 from tests.store.servers.postgres import names, server_url
 from tests.store.test_postgres_plans import place, reads
@@ -25,9 +26,8 @@ async def store(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Store]:
     """A store that counts few jobs, with a queue of many of two workers, a second apart."""
-    for module in (ahead, records):
-        monkeypatch.setattr(module, "COUNTED_OWN", OWN)
-        monkeypatch.setattr(module, "COUNTED", OTHER)
+    monkeypatch.setattr(position, "COUNTED_OWN", OWN)
+    monkeypatch.setattr(position, "COUNTED", OTHER)
     if request.param == "sqlite":
         store: Store = SqliteStore(str(tmp_path / "ahead.db"))
     else:
@@ -39,16 +39,23 @@ async def store(
 
 
 async def test_what_is_counted_is_exact(store: Store) -> None:
-    found = await store.ahead("p", "w", NOW + 150, "0150")
+    [found] = await store.ahead("p", [QueuePlace(NOW + 150, "0150", "w")])
     assert (found.lanes, found.exact) == ({"w": 75, "v": 75}, True)
 
 
 @pytest.mark.parametrize("place", [700, 1_000, 1_998])
 async def test_what_is_not_counted_is_about_right(store: Store, place: int) -> None:
-    found = await store.ahead("p", "w", NOW + place, f"{place:04}")
+    [found] = await store.ahead("p", [QueuePlace(NOW + place, f"{place:04}", "w")])
     assert not found.exact
     assert found.lanes["w"] == pytest.approx(place / 2, rel=0.02)
     assert found.lanes["v"] == pytest.approx(place / 2, rel=0.02)
+
+
+async def test_places_that_are_asked_for_together_are_as_if_each_were_asked_for_alone(store: Store) -> None:
+    places = [QueuePlace(NOW + n, f"{n:04}", "wv"[n % 2]) for n in (1_999, 3, 150, 700, 699, 1_000, 250)]
+    alone = [(await store.ahead("p", [place]))[0] for place in places]
+    assert [found.exact for found in alone] == [False, True, True, False, False, False, False]
+    assert await store.ahead("p", places) == alone
 
 
 async def test_a_position_reads_the_jobs_ahead_and_no_others_on_postgres() -> None:
@@ -62,7 +69,7 @@ async def test_a_position_reads_the_jobs_ahead_and_no_others_on_postgres() -> No
     with closing(psycopg.connect(url, autocommit=True)) as conn:
         before = reads(conn, schema)
         await store.open()
-        found = await store.ahead("p", "w", NOW + 100, "00100")
+        [found] = await store.ahead("p", [QueuePlace(NOW + 100, "00100", "w")])
         await store.close()
         assert found.lanes == {"w": 51, "v": 50}
         assert reads(conn, schema) - before < 300

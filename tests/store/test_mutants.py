@@ -476,7 +476,7 @@ REPEATED_IN_FUNCTIONS: list[tuple[str, str, str]] = [
     ("error = because, keep_until = at + 86400", "error = because, keep_until = at", "changes_are_allowed_and_made"),
     ("NOT IN (0, 1, 6, 7)", "NOT IN (0, 1, 5, 6, 7)", "changes_are_allowed_and_made"),
     ("attempt = 0, crashes = 0, ", "", "changes_are_allowed_and_made"),
-    ("(j.rank, j.id) < (at_rank", "(j.rank, j.id) <= (at_rank", "positions_are_the_order_of_claims"),
+    ("(j.rank, j.id) < (ranks[place]", "(j.rank, j.id) <= (ranks[place]", "positions_are_the_order_of_claims"),
     ("EXIT WHEN busy + cardinality", "CONTINUE WHEN busy + cardinality", "keys_are_parked"),
     ("EXIT WHEN busy + cardinality", "EXIT WHEN cardinality", "keys_are_parked"),
     ("AND n.needed = e.id AND j.status = 5", "AND n.needed = e.id", "a_failure_does_not_release"),
@@ -546,7 +546,7 @@ REPEATED_IN_SQL: list[tuple[str, str, str, str]] = [
         "a_job_that_is_added_behind_a_stranded_one_starts_if_any_end_will_do",
     ),
     ("key_parked", "ORDER BY rank, id", "ORDER BY rank DESC, id", "keys_are_parked"),
-    ("jobs_ahead", "(rank, id) < (?, ?)", "(rank, id) <= (?, ?)", "positions_are_the_order_of_claims"),
+    ("jobs_between", "rank = ?5 AND id < ?6", "rank = ?5 AND id <= ?6", "positions_are_the_order_of_claims"),
 ]
 
 

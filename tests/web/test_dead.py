@@ -162,5 +162,5 @@ async def test_what_the_store_counts_anyway_is_not_counted_again(web: Web, monke
     monkeypatch.setattr(await web.app.control.store.open(), "find", found)
     assert (paper, await matched("retry"), await matched("retry", worker="fetch")) == (1, 6, 1)
     assert (await matched("cancel"), await matched("cancel", pool="images")) == (3, 3)
-    assert await matched("retry", worker="nobody") == 0
+    assert await matched("retry", worker="sweep") == 0
     assert (await _bulk(web, "retry", {}, dry_run=True, limit=4))["matched"] == 4

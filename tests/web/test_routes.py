@@ -359,6 +359,51 @@ async def test_an_unknown_name_in_a_filter_of_events_is_named_with_the_nearest(w
             assert (response.status_code in {400, 404}, words in response.json()["detail"]) == (True, True), query
 
 
+async def test_an_unknown_name_in_a_filter_of_jobs_is_named_with_the_nearest(web: Web) -> None:
+    async with web.client() as client:
+        for query, words in (
+            ("worker=resiez", "there is no worker 'resiez': did you mean 'resize'?"),
+            ("worker=resiez&payload=x", "there is no worker 'resiez': did you mean 'resize'?"),
+            ("pool=imagse", "there is no pool 'imagse': did you mean 'images'?"),
+            ("flow=nope", "no flow has the id 'nope'"),
+            ("status=dad", "'dad'"),
+            ("order=latest", "'latest'"),
+        ):
+            response = await client.get(f"jobs?{query}")
+            assert (response.status_code in {400, 404}, words in response.json()["detail"]) == (True, True), query
+        for dry_run in (True, False):
+            body = {"action": "cancel", "filter": {"worker": "resiez"}, "dry_run": dry_run}
+            response = await web.post("jobs/bulk", body)
+            assert (response.status_code, "did you mean 'resize'?" in response.json()["detail"]) == (404, True), dry_run
+    assert (await web.get("jobs", worker="resize"))["jobs"] == [], "a worker that has no jobs"
+
+
+async def test_jobs_outlive_their_worker_and_are_found_by_it(web: Web) -> None:
+    await web.post("jobs", {"worker": "resize", "payload": {"path": "a.png", "width": 1}, "job_id": "left"})
+    store = await web.app.control.store.open()
+    await store.restore([replace(one, worker="gone", id="of gone") for one in await store.get(["left"]) if one], 1.0)
+    assert [job["id"] for job in (await web.get("jobs", worker="gone"))["jobs"]] == ["of gone"]
+    assert (await web.get("jobs", worker="gone", status="dead"))["jobs"] == [], "it has none of these, but it had jobs"
+
+
+async def test_jobs_are_listed_oldest_first_page_by_page_with_their_number(web: Web) -> None:
+    ids = [f"j{n}" for n in range(5)]
+    for id in ids:
+        await web.post("jobs", {"worker": "resize", "payload": {"path": id, "width": 1}, "job_id": id})
+    newest = await web.get("jobs", limit=3, status="queued")
+    assert ([job["id"] for job in newest["jobs"]], newest["total"], newest["next_after"]) == (ids[:1:-1], 5, "j2")
+    oldest = await web.get("jobs", limit=3, status="queued", order="oldest")
+    assert ([job["id"] for job in oldest["jobs"]], oldest["total"], oldest["next_after"]) == (ids[:3], 5, "j2")
+    rest = await web.get("jobs", limit=3, status="queued", order="oldest", after="j2")
+    assert ([job["id"] for job in rest["jobs"]], rest["total"], rest["next_after"]) == (ids[3:], 5, None)
+    assert [job["id"] for job in (await web.get("jobs", order="oldest", payload="j", limit=2))["jobs"]] == ids[:2]
+    for query in ({"unique_key": "none"}, {"key": "none"}, {"error": "none", "after": "j1"}):
+        assert (await web.get("jobs", order="oldest", **query))["jobs"] == [], query
+    assert (await web.get("jobs", limit=3))["total"] is None, "the store does not count all jobs"
+    assert (await web.get("jobs"))["total"] == 5, "all of them are on the page"
+    assert await web.app.control.bulk.count("cancel", status="queued", flow="f") == 0, "not those outside the flow"
+
+
 async def test_a_breaker_is_listed_held_open_and_closed(web: Web) -> None:
     store = await web.app.control.store.open()
     await store.put([Doc("gates", "resize", GATES.encode(Gates(worker="resize", pool="images", breaker="disk")))])

@@ -85,9 +85,9 @@ class OrchestratorCommands:
     async def find_jobs(self, **wanted: Unpack[JobSearch]) -> list[Job[Any]]:
         """Return jobs, newest first, by status, worker, pool, key, unique_key, a part of the error, or creation time.
 
-        `created_after` and `created_before` bound the time. `limit` (100) and `after` (the last id of the page before)
-        turn pages. A payload of more than 1,024 bytes is not read: `await job.refresh()` reads it, and so does
-        `whole=True`, for all of them.
+        With `order="oldest"` the oldest come first. `created_after` and `created_before` bound the time. `limit` (100)
+        and `after` (the last id of the page before) turn pages. A payload of more than 1,024 bytes is not read:
+        `await job.refresh()` reads it, and so does `whole=True`, for all of them.
         """
         return await self.control.jobs.find(**wanted)
 

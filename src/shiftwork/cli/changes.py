@@ -10,7 +10,6 @@ from msgspec import Struct, field
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.language import counted, t
-from shiftwork.cli.names import refuse_unknown
 from shiftwork.cli.output import aside, json_option, say, show_json
 from shiftwork.cli.parameters import json_object
 from shiftwork.control.bulk import Action, Changed, check_rate
@@ -256,7 +255,7 @@ def _in_bulk(source: Source, verb: Action, wanted: dict[str, Any], how: How, *, 
         check_rate(verb, rate)
         matched = await control.bulk.count(verb, **wanted)
         if not matched:
-            await refuse_unknown(control, worker=wanted.get("worker"), pool=wanted.get("pool"))
+            await control.refuse_unknown(worker=wanted.get("worker"), pool=wanted.get("pool"))
             return 0, Changed(0)
         if not (how.yes or _agreed(verb, matched)):
             return matched, Changed(0)

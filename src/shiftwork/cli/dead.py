@@ -6,15 +6,13 @@ from typing import Any
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.jobs import show_jobs
+from shiftwork.cli.jobs import ListedJobs, listed, show_jobs
 from shiftwork.cli.language import counted, t
-from shiftwork.cli.names import refuse_unknown
 from shiftwork.cli.output import aside, json_option, show_json, show_table
 from shiftwork.cli.words import ago
 from shiftwork.control.control import Control
 from shiftwork.core.dead_groups import Group, groups_of
 from shiftwork.core.model import DeadJob, JobStatus
-from shiftwork.handles.job import Job
 from shiftwork.views.instants import iso
 
 
@@ -39,20 +37,26 @@ def dead(
     """List dead jobs, grouped by worker and error."""
     if as_list:
 
-        async def find(control: Control) -> tuple[list[Job[Any]], float]:
-            wanted = {"status": JobStatus.DEAD, "worker": worker, "error": error}
-            found = await control.jobs.find(**wanted, limit=limit, after=after)
+        async def find(control: Control) -> ListedJobs:
+            wanted: dict[str, Any] = {
+                "status": JobStatus.DEAD,
+                "worker": worker,
+                "error": error,
+                "limit": limit,
+                "after": after,
+            }
+            found = await control.jobs.find(**wanted)
             if not found:
-                await refuse_unknown(control, worker=worker)
-            return found, control.now()
+                await control.refuse_unknown(worker=worker)
+            return await listed(control, found, wanted)
 
-        show_jobs(*source.look(find), limit=limit, as_json=as_json)
+        show_jobs(source.look(find), as_json=as_json)
         return
 
     async def sum_up(control: Control) -> tuple[list[Group], float]:
         groups = groups_of(_matching(await control.bulk.dead(), worker, error))
         if not groups:
-            await refuse_unknown(control, worker=worker)
+            await control.refuse_unknown(worker=worker)
         return groups, control.now()
 
     groups, now = source.look(sum_up)

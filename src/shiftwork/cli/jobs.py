@@ -1,13 +1,13 @@
 """`shiftwork jobs`, `job`, `explain`."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.language import counted, t
-from shiftwork.cli.names import refuse_unknown
 from shiftwork.cli.output import Cell, aside, json_option, json_text, padded, say, show_json, show_table
 from shiftwork.cli.parameters import TypedTime, instant
 from shiftwork.cli.words import ago, one_line, took, when
@@ -19,12 +19,12 @@ from shiftwork.core.own_options import unpack
 from shiftwork.core.releasing import is_stranded
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
-from shiftwork.views.estimate import NO_ESTIMATE, position_text, start_text
+from shiftwork.views.estimate import NO_ESTIMATE, Estimate, position_text, start_text, starts_text
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.flow_waits import due_at
 from shiftwork.views.instants import clock_time
-from shiftwork.views.shapes.jobs import WholeJobShape, explanation_shape, job_shape, whole_job_shape
-from shiftwork.web.job_search import by_payload
+from shiftwork.views.shapes.jobs import WholeJobShape, explanation_shape, placed_job_shape, whole_job_shape
+from shiftwork.web.job_search import JobsPage, by_payload, total
 
 _TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
 _LEAST = ("ATTEMPT", "POOL", "CREATED")
@@ -44,7 +44,8 @@ _LEAST = ("ATTEMPT", "POOL", "CREATED")
 @click.option("--since", type=instant, metavar="TIME", help="Created after: 2h (ago), or 2026-11-18T10:00, in UTC.")
 @click.option("--until", type=instant, metavar="TIME", help="Created before.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
-@click.option("--after", metavar="ID", help="Jobs older than this one: the next page.")
+@click.option("--order", type=click.Choice(["newest", "oldest"]), default="newest", show_default=True)
+@click.option("--after", metavar="ID", help="Jobs behind this one, in that order: the next page.")
 @with_source
 @json_option
 def jobs(
@@ -57,19 +58,19 @@ def jobs(
     as_json: bool,
     **wanted: Any,
 ) -> None:
-    """List jobs, newest first."""
+    """List jobs, newest or oldest first. A queued job has its position, and about when it starts."""
     given = {name: value for name, value in wanted.items() if value} | {"limit": limit}
 
-    async def find(control: Control) -> tuple[list[Job[Any]], float]:
+    async def find(control: Control) -> ListedJobs:
         between = {"created_after": since, "created_before": until}
         asked = given | {name: at.seen_from(control.now()) for name, at in between.items() if at is not None}
         found = await (control.jobs.find(**asked) if payload is None else _by_payload(control, asked, payload))
         if not found:
             named = {name: given.get(name) for name in ("worker", "pool", "flow")}
-            await refuse_unknown(control, **named)
-        return found, control.now()
+            await control.refuse_unknown(**named)
+        return await listed(control, found, asked | ({} if payload is None else {"payload": payload}))
 
-    show_jobs(*source.look(find), limit=limit, as_json=as_json)
+    show_jobs(source.look(find), as_json=as_json)
 
 
 async def _by_payload(control: Control, asked: dict[str, Any], part: str) -> list[Job[Any]]:
@@ -149,21 +150,50 @@ def explain(job_id: str, source: Source, *, as_json: bool) -> None:
 # ── many ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def show_jobs(found: list[Job[Any]], now: float, *, limit: int, as_json: bool) -> None:
+class ListedJobs(NamedTuple):
+    """A page of jobs, and where the queued ones of them are."""
+
+    page: JobsPage
+    placed: Mapping[str, Estimate]
+    total: int | None
+    """How many jobs match in all, if that is known."""
+    order: str
+    now: float
+
+
+async def listed(control: Control, found: list[Job[Any]], wanted: Mapping[str, Any]) -> ListedJobs:
+    """Return a page of jobs with their places, and how many there are in all."""
+    page = JobsPage(found, found[-1].id if len(found) == wanted["limit"] else None)
+    placed, n = await control.jobs.placed(found), await total(control, wanted, page)
+    return ListedJobs(page, placed, n, wanted.get("order", "newest"), control.now())
+
+
+def show_jobs(listed: ListedJobs, *, as_json: bool) -> None:
     """Print a page of jobs, and how to get the next one."""
-    last = found[-1].id if len(found) == limit else None
+    page, placed, n, order, now = listed
+    found, last = page.jobs, page.next_after
     if as_json:
-        show_json({"jobs": [job_shape(one) for one in found], "next_after": last})
+        show_json({"jobs": [placed_job_shape(one, placed) for one in found], "total": n, "next_after": last})
         return
     if not found:
         aside(t("no jobs match"))
         return
-    show_table(_TITLES, [_row(one, now) for one in found], least=_LEAST)
+    show_table(_TITLES, [_row(one, placed, now) for one in found], least=_LEAST)
     if last:
-        aside(t("these are the newest {limit}; for older jobs add: --after {last}", limit=limit, last=last))
+        shown = f"{len(found):,}" if n is None else t("{shown:,} of {total:,}", shown=len(found), total=n)
+        if order == "oldest":
+            aside(
+                t(
+                    "these are the oldest {shown}; for the next ones add: --after {last}",
+                    shown=shown,
+                    last=last,
+                )
+            )
+        else:
+            aside(t("these are the newest {shown}; for older jobs add: --after {last}", shown=shown, last=last))
 
 
-def _row(job: Job[Any], now: float) -> list[Cell]:
+def _row(job: Job[Any], placed: Mapping[str, Estimate], now: float) -> list[Cell]:
     record = job.record
     return [
         record.id,
@@ -172,7 +202,7 @@ def _row(job: Job[Any], now: float) -> list[Cell]:
         record.pool,
         record.attempt,
         ago(record.created_at, now),
-        _detail(job, now),
+        starts_text(placed[job.id]) if job.id in placed else _detail(job, now),
     ]
 
 

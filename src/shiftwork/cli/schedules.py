@@ -8,7 +8,6 @@ import click
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.job_options import options_of, with_job_options
 from shiftwork.cli.language import t
-from shiftwork.cli.names import refuse_unknown
 from shiftwork.cli.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.parameters import arguments_of, json_object, seconds
 from shiftwork.cli.words import ago, status_line
@@ -37,7 +36,7 @@ def schedules(worker: str | None, source: Source, *, as_json: bool) -> None:
     async def read(control: Control) -> tuple[list[ScheduleView], float]:
         found = await control.schedules.all(worker=worker)
         if not found:
-            await refuse_unknown(control, worker=worker)
+            await control.refuse_unknown(worker=worker)
         return found, control.now()
 
     found, now = source.look(read)

@@ -32,7 +32,7 @@ RESOLUTION_SECONDS: Final = 0.05
 LONGEST_SECONDS: Final = 10 * 365 * SECONDS_A_DAY
 """A rate must queue all jobs within this time: a job that is due later is as good as lost."""
 FIELDS: Final = (
-    *("ids", "worker", "pool", "key", "unique_key", "instance", "tag", "error"),
+    *("ids", "worker", "pool", "key", "unique_key", "instance", "flow", "tag", "error"),
     *("created_after", "created_before"),
 )
 """The fields that narrow a group of dead jobs."""
@@ -130,6 +130,13 @@ class BulkChanges:
         """Return how many jobs `change` would mean."""
         chosen = selection(action, wanted)
         return await JobBatches(await self._access.open(), self._now).count(chosen)
+
+    async def known(self, **wanted: Any) -> int | None:
+        """Return how many jobs match by the store's own counts; None if it does not count them."""
+        chosen = Selection(wanted=job_filter(**wanted))
+        if not chosen.wanted.status or _is_narrow(chosen):
+            return None
+        return _by_counts(await (await self._access.open()).stats(self._now()), chosen.wanted)
 
     async def dead(self, limit: int | None = None) -> list[DeadJob]:
         """Return the newest dead jobs, or all of them, with little more than why they are dead."""

@@ -216,7 +216,7 @@ class Control:
         """Return the questions about what happened."""
         from shiftwork.control.event_pages import EventPages
 
-        return EventPages(self.store, self.workers, self.pools)
+        return EventPages(self.store, self.workers, self.refuse_unknown)
 
     @cached_property
     def history(self) -> "History":
@@ -260,6 +260,21 @@ class Control:
 
     async def _unfinished(self, record: "JobRecord") -> "Unfinished":
         return await self.explanations.unfinished(record)
+
+    async def refuse_unknown(
+        self, *, worker: str | None = None, pool: str | None = None, flow: str | None = None
+    ) -> None:
+        """Raise if a filter that found nothing names a worker, pool or flow that does not exist, and never had a job.
+
+        Jobs outlive their worker and their pool, so a name that the store has counted jobs of is accepted.
+        """
+        stats = await (await self.store.open()).stats(self.now())
+        if worker is not None and worker not in stats.workers:
+            await self.workers.get(worker)
+        if pool is not None and pool not in stats.pools:
+            await self.pools.get(pool)
+        if flow is not None:
+            await self.flows.status(flow)
 
     async def close(self) -> None:
         """Wait for hooks that are under way, and close the store."""

@@ -29,9 +29,10 @@ from shiftwork.core.estimate import (
     starts_in,
 )
 from shiftwork.core.model import JobFilter, JobRecord, JobStatus, Plan, PoolConfig, WorkerState
-from shiftwork.core.position import LANES, Ahead, behind, position
+from shiftwork.core.position import LANES, Ahead, QueuePlace, behind, position
 from shiftwork.core.stats import PoolStats, Stats, WorkerStats
 from shiftwork.store.docs import read
+from shiftwork.store.protocol import Store
 from shiftwork.views.estimate import Estimate, estimate_of, no_estimate
 from shiftwork.views.snapshot import hosting
 
@@ -65,26 +66,25 @@ class Estimates:
         self._definitions = definitions
         self._windows: dict[str, WorkerWindow] = {}
 
-    async def look(self, record: JobRecord) -> QueueFacts:
-        """Ask the store for what is known about the queue of a job."""
+    async def look(self, records: Sequence[JobRecord]) -> list[QueueFacts]:
+        """Ask the store for what is known about the queues of jobs, once for all of them."""
         store, now = await self._access.open(), self._now()
-        ahead, stats, instances = await asyncio.gather(
-            store.ahead(record.pool, record.worker, record.rank, record.id), store.stats(now), store.instances()
-        )
+        stats, instances, ahead = await asyncio.gather(store.stats(now), store.instances(), _aheads(store, records))
         busiest = sorted(stats.workers, key=lambda name: -stats.workers[name].processing)
         running = [name for name in busiest[:LANES] if stats.workers[name].processing]
-        facts = await store.survey({record.worker, *ahead.lanes, *running}, now)
-        facts.gates.setdefault(record.worker, Gates(worker=record.worker, pool=record.pool))
-        if any(lane.ready is not None for lane in facts.lanes.values()):
-            ahead = replace(ahead, exact=False)  # parked jobs become free meanwhile, and some of them rank ahead
+        lanes = {name for one in ahead.values() for name in one.lanes}
+        facts = await store.survey({*(record.worker for record in records), *lanes, *running}, now)
+        for record in records:
+            facts.gates.setdefault(record.worker, Gates(worker=record.worker, pool=record.pool))
+            around = (record.worker, *ahead[record.id].lanes, *running)
+            if any(name in facts.lanes and facts.lanes[name].ready is not None for name in around):
+                # Parked jobs become free meanwhile, and some of them rank ahead.
+                ahead[record.id] = replace(ahead[record.id], exact=False)
         self._observe(stats, now)
-        return QueueFacts(
-            now=now,
-            ahead=ahead,
-            stats=stats,
-            beats=[known.beat for known in instances if known.expires_at > now],
-            facts=facts,
-        )
+        beats = [known.beat for known in instances if known.expires_at > now]
+        return [
+            QueueFacts(now=now, ahead=ahead[record.id], stats=stats, beats=beats, facts=facts) for record in records
+        ]
 
     async def of(self, record: JobRecord, waits: Sequence[Obstacle], seen: QueueFacts) -> Estimate:
         """Return where a job is that is queued or due later, and when it will start. `waits` is what it waits for."""
@@ -219,6 +219,20 @@ class Estimates:
         aging = (await self._pool(record.pool)).priority_aging_seconds
         head_starts = {name: config.priority * aging for name, config in workers.items()}
         return overtaking(record.rank, head_starts, demand, now)
+
+
+async def _aheads(store: Store, records: Sequence[JobRecord]) -> dict[str, Ahead]:
+    """Ask how many jobs are ahead of each of these jobs, one question for each pool."""
+    by_pool: dict[str, list[JobRecord]] = {}
+    for record in records:
+        by_pool.setdefault(record.pool, []).append(record)
+    asked = [
+        store.ahead(pool, [QueuePlace(record.rank, record.id, record.worker) for record in some])
+        for pool, some in by_pool.items()
+    ]
+    answers = await asyncio.gather(*asked)
+    ids = [[record.id for record in some] for some in by_pool.values()]
+    return {id: one for some, found in zip(ids, answers, strict=True) for id, one in zip(some, found, strict=True)}
 
 
 def _key_line(record: JobRecord, worker_line: Line, same: Sequence[JobRecord]) -> Line:

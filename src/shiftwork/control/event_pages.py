@@ -1,12 +1,11 @@
 """What happened: the newest events, and pages of those that are meant, for the command line and the web alike."""
 
-from collections.abc import Collection
-from typing import Final, TypedDict, Unpack
+from collections.abc import Awaitable, Collection
+from typing import Final, Protocol, TypedDict, Unpack
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.control.pools import Pools
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.workers import Workers
 from shiftwork.core.event_rows import EventFilter, EventRow, EventRows
@@ -36,6 +35,13 @@ class EventSearch(TypedDict, total=False):
     until: float | None
 
 
+class RefuseUnknown(Protocol):
+    """Raises if a filter that found nothing names what does not exist."""
+
+    def __call__(self, *, worker: str | None, pool: str | None) -> Awaitable[None]:
+        """Raise `UnknownWorkerError` or `UnknownPoolError`."""
+
+
 class EventPage(Struct, frozen=True):
     """Rows of events, newest last."""
 
@@ -47,10 +53,10 @@ class EventPage(Struct, frozen=True):
 class EventPages:
     """Answers questions about what happened."""
 
-    def __init__(self, access: StoreAccess, workers: Workers, pools: Pools) -> None:
+    def __init__(self, access: StoreAccess, workers: Workers, refuse_unknown: RefuseUnknown) -> None:
         self._access = access
         self._workers = workers
-        self._pools = pools
+        self._refuse_unknown = refuse_unknown
 
     async def newest(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
         """Return what happened, newest last: the newest events numbered above `after` and below `before`."""
@@ -74,7 +80,7 @@ class EventPages:
         size = limit + 1 if wanted.whole else PAGE
         page = await self._page(wanted, EventRows(limit), after=after, before=before, size=size, at_most=at_most)
         if not page.rows and page.next_before is None and not after and before is None:
-            await self._refuse_unknown(search.get("worker"), search.get("pool"))
+            await self._refuse_unknown(worker=search.get("worker"), pool=search.get("pool"))
         return page
 
     async def filter_of(self, **search: Unpack[EventSearch]) -> EventFilter:
@@ -120,12 +126,6 @@ class EventPages:
                 return EventPage(rows.oldest_first(), None)
             if at_most is not None and looked_at >= at_most:
                 return EventPage(rows.oldest_first(), before)
-
-    async def _refuse_unknown(self, worker: str | None, pool: str | None) -> None:
-        if worker is not None:
-            await self._workers.get(worker)
-        if pool is not None:
-            await self._pools.get(pool)
 
 
 def _check_names(names: Collection[str]) -> None:

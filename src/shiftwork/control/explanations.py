@@ -1,6 +1,6 @@
 """Why a job is not running: the questions to the store. The words are in `views.explanation`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.admission import Facts, Head, Lane, Obstacle, explain
 from shiftwork.core.beats import Beat
+from shiftwork.core.estimate import along
 from shiftwork.core.flow_failures import behind, lost_jobs
 from shiftwork.core.model import JobFilter, JobRecord, JobStatus, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.own_options import policy
@@ -24,6 +25,10 @@ from shiftwork.views.explanation import Explanation, explanation_of, unfinished_
 from shiftwork.views.flow_waits import is_suspended, need_wait, suspension
 from shiftwork.views.instants import clock_time
 
+MOST_PLACED: Final = 500
+"""Of how many jobs of a list the positions are worked out."""
+MOST_ESTIMATED: Final = 10
+"""For how many workers of a list it is worked out when their jobs start, beginning with those that have most in it."""
 MOST_LOOKED_AT: Final = 1_000
 """How many of the jobs that a job waits for are looked at."""
 
@@ -44,6 +49,37 @@ class Explanations:
         """Return why the job is not running and when it will start, or how it ended."""
         waits, estimate = await self._waits_and_estimate(record)
         return explanation_of(record, waits, estimate, self._now())
+
+    async def listed(self, records: Sequence[JobRecord]) -> dict[str, Estimate]:
+        """Return where the queued jobs of a list are, by id, and when they start, about.
+
+        A position is that of the job's explanation. In the queue of one worker only the first and the last job of the
+        list are estimated, and those between them by their positions. Nothing is said of a job that waits for others
+        with its concurrency key, nor of more jobs than `MOST_PLACED`: each would cost a search of its own.
+        """
+        queued = [job for job in records if job.status is JobStatus.QUEUED and not job.parked][:MOST_PLACED]
+        if not queued:
+            return {}
+        lines: dict[tuple[str, str], list[tuple[JobRecord, QueueFacts]]] = {}
+        for record, seen in zip(queued, await self._estimates.look(queued), strict=True):
+            lines.setdefault((record.pool, record.worker), []).append((record, seen))
+        longest = sorted(lines.values(), key=lambda line: -len(line))
+        found: dict[str, Estimate] = {}
+        for n, line in enumerate(longest):
+            found |= await self._along(line, estimated=n < MOST_ESTIMATED)
+        return found
+
+    async def _along(self, line: list[tuple[JobRecord, QueueFacts]], *, estimated: bool) -> dict[str, Estimate]:
+        """Return where jobs of one worker in one pool are, and when they start if that is to be estimated."""
+        line.sort(key=lambda one: (one[0].rank, one[0].id))
+        places = [position(seen.ahead, seen.stats, record.pool) for record, seen in line]
+        ends = [line[0], line[-1]] if len(line) > 1 else line
+        known = [(await self._turn_and_estimate(*one))[1].estimate for one in ends] if estimated else [None]
+        seconds = along([place.n for place in places], known[0], known[-1])
+        return {
+            record.id: Estimate(position=place.n, position_exact=place.exact, estimate=at)
+            for (record, _), place, at in zip(line, places, seconds, strict=True)
+        }
 
     async def unfinished(self, record: JobRecord) -> Unfinished:
         """Return what a job that has not ended is doing, for the error of a caller that waits for its result."""
@@ -106,12 +142,17 @@ class Explanations:
         pause = await self._suspension(record)
         if pause is not None and pause.code == "signal":
             return [pause], no_estimate(None, "its function waits for a signal")
-        seen = await self._estimates.look(record)
+        [seen] = await self._estimates.look([record])
+        if record.status is JobStatus.QUEUED:
+            return await self._turn_and_estimate(record, seen)
         head = Head(record.rank, record.id, record.since)
         waits = explain(record.worker, head, seen.facts, max(seen.now, record.run_at))
-        if record.status is not JobStatus.QUEUED:
-            due = pause or self._due(record, seen)
-            return [due], await self._estimates.of(record, [due, *waits], seen)
+        due = pause or self._due(record, seen)
+        return [due], await self._estimates.of(record, [due, *waits], seen)
+
+    async def _turn_and_estimate(self, record: JobRecord, seen: QueueFacts) -> tuple[list[Obstacle], Estimate]:
+        """Return what a queued job waits for, and when it starts."""
+        waits = explain(record.worker, Head(record.rank, record.id, record.since), seen.facts, seen.now)
         if record.parked:
             waits.insert(0, await self._key_wait(record))
         if not waits:

@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 from msgspec import MsgspecError, convert
 from msgspec.structs import replace
 
-from shiftwork.core.model import JobFilter, JobStatus
+from shiftwork.core.model import JobFilter, JobOrder, JobStatus
 from shiftwork.errors import ConfigurationError, UnknownOptionError, nearest
 
 
@@ -28,6 +28,8 @@ class JobSearch(TypedDict, total=False):
     """A part of the last error's text."""
     created_after: float | datetime | None
     created_before: float | datetime | None
+    order: JobOrder
+    """Which come first: the "newest", or the "oldest"."""
     after: str | None
     """The last id of the page before."""
     limit: int

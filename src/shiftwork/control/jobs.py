@@ -1,6 +1,6 @@
 """Single jobs: adding one by its worker's name, reading it, explaining it, and changing it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from shiftwork.control.audit import Audit
@@ -33,6 +33,7 @@ from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.handles.signal_values import check_signal_size, encode_signal
 from shiftwork.telemetry.tracing import sending
+from shiftwork.views.estimate import Estimate
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.stack import JobStack
 
@@ -111,6 +112,10 @@ class Jobs:
         """Return the jobs that match, newest first. See `WorkerOrchestrator.find_jobs`."""
         store = await self._access.open()
         return await self._handles.of(await store.find(job_filter(**wanted)))
+
+    async def placed(self, jobs: Sequence[Job[Any]]) -> dict[str, Estimate]:
+        """Return where the queued jobs of a list are in their queues, by id, and when they start, about."""
+        return await self._explanations.listed([job.record for job in jobs])
 
     async def explain(self, job_id: str) -> Explanation:
         """Return why a job is not running, or how it ended."""

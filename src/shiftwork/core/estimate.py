@@ -111,6 +111,18 @@ def starts_in(queue: QueueAhead) -> float | None:
     return _Forward(queue).run()
 
 
+def along(places: Sequence[int], first: float | None, last: float | None) -> list[float | None]:
+    """Return when jobs of one queue start, given in how many seconds the first and the last of them do.
+
+    The time between these two is spread over the positions between them.
+    """
+    if first is None or last is None:
+        between: list[float | None] = [None] * max(0, len(places) - 2)
+        return [first, *between, last][: len(places)] if len(places) > 1 else [first]
+    low, high = places[0], places[-1]
+    return [first + (last - first) * ((n - low) / (high - low) if high > low else 1.0) for n in places]
+
+
 class _Moving(Struct, kw_only=True):
     """A line while it is run forward."""
 

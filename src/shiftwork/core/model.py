@@ -550,8 +550,12 @@ class Plan(Struct, frozen=True, kw_only=True):
     """The nodes that vanished a short while ago and have not been replaced."""
 
 
+JobOrder = Literal["newest", "oldest"]
+"""Which jobs of a list come first, by when they were created (then by id)."""
+
+
 class JobFilter(Struct, frozen=True, kw_only=True):
-    """Which jobs to find. Every given field must match."""
+    """Which jobs to find, and in which order. Every given field must match."""
 
     ids: tuple[str, ...] | None = None
     status: tuple[JobStatus, ...] | None = None
@@ -566,6 +570,7 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     """A part of the last error's text."""
     created_after: float | None = None
     created_before: float | None = None
+    order: JobOrder = "newest"
     after: str | None = None
     """Return only jobs behind this id in the result's order: the next page."""
     limit: int = 100

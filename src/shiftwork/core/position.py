@@ -1,5 +1,6 @@
 """Where is a job in the queue of its pool? How much of it a store counts, and what stands for the rest."""
 
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -13,6 +14,27 @@ LANES: Final = 30
 """Of how many workers a store counts jobs ahead, beginning with the own and then those that have most."""
 EXACT: Final = 1_000
 """Up to this position it is shown as exact; further back it is "about", because others overtake while one reads."""
+
+
+class QueuePlace(Struct, frozen=True, order=True):
+    """A place in the queue of a pool: in front of the jobs of a higher rank, or of the same and a higher id."""
+
+    rank: float
+    id: str
+    worker: str
+    """The worker of the job at the place, whether or not it is queued itself."""
+
+
+class CountedLane(Struct, frozen=True):
+    """How many ready jobs of one worker a store has counted ahead of some places."""
+
+    worker: str
+    queued: int
+    """How many are queued, parked ones included."""
+    ends: tuple[float, float]
+    """The ranks of the first and the last ready one."""
+    counts: Sequence[int]
+    """Ahead of each place, in the order of the places: at most as many as `most_counted` says."""
 
 
 class Ahead(Struct, frozen=True):
@@ -31,6 +53,32 @@ class Position(Struct, frozen=True):
 
     n: int
     exact: bool
+
+
+def most_counted(lane: str, own: Collection[str]) -> int:
+    """Return how many jobs of a lane are counted ahead of places of these workers."""
+    return COUNTED_OWN if lane in own else COUNTED
+
+
+def aheads(places: Sequence[QueuePlace], lanes: Sequence[CountedLane]) -> list[Ahead]:
+    """Return how many jobs are ahead of each place, by what was counted for all of them together.
+
+    `lanes` are those of the places' own workers and at least as many others as `LANES`, those with most jobs, by name
+    where they have as many.
+    """
+    lanes = sorted(lanes, key=lambda lane: (-lane.queued, lane.worker))
+    return [_ahead(n, place, lanes) for n, place in enumerate(places)]
+
+
+def _ahead(n: int, place: QueuePlace, lanes: Sequence[CountedLane]) -> Ahead:
+    exact, counts = True, dict[str, int]()
+    for lane in sorted(lanes, key=lambda lane: lane.worker != place.worker)[:LANES]:
+        count, most = lane.counts[n], most_counted(lane.worker, {place.worker})
+        if count >= most:
+            exact, count = False, about(most, lane.queued, place.rank, lane.ends)
+        if count:
+            counts[lane.worker] = count
+    return Ahead(counts, exact=exact, complete=len(lanes) <= LANES)
 
 
 def about(counted: int, ready: int, rank: float, ends: tuple[float, float]) -> int:

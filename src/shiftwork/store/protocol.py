@@ -52,7 +52,7 @@ from shiftwork.core.model import (
     Rewrite,
     WorkerState,
 )
-from shiftwork.core.position import Ahead
+from shiftwork.core.position import Ahead, QueuePlace
 from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.errors import ConfigurationError
 
@@ -414,13 +414,14 @@ class Store(Protocol):
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         """What `claim` looks at for these workers and their neighbours, or for all that have a state, gates or jobs."""
 
-    async def ahead(self, pool: str, worker: str, rank: float, id: str) -> Ahead:
-        """How many jobs are ahead of a place in the queue of a pool: of a lower rank, or of the same and a lower id.
+    async def ahead(self, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
+        """How many jobs are ahead of places in the queue of a pool, in order; of each as if it were asked for alone.
 
-        Parked jobs do not count. `worker` is the one of the job at that place, whether or not it is queued itself. Of
-        its jobs up to `core.position.COUNTED_OWN` are counted, of each other worker's up to `COUNTED`, and of no more
-        than `LANES` workers; beyond that it is `core.position.about`. A store that need not count is exact. The cost
-        does not depend on how many jobs are parked, scheduled or have ended.
+        Ahead of a place are the jobs of a lower rank, or of the same and a lower id; parked jobs do not count. Of jobs
+        of a place's own worker up to `core.position.COUNTED_OWN` are counted, of each other worker's up to `COUNTED`,
+        and of no more than `LANES` workers; beyond that it is `core.position.about`. A store that need not count is
+        exact. The cost does not depend on how many jobs are parked, scheduled or have ended; many places in one queue
+        cost little more than the last of them.
         """
 
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
@@ -430,7 +431,7 @@ class Store(Protocol):
         """
 
     async def find(self, wanted: JobFilter) -> list[JobRecord]:
-        """The jobs that match, newest first (by created_at, then id, both descending).
+        """The jobs that match, newest first (by created_at, then id, both descending), or in the reverse order.
 
         They come without their attempts, steps and signals, with no needs but the broken ones, and with no more than
         the first `core.job_limits.BEGINNING` bytes of their payloads and results, unless these are wanted `whole`. No

@@ -1,8 +1,8 @@
 """Searches that no index serves: back through time, for as long as a page may take.
 
 By status, worker, pool, tag and time a store finds jobs without reading others. For a key, an instance, a part of the
-error or of the payload it reads one job after the other, and there may be a million. So a search goes back in stretches
-of time, longer ones where there are few jobs, and when its time is up it returns where to continue.
+error or of the payload it reads one job after the other, and there may be a million. So a search goes back, or forth,
+in stretches of time, longer ones where there are few jobs, and when its time is up it returns where to continue.
 
     now ──stretch──▶ until ──────longer stretch──────▶ until ─ … ─ time is up: `next_after` is "~until~stretch"
 """
@@ -46,17 +46,37 @@ class JobsPage(Struct, frozen=True):
 
 
 async def search(control: Control, wanted: Mapping[str, Any]) -> JobsPage:
-    """Return jobs that match, newest first. Fewer than the limit does not mean that there are no more."""
+    """Return jobs that match, newest or oldest first. Fewer than the limit does not mean that there are no more."""
     place = _place(wanted.get("after"))
+    through = _forth if wanted.get("order") == "oldest" else _back
     if place is not None:
-        return await _back(control, {name: value for name, value in wanted.items() if name != "after"}, *place)
+        return await through(control, {name: value for name, value in wanted.items() if name != "after"}, *place)
     if not any(name in wanted for name in UNINDEXED):
-        return await _newest(control, wanted)
+        return await _page(control, wanted)
     try:
-        until = (await control.jobs.get(wanted["after"])).record.created_at if "after" in wanted else math.inf
+        start = await _start(control, wanted)
     except UnknownJobError:
         return JobsPage([], None)
-    return await _back(control, wanted, until, STRETCH_SECONDS)
+    return await through(control, wanted, start, STRETCH_SECONDS)
+
+
+async def _start(control: Control, wanted: Mapping[str, Any]) -> float:
+    """Return from when a search goes back, or forth. Raises `UnknownJobError`."""
+    if "after" in wanted:
+        return (await control.jobs.get(wanted["after"])).record.created_at
+    if wanted.get("order") != "oldest":
+        return math.inf
+    oldest = await control.jobs.find(order="oldest", limit=1)
+    return oldest[0].record.created_at if oldest else math.inf
+
+
+async def total(control: Control, wanted: Mapping[str, Any], page: JobsPage) -> int | None:
+    """Return how many jobs match in all; None if the page is not all of them and the store does not count them."""
+    if page.next_after is None and wanted.get("after") is None:
+        return len(page.jobs)
+    if "payload" in wanted or "waits_for_signal" in wanted:
+        return None
+    return await control.bulk.known(**{name: value for name, value in wanted.items() if name != "after"})
 
 
 async def by_payload(control: Control, wanted: Mapping[str, Any], part: str) -> JobsPage:
@@ -126,7 +146,7 @@ def _payload_bytes(job: Job[Any]) -> int:
     return len(job.record.payload) if job.record.payload_size is None else job.record.payload_size
 
 
-async def _newest(control: Control, wanted: Mapping[str, Any]) -> JobsPage:
+async def _page(control: Control, wanted: Mapping[str, Any]) -> JobsPage:
     """Return a page, which ends early where jobs are large."""
     limit, jobs, asked = wanted["limit"], list[Job[Any]](), dict(wanted)
     size = min(FEW, limit)
@@ -153,13 +173,36 @@ async def _back(control: Control, wanted: Mapping[str, Any], until: float, stret
         between = {"created_after": until, "created_before": top}
         asked = {**wanted, "limit": limit - len(jobs)} | {at: n for at, n in between.items() if math.isfinite(n)}
         began = time.perf_counter()
-        page = await _newest(control, asked)
+        page = await _page(control, asked)
         jobs += page.jobs
         now = time.perf_counter()
         if page.next_after is not None or until == first:
             return JobsPage(jobs, page.next_after)
         if now >= end or _weight(jobs) > PAGE_BYTES:
             return JobsPage(jobs, f"~{until!r}~{stretch:.0f}")
+        stretch = max(1.0, stretch * min(GROWTH, (end - now) / 2 / max(now - began, SHORTEST_SECONDS)))
+
+
+async def _forth(control: Control, wanted: Mapping[str, Any], since: float, stretch: float) -> JobsPage:
+    """Search as `_back` does, from the oldest job on."""
+    limit, jobs = wanted["limit"], list[Job[Any]]()
+    last, low = _instant(wanted.get("created_before"), math.inf), _instant(wanted.get("created_after"), -math.inf)
+    since, end = max(since, low), time.perf_counter() + ENOUGH_SECONDS
+    while True:
+        low = max(low, math.nextafter(since, -math.inf))  # a filter excludes both ends
+        since += stretch
+        if since >= min(last, control.now()):
+            since = last
+        between = {"created_after": low, "created_before": since}
+        asked = {**wanted, "limit": limit - len(jobs)} | {at: n for at, n in between.items() if math.isfinite(n)}
+        began = time.perf_counter()
+        page = await _page(control, asked)
+        jobs += page.jobs
+        now = time.perf_counter()
+        if page.next_after is not None or since == last:
+            return JobsPage(jobs, page.next_after)
+        if now >= end or _weight(jobs) > PAGE_BYTES:
+            return JobsPage(jobs, f"~{since!r}~{stretch:.0f}")
         stretch = max(1.0, stretch * min(GROWTH, (end - now) / 2 / max(now - began, SHORTEST_SECONDS)))
 
 

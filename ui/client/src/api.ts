@@ -401,9 +401,11 @@ export type JobPriority = 0 | 1 | 2 | 3;
 /** Where a job is in its life. */
 export type JobStatus = "cancelled" | "completed" | "dead" | "failed" | "processing" | "queued" | "scheduled" | "waiting";
 
-/** A page of jobs, newest first. `next_after` is the `after` of the next page, and null at the end. */
+/** A page of jobs, in the order asked for. `next_after` is the `after` of the next page, and null at the end. */
 export interface JobsAnswer {
-  jobs: Job[];
+  jobs: PlacedJob[];
+  /** How many jobs match in all; null if this page is not all of them and the store does not count them. */
+  total: number | null;
   next_after: string | null;
 }
 
@@ -533,6 +535,57 @@ export interface OverviewAnswer {
   nodes: string[];
   pools: Pool[];
   counts: Counts;
+}
+
+/** A job and its place in the queue. */
+export interface PlacedJob {
+  id: string;
+  worker: string;
+  pool: string;
+  status: JobStatus;
+  /** Whether it is completed, dead or cancelled. A failed job is not over: it will be retried. */
+  over: boolean;
+  priority: "critical" | "high" | "low" | "normal";
+  cause: string;
+  attempt: number;
+  crashes: number;
+  error: string | null;
+  created_at: string;
+  run_at: string | null;
+  started_at: string | null;
+  /** null until it is over, also between two attempts. */
+  ended_at: string | null;
+  instance: string | null;
+  cancelling: boolean;
+  /** Whether it waits for a dead or cancelled job, directly or not, and cannot run until that one is retried. */
+  stranded: boolean;
+  unique_key: string | null;
+  concurrency_key: string | null;
+  /** The flow that it belongs to. */
+  flow: string | null;
+  tags: string[];
+  expires_at: string | null;
+  progress: Progress | null;
+  /** The signal that its function waits for now. */
+  waits_for_signal: string | null;
+  /** Its arguments. In lists, a payload of more than 1,024 bytes is cut. */
+  payload: unknown;
+  /** How many bytes the whole payload has, as it is stored. */
+  payload_bytes: number;
+  /** Whether `payload` is only its beginning. */
+  payload_truncated: boolean;
+  /**
+   * Its place in the queue of its pool: 1 is the first. null if it is not queued; in lists, also if it waits
+   * for another job with its key.
+   */
+  position: number | null;
+  /** Whether the jobs ahead were counted; otherwise the position is about this number. */
+  position_exact: boolean;
+  /**
+   * In how many seconds from now it will start, about; null if that is not known, or if it does not wait to
+   * start.
+   */
+  estimate: number | null;
 }
 
 /** A pool: its bounds, the numbers of its jobs, and what serves it. */
@@ -927,15 +980,10 @@ export interface WholeJob {
   payload_bytes: number;
   /** Whether `payload` is only its beginning. */
   payload_truncated: boolean;
-  fence: number;
-  trace_id: string | null;
-  /** How many retries it has of its own; null if as many as its worker. */
-  max_retries: number | null;
-  /** How long a run may take, if that differs from its worker; otherwise null. */
-  timeout_seconds: number | null;
-  result: unknown;
-  why: string;
-  /** Its place in the queue of its pool: 1 is the first. null if it is not queued. */
+  /**
+   * Its place in the queue of its pool: 1 is the first. null if it is not queued; in lists, also if it waits
+   * for another job with its key.
+   */
   position: number | null;
   /** Whether the jobs ahead were counted; otherwise the position is about this number. */
   position_exact: boolean;
@@ -944,6 +992,14 @@ export interface WholeJob {
    * start.
    */
   estimate: number | null;
+  fence: number;
+  trace_id: string | null;
+  /** How many retries it has of its own; null if as many as its worker. */
+  max_retries: number | null;
+  /** How long a run may take, if that differs from its worker; otherwise null. */
+  timeout_seconds: number | null;
+  result: unknown;
+  why: string;
   /** How the estimate was worked out, or why there is none. */
   estimate_basis: string | null;
   attempts: Attempt[];
@@ -1164,6 +1220,7 @@ export interface JobsQuery {
   waits_for_signal?: "true" | null;
   created_after?: string | null;
   created_before?: string | null;
+  order?: "newest" | "oldest" | null;
   after?: string | null;
   limit?: number | null;
 }
@@ -1333,9 +1390,11 @@ export abstract class Operations {
   }
 
   /**
-   * List jobs, newest first, each with the beginning of its payload. `payload_bytes` is the size of the whole.
-   * A search by key, instance, error, payload or wait uses no index: it stops after a moment, so a page may be
-   * short or even empty, and continues at `next_after`.
+   * List jobs, newest or oldest first, each with the beginning of its payload. `payload_bytes` is that of the
+   * whole. A queued job has its position and an estimate; one that waits for another with its key has them only
+   * where it is read alone. A worker, pool or flow that is unknown, and never had a job, is an error. A search
+   * by key, instance, error, payload or wait uses no index: it stops after a moment, so a page may be short or
+   * even empty, and continues at `next_after`.
    */
   jobs(query: JobsQuery = {}, options: CallOptions = {}): Promise<JobsAnswer> {
     return this.send("GET", "jobs", { query }, options);

@@ -16,6 +16,7 @@ export type {
   Log as LogLine,
   Node,
   OverviewAnswer as Overview,
+  PlacedJob,
   Pool,
   PoolSeries as PoolHistory,
   Problem,

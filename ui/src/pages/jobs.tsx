@@ -2,7 +2,7 @@ import type { RowSelectionState } from "@tanstack/react-table";
 import { useMemo, useState } from "react";
 import { useStillJobs } from "../data/held";
 import { type JobFilter, useOverview, usePools, useWorkerNames, useWorkers } from "../data/queries";
-import { STATUSES, type Status } from "../data/types";
+import { type PlacedJob, STATUSES, type Status } from "../data/types";
 import { t } from "../language";
 import { Answer, Button, Empty, Heading, Panel } from "../parts/basics";
 import { BulkButton } from "../parts/bulk";
@@ -43,10 +43,18 @@ export function JobsPage() {
   };
   const filtered = Object.keys(filter).length > 0;
   const ids = Object.keys(chosen).filter((id) => chosen[id]);
-  const jobs = useStillJobs(filter, after, PAGE, ids);
+  const oldest = params.get("order") === "oldest";
+  const jobs = useStillJobs(oldest ? { ...filter, order: "oldest" } : filter, after, PAGE, ids);
   return (
     <>
-      <Heading title={t("Jobs")} about={t("Newest first; the filters are part of the address")}>
+      <Heading
+        title={t("Jobs")}
+        about={
+          oldest
+            ? t("Oldest first; order and filters are part of the address")
+            : t("Newest first; order and filters are part of the address")
+        }
+      >
         <Button
           kind={filter.waits_for_signal ? "primary" : "plain"}
           aria-pressed={Boolean(filter.waits_for_signal)}
@@ -55,7 +63,14 @@ export function JobsPage() {
           {t("Waiting for a person")}
         </Button>
         {filtered && (
-          <Button kind="quiet" onClick={() => pick(Object.fromEntries([...params.keys()].map((name) => [name, null])))}>
+          <Button
+            kind="quiet"
+            onClick={() =>
+              pick(
+                Object.fromEntries([...params.keys()].filter((name) => name !== "order").map((name) => [name, null])),
+              )
+            }
+          >
             {t("Clear filters")}
           </Button>
         )}
@@ -85,9 +100,12 @@ export function JobsPage() {
         <Answer of={jobs} rows={12}>
           {(page) => (
             <>
-              {page.fresh > 0 && <NewAbove n={page.fresh} more={page.more} show={page.show} />}
+              {page.fresh > 0 && <NewAbove n={page.fresh} more={page.more} above={!oldest} show={page.show} />}
               <JobTable
-                sortable
+                order={{
+                  of: oldest ? "oldest" : "newest",
+                  change: (order) => pick({ order: order === "oldest" ? order : null }),
+                }}
                 gone={page.gone}
                 jobs={page.jobs}
                 selection={{ chosen, choose: setChosen }}
@@ -104,12 +122,16 @@ export function JobsPage() {
                 }
               />
               <div className="flex items-center gap-2 border-t border-line px-3 py-2 text-xs text-muted">
-                <span>{t("Page {page}, {n} {n:job|jobs}", { page: before.length + 1, n: page.jobs.length })}</span>
+                <span>{howMany(before.length, page)}</span>
                 {page.gone.size > 0 && (
                   <span>{t("{n} in italics: no longer in this part of the list", { n: page.gone.size })}</span>
                 )}
                 {unindexed(filter) && page.next_after && (
-                  <span>{t("The search stops after a moment; Older goes on with it.")}</span>
+                  <span>
+                    {oldest
+                      ? t("The search stops after a moment; Newer goes on with it.")
+                      : t("The search stops after a moment; Older goes on with it.")}
+                  </span>
                 )}
                 <Button
                   small
@@ -120,7 +142,7 @@ export function JobsPage() {
                     setBefore(before.slice(0, -1));
                   }}
                 >
-                  {t("Newer")}
+                  {oldest ? t("Older") : t("Newer")}
                 </Button>
                 <Button
                   small
@@ -130,7 +152,7 @@ export function JobsPage() {
                     change({ after: page.next_after });
                   }}
                 >
-                  {t("Older")}
+                  {oldest ? t("Newer") : t("Older")}
                 </Button>
               </div>
             </>
@@ -306,6 +328,16 @@ function Instant({ label, value, take }: { label: string; value: string | null; 
 /** Whether a search reads one job after the other. The server then stops after a moment. */
 const unindexed = (filter: JobFilter) =>
   Boolean(filter.payload || filter.error || filter.key || filter.waits_for_signal);
+
+function howMany(
+  before: number,
+  { jobs, total, next_after }: { jobs: PlacedJob[]; total: number | null; next_after: string | null },
+) {
+  const seen = { page: before + 1, n: jobs.length };
+  if (total !== null) return t("Page {page}, {n} of {total} {total:job|jobs}", { ...seen, total });
+  if (!next_after) return t("Page {page}, the last one, {n} {n:job|jobs}", seen);
+  return t("Page {page}, {n} of more than {total} jobs", { ...seen, total: before * PAGE + jobs.length });
+}
 
 const LIVE: Status[] = ["queued", "processing", "waiting", "scheduled", "failed"];
 const STOPPED: Status[] = ["dead", "cancelled", "failed"];

@@ -44,7 +44,7 @@ export function SchedulesPage() {
         <Answer of={schedules}>
           {(page) => (
             <>
-              <List rows={page.schedules} filtered={Boolean(worker || after)} />
+              <List rows={page.schedules} filtered={Boolean(worker || after)} whole={!after && !page.next_after} />
               {(after || page.next_after) && (
                 <div className="flex items-center gap-2 border-t border-line px-3 py-2 text-xs text-muted">
                   <span>{t("{n} {n:schedule|schedules}", { n: page.schedules.length })}</span>
@@ -127,12 +127,14 @@ function NewSchedule({ worker }: { worker: string }) {
   );
 }
 
-function List({ rows, filtered }: { rows: Schedule[]; filtered: boolean }) {
+/** One page of schedules, by name. Only a list that is whole can be sorted otherwise. */
+function List({ rows, filtered, whole }: { rows: Schedule[]; filtered: boolean; whole: boolean }) {
   return (
     <Table
       label={t("Schedules")}
       rows={rows}
       id={(schedule) => schedule.name}
+      sortable={whole}
       sort={[{ id: "name", desc: false }]}
       empty={
         filtered ? (

@@ -3,7 +3,7 @@
 import type { ColumnDef, RowSelectionState } from "@tanstack/react-table";
 import { type ReactNode, useMemo } from "react";
 import { useNow } from "../data/live";
-import type { Job } from "../data/types";
+import type { Job, PlacedJob } from "../data/types";
 import { t } from "../language";
 import { Link, to } from "../router";
 import { duration, spent } from "../words";
@@ -16,16 +16,17 @@ export function JobTable({
   without,
   selection,
   action,
-  sortable = false,
+  order,
   gone,
 }: {
-  jobs: Job[];
+  jobs: PlacedJob[];
   empty: ReactNode;
   without?: "worker";
   /** An action for each job, at the end of its row. */
-  action?: (job: Job) => ReactNode;
+  action?: (job: PlacedJob) => ReactNode;
   selection?: { chosen: RowSelectionState; choose: (chosen: RowSelectionState) => void };
-  sortable?: boolean;
+  /** The order that the server was asked for, and how to ask for another. */
+  order?: { of: "newest" | "oldest"; change: (order: "newest" | "oldest") => void };
   /** Jobs that keep their rows though they no longer belong to the list. */
   gone?: Set<string>;
 }) {
@@ -48,7 +49,13 @@ export function JobTable({
       label={t("Jobs")}
       rows={jobs}
       id={(job) => job.id}
-      sortable={sortable}
+      sortable={Boolean(order)}
+      order={
+        order && {
+          sorting: [{ id: "created", desc: order.of === "newest" }],
+          change: ([by]) => order.change(by?.desc ? "newest" : "oldest"),
+        }
+      }
       empty={empty}
       selection={selection}
       columns={columns}
@@ -58,7 +65,7 @@ export function JobTable({
   );
 }
 
-const CHOOSE: ColumnDef<Job> = {
+const CHOOSE: ColumnDef<PlacedJob> = {
   id: "choose",
   enableSorting: false,
   header: ({ table }) => (
@@ -79,17 +86,15 @@ const CHOOSE: ColumnDef<Job> = {
   ),
 };
 
-const STATUS: ColumnDef<Job> = {
+const STATUS: ColumnDef<PlacedJob> = {
   header: t("Status"),
   id: "status",
-  accessorFn: (job) => job.status,
   cell: ({ row: { original } }) => <StatusBadge {...original} waitsFor={original.waits_for_signal} />,
 };
 
-const WORKER: ColumnDef<Job> = {
+const WORKER: ColumnDef<PlacedJob> = {
   header: t("Worker"),
   id: "worker",
-  accessorFn: (job) => job.worker,
   cell: ({ row: { original } }) => (
     <Link className="whitespace-nowrap hover:underline" href={to(["workers", original.worker])}>
       {original.worker}
@@ -97,7 +102,7 @@ const WORKER: ColumnDef<Job> = {
   ),
 };
 
-const idColumn = (without?: "worker"): ColumnDef<Job> => ({
+const idColumn = (without?: "worker"): ColumnDef<PlacedJob> => ({
   header: t("Job"),
   id: "id",
   enableSorting: false,
@@ -109,11 +114,16 @@ const idColumn = (without?: "worker"): ColumnDef<Job> => ({
           <Time at={original.created_at} />
         </span>
       )}
+      {original.position !== null && (
+        <span className="block text-xs text-muted md:hidden">
+          <Turn job={original} />
+        </span>
+      )}
     </>
   ),
 });
 
-const ABOUT: ColumnDef<Job> = {
+const ABOUT: ColumnDef<PlacedJob> = {
   header: t("Payload or error"),
   id: "about",
   enableSorting: false,
@@ -121,23 +131,21 @@ const ABOUT: ColumnDef<Job> = {
   cell: ({ row: { original } }) => <About job={original} />,
 };
 
-const ATTEMPT: ColumnDef<Job> = {
+const ATTEMPT: ColumnDef<PlacedJob> = {
   header: t("Attempt"),
   id: "attempt",
-  accessorFn: (job) => job.attempt,
   meta: { numeric: true, from: "lg" },
   cell: ({ row: { original } }) => original.attempt,
 };
 
-const TOOK: ColumnDef<Job> = {
+const TOOK: ColumnDef<PlacedJob> = {
   header: t("Took"),
   id: "took",
-  accessorFn: (job) => spent(job, Date.now()) ?? -1,
   meta: { numeric: true, from: "md" },
   cell: ({ row: { original } }) => <Took job={original} />,
 };
 
-const createdColumn = (without?: "worker"): ColumnDef<Job> => ({
+const createdColumn = (without?: "worker"): ColumnDef<PlacedJob> => ({
   header: t("Created"),
   id: "created",
   accessorFn: (job) => job.created_at,
@@ -162,7 +170,22 @@ export function brief(id: string): string {
   return id.length > 16 ? `${id.slice(0, 4)}…${id.slice(-8)}` : id;
 }
 
-function About({ job }: { job: Job }) {
+/** Where a queued job is, and when it is likely to start. */
+function Turn({ job: { position, position_exact, estimate } }: { job: PlacedJob }) {
+  if (position === null) return null;
+  const place = position_exact ? t("position {n}", { n: position }) : t("about position {n}", { n: rounded(position) });
+  if (estimate === null) return <>{place}</>;
+  if (estimate < NOW) return <>{t("{place}, starts now", { place })}</>;
+  return <>{t("{place}, in about {time}", { place, time: duration(estimate) })}</>;
+}
+
+/** What starts within this many seconds starts now. */
+const NOW = 0.1;
+
+/** A number with three digits that count. */
+const rounded = (n: number) => Number(n.toPrecision(3));
+
+function About({ job }: { job: PlacedJob }) {
   if (job.progress?.total && job.status === "processing") {
     const { done, total, message } = job.progress;
     return (
@@ -175,7 +198,16 @@ function About({ job }: { job: Job }) {
     );
   }
   if (job.error) return <span className="block truncate text-xs text-bad">{job.error}</span>;
-  return <span className="block truncate font-mono text-xs text-muted">{JSON.stringify(job.payload)}</span>;
+  return (
+    <span className="block truncate text-xs text-muted">
+      {job.position !== null && (
+        <span className="mr-3 text-ink">
+          <Turn job={job} />
+        </span>
+      )}
+      <span className="font-mono">{JSON.stringify(job.payload)}</span>
+    </span>
+  );
 }
 
 function Took({ job }: { job: Job }) {

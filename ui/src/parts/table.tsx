@@ -60,6 +60,7 @@ export function Table<T>({
   id,
   sort = [],
   sortable = true,
+  order,
   empty,
   selection,
   actions,
@@ -71,6 +72,8 @@ export function Table<T>({
   id: (row: T) => string;
   sort?: SortingState;
   sortable?: boolean;
+  /** The order in which the server returns the rows, where it sorts them: the table does not. */
+  order?: { sorting: SortingState; change: (sorting: SortingState) => void };
   empty: ReactNode;
   selection?: { chosen: RowSelectionState; choose: (chosen: RowSelectionState) => void };
   /** The buttons of a row. */
@@ -94,12 +97,17 @@ export function Table<T>({
   const table = useReactTable({
     data: rows,
     columns: shown,
-    state: { sorting, pagination, rowSelection: selection?.chosen ?? {} },
+    state: { sorting: order?.sorting ?? sorting, pagination, rowSelection: selection?.chosen ?? {} },
     getRowId: id,
     enableSorting: sortable,
     enableRowSelection: Boolean(selection),
     autoResetPageIndex: false,
-    onSortingChange: setSorting,
+    manualSorting: Boolean(order),
+    enableSortingRemoval: !order,
+    onSortingChange: (change) => {
+      if (!order) setSorting(change);
+      else order.change(typeof change === "function" ? change(order.sorting) : change);
+    },
     onPaginationChange: setPagination,
     onRowSelectionChange: (change) =>
       selection?.choose(typeof change === "function" ? change(selection.chosen) : change),
@@ -110,7 +118,7 @@ export function Table<T>({
   const pages = table.getPageCount();
   const reading = useReading();
   const model = useStill(table.getRowModel().rows, table.getPrePaginationRowModel().rowsById, {
-    still: reading.still,
+    still: reading.still && !order, // what the server sorts is held still where it is asked for
     of: JSON.stringify([sorting, pagination.pageIndex]),
   });
   useEffect(() => {

@@ -1,7 +1,8 @@
 """Finding jobs the simple way, by looking at every one."""
 
 from collections.abc import Iterable, Mapping
-from heapq import nlargest
+from heapq import nlargest, nsmallest
+from operator import gt, lt
 from typing import Final
 
 from msgspec.structs import replace
@@ -14,16 +15,17 @@ EXACT: Final = ("worker", "pool", "key", "unique_key", "instance", "flow")
 
 
 def find(table: JobTable, wanted: JobFilter) -> list[JobRecord]:
-    """The newest jobs that match, without what only whole jobs have. Paging after a deleted id returns nothing."""
+    """The first jobs that match, without what only whole jobs have. Paging after a deleted id returns nothing."""
     jobs = table.by_id
     if wanted.after is not None and wanted.after not in jobs:
         return []
     last = jobs[wanted.after] if wanted.after is not None else None
     matching: Iterable[JobRecord] = (job for job in jobs.values() if _matches(job, wanted))
     if last is not None:
-        matching = (job for job in matching if _age(job) < _age(last))
-    newest = nlargest(wanted.limit, matching, key=_age)
-    found = [replace(job, attempts=(), steps=(), signals=(), unmet=table.flows.broken_of(job.id)) for job in newest]
+        beyond = lt if wanted.order == "newest" else gt
+        matching = (job for job in matching if beyond(_age(job), _age(last)))
+    first = (nlargest if wanted.order == "newest" else nsmallest)(wanted.limit, matching, key=_age)
+    found = [replace(job, attempts=(), steps=(), signals=(), unmet=table.flows.broken_of(job.id)) for job in first]
     return found if wanted.whole else [begun(job, BEGINNING) for job in found]
 
 

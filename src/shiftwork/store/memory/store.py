@@ -46,7 +46,7 @@ from shiftwork.core.model import (
     Rewrite,
     WorkerState,
 )
-from shiftwork.core.position import Ahead
+from shiftwork.core.position import Ahead, QueuePlace
 from shiftwork.core.releasing import LOST, POSTPONED, inherited, meets, needs_of, released
 from shiftwork.core.rewriting import is_written, rewritten
 from shiftwork.core.signals import (
@@ -421,10 +421,13 @@ class MemoryStore:
             every_worker = {*self._states, *self._docs.gates, *table.by_worker}
             return self._facts(every_worker if workers is None else workers, now)
 
-    async def ahead(self, pool: str, worker: str, rank: float, id: str) -> Ahead:  # noqa: ARG002 - all are counted
+    async def ahead(self, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
         with self._change() as table:
             lines = {name: pools[pool] for name, pools in table.ready.items() if pool in pools}
-            return Ahead({name: n for name, line in lines.items() if (n := line.before(rank, id))})
+            return [
+                Ahead({name: n for name, line in lines.items() if (n := line.before(place.rank, place.id))})
+                for place in places
+            ]
 
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
         with self._change() as table:

@@ -1,7 +1,7 @@
 """Searching for jobs: from a filter to the index that has them in order."""
 
 from collections.abc import Sequence
-from heapq import nlargest
+from heapq import nlargest, nsmallest
 from math import inf
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ CONDITIONS: Final = (
     ("error", "position(%(error)s in j.error) > 0"),
     ("created_after", "j.created_at > %(created_after)s"),
     ("created_before", "j.created_at < %(created_before)s"),
-    ("behind", "(j.created_at, j.id) < (%(behind)s, %(after)s)"),
+    ("behind", "(j.created_at, j.id) {beyond} (%(behind)s, %(after)s)"),
     ("status", "j.status = ANY (%(status)s::int2[])"),
 )
 FEW: Final = 10_000
@@ -34,7 +34,7 @@ _ID, _CREATED_AT = rows.COLUMNS.index("id"), rows.COLUMNS.index("created_at")
 
 
 async def find(session: PostgresSession, wanted: JobFilter) -> list[JobRecord]:
-    """Return the jobs that match, newest first, without what only whole jobs have."""
+    """Return the jobs that match, in the order asked for, without what only whole jobs have."""
     statuses = None if wanted.status is None else sorted({NUMBERS[status] for status in wanted.status})
     if wanted.limit <= 0 or statuses == [] or wanted.ids == ():
         return []
@@ -46,9 +46,9 @@ async def find(session: PostgresSession, wanted: JobFilter) -> list[JobRecord]:
             return []
     found: list[tuple[Any, ...]] = []
     for statement, more in await _searches(session, wanted, statuses):
-        found += await _search(session, statement, args | more, whole=wanted.whole)
-    newest = nlargest(wanted.limit, found, key=lambda row: (row[_CREATED_AT], row[_ID]))
-    return [rows.record(row) for row in newest]
+        found += await _search(session, statement, args | more, wanted)
+    best = nlargest if wanted.order == "newest" else nsmallest
+    return [rows.record(row) for row in best(wanted.limit, found, key=lambda row: (row[_CREATED_AT], row[_ID]))]
 
 
 async def dead(session: PostgresSession, behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
@@ -124,8 +124,12 @@ async def _lanes(session: PostgresSession, wanted: JobFilter) -> list[tuple[str,
 
 
 async def _search(
-    session: PostgresSession, statement: str, args: dict[str, Any], *, whole: bool
+    session: PostgresSession, statement: str, args: dict[str, Any], wanted: JobFilter
 ) -> list[tuple[Any, ...]]:
     conditions = [sql for name, sql in CONDITIONS if args.get(name) is not None]
-    text = session.sql[statement].replace("{found}", rows.SELECTED if whole else rows.BEGUN)
-    return await session.query(text.replace("{wanted}", " AND ".join(conditions) or "true"), args)
+    text, beyond = session.sql[statement], "<"
+    if wanted.order == "oldest":  # the same index, the other way
+        text, beyond = text.replace(" DESC", ""), ">"
+    text = text.replace("{found}", rows.SELECTED if wanted.whole else rows.BEGUN)
+    text = text.replace("{wanted}", " AND ".join(conditions) or "true").replace("{beyond}", beyond)
+    return await session.query(text, args)

@@ -463,8 +463,8 @@ SELECT done, had, topics FROM shiftwork.requeue(
 SELECT done, had, '{}'::text[] FROM shiftwork.discard(%s::int, %s::text[]);
 
 -- name: ahead
-SELECT worker, queued, n, first, last FROM shiftwork.ahead(
-    %s::int, %s::text, %s::text, %s::float8, %s::text, %s::int, %s::int, %s::int
+SELECT worker, queued, counts, first, last FROM shiftwork.ahead(
+    %s::int, %s::text, %s::text[], %s::float8[], %s::text[], %s::int, %s::int, %s::int
 );
 
 -- name: stats

@@ -9,12 +9,13 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import json, msgpack
 
+from shiftwork.core import position
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import GATES, READ_BY_CLAIMS, read_event
 from shiftwork.core.edition import Edition
 from shiftwork.core.model import Doc, Event, PoolDoc, WorkerState
-from shiftwork.core.position import COUNTED, COUNTED_OWN, LANES, Ahead, about
+from shiftwork.core.position import Ahead, CountedLane, QueuePlace, aheads
 from shiftwork.core.stats import PoolStats, Stats, WorkerStats
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.facts import survey
@@ -169,19 +170,21 @@ async def events(session: Statements, after: int, before: int | None, limit: int
     return [read_event(seq, body) for seq, body in reversed(found)]
 
 
-async def ahead(session: Statements, pool: str, worker: str, *, rank: float, id: str) -> Ahead:
-    """Return how many jobs are ahead of a place in the queue of a pool, by worker."""
-    args = (session.namespace, pool, worker, rank, id, LANES + 1, COUNTED_OWN, COUNTED)
-    lanes, exact, complete = {}, True, True
-    for place, (name, queued, n, first, last) in enumerate(await session.rows("ahead", args)):
-        if place == LANES:
-            complete = False
-            break
-        if n == (COUNTED_OWN if name == worker else COUNTED):
-            exact, n = False, about(n, queued, rank, (first, last))  # noqa: PLW2901 - what was counted is not used again
-        if n:
-            lanes[name] = n
-    return Ahead(lanes, exact=exact, complete=complete)
+async def ahead(session: Statements, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
+    """Return how many jobs are ahead of places in the queue of a pool, by worker."""
+    own = sorted({place.worker for place in places})
+    order = sorted(range(len(places)), key=places.__getitem__)
+    ranks, ids = [places[at].rank for at in order], [places[at].id for at in order]
+    most = position.LANES + max(1, len(own))
+    args = (session.namespace, pool, own, ranks, ids, most, position.COUNTED_OWN, position.COUNTED)
+    place_of = {at: n for n, at in enumerate(order)}
+    return aheads(
+        places,
+        [
+            CountedLane(name, queued, (first or 0.0, last or 0.0), [counts[place_of[at]] for at in range(len(places))])
+            for name, queued, counts, first, last in await session.rows("ahead", args)
+        ],
+    )
 
 
 async def stats(session: Statements) -> Stats:

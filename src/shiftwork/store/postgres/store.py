@@ -39,7 +39,7 @@ from shiftwork.core.model import (
     Rewrite,
     WorkerState,
 )
-from shiftwork.core.position import Ahead
+from shiftwork.core.position import Ahead, QueuePlace
 from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.errors import JobStateError
 from shiftwork.store.postgres import doctor, find, jobs, leader, migrations, records, restore, room, user_transaction
@@ -244,8 +244,8 @@ class PostgresStore:
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         return await self._ask(survey, workers, now)
 
-    async def ahead(self, pool: str, worker: str, rank: float, id: str) -> Ahead:
-        return await self._ask(records.ahead, pool, worker, rank=rank, id=id)
+    async def ahead(self, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
+        return await self._ask(records.ahead, pool, places)
 
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
         if not ids:

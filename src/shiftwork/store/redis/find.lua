@@ -1,31 +1,34 @@
 -- find: ids or false, statuses as a set or false, worker, pool, key, unique_key, instance, error, created_after,
 -- created_before (each false for any), the position after which to begin (an id, or {created_at, id}, or false), the
--- limit, how many jobs to look at, tag, flow (each false for any), the bytes of payloads and results (false for all). Returns {id, fields} of the jobs that match, newest first, and the position
--- {created_at, id} from which to continue, or nothing.
+-- limit, how many jobs to look at, tag, flow (each false for any), the bytes of payloads and results (false for all), whether the oldest come first. Returns {id, fields}
+-- of the jobs that match, newest first or oldest first, and the position {created_at, id} from which to continue, or nothing.
 
 local ids, statuses, worker, pool, key, unique, instance, text = A[1], A[2], A[3], A[4], A[5], A[6], A[7], A[8]
 local after, before, behind, limit, look_at, tag, flow = A[9], A[10], A[11], A[12], A[13], A[14], A[15]
-local beginning = A[16]
+local beginning, oldest = A[16], A[17]
 local FEW = 5000 -- with no more queued jobs than this, they are sorted instead of searched for among all jobs
 
-local function newer(one, other)
+local function ahead(one, other) -- whether one job is listed before the other
+  if oldest then
+    one, other = other, one
+  end
   return one.created > other.created or (one.created == other.created and less(other.id, one.id))
 end
 
 -- ── indices, merged ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 -- Each index is read a few members at a time, and only as far as the search gets: the cost depends on the jobs looked
--- at, not on the number of workers. A heap has the newest member of each index, the newest of all first.
+-- at, not on the number of workers. A heap has the next member of each index, the first of all on top.
 local heap, step = {}, 1
 
 local function sink(at)
   local entry = heap[at]
   while true do
     local below = 2 * at
-    if below < #heap and newer(heap[below + 1].head, heap[below].head) then
+    if below < #heap and ahead(heap[below + 1].head, heap[below].head) then
       below = below + 1
     end
-    if below > #heap or not newer(heap[below].head, entry.head) then
+    if below > #heap or not ahead(heap[below].head, entry.head) then
       break
     end
     heap[at], at = heap[below], below
@@ -35,7 +38,7 @@ end
 
 local function advance(cursor) -- moves on to the next member; false at the end
   if cursor.n == #cursor.members and not cursor.over then
-    cursor.members = call('ZREVRANGE', cursor.index, cursor.from, cursor.from + step - 1, 'WITHSCORES')
+    cursor.members = call(oldest and 'ZRANGE' or 'ZREVRANGE', cursor.index, cursor.from, cursor.from + step - 1, 'WITHSCORES')
     cursor.from, cursor.n, cursor.over = cursor.from + step, 0, #cursor.members < 2 * step
   end
   local id, created = cursor.members[cursor.n + 1], cursor.members[cursor.n + 2]
@@ -44,10 +47,15 @@ local function advance(cursor) -- moves on to the next member; false at the end
   return id
 end
 
--- How many members of an index to skip: those created too late, and those up to the position where to begin.
+-- How many members of an index to skip: those created too late (or too early), and those up to the position where to begin.
 local function start_of(index)
-  local skip = before and call('ZCOUNT', index, before, '+inf') or 0
-  return behind and math.max(skip, up_to(index, behind)) or skip
+  local skip = 0
+  if oldest then
+    skip = after and call('ZCOUNT', index, '-inf', after) or 0
+  elseif before then
+    skip = call('ZCOUNT', index, before, '+inf')
+  end
+  return behind and math.max(skip, up_to(index, behind, oldest)) or skip
 end
 
 local function merge(indices)
@@ -142,7 +150,7 @@ local listed = {} -- jobs that were not found by an index of creation times
 
 local function list(id)
   local job = fetch(id)
-  if job and (not behind or newer({ id = behind[2], created = behind[1] }, job)) then
+  if job and (not behind or ahead({ id = behind[2], created = behind[1] }, job)) then
     listed[#listed + 1] = job
   end
 end
@@ -268,14 +276,21 @@ else
 end
 if next_one == from_list then
   table.sort(listed, function(one, other)
-    return newer(other, one)
+    return ahead(other, one)
   end)
   look_at = #listed
 end
 
+local function too_far(entry) -- whether neither this job nor any behind it was created in time
+  if oldest then
+    return before and entry.created >= before
+  end
+  return after and entry.created <= after
+end
+
 local answer, last, looked = {}, nil, 0
 local entry = next_one()
-while entry and #answer < limit and looked < look_at and not (after and entry.created <= after) do
+while entry and #answer < limit and looked < look_at and not too_far(entry) do
   last, looked = entry, looked + 1
   local state = state_at(entry.id)
   local whole = type(state) == 'string' and #state >= LENGTH
@@ -289,5 +304,5 @@ while entry and #answer < limit and looked < look_at and not (after and entry.cr
   end
   entry = next_one()
 end
-local more = entry and #answer < limit and not (after and entry.created <= after)
+local more = entry and #answer < limit and not too_far(entry)
 return { answer, more and { exact(last.created), last.id } or {} }

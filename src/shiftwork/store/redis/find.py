@@ -55,4 +55,5 @@ def criteria(wanted: JobFilter, behind: Any, limit: int) -> tuple[Any, ...]:
         wanted.tag,
         wanted.flow,
         None if wanted.whole else BEGINNING,
+        wanted.order == "oldest",
     )

@@ -45,7 +45,7 @@ from shiftwork.core.model import (
     Rewrite,
     WorkerState,
 )
-from shiftwork.core.position import LANES, Ahead
+from shiftwork.core.position import LANES, Ahead, QueuePlace
 from shiftwork.core.releasing import POSTPONED
 from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.core.statuses import STATUSES
@@ -342,10 +342,14 @@ class RedisStore:
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         return replies.facts(await self._run("survey", now, False if workers is None else list(workers)))
 
-    async def ahead(self, pool: str, worker: str, rank: float, id: str) -> Ahead:
-        counts, complete = await self._run("ahead", pool, worker, rank, id, LANES)
-        names = [name.decode() for name in counts[::2]]
-        return Ahead(dict(zip(names, counts[1::2], strict=True)), complete=bool(complete))
+    async def ahead(self, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
+        wanted = [(place.worker, place.rank, place.id) for place in places]
+        return [
+            Ahead(
+                {name.decode(): n for name, n in zip(counts[::2], counts[1::2], strict=True)}, complete=bool(complete)
+            )
+            for counts, complete in await self._run("ahead", pool, wanted, LANES)
+        ]
 
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
         answer = await self._run("get", ids, whole)

@@ -37,7 +37,7 @@ from shiftwork.core.model import (
     Rewrite,
     WorkerState,
 )
-from shiftwork.core.position import Ahead
+from shiftwork.core.position import Ahead, QueuePlace
 from shiftwork.core.rewriting import is_written, rewritten
 from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.store.protocol import (
@@ -194,8 +194,8 @@ class SealedStore:
         lanes = {name: replace(lane, state=self.sealer.open_state(lane.state)) for name, lane in facts.lanes.items()}
         return replace(facts, lanes=lanes)
 
-    async def ahead(self, pool: str, worker: str, rank: float, id: str) -> Ahead:
-        return await self.inner.ahead(pool, worker, rank, id)
+    async def ahead(self, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
+        return await self.inner.ahead(pool, places)
 
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
         found = await self.inner.get(ids, whole=whole)

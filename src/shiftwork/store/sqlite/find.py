@@ -1,13 +1,14 @@
-"""Finding jobs for people, newest first. It only reads.
+"""Finding jobs for people, newest or oldest first. It only reads.
 
 Each search walks an index in the order of the result and stops when it has enough: that of a flow or a tag if one is
 given, the worker's own index for most others, the index of unusual statuses for scheduled, failed, waiting, dead and
 cancelled jobs, that of a concurrency key for queued jobs of a worker that have it, and the hot path's for other queued
-and running ones. Workers are searched one after the other, each only as far back as the oldest job found so far.
+and running ones. Workers are searched one after the other, each only as far back as the last job found so far. Oldest
+first, it walks along the same indices the other way.
 """
 
 from collections.abc import Sequence
-from heapq import nlargest
+from heapq import nlargest, nsmallest
 from math import inf
 from typing import Any, Final
 
@@ -34,10 +35,12 @@ CONDITIONS: Final = (
     ("tag", "EXISTS (SELECT 1 FROM tags AS own WHERE own.job = jobs.seq AND own.tag = :tag)"),
     ("created_after", "{place}.created_at > :created_after"),
     ("created_before", "{place}.created_at < :created_before"),
-    ("before_at", "({place}.created_at, {place}.id) < (:before_at, :before_id)"),
-    ("not_before", "{place}.created_at >= :not_before"),
+    ("behind_at", "({place}.created_at, {place}.id) {behind} (:behind_at, :behind_id)"),
+    ("until", "{place}.created_at {within} :until"),
 )
 """By argument: the condition that it stands for. The place of a job in the result is in `jobs`, or in `tags`."""
+NEWEST: Final = {"behind": "<", "within": ">="}
+OLDEST: Final = {"behind": ">", "within": "<="}
 
 Found = tuple[float, str, int]
 """The job's creation time, its id and its number."""
@@ -77,6 +80,7 @@ class _Search:
     def __init__(self, session: SqliteSession, wanted: JobFilter) -> None:
         self._session = session
         self._wanted = wanted
+        self._newest = wanted.order == "newest"
         self._found: list[Found] = []
         self._args: dict[str, Any] = {
             "namespace": session.namespace,
@@ -151,13 +155,15 @@ class _Search:
         limit = self._wanted.limit
         args |= self._args
         if len(self._found) >= limit > 0:  # given two bounds, SQLite may walk along the farther one
-            args |= {"not_before": self._found[-1][0], "created_after": None}
+            args |= {"until": self._found[-1][0], "created_after" if self._newest else "created_before": None}
         by_tag = statement == "find_by_tag"
         conditions = [sql for name, sql in CONDITIONS if args.get(name) is not None and not (by_tag and name == "tag")]
-        wanted = " AND ".join(conditions).format(place="tags" if by_tag else "jobs")
-        sql = SQL[statement].replace("{wanted}", wanted or "1")
-        rows: list[Found] = self._session.db.execute(sql, args).fetchall()
-        self._found = nlargest(limit, [*self._found, *rows])
+        wanted = " AND ".join(conditions).format(
+            place="tags" if by_tag else "jobs", **(NEWEST if self._newest else OLDEST)
+        )
+        ordered = SQL[statement] if self._newest else SQL[statement].replace(" DESC", "")
+        rows: list[Found] = self._session.db.execute(ordered.replace("{wanted}", wanted or "1"), args).fetchall()
+        self._found = (nlargest if self._newest else nsmallest)(limit, [*self._found, *rows])
 
     def _workers(self) -> Sequence[int]:
         """The workers that can have matching jobs."""
@@ -181,9 +187,10 @@ class _Search:
         if place is None:
             raise Nothing
         created_at, _ = place
-        end = self._args["created_before"]
-        if end is None or created_at < end:  # only the nearer bound, here too
-            self._args |= {"before_at": created_at, "before_id": id, "created_before": None}
+        bound = "created_before" if self._newest else "created_after"
+        start = self._args[bound]
+        if start is None or (created_at < start if self._newest else created_at > start):  # the nearer bound, here too
+            self._args |= {"behind_at": created_at, "behind_id": id, bound: None}
 
 
 def _number(find: Any, name: str | None) -> int | None:

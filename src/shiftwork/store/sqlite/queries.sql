@@ -338,14 +338,31 @@ SELECT count(*) FROM (
 );
 
 -- name: deepest_lanes
--- serves: lanes (pool, worker)
-SELECT worker, queued FROM lanes WHERE pool = ? AND queued > 0 ORDER BY worker <> ?, queued DESC LIMIT ?;
+-- serves: lanes (pool, worker), workers (rowid)
+SELECT lanes.worker, lanes.queued FROM lanes CROSS JOIN workers
+WHERE lanes.pool = ?1 AND lanes.queued > 0 AND workers.no = lanes.worker
+ORDER BY lanes.worker NOT IN (SELECT value FROM json_each(?2)), lanes.queued DESC, workers.name LIMIT ?3;
 
--- name: jobs_ahead
+-- name: jobs_between
+-- From a place to the next: those of the first rank, those between the ranks, and those of the last. Comparing pairs of rank
+-- and id would cost SQLite twice as much for each job.
 -- serves: jobs_ready
-SELECT count(*) FROM (
-    SELECT 1 FROM jobs INDEXED BY jobs_ready
-    WHERE pool = ? AND worker = ? AND status = 3 AND parked = 0 AND (rank, id) < (?, ?) LIMIT ?
+SELECT (
+    SELECT count(*) FROM (
+        SELECT 1 FROM jobs INDEXED BY jobs_ready
+        WHERE pool = ?1 AND worker = ?2 AND status = 3 AND parked = 0
+            AND rank = ?3 AND id >= ?4 AND (?3 < ?5 OR id < ?6) LIMIT ?7
+    )
+) + (
+    SELECT count(*) FROM (
+        SELECT 1 FROM jobs INDEXED BY jobs_ready
+        WHERE pool = ?1 AND worker = ?2 AND status = 3 AND parked = 0 AND rank > ?3 AND rank < ?5 LIMIT ?7
+    )
+) + (
+    SELECT count(*) FROM (
+        SELECT 1 FROM jobs INDEXED BY jobs_ready
+        WHERE pool = ?1 AND worker = ?2 AND status = 3 AND parked = 0 AND ?3 < ?5 AND rank = ?5 AND id < ?6 LIMIT ?7
+    )
 );
 
 -- name: ends_of_lane

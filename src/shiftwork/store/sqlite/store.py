@@ -38,7 +38,7 @@ from shiftwork.core.model import (
     Rewrite,
     WorkerState,
 )
-from shiftwork.core.position import Ahead
+from shiftwork.core.position import Ahead, QueuePlace
 from shiftwork.core.stats import PoolStats, Stats
 from shiftwork.errors import CorruptStoreError, UnknownStoreError, nearest
 from shiftwork.store.protocol import Bell, Claims, Promoted
@@ -233,8 +233,8 @@ class SqliteStore:
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         return await self._read(partial(survey, workers=workers, now=now))
 
-    async def ahead(self, pool: str, worker: str, rank: float, id: str) -> Ahead:
-        return await self._read(partial(ahead, pool=pool, worker=worker, rank=rank, id=id))
+    async def ahead(self, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
+        return await self._read(partial(ahead, pool=pool, places=places))
 
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
         broken = Unreadable()

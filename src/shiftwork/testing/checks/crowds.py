@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.admission import RateLimit
 from shiftwork.core.model import JobRecord, JobStatus, NewJob
+from shiftwork.core.position import QueuePlace
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import NOW, add, claim, claim_one, finish, gate, job, outcome
 from shiftwork.testing.expect import holds
@@ -117,7 +118,7 @@ async def _usual_position(store: Store) -> float:
     seconds = []
     for _ in range(CLAIMS):
         start = time.perf_counter()
-        await store.ahead("p", "crowd", NOW + 1, "")
+        await store.ahead("p", [QueuePlace(NOW + 1, "", "crowd")])
         seconds.append(time.perf_counter() - start)
     return min(seconds)
 

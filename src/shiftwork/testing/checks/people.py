@@ -103,6 +103,10 @@ async def check_every_filter_filters(lab: Lab) -> None:
         ("21", JobFilter(created_before=NOW + 3)),
         ("3", JobFilter(created_after=NOW + 2, created_before=NOW + 4)),
         ("43", JobFilter(limit=2)),
+        ("12", JobFilter(limit=2, order="oldest")),
+        ("34", JobFilter(created_after=NOW + 2, order="oldest")),
+        ("12", JobFilter(created_before=NOW + 3, order="oldest")),
+        ("3", JobFilter(created_after=NOW + 2, created_before=NOW + 4, order="oldest")),
         ("", JobFilter(worker="none")),
         ("", JobFilter(worker="w", ids=("2",))),
         ("", JobFilter(error="broken")),
@@ -129,6 +133,33 @@ async def check_pages_follow_each_other(lab: Lab) -> None:
     found = await store.find(JobFilter(worker="v", after="33", limit=3))
     equal([record.id for record in found], ["31", "23", "21"], "a page of one worker's")
     equal(await store.find(JobFilter(after="gone")), [], "after one that is gone")
+
+
+async def check_pages_follow_each_other_in_every_order(lab: Lab) -> None:
+    """Whichever index a filter is served by, the oldest first are the newest first backwards."""
+    store = lab.store
+    await one_of_each(store)
+    for second in range(4):
+        some = (job(f"{second}{n}", "wv"[n % 2], flow="f", tags=("t",), head_start=float(n)) for n in range(5))
+        await add(store, *some, now=NOW + second)
+        await add(store, *(job(f"k{second}{n}", key="k") for n in range(2)), now=NOW + second)
+    filters = [JobFilter(), JobFilter(worker="v"), JobFilter(pool="p"), JobFilter(flow="f"), JobFilter(tag="t")]
+    filters += [JobFilter(status=status) for status in ((JobStatus.QUEUED,), (JobStatus.PROCESSING,), ENDED, LIVE)]
+    filters += [JobFilter(key="k"), JobFilter(created_after=NOW, created_before=NOW + 3), JobFilter(ids=("31", "k00"))]
+    for wanted in filters:
+        newest = [record.id for record in await store.find(replace(wanted, limit=1_000))]
+        for order, expected in (("newest", newest), ("oldest", newest[::-1])):
+            for limit in (3, 1_000):
+                paged = replace(wanted, order=order, limit=limit)
+                equal(await _paged(store, paged), expected, f"page by page, found by {paged}")
+    equal(await store.find(JobFilter(after="gone", order="oldest")), [], "after one that is gone")
+
+
+async def _paged(store: Store, wanted: JobFilter) -> list[str]:
+    found: list[str] = []
+    while page := await store.find(replace(wanted, after=found[-1] if found else None)):
+        found += [record.id for record in page]
+    return found
 
 
 async def check_dead_jobs_are_read_newest_first_behind_a_place(lab: Lab) -> None:

@@ -19,6 +19,7 @@ from shiftwork.handles.job import Job, JobProgress
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import MASK, PageSecrets, value_texts
 from shiftwork.telemetry.tracing import trace_id
+from shiftwork.views.estimate import Estimate
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.flow_waits import FOR_EVER, due_at
 from shiftwork.views.instants import iso, past_iso
@@ -138,7 +139,19 @@ class SignalShape(Struct, frozen=True, kw_only=True):
     """How many bytes the value has, as it is stored."""
 
 
-class WholeJobShape(JobShape, frozen=True, kw_only=True):
+class PlacedJobShape(JobShape, frozen=True, kw_only=True):
+    """A job and its place in the queue."""
+
+    position: int | None
+    """Its place in the queue of its pool: 1 is the first. null if it is not queued; in lists, also if it waits for
+    another job with its key."""
+    position_exact: bool
+    """Whether the jobs ahead were counted; otherwise the position is about this number."""
+    estimate: float | None
+    """In how many seconds from now it will start, about; null if that is not known, or if it does not wait to start."""
+
+
+class WholeJobShape(PlacedJobShape, frozen=True, kw_only=True):
     """A whole job."""
 
     fence: int
@@ -149,12 +162,6 @@ class WholeJobShape(JobShape, frozen=True, kw_only=True):
     """How long a run may take, if that differs from its worker; otherwise null."""
     result: Any
     why: str
-    position: int | None
-    """Its place in the queue of its pool: 1 is the first. null if it is not queued."""
-    position_exact: bool
-    """Whether the jobs ahead were counted; otherwise the position is about this number."""
-    estimate: float | None
-    """In how many seconds from now it will start, about; null if that is not known, or if it does not wait to start."""
     estimate_basis: str | None
     """How the estimate was worked out, or why there is none."""
     attempts: list[AttemptShape]
@@ -211,11 +218,25 @@ class StackShape(Struct, frozen=True, kw_only=True):
 
 
 def job_shape(job: Job[Any]) -> JobShape:
-    """Return a job as it appears in lists, with the beginning of its payload."""
-    is_cut = _payload_bytes(job.record) > BEGINNING
-    return JobShape(
-        **_job(job), payload=_payload_beginning(job) if is_cut else payload_shape(job), payload_truncated=is_cut
+    """Return a job with the beginning of its payload."""
+    return JobShape(**_job(job), **_begun(job))
+
+
+def placed_job_shape(job: Job[Any], placed: Mapping[str, Estimate]) -> PlacedJobShape:
+    """Return a job as it appears in lists, with its place in the queue."""
+    place = placed.get(job.id, Estimate())
+    return PlacedJobShape(
+        **_job(job),
+        **_begun(job),
+        position=place.position,
+        position_exact=place.position_exact,
+        estimate=place.estimate,
     )
+
+
+def _begun(job: Job[Any]) -> dict[str, Any]:
+    is_cut = _payload_bytes(job.record) > BEGINNING
+    return {"payload": _payload_beginning(job) if is_cut else payload_shape(job), "payload_truncated": is_cut}
 
 
 def whole_job_shape(job: Job[Any], why: Explanation, parts: SeenParts | None = None) -> WholeJobShape:

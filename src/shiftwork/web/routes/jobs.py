@@ -7,9 +7,10 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field, structs
 
-from shiftwork.control.bulk import RATE_PATTERN, Action, check_rate
+from shiftwork.control.bulk import RATE_PATTERN, Action, Changed, check_rate
+from shiftwork.control.control import Control
 from shiftwork.core.dead_groups import Group
-from shiftwork.core.model import JobStatus
+from shiftwork.core.model import JobOrder, JobStatus
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import JobOptions, Options, changed
 from shiftwork.telemetry.tracing import continuing
@@ -17,13 +18,15 @@ from shiftwork.views.instants import iso, past_iso
 from shiftwork.views.shapes.jobs import (
     ExplanationShape,
     JobShape,
+    PlacedJobShape,
     WholeJobShape,
     explanation_shape,
     job_shape,
+    placed_job_shape,
     whole_job_shape,
 )
 from shiftwork.web.job_options import OptionsBody, Tag, options_in
-from shiftwork.web.job_search import by_payload, search, waiting_for_signals
+from shiftwork.web.job_search import JobsPage, by_payload, search, total, waiting_for_signals
 from shiftwork.web.routing import Body, Id, Name, Query, Text, get, post
 from shiftwork.web.site import Site
 
@@ -54,14 +57,17 @@ class JobsQuery(Query, frozen=True, kw_only=True):
     """Only those whose functions wait for a signal."""
     created_after: Instant | None = None
     created_before: Instant | None = None
+    order: JobOrder = "newest"
     after: Name | None = None
     limit: Annotated[int, Meta(ge=1, le=500)] = 50
 
 
 class JobsAnswer(Struct, frozen=True, kw_only=True):
-    """A page of jobs, newest first. `next_after` is the `after` of the next page, and null at the end."""
+    """A page of jobs, in the order asked for. `next_after` is the `after` of the next page, and null at the end."""
 
-    jobs: list[JobShape]
+    jobs: list[PlacedJobShape]
+    total: int | None
+    """How many jobs match in all; null if this page is not all of them and the store does not count them."""
     next_after: str | None
 
 
@@ -170,20 +176,34 @@ class Dead(Struct, frozen=True, kw_only=True):
 
 @get("/jobs")
 async def jobs(site: Site, query: JobsQuery) -> JobsAnswer:
-    """List jobs, newest first, each with the beginning of its payload. `payload_bytes` is the size of the whole.
+    """List jobs, newest or oldest first, each with the beginning of its payload. `payload_bytes` is that of the whole.
+
+    A queued job has its position and an estimate; one that waits for another with its key has them only where it is
+    read alone. A worker, pool or flow that is unknown, and never had a job, is an error.
 
     A search by key, instance, error, payload or wait uses no index: it stops after a moment, so a page may be short or
     even empty, and continues at `next_after`.
     """
     wanted = {name: value for name, value in structs.asdict(query).items() if value is not None}
-    part, waiting = wanted.pop("payload", None), wanted.pop("waits_for_signal", None)
     if not query.status:
         del wanted["status"]
-    if waiting:
-        found = await waiting_for_signals(site.control, wanted, part)
-    else:
-        found = await (by_payload(site.control, wanted, part) if part else search(site.control, wanted))
-    return JobsAnswer(jobs=[job_shape(job) for job in found.jobs], next_after=found.next_after)
+    found = await _found(site.control, wanted)
+    if not found.jobs and found.next_after is None and query.after is None:
+        await site.control.refuse_unknown(worker=query.worker, pool=query.pool, flow=query.flow)
+    placed = await site.control.jobs.placed(found.jobs)
+    return JobsAnswer(
+        jobs=[placed_job_shape(job, placed) for job in found.jobs],
+        total=await total(site.control, wanted, found),
+        next_after=found.next_after,
+    )
+
+
+async def _found(control: Control, wanted: Mapping[str, Any]) -> JobsPage:
+    asked = {name: value for name, value in wanted.items() if name not in {"payload", "waits_for_signal"}}
+    part = wanted.get("payload")
+    if "waits_for_signal" in wanted:
+        return await waiting_for_signals(control, asked, part)
+    return await (by_payload(control, asked, part) if part else search(control, asked))
 
 
 @get("/jobs/{id}")
@@ -272,10 +292,12 @@ async def change_jobs(site: Site, body: CancelJobs | RetryJobs | DiscardJobs) ->
     action = _ACTIONS[type(body)]
     check_rate(action, body.rate)
     if body.dry_run:
-        matched = await site.control.bulk.count(action, **wanted, limit=body.limit)
-        return BulkAnswer(matched=matched, changed=0, until=None)
-    changed = await site.control.bulk.change(action, rate=body.rate, reason=body.reason, **wanted, limit=body.limit)
-    site.jobs_changed()
+        changed = Changed(matched=await site.control.bulk.count(action, **wanted, limit=body.limit))
+    else:
+        changed = await site.control.bulk.change(action, rate=body.rate, reason=body.reason, **wanted, limit=body.limit)
+        site.jobs_changed()
+    if not changed.matched:
+        await site.control.refuse_unknown(worker=body.filter.worker, pool=body.filter.pool)
     return BulkAnswer(matched=changed.matched, changed=changed.count, until=iso(changed.until))
 
 
