@@ -128,7 +128,7 @@ def test_status_in_json(shop: Terminal) -> None:
     assert seen["leader"] is None
     assert seen["nodes"] == []
     first = seen["problems"][0]
-    assert first.keys() == {"severity", "code", "subject", "message", "remedy", "since", "target"}
+    assert first.keys() == {"severity", "code", "subject", "message", "remedy", "see", "since", "target"}
     assert (first["severity"], first["code"]) == ("critical", "no_leader")
     assert {pool["name"] for pool in seen["pools"]} == {"default", "images"}
     assert len(seen["workers"]) == 6

@@ -9,7 +9,7 @@ import yaml
 
 from shiftwork.control import explanations
 from shiftwork.core import admission
-from shiftwork.core.health import Problem
+from shiftwork.core.health import CODES, Problem
 from shiftwork.views import flow_waits
 from shiftwork.views.remedies import see
 
@@ -36,22 +36,15 @@ def gates(page: str) -> dict[str, list[str]]:
     return {gate: row[1:] for row in cells for gate in re.findall(r"`(\w+)`", row[0])}
 
 
-def listed_codes() -> set[str]:
-    """The codes in the docstring of `Problem.code`."""
-    listed = re.search(r"code: str\n +\"\"\"One of (.+?);", inspect.getsource(Problem), re.DOTALL)
-    assert listed is not None
-    return set(re.findall(r"\w+", listed[1]))
-
-
 def test_every_problem_is_listed_where_problems_are_defined(checkout: Path) -> None:
     source = "".join(path.read_text() for path in (checkout / "src/shiftwork/core").rglob("*.py"))
     found = set(re.findall(r"\bProblem\(\s*\"(\w+)\"", source))
     assert len(found) > 20
-    assert found <= listed_codes()
+    assert found == {*CODES}
 
 
 def test_every_problem_has_a_section_and_every_section_a_problem(runbook: str) -> None:
-    assert set(sections(runbook, "Problem")) == listed_codes()
+    assert set(sections(runbook, "Problem")) == {*CODES}
 
 
 def anchors(page: str) -> set[str]:
@@ -60,11 +53,22 @@ def anchors(page: str) -> set[str]:
 
 
 def test_the_address_of_a_problem_is_that_of_its_section(runbook: str, checkout: Path) -> None:
-    for code in listed_codes():
+    for code in CODES:
         page, _, anchor = see(Problem(code, "x", "message", "remedy")).partition("#")
         assert (checkout / page).is_file()
         assert anchor == f"problem-{code}"
         assert anchor in anchors(runbook)
+
+
+def test_the_address_of_a_finding_is_that_of_all_findings(runbook: str) -> None:
+    _, _, anchor = see(Problem("durability", "store", "message", "remedy")).partition("#")
+    assert anchor in anchors(runbook)
+
+
+def test_alerts_and_problems_lead_to_the_same_address(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = (checkout / "deploy" / "grafana" / "alerts.yaml").read_text()
+    monkeypatch.setenv("SHIFTWORK_DOCS", "https://docs.example/shiftwork/")
+    assert f'"{see(Problem("node_lost", "x", "message", "remedy"))}"' in rules
 
 
 def test_every_section_says_what_to_type_or_where_to_look(runbook: str) -> None:

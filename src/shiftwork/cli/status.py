@@ -19,7 +19,7 @@ from shiftwork.core.worker_state import is_failing
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.views.instants import clock_time, past_iso
 from shiftwork.views.overview import Overview, PoolView
-from shiftwork.views.remedies import remedy
+from shiftwork.views.remedies import remedy, see
 from shiftwork.views.shapes.system import problem_shape, status_shape
 
 SILENT_SECONDS: Final = 10.0
@@ -109,6 +109,7 @@ def show_health(verdict: str, problems: list[Problem], *, now: float | None = No
         show_wrapped(t("            remedy: "), one_line(remedy(problem)))
         if now is not None and problem.since is not None:
             show_wrapped(t("            since: "), when(problem.since, now))
+        show_wrapped(t("            see: "), see(problem))
 
 
 def pool_state(pool: PoolView) -> str:
