@@ -537,6 +537,7 @@ def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Pa
         ),
         shop.json("flows"),
         json.loads(shop.run("doctor", "--json").stdout),
+        shop.json("deploy", "shop:app", store=None),
         shop.json("enqueue", "fetch"),
         shop.json("disable", "fetch"),
         shop.json("schedule", "put", "s", "fetch", "--every", "5m"),
@@ -559,6 +560,7 @@ def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Pa
         *(shop.json("db", command) for command in ("status", "upgrade", "sql")),
         to_builtins(Rekeyed(key="", jobs=0, rewritten=0, unreadable=0, changing=0)) | {"cancelled": 0},
         {"steps": [{"number": 1, "name": "", "phase": "", "done": True}]},
+        json.loads(shop.run("probe", "live", "--probe-file", "nowhere", "--json", store=None).stdout),
     ]
     page = (checkout / "docs" / "cli.md").read_text().partition("What `--json` prints")[2]
     documented = set(re.findall(r"`([a-z0-9_]+)`", page)) - {"at", "_at", "_seconds"}

@@ -239,8 +239,10 @@ def test_once_prints_one_frame(shop: Terminal) -> None:
 
 
 def test_one_snapshot_as_json(shop: Terminal) -> None:
-    seen = shop.json("top")
-    assert seen.keys() == {"at", "store", "leader", "nodes", "pools", "instances", "jobs", "more"}
+    seen = shop.json("top", "--interval", "0.1")
+    assert seen.keys() == {"at", "store", "leader", "nodes", "pools", "instances", "jobs", "more", "rates"}
+    assert [one["pool"] for one in seen["rates"]] == [pool["name"] for pool in seen["pools"]]
+    assert {one["completed_per_second"] for one in seen["rates"]} == {0.0}, "measured, not unknown"
     assert [pool["name"] for pool in seen["pools"]] == ["default", "images"]
     shop.node()
     job_id = shop.json("enqueue", "linger", "name=rude")["job"]["id"]
