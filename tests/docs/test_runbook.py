@@ -2,15 +2,19 @@
 
 import inspect
 import re
+import shlex
 from pathlib import Path
+from types import ModuleType
 
+import click
 import pytest
 import yaml
 
+from shiftwork.cli import main
 from shiftwork.control import explanations
-from shiftwork.core import admission
+from shiftwork.core import admission, judging, pool_problems
 from shiftwork.core.health import CODES, Problem
-from shiftwork.views import flow_waits
+from shiftwork.views import flow_waits, remedies
 from shiftwork.views.remedies import see
 
 MORE_SLOTS = re.compile(r"raise `max_workers`|--max|add a node|another node")
@@ -87,6 +91,48 @@ def test_what_alerts_link_to_is_there(runbook: str, checkout: Path) -> None:
         page, _, anchor = address.partition("#")
         assert page.endswith("/docs/how-to/runbook.html")
         assert anchor in {"", "problem-{{ $labels.code }}", *anchors(runbook)}
+
+
+def complaint(typed: str) -> str | None:
+    """What the command line would say against a command, its missing arguments aside."""
+    words = shlex.split(typed.replace("…", "X"))[1:]
+    context = click.Context(main)
+    command: click.Command = main
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        found = command.get_command(context, words[0])
+        if found is None:
+            return f"{typed}: there is no command {words[0]}"
+        command, words = found, words[1:]
+    try:
+        _, left, _ = command.make_parser(click.Context(command)).parse_args(words)
+    except click.UsageError as error:
+        return f"{typed}: {error.format_message()}"
+    return f"{typed}: {left} is too much" if left else None
+
+
+def test_every_command_in_the_runbook_can_be_typed(runbook: str) -> None:
+    typed = set(re.findall(r"`(shiftwork [a-z][^`]*)`", runbook))
+    assert len(typed) > 40
+    assert [wrong for one in sorted(typed) if (wrong := complaint(one))] == []
+
+
+@pytest.mark.parametrize("module", [judging, pool_problems, remedies], ids=lambda module: module.__name__)
+def test_every_command_in_a_remedy_can_be_typed(module: ModuleType) -> None:
+    source = re.sub(r"\"\"\".*?\"\"\"", "", inspect.getsource(module), flags=re.DOTALL)
+    source = re.sub(r"\"\n\s+f?\"", "", source)  # one text, in two lines
+    source = re.sub(r" \{options\}", "", re.sub(r"\{(?!options)[^}]*\}", "X", source))
+    typed = {
+        one.strip() for one in re.findall(r"shiftwork [a-z]+(?: [^`;,()\"\n]+)?", source) if "shiftwork." not in one
+    }
+    assert typed
+    assert [wrong for one in sorted(typed) if (wrong := complaint(one))] == []
+
+
+def test_a_command_that_does_not_exist_is_found_out() -> None:
+    assert complaint("shiftwork breakers close NAME --reason …") is None
+    assert "no command" in (complaint("shiftwork breaker NAME") or "")
+    assert "--because" in (complaint("shiftwork pause POOL --because …") or "")
+    assert "too much" in (complaint("shiftwork pause POOL NOW") or "")
 
 
 def test_every_gate_has_its_remedy(runbook: str) -> None:

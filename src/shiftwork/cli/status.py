@@ -96,6 +96,7 @@ def _show(seen: Overview) -> None:
         show_table(
             ("POOL", "SLOTS", "QUEUED", "WAITING", "RUNNING", "OLDEST WAIT", "DEAD", "STATE"),
             [_pool(p) for p in seen.pools],
+            least=("WAITING", "DEAD"),
         )
 
 

@@ -86,7 +86,9 @@ def backlogged(pools: Sequence[PoolFacts], now: float) -> Iterator[Backlogged]:
             continue
         held = _held(pool, now)
         late = f"the oldest job of pool {name} has waited {waited:.0f} s, more than {latency:g} s"
-        message, words = f"{late}; {held}", late if pool.gate is None else f"{late}; {held}"
+        message, words = f"{late}; {held}", late
+        if pool.gate is not None:  # the row about the cause has the reason already
+            words += f"; of {pool.queued:,} queued, {pool.gate.jobs:,} are held"
         severity: Severity = "critical" if _waits_far_too_long(pool) else "warning"
         since = now - waited + latency
         yield Backlogged(
