@@ -100,9 +100,7 @@ def test_problem_has_its_age_and_leads_to_where_it_is_solved(watched: Watched, n
     expect(page.get_by_role("listitem").filter(has_text="smtp")).to_contain_text("7 failures")
 
 
-def test_problem_links_to_the_runbook_where_the_documentation_is_served(
-    watched: Watched, node: Site, axe: str
-) -> None:
+def test_problem_links_to_the_runbook_where_the_documentation_is_served(watched: Watched, node: Site, axe: str) -> None:
     address = "https://docs.example/shiftwork/docs/how-to/runbook.html#problem-node_lost"
     lost = problem("critical", "node_lost", "node b is gone", "node:b", NOW - 10) | {"see": address}
     dead = problem("warning", "dead_letters", "3 jobs are dead", "dead:images", None)

@@ -173,7 +173,7 @@ def test_workers(shop: Terminal) -> None:
 
 def test_a_disabled_worker_shows_why_and_is_not_due(shop: Terminal) -> None:
     shop.ok("disable", "fetch", "--reason", "too loud")
-    assert re.search(r"^fetch .* NO +0 +0 +.* -  +too loud$", shop.ok("workers"), re.MULTILINE)
+    assert re.search(r"^fetch .* NO +0 +0 +.* -  +disabled: too loud$", shop.ok("workers"), re.MULTILINE)
 
 
 def test_workers_in_json(shop: Terminal) -> None:

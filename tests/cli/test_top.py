@@ -159,6 +159,13 @@ def test_the_queue_is_drawn() -> None:
     assert len(history.depths["images"]) == 24
 
 
+def test_a_job_whose_instance_is_dead_is_not_shown_as_if_it_ran() -> None:
+    dead = instance(1)
+    dead["status"] = "dead"
+    now = replace(glance(jobs=[job(progress=Progress(1, 4, "sitting down"))]), instances=[dead])
+    assert frame(seen(now), width=None)[-1].endswith("  its instance is gone")
+
+
 @pytest.mark.parametrize(
     ("progress", "cancelling", "words"),
     [

@@ -399,6 +399,16 @@ def test_more_slots_are_not_advised_before_it_is_known_that_runs_do_not_hang() -
     assert "shiftwork stack 7" in first.remedy
 
 
+def test_a_silent_node_hands_its_jobs_only_to_nodes_that_are_there() -> None:
+    def known(name: str, age: float) -> NodeFacts:
+        return NodeFacts(name=name, host="h", last_beat_at=NOW - age, ttl=15)
+
+    (alone,) = judge(HealthFacts(nodes=[known("a", 13)]), NOW).problems
+    assert "no other node is there to run them: start one" in alone.remedy
+    (one,) = judge(HealthFacts(nodes=[known("a", 13), known("b", 1)]), NOW).problems
+    assert "other nodes run them once its lease has ended" in one.remedy
+
+
 def test_slots_whose_runs_end_as_usual_are_too_few() -> None:
     (problem,) = judge(pool(newest_start=NOW - 6, usual_seconds=2.0, **LATE_IN_A_SHORT_TIME), NOW).problems
     assert "nothing has ended" not in problem.message

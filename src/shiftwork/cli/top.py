@@ -300,9 +300,12 @@ def _sections(
         nodes = _first(nodes, for_nodes) if for_nodes > 1 else []
     lines += [("", {}), *nodes] if nodes else []
     room = None if height is None else max(0, height - len(lines) - 2)
-    rows = [(_job(job, seen.at), {"fg": "yellow"} if job.cancelling else {}) for job in seen.jobs]
-    jobs = _section(_JOBS, rows, width, _LEAST_JOBS)
     alive = [one for one in seen.instances if one["status"] != "dead"]
+    dead = {one["id"] for one in seen.instances if one["status"] == "dead"}
+    rows: list[tuple[list[Cell], Style]] = [
+        (_job(job, seen.at, gone=job.instance in dead), {"fg": "yellow"} if job.cancelling else {}) for job in seen.jobs
+    ]
+    jobs = _section(_JOBS, rows, width, _LEAST_JOBS)
     members = _section(_INSTANCES, [(_instance(one, seen), {}) for one in alive], width, _LEAST_INSTANCES)
     if room is not None:  # each gets half of the rest, or what the other one does not need
         for_jobs = min(len(jobs), max(room // 2, room - len(members)))
@@ -413,9 +416,10 @@ def _instance(one: WorkerInstance, seen: Glance) -> list[Cell]:
     ]
 
 
-def _job(job: JobRecord, now: float) -> list[Cell]:
+def _job(job: JobRecord, now: float, *, gone: bool) -> list[Cell]:
     ran = took(now - (job.started_at or now))
-    return [job.id, job.worker, job.pool, ran, job.attempt, job.instance, _progress(job)]
+    progress = t("its instance is gone") if gone else _progress(job)
+    return [job.id, job.worker, job.pool, ran, job.attempt, job.instance, progress]
 
 
 def _progress(job: JobRecord) -> str | None:

@@ -126,6 +126,8 @@ class PoolFacts(Struct, frozen=True, kw_only=True):
     """Why it is paused."""
     served: bool = True
     """Whether a live instance takes jobs from it."""
+    served_until: float | None = None
+    """When the lease of the last instance that served it ended, if none serves it; None if nothing recorded that."""
     slots: int = 0
     """How many jobs its live instances can run at a time."""
     running: int = 0

@@ -104,6 +104,7 @@ def _leader(facts: HealthFacts) -> Iterator[Problem]:
 
 
 def _nodes(facts: HealthFacts, now: float) -> Iterator[Problem]:
+    well = any(now - node.last_beat_at <= node.ttl * SILENT_SHARE for node in facts.nodes)
     for node in facts.nodes:
         silent = now - node.last_beat_at
         if silent > node.ttl * SILENT_SHARE:
@@ -112,6 +113,11 @@ def _nodes(facts: HealthFacts, now: float) -> Iterator[Problem]:
                 "check in its log whether it runs and can reach the store; it has stopped its jobs, and other nodes "
                 "run them once its lease has ended"
             )
+            if not well:
+                remedy = (
+                    "check in its log whether it runs and can reach the store; it has stopped its jobs, and no other "
+                    "node is there to run them: start one"
+                )
             target = f"node:{node.name}"
             yield Problem("node_silent", node.name, message, remedy, "critical", node.last_beat_at, target)
 

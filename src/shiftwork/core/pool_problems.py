@@ -129,7 +129,7 @@ def _paused(pool: PoolFacts) -> Problem:
 
 
 def _serving(pool: PoolFacts, now: float) -> Iterator[Problem]:
-    target, since = f"pool:{pool.name}", _waiting_since(pool, now)
+    target, since = f"pool:{pool.name}", _begun(pool, now)
     if pool.failing:
         yield _failing(pool)
     if pool.unplaced is not None and pool.hosting == "ready":
@@ -144,8 +144,10 @@ def _serving(pool: PoolFacts, now: float) -> Iterator[Problem]:
     yield from _stuck(pool, now)
 
 
-def _waiting_since(pool: PoolFacts, now: float) -> float | None:
-    return now - pool.oldest_wait_seconds if pool.queued and pool.oldest_wait_seconds is not None else None
+def _begun(pool: PoolFacts, now: float) -> float | None:
+    """Return since when jobs have waited without an instance, or with too few; None if that is not known."""
+    waiting = now - pool.oldest_wait_seconds if pool.queued and pool.oldest_wait_seconds is not None else None
+    return max((at for at in (waiting, pool.served_until) if at is not None), default=None)
 
 
 def _failing(pool: PoolFacts) -> Problem:
@@ -221,7 +223,7 @@ def _deserted(pools: Sequence[PoolFacts], now: float) -> Iterator[Problem]:
         each = ", ".join(f"{pool.name} ({pool.queued:,} queued)" for pool in (first, *others))
         message = f"no live instance serves {counted(len(pools), 'pool')}: {each}"
         remedy = "start a node that has them: shiftwork run MODULE:NAME; if one runs, its log says why instances end"
-    since = min((at for pool in pools if (at := _waiting_since(pool, now)) is not None), default=None)
+    since = min((at for pool in pools if (at := _begun(pool, now)) is not None), default=None)
     yield Problem("pool_unserved", first.name, message, remedy, severity, since, f"pool:{first.name}")
 
 

@@ -226,6 +226,7 @@ def _pool_fact(
         paused_at=change.since,
         reason=change.reason,
         served=name in seen.facts.served,
+        served_until=None if name in seen.facts.served else _served_until(name, seen),
         slots=slots,
         running=stats.processing,
         gate=_gate_of(workers, seen, full=stats.processing >= slots),
@@ -241,6 +242,12 @@ def _pool_fact(
         failing=failing_on(name, nodes),
         unplaced=seen.plan.unplaced.get(name) if nodes else None,
     )
+
+
+def _served_until(pool: str, seen: Snapshot) -> float | None:
+    """Return when the lease of the pool's last instance ended; None if none is known any longer, or if one lives."""
+    ended = [known.expires_at for known in seen.instances if known.beat.pool == pool]
+    return max((at for at in ended if at <= seen.at), default=None)
 
 
 class _Runs(Struct, frozen=True):
