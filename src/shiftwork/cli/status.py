@@ -67,7 +67,7 @@ class NoAnswer(Struct, frozen=True):
             problems = [problem_shape(self.problem)]
             show_json({"at": past_iso(self.at), "store": self.store, "status": "failing", "problems": problems})
             return
-        say(t("{store} at {time}", store=self.store, time=clock_time(self.at)))
+        show_wrapped("", t("{store} at {time}", store=self.store, time=clock_time(self.at)))
         show_health("failing", [self.problem], now=self.at)
 
 
@@ -85,7 +85,7 @@ async def within_patience(control: Control, work: Awaitable[T]) -> T | NoAnswer:
 
 
 def _show(seen: Overview) -> None:
-    say(t("{store} at {time}", store=seen.store, time=clock_time(seen.at)))
+    show_wrapped("", t("{store} at {time}", store=seen.store, time=clock_time(seen.at)))
     show_health(seen.health.status, seen.health.problems, now=seen.at)
     say()
     say(t("leader   {leader}", leader=seen.leader or t("none")))
