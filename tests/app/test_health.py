@@ -10,7 +10,8 @@ from shiftwork.core.health import Health, Problem
 from shiftwork.errors import StoreFullError, StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.node.health_monitor import HealthMonitor
-from tests.runtime.stage import Act, Stage
+from shiftwork.store.memory.store import MemoryStore
+from tests.runtime.stage import Act, Stage, worker_of
 
 if TYPE_CHECKING:
     from shiftwork.core.model import Event
@@ -100,7 +101,7 @@ async def test_leases_that_ended_while_the_store_was_away_are_an_event_only_if_t
     looks: list[list[Problem]] = []
     reporter: Any = SimpleNamespace(emit=emit, emit_quietly=emit)
     leader: Any = SimpleNamespace(leading=True)
-    monitor = HealthMonitor(judge, reporter, ManualClock(), leader)
+    monitor = HealthMonitor(judge, MemoryStore(), reporter, ManualClock(), leader)
     renewed, gone = (Problem("node_silent", name, "has not renewed", "check it", "critical") for name in "ab")
     with pytest.raises(StoreUnavailableError):
         await monitor.poll()
@@ -137,6 +138,31 @@ async def test_a_leader_finds_out_that_the_store_has_no_room_and_every_process_l
         "health.problem",
         "health.recovered",
     ]
+
+
+async def test_dead_letters_are_as_old_as_the_leaders_first_look_at_them(stage: Stage, clock: ManualClock) -> None:
+    first, second, act = stage.app(), stage.app(), Act()
+    for app in (first, second):
+        app.register_worker("w", act, execution_mode="triggered", max_retries=0)
+        await app.start()
+        await clock.advance(1)
+    await worker_of(second, "w").enqueue()
+    await settle()
+    await act.fail()
+    died = clock.now()
+    await clock.advance(20)
+
+    async def since() -> float | None:
+        problems = (await second.get_health())["problems"]
+        since: float | None = next(one["since"] for one in problems if one["code"] == "dead_letters")
+        return since
+
+    seen = await since()
+    assert seen is not None
+    assert died <= seen <= died + 16
+    await stage.crash(first)
+    await clock.advance(120)
+    assert await since() == seen, "the next leader goes on with what the last one knew"
 
 
 async def test_the_monitor_can_be_left_out(stage: Stage, clock: ManualClock) -> None:

@@ -259,6 +259,7 @@ async def test_many_expired_jobs_are_a_problem_for_ten_minutes(stage: Stage, clo
     problems = {problem["code"]: problem for problem in (await app.get_health())["problems"]}
     assert "12 jobs of pool default expired within 10 minutes" in problems["jobs_expired"]["message"]
     assert "max_workers" in problems["jobs_expired"]["remedy"]
+    assert clock.now() - 61 <= problems["jobs_expired"]["since"] <= clock.now()
     await clock.advance(11 * 60)
     assert "jobs_expired" not in {problem["code"] for problem in (await app.get_health())["problems"]}
 

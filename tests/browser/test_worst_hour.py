@@ -135,6 +135,21 @@ def test_a_breaker_that_its_failures_opened_can_be_held_open_and_one_that_is_hel
     expect(page.get_by_role("button", name="Open breaker bank")).to_have_count(0)
 
 
+def test_problem_links_to_the_runbook_where_the_documentation_is_served(watched: Watched, node: Site, axe: str) -> None:
+    address = "https://docs.example/shiftwork/docs/how-to/runbook.html#problem-node_lost"
+    lost = problem("critical", "node_lost", "node b is gone", "node:b", NOW - 10) | {"see": address}
+    dead = problem("warning", "dead_letters", "3 jobs are dead", "dead:images", None)
+    dead |= {"see": "docs/how-to/runbook.md#problem-dead_letters"}
+    served(watched.page, "overview", node.ask("overview") | {"problems": [lost, dead]})
+    for size in (NARROW, PHONE):
+        watched.page.set_viewport_size(size)
+        page = watched.open("overview")
+        links = page.get_by_role("link", name="How to solve this")
+        expect(links).to_have_count(1)
+        expect(links.first).to_have_attribute("href", address)
+        assert violations(page, axe) == []
+
+
 def problem(severity: str, code: str, message: str, target: str, since: float | None) -> dict[str, Any]:
     _, _, subject = target.partition(":")
     return {

@@ -128,7 +128,7 @@ def test_status_in_json(shop: Terminal) -> None:
     assert seen["leader"] is None
     assert seen["nodes"] == []
     first = seen["problems"][0]
-    assert first.keys() == {"severity", "code", "subject", "message", "remedy", "since", "target"}
+    assert first.keys() == {"severity", "code", "subject", "message", "remedy", "see", "since", "target"}
     assert (first["severity"], first["code"]) == ("critical", "no_leader")
     assert {pool["name"] for pool in seen["pools"]} == {"default", "images"}
     assert len(seen["workers"]) == 6
@@ -174,7 +174,7 @@ def test_workers(shop: Terminal) -> None:
 
 def test_a_disabled_worker_shows_why_and_is_not_due(shop: Terminal) -> None:
     shop.ok("disable", "fetch", "--reason", "too loud")
-    assert re.search(r"^fetch .* NO +0 +0 +.* -  +too loud$", shop.ok("workers"), re.MULTILINE)
+    assert re.search(r"^fetch .* NO +0 +0 +.* -  +disabled: too loud$", shop.ok("workers"), re.MULTILINE)
 
 
 def test_workers_in_json(shop: Terminal) -> None:
@@ -556,6 +556,7 @@ def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Pa
         ),
         shop.json("flows"),
         json.loads(shop.run("doctor", "--json").stdout),
+        shop.json("deploy", "shop:app", store=None),
         shop.json("enqueue", "fetch"),
         shop.json("disable", "fetch"),
         shop.json("schedule", "put", "s", "fetch", "--every", "5m"),
@@ -578,6 +579,7 @@ def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Pa
         *(shop.json("db", command) for command in ("status", "upgrade", "sql")),
         to_builtins(Rekeyed(key="", jobs=0, rewritten=0, unreadable=0, changing=0)) | {"cancelled": 0},
         {"steps": [{"number": 1, "name": "", "phase": "", "done": True}]},
+        json.loads(shop.run("probe", "live", "--probe-file", "nowhere", "--json", store=None).stdout),
     ]
     page = (checkout / "docs" / "cli.md").read_text().partition("What `--json` prints")[2]
     documented = set(re.findall(r"`([a-z0-9_]+)`", page)) - {"at", "_at", "_seconds"}

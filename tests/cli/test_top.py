@@ -159,6 +159,13 @@ def test_the_queue_is_drawn() -> None:
     assert len(history.depths["images"]) == 24
 
 
+def test_a_job_whose_instance_is_dead_is_not_shown_as_if_it_ran() -> None:
+    dead = instance(1)
+    dead["status"] = "dead"
+    now = replace(glance(jobs=[job(progress=Progress(1, 4, "sitting down"))]), instances=[dead])
+    assert frame(seen(now), width=None)[-1].endswith("  its instance is gone")
+
+
 @pytest.mark.parametrize(
     ("progress", "cancelling", "words"),
     [
@@ -239,8 +246,10 @@ def test_once_prints_one_frame(shop: Terminal) -> None:
 
 
 def test_one_snapshot_as_json(shop: Terminal) -> None:
-    seen = shop.json("top")
-    assert seen.keys() == {"at", "store", "leader", "nodes", "pools", "instances", "jobs", "more"}
+    seen = shop.json("top", "--interval", "0.1")
+    assert seen.keys() == {"at", "store", "leader", "nodes", "pools", "instances", "jobs", "more", "rates"}
+    assert [one["pool"] for one in seen["rates"]] == [pool["name"] for pool in seen["pools"]]
+    assert {one["completed_per_second"] for one in seen["rates"]} == {0.0}, "measured, not unknown"
     assert [pool["name"] for pool in seen["pools"]] == ["default", "images"]
     shop.node()
     job_id = shop.json("enqueue", "linger", "name=rude")["job"]["id"]

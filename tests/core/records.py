@@ -12,6 +12,7 @@ from shiftwork.core.expired_lately import ExpiredLately
 from shiftwork.core.history import EndedTotals, Hour, Moment, Point
 from shiftwork.core.model import Attempt, Event, Lost, Plan, PoolConfig, PoolDoc, WorkerConfig
 from shiftwork.core.move import Arrival, Departure
+from shiftwork.core.noticed import Noticed
 from shiftwork.core.schedule import Cursor
 from shiftwork.core.sealing import KeyInUse
 from shiftwork.core.stack_requests import StackReply, StackRequest, StackRequests
@@ -31,6 +32,7 @@ VALUES: dict[str, Any] = {
     "pool": PoolDoc(paused=True, reason=TEXT),
     "expired": ExpiredLately({30_000_000: 7}),
     "edition": Edition("token", 1.0, TEXT),
+    "noticed": Noticed({f"dead_letters {TEXT}": 1.0}),
     "plan": Plan(nodes={TEXT: {"p": 1}}, lost={"n": Lost(1.0, "host")}),
     "history": Hour(7, [Moment(1.0, {TEXT: Point(1, 2, 3, 4)})], {"p": EndedTotals(1, 2, {"w0": 1})}),
     "token": Token(id="i", name=TEXT, role="read", digest=b"d", created_at=1.0),

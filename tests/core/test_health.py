@@ -405,6 +405,47 @@ def test_a_backlog_that_waits_for_slots_asks_for_slots() -> None:
     assert "raise max_workers, 8 now (shiftwork scale p --max" in problem.remedy
 
 
+LATE_IN_A_SHORT_TIME: dict[str, Any] = {**LATE, "target_latency_seconds": 5.0, "oldest_wait_seconds": 6.0}
+
+
+def test_more_slots_are_not_advised_before_it_is_known_that_runs_do_not_hang() -> None:
+    hung = pool(newest_start=NOW - 6, usual_seconds=0.06, eldest="7", **LATE_IN_A_SHORT_TIME)
+    (problem,) = judge(hung, NOW).problems
+    assert problem.code == "pool_starved", "too early to call it stuck"
+    assert "8 of 8 slots are busy; nothing has ended for 6 s (usual: 60 ms)" in problem.message
+    assert problem.remedy.startswith("see whether its runs hang: shiftwork stack 7")
+    assert "max_workers" not in problem.remedy
+    (first,) = judge(pool(newest_start=NOW - 6, untimed=True, eldest="7", **LATE_IN_A_SHORT_TIME), NOW).problems
+    assert "no run has ended before" in first.message
+    assert "shiftwork stack 7" in first.remedy
+
+
+def test_a_silent_node_hands_its_jobs_only_to_nodes_that_are_there() -> None:
+    def known(name: str, age: float) -> NodeFacts:
+        return NodeFacts(name=name, host="h", last_beat_at=NOW - age, ttl=15)
+
+    (alone,) = judge(HealthFacts(nodes=[known("a", 13)]), NOW).problems
+    assert "no other node is there to run them: start one" in alone.remedy
+    (one,) = judge(HealthFacts(nodes=[known("a", 13), known("b", 1)]), NOW).problems
+    assert "other nodes run them once its lease has ended" in one.remedy
+
+
+def test_slots_whose_runs_end_as_usual_are_too_few() -> None:
+    (problem,) = judge(pool(newest_start=NOW - 6, usual_seconds=2.0, **LATE_IN_A_SHORT_TIME), NOW).problems
+    assert "nothing has ended" not in problem.message
+    assert problem.remedy.startswith("raise max_workers")
+
+
+def test_a_pool_that_can_still_grow_needs_no_larger_bound() -> None:
+    (problem,) = judge(pool(**{**LATE, "max_workers": 20}), NOW).problems
+    assert problem.remedy == "wait while the pool grows by itself, to at most 20 slots; if it does not, add a node"
+
+
+def test_jobs_that_wait_although_slots_are_free_do_not_need_slots() -> None:
+    (problem,) = judge(pool(**{**LATE, "running": 3}), NOW).problems
+    assert problem.remedy.startswith("find out why they wait although slots are free: shiftwork jobs --status queued")
+
+
 def test_jobs_that_wait_ten_times_their_target_are_critical() -> None:
     late = {**LATE, "target_latency_seconds": 5.0}
     assert judge(pool(**{**late, "oldest_wait_seconds": 50.0}), NOW).status == "degraded"

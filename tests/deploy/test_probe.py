@@ -1,5 +1,6 @@
 """`shiftwork probe` beside a real node, and the file between them."""
 
+import json
 import os
 import signal
 import sqlite3
@@ -48,6 +49,20 @@ def test_a_node_from_its_start_to_its_end(nodes: Nodes, tmp_path: Path) -> None:
     nodes.completed([job_id])
     assert "there is no" in probe("live", path)[1]
     assert list(tmp_path.glob("probe*")) == []
+
+
+def test_the_answer_in_json_is_on_stdout_whether_or_not_the_node_is_well(tmp_path: Path) -> None:
+    path = tmp_path / "probe"
+    code, told = probe("live", path, "--json")
+    assert (code, json.loads(told)["ok"]) == (1, False)
+    write_vitals(path, replace(WELL, at=time.monotonic()))
+    code, told = probe("ready", path, "--json")
+    assert code == 0
+    assert json.loads(told) == {
+        "question": "ready",
+        "ok": True,
+        "text": f"the node (process {os.getpid()}) is ready: follows",
+    }
 
 
 def test_a_frozen_node_is_not_alive(nodes: Nodes, tmp_path: Path) -> None:

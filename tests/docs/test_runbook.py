@@ -2,15 +2,19 @@
 
 import inspect
 import re
+import shlex
 from pathlib import Path
+from types import ModuleType
 
+import click
 import pytest
 import yaml
 
+from shiftwork.cli import main
 from shiftwork.control import explanations
-from shiftwork.core import admission
-from shiftwork.core.health import Problem
-from shiftwork.views import flow_waits
+from shiftwork.core import admission, judging, pool_problems
+from shiftwork.core.health import CODES, Problem
+from shiftwork.views import flow_waits, remedies
 from shiftwork.views.remedies import see
 
 MORE_SLOTS = re.compile(r"raise `max_workers`|--max|add a node|another node")
@@ -36,22 +40,15 @@ def gates(page: str) -> dict[str, list[str]]:
     return {gate: row[1:] for row in cells for gate in re.findall(r"`(\w+)`", row[0])}
 
 
-def listed_codes() -> set[str]:
-    """The codes in the docstring of `Problem.code`."""
-    listed = re.search(r"code: str\n +\"\"\"One of (.+?);", inspect.getsource(Problem), re.DOTALL)
-    assert listed is not None
-    return set(re.findall(r"\w+", listed[1]))
-
-
 def test_every_problem_is_listed_where_problems_are_defined(checkout: Path) -> None:
     source = "".join(path.read_text() for path in (checkout / "src/shiftwork/core").rglob("*.py"))
     found = set(re.findall(r"\bProblem\(\s*\"(\w+)\"", source))
     assert len(found) > 20
-    assert found <= listed_codes()
+    assert found == {*CODES}
 
 
 def test_every_problem_has_a_section_and_every_section_a_problem(runbook: str) -> None:
-    assert set(sections(runbook, "Problem")) == listed_codes()
+    assert set(sections(runbook, "Problem")) == {*CODES}
 
 
 def anchors(page: str) -> set[str]:
@@ -60,11 +57,22 @@ def anchors(page: str) -> set[str]:
 
 
 def test_the_address_of_a_problem_is_that_of_its_section(runbook: str, checkout: Path) -> None:
-    for code in listed_codes():
+    for code in CODES:
         page, _, anchor = see(Problem(code, "x", "message", "remedy")).partition("#")
         assert (checkout / page).is_file()
         assert anchor == f"problem-{code}"
         assert anchor in anchors(runbook)
+
+
+def test_the_address_of_a_finding_is_that_of_all_findings(runbook: str) -> None:
+    _, _, anchor = see(Problem("durability", "store", "message", "remedy")).partition("#")
+    assert anchor in anchors(runbook)
+
+
+def test_alerts_and_problems_lead_to_the_same_address(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = (checkout / "deploy" / "grafana" / "alerts.yaml").read_text()
+    monkeypatch.setenv("SHIFTWORK_DOCS", "https://docs.example/shiftwork/")
+    assert f'"{see(Problem("node_lost", "x", "message", "remedy"))}"' in rules
 
 
 def test_every_section_says_what_to_type_or_where_to_look(runbook: str) -> None:
@@ -98,6 +106,48 @@ def test_what_alerts_link_to_is_there(runbook: str, checkout: Path) -> None:
         page, _, anchor = address.partition("#")
         assert page.endswith("/docs/how-to/runbook.html")
         assert anchor in {"", "problem-{{ $labels.code }}", *anchors(runbook)}
+
+
+def complaint(typed: str) -> str | None:
+    """What the command line would say against a command, its missing arguments aside."""
+    words = shlex.split(typed.replace("…", "X"))[1:]
+    context = click.Context(main)
+    command: click.Command = main
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        found = command.get_command(context, words[0])
+        if found is None:
+            return f"{typed}: there is no command {words[0]}"
+        command, words = found, words[1:]
+    try:
+        _, left, _ = command.make_parser(click.Context(command)).parse_args(words)
+    except click.UsageError as error:
+        return f"{typed}: {error.format_message()}"
+    return f"{typed}: {left} is too much" if left else None
+
+
+def test_every_command_in_the_runbook_can_be_typed(runbook: str) -> None:
+    typed = set(re.findall(r"`(shiftwork [a-z][^`]*)`", runbook))
+    assert len(typed) > 40
+    assert [wrong for one in sorted(typed) if (wrong := complaint(one))] == []
+
+
+@pytest.mark.parametrize("module", [judging, pool_problems, remedies], ids=lambda module: module.__name__)
+def test_every_command_in_a_remedy_can_be_typed(module: ModuleType) -> None:
+    source = re.sub(r"\"\"\".*?\"\"\"", "", inspect.getsource(module), flags=re.DOTALL)
+    source = re.sub(r"\"\n\s+f?\"", "", source)  # one text, in two lines
+    source = re.sub(r" \{options\}", "", re.sub(r"\{(?!options)[^}]*\}", "X", source))
+    typed = {
+        one.strip() for one in re.findall(r"shiftwork [a-z]+(?: [^`;,()\"\n]+)?", source) if "shiftwork." not in one
+    }
+    assert typed
+    assert [wrong for one in sorted(typed) if (wrong := complaint(one))] == []
+
+
+def test_a_command_that_does_not_exist_is_found_out() -> None:
+    assert complaint("shiftwork breakers close NAME --reason …") is None
+    assert "no command" in (complaint("shiftwork breaker NAME") or "")
+    assert "--because" in (complaint("shiftwork pause POOL --because …") or "")
+    assert "too much" in (complaint("shiftwork pause POOL NOW") or "")
 
 
 def test_every_gate_has_its_remedy(runbook: str) -> None:

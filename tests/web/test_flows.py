@@ -85,6 +85,7 @@ async def test_a_job_that_waits_for_a_dead_one_says_so_everywhere(open_web: Web)
     assert (drawn["state"], drawn["stranded"]) == ("broken", 1)
     [problem] = [one for one in (await open_web.get("overview"))["problems"] if one["code"] == "jobs_stranded"]
     assert (problem["subject"], f"shiftwork retry {dead.id}" in problem["remedy"]) == (flow, True)
+    assert problem["since"] == dead.ended_at
 
 
 async def test_a_job_that_is_to_be_retried_is_not_over(open_web: Web) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from shiftwork.control.control import Control
+from shiftwork.core.health import Strays
 from shiftwork.core.model import Event
 from shiftwork.runtime.processes.link import Link
 from shiftwork.serve import web_child
@@ -27,11 +28,13 @@ async def test_probes_and_health_follow_the_nodes_reports(monkeypatch: pytest.Mo
     link = Link(ours, WebToNode, receive=receive, closed=lambda: None, wrap=NodeToWeb)
     control = Control(MemoryStore(), hooks=node, store_fault=node.store_fault)
     assert node.why_not_ready() == "the node has not reported yet"
-    link.send(NodeReport(not_ready=None, store_fault="writing outcomes fails: no space left", strays={"a": 2}))
+    link.send(
+        NodeReport(not_ready=None, store_fault="writing outcomes fails: no space left", strays={"a": Strays(2, 5.0)})
+    )
     await eventually(lambda: node.why_not_ready() is None)
     problems = (await control.system.health()).problems
     assert any("no space left" in problem.message for problem in problems)
-    assert node.strays() == {"a": 2}
+    assert node.strays() == {"a": Strays(2, 5.0)}
 
     node.fire(Event(at=1.0, name="pool.paused", subject="images", message="paused"))
     await eventually(lambda: bool(heard))

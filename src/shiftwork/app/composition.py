@@ -7,6 +7,7 @@ from shiftwork.app.triggering import Triggering
 from shiftwork.control.control import Control
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.beats import Beat
+from shiftwork.core.health import Strays
 from shiftwork.events import Hooks, JobListeners
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.registry import Registry
@@ -30,7 +31,7 @@ class Composition:
         *,
         hooks: Hooks,
         complete: Callable[[], Registry],
-        strays: Callable[[], Mapping[str, int]],
+        strays: Callable[[], Mapping[str, Strays]],
         here: Callable[[], Mapping[str, tuple[Beat, list[str]]]],
         again: Callable[[], Store] | None = None,
     ) -> None:

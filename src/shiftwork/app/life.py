@@ -10,6 +10,7 @@ from shiftwork.app.registration import check_in_place, warn_in_place
 from shiftwork.control.control import Control
 from shiftwork.control.forking import begin_anew_when_forked, never_free
 from shiftwork.core.beats import Beat
+from shiftwork.core.health import Strays
 from shiftwork.errors import LifecycleError
 from shiftwork.events import Hooks
 from shiftwork.runtime.engine.registry import Registry
@@ -54,7 +55,7 @@ class Life:
         """The instances that run here."""
         return self.node.engines if self.node is not None else ()
 
-    def strays(self) -> Mapping[str, int]:
+    def strays(self) -> Mapping[str, Strays]:
         """How many runs were given up on and go on regardless, by instance."""
         return self.node.strays() if self.node is not None else {}
 

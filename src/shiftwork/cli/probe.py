@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from shiftwork.cli.output import aside, say
+from shiftwork.cli.output import aside, json_option, say, show_json
 from shiftwork.cli.parameters import seconds
 from shiftwork.serve.vitals import FRESH_SECONDS, examine
 
@@ -27,16 +27,19 @@ from shiftwork.serve.vitals import FRESH_SECONDS, examine
     metavar="TIME",
     help="How old the file may be.",
 )
+@json_option
 @click.pass_context
-def probe(ctx: click.Context, question: str, probe_file: Path, within: float) -> None:
+def probe(ctx: click.Context, question: str, probe_file: Path, within: float, *, as_json: bool) -> None:
     """Exit with 0 if the node on this machine is alive, or ready; with 1 if it is not.
 
     The node must be started with --probe-file, or SHIFTWORK_PROBE in its environment. It is ready when it has started,
     is not stopping, and renews its lease.
     """
     well, words = examine(probe_file, ready=question == "ready", within=within)
-    if well:
+    if as_json:
+        show_json({"question": question, "ok": well, "text": words})
+    elif well:
         say(words)
     else:
         aside(f"shiftwork: {words}")
-        ctx.exit(1)
+    ctx.exit(0 if well else 1)

@@ -20,7 +20,7 @@ from shiftwork.core.worker_state import is_failing
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.views.instants import clock_time, past_iso
 from shiftwork.views.overview import Overview, PoolView
-from shiftwork.views.remedies import remedy
+from shiftwork.views.remedies import remedy, see
 from shiftwork.views.shapes.system import problem_shape, status_shape
 
 SILENT_SECONDS: Final = 10.0
@@ -68,7 +68,7 @@ class NoAnswer(Struct, frozen=True):
             problems = [problem_shape(self.problem)]
             show_json({"at": past_iso(self.at), "store": self.store, "status": "failing", "problems": problems})
             return
-        say(t("{store} at {time}", store=self.store, time=clock_time(self.at)))
+        show_wrapped("", t("{store} at {time}", store=self.store, time=clock_time(self.at)))
         show_health("failing", [self.problem], now=self.at)
 
 
@@ -86,7 +86,7 @@ async def within_patience(control: Control, work: Awaitable[T]) -> T | NoAnswer:
 
 
 def _show(seen: Overview) -> None:
-    say(t("{store} at {time}", store=seen.store, time=clock_time(seen.at)))
+    show_wrapped("", t("{store} at {time}", store=seen.store, time=clock_time(seen.at)))
     show_health(seen.health.status, seen.health.problems, now=seen.at)
     say()
     say(t("leader   {leader}", leader=seen.leader or t("none")))
@@ -97,6 +97,7 @@ def _show(seen: Overview) -> None:
         show_table(
             ("POOL", "SLOTS", "QUEUED", "WAITING", "RUNNING", "OLDEST WAIT", "DEAD", "STATE"),
             [_pool(p) for p in seen.pools],
+            least=("WAITING", "DEAD"),
         )
 
 
@@ -110,6 +111,7 @@ def show_health(verdict: str, problems: list[Problem], *, now: float | None = No
         show_wrapped(t("            remedy: "), one_line(remedy(problem)))
         if now is not None and problem.since is not None:
             show_wrapped(t("            since: "), when(problem.since, now))
+        show_wrapped(t("            see: "), see(problem))
 
 
 def pool_state(pool: PoolView) -> str:

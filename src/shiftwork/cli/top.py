@@ -90,7 +90,14 @@ class GlanceHistory(Struct):
 
 @click.command()
 @click.option("--once", is_flag=True, help="Print it once and end; the default if stdout is not a terminal.")
-@click.option("--interval", type=seconds, default="1", show_default=True, metavar="TIME", help="How often to refresh.")
+@click.option(
+    "--interval",
+    type=seconds,
+    default="1",
+    show_default=True,
+    metavar="TIME",
+    help="How often to refresh; with --once or --json, for how long to measure the rates.",
+)
 @click.option("--sort", type=click.Choice(SORTS), default="name", show_default=True, help="By what pools are sorted.")
 @with_source
 @json_option
@@ -103,24 +110,42 @@ def top(source: Source, *, once: bool, interval: float, sort: str, as_json: bool
         message = t("--interval must be at least {shortest_seconds} s", shortest_seconds=SHORTEST_SECONDS)
         raise click.UsageError(message)
     if as_json:
-        show_json(_document(source.look(lambda control: control.system.glance())))
+        show_json(_document(source.look(lambda control: _two_glances(control, interval))))
     elif once or not sys.stdout.isatty():
-        history = GlanceHistory()
-        history.add(source.look(lambda control: control.system.glance()))
+        history = source.look(lambda control: _two_glances(control, interval))
         for line in frame(history, width=terminal_width(), blocks=_blocks(), sort=sort):
             say(line)
     else:
         source.ask(lambda control: Top(control, interval, sort).run())
 
 
-def _document(seen: Glance) -> dict[str, Any]:
-    """Return a glance as programs see it."""
+async def _two_glances(control: Control, interval: float) -> GlanceHistory:
+    """Look twice: a rate is the difference."""
+    history = GlanceHistory()
+    history.add(await control.system.glance())
+    await asyncio.sleep(interval)
+    history.add(await control.system.glance())
+    return history
+
+
+def _document(history: GlanceHistory) -> dict[str, Any]:
+    """Return the last glance, and the rates since the one before, as programs see them."""
+    seen = history.last
+    assert seen is not None  # noqa: S101 - there are two
     return {
         "at": iso(seen.at),
         "store": seen.store,
         "leader": seen.leader,
         "nodes": [node_shape(node) for node in seen.nodes],
         "pools": [pool_shape(pool) for pool in seen.pools],
+        "rates": [
+            {
+                "pool": pool.name,
+                "completed_per_second": history.done.get(pool.name),
+                "failed_per_second": history.failed.get(pool.name),
+            }
+            for pool in seen.pools
+        ],
         "instances": [instance_shape(one) for one in seen.instances],
         "jobs": [_job_document(job) for job in seen.jobs],
         "more": seen.more,
@@ -275,9 +300,12 @@ def _sections(
         nodes = _first(nodes, for_nodes) if for_nodes > 1 else []
     lines += [("", {}), *nodes] if nodes else []
     room = None if height is None else max(0, height - len(lines) - 2)
-    rows = [(_job(job, seen.at), {"fg": "yellow"} if job.cancelling else {}) for job in seen.jobs]
-    jobs = _section(_JOBS, rows, width, _LEAST_JOBS)
     alive = [one for one in seen.instances if one["status"] != "dead"]
+    dead = {one["id"] for one in seen.instances if one["status"] == "dead"}
+    rows: list[tuple[list[Cell], Style]] = [
+        (_job(job, seen.at, gone=job.instance in dead), {"fg": "yellow"} if job.cancelling else {}) for job in seen.jobs
+    ]
+    jobs = _section(_JOBS, rows, width, _LEAST_JOBS)
     members = _section(_INSTANCES, [(_instance(one, seen), {}) for one in alive], width, _LEAST_INSTANCES)
     if room is not None:  # each gets half of the rest, or what the other one does not need
         for_jobs = min(len(jobs), max(room // 2, room - len(members)))
@@ -388,9 +416,10 @@ def _instance(one: WorkerInstance, seen: Glance) -> list[Cell]:
     ]
 
 
-def _job(job: JobRecord, now: float) -> list[Cell]:
+def _job(job: JobRecord, now: float, *, gone: bool) -> list[Cell]:
     ran = took(now - (job.started_at or now))
-    return [job.id, job.worker, job.pool, ran, job.attempt, job.instance, _progress(job)]
+    progress = t("its instance is gone") if gone else _progress(job)
+    return [job.id, job.worker, job.pool, ran, job.attempt, job.instance, progress]
 
 
 def _progress(job: JobRecord) -> str | None:

@@ -102,7 +102,7 @@ def _row(worker: WorkerView, now: float) -> list[Cell]:
 def _wrong(state: WorkerState, now: float) -> str | None:
     """Return why a worker is disabled, or the last error and when it was; a success since then is said as well."""
     if not state.enabled and state.reason:
-        return state.reason
+        return t("disabled: {reason}", reason=state.reason)
     if state.last_error is None:
         return None
     since = "" if is_failing(state) else t(", succeeded since")

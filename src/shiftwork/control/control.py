@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from shiftwork.control.pools import Here, Pools
     from shiftwork.control.schedules import ScheduleBook
     from shiftwork.control.submission import Submission
-    from shiftwork.control.system import StoreFault, Strays, System
+    from shiftwork.control.system import FindStrays, StoreFault, System
     from shiftwork.control.tokens import Tokens
     from shiftwork.control.workers import Workers
     from shiftwork.core.model import JobRecord
@@ -70,7 +70,7 @@ class Control:
         registry: LocalRegistry | None = None,
         *,
         hooks: Listeners | None = None,
-        strays: "Strays" = dict,
+        strays: "FindStrays" = dict,
         here: "Here" = dict,
         store_fault: "StoreFault" = lambda: None,
         lease_seconds: float = 15.0,

@@ -6,8 +6,7 @@ from shiftwork.control.encryption import Encryption
 from shiftwork.control.latency import measure
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.system import System
-from shiftwork.core.health import Finding, Problem
-from shiftwork.core.judging import in_order
+from shiftwork.core.health import Finding, Problem, in_order
 from shiftwork.core.plurals import counted
 from shiftwork.runtime.clock import Clock
 from shiftwork.transfer.late import Left

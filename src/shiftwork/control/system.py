@@ -11,9 +11,20 @@ from shiftwork.control.glances import Glances
 from shiftwork.control.latency import try_write
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
-from shiftwork.core.docs import EDITION, EDITION_NAME, EXPIRED_LATELY, PLAN, PLAN_NAME, RESCHEDULED, SCHEDULE
-from shiftwork.core.health import Health, WriteFault
+from shiftwork.core.docs import (
+    EDITION,
+    EDITION_NAME,
+    EXPIRED_LATELY,
+    NOTICED,
+    NOTICED_NAME,
+    PLAN,
+    PLAN_NAME,
+    RESCHEDULED,
+    SCHEDULE,
+)
+from shiftwork.core.health import Health, Strays, WriteFault
 from shiftwork.core.model import Plan
+from shiftwork.core.noticed import Noticed
 from shiftwork.core.timing import rescheduled
 from shiftwork.errors import StoreError
 from shiftwork.runtime.store_voice import TEST, StoreVoice
@@ -25,8 +36,8 @@ from shiftwork.views.glance import Glance
 from shiftwork.views.overview import Overview, overview_of
 from shiftwork.views.snapshot import Snapshot, judged
 
-Strays = Callable[[], Mapping[str, int]]
-"""Returns, by instance of this process, how many jobs keep running although they were told to stop."""
+FindStrays = Callable[[], Mapping[str, Strays]]
+"""Returns, by instance of this process, which runs go on although they were told to stop."""
 StoreFault = Callable[[], str | None]
 """Returns which write of another process fails now, if one does; the node's, for the process of its dashboard."""
 
@@ -45,7 +56,7 @@ class System:
         *,
         definitions: Definitions,
         lease_seconds: float,
-        strays: Strays,
+        strays: FindStrays,
         voice: StoreVoice,
         store_fault: StoreFault,
     ) -> None:
@@ -70,7 +81,7 @@ class System:
         ours, pools = self._registry.worker_configs(), self._registry.pool_configs()
         workers = {name: rescheduled(config, seen.rescheduled.get(name)) for name, config in ours.items()}
         with_ours = replace(seen, workers=seen.workers | workers, pools=seen.pools | pools)
-        return overview_of(with_ours, self._judged(seen), store=self._access.url)
+        return overview_of(with_ours, await self._judged(seen), store=self._access.url)
 
     async def glance(self) -> Glance:
         """Return pools, instances and running jobs; cheap enough for once a second."""
@@ -80,7 +91,7 @@ class System:
         """Return what is wrong now, with the remedy. A store that has no room for more is found if asked for."""
         if with_room:
             await self._try_room()
-        return self._judged(await self._snapshot())
+        return await self._judged(await self._snapshot())
 
     async def _try_write(self) -> None:
         """Write to the store; how that went is known to the voice."""
@@ -94,14 +105,18 @@ class System:
         with suppress(StoreError):
             await self._voice.hear(TEST, try_room(store))
 
-    def _judged(self, seen: Snapshot) -> Health:
+    async def _judged(self, seen: Snapshot) -> Health:
         fault = None
         if ours := self._voice.fault:
             lasting = self._voice.fault_seconds
             fault = WriteFault(ours, None if lasting < FOUND_SECONDS else seen.at - lasting)
         elif theirs := self._store_fault():
             fault = WriteFault(theirs)
-        return judged(seen, self._strays(), lease_seconds=self._lease_seconds, store_fault=fault)
+        health = judged(seen, self._strays(), lease_seconds=self._lease_seconds, store_fault=fault)
+        if all(problem.since is not None for problem in health.problems):
+            return health
+        noticed = await read(await self._access.open(), NOTICED, NOTICED_NAME) or Noticed()
+        return noticed.dated(health)
 
     async def _snapshot(self) -> Snapshot:
         """Ask the store ten questions, more if jobs wait; what they cost does not depend on how many jobs there are."""
@@ -123,6 +138,6 @@ class System:
             plan=await read(store, PLAN, PLAN_NAME) or Plan(),
             keys_in_use=await keys_in_use(store),
             edition=edition,
-            expired={pool: one.number(now) for pool, one in (await read_all(store, EXPIRED_LATELY)).items()},
+            expired=await read_all(store, EXPIRED_LATELY),
             stranded=await stranded_flows(store) if waiting else [],
         )

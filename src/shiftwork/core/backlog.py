@@ -71,7 +71,7 @@ def backlog(
     slots = _slots(gates, facts, run_seconds)
     startable = ready if slots is None else min(ready, max(0, ceil(slots) - lane.running))
     if gates is not None and gates.rate is not None and not _probing(gates, facts):
-        startable = max(startable, min(ready, _tokens(gates.rate, lane, now), _left(gates, lane)))
+        startable = max(startable, min(ready, _burst(gates.rate, lane, now, run_seconds), _left(gates, lane)))
     return Backlog(
         queued=queued,
         gate=_limiting(worker, lane, facts, now, queued=queued, ready=ready, full=full),
@@ -157,6 +157,11 @@ def _tokens(rate: RateLimit, lane: Lane, now: float) -> int:
     """Return how many jobs the rate limit lets start at once."""
     opens_at = rate.opens_at(lane.state.rate_at)
     return 0 if now < opens_at else min(rate.burst, 1 + floor((now - opens_at) / rate.spacing))
+
+
+def _burst(rate: RateLimit, lane: Lane, now: float, run_seconds: float | None) -> int:
+    """Return how many slots use up within a second what the rate limit lets start at once."""
+    return ceil(_tokens(rate, lane, now) * min(1.0, run_seconds or 1.0))
 
 
 def _left(gates: Gates, lane: Lane) -> int:

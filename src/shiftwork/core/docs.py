@@ -15,6 +15,7 @@
     expired         the pool's    ExpiredLately   how many of its jobs have expired lately
     edition         EDITION_NAME  Edition         which definitions the store holds
     plan            PLAN_NAME     Plan            how many slots of which pool each node runs
+    noticed         NOTICED_NAME  Noticed         when the leader first saw problems that no time is known of
     history         hour of day   Hour            the charts, one moment a minute
     token           its id        Token           an access token
     stack_requests  STACKS_NAME   StackRequests   requests for the stacks of running jobs, and the replies
@@ -46,6 +47,7 @@ from shiftwork.core.expired_lately import ExpiredLately
 from shiftwork.core.history import Hour
 from shiftwork.core.model import Attempt, Doc, Event, Plan, PoolConfig, PoolDoc, WorkerConfig
 from shiftwork.core.move import Arrival, Departure
+from shiftwork.core.noticed import Noticed
 from shiftwork.core.schedule import Cursor
 from shiftwork.core.sealing import KeyInUse
 from shiftwork.core.stack_requests import StackRequests
@@ -119,6 +121,7 @@ POOL: Final = Kind(
 EXPIRED_LATELY: Final = Kind("expired", ExpiredLately, empty=ExpiredLately())
 EDITION: Final = Kind("edition", Edition)
 PLAN: Final = Kind("plan", Plan, empty=Plan())
+NOTICED: Final = Kind("noticed", Noticed, empty=Noticed())
 HISTORY: Final = Kind("history", Hour)
 TOKEN: Final = Kind("token", Token)
 STACK_REQUESTS: Final = Kind("stack_requests", StackRequests, empty=StackRequests())
@@ -136,6 +139,8 @@ SCHEDULES_NAME: Final = "index"
 """The name of the one record of kind `SCHEDULES`."""
 PLAN_NAME: Final = "plan"
 """The name of the one record of kind `PLAN`."""
+NOTICED_NAME: Final = "problems"
+"""The name of the one record of kind `NOTICED`."""
 STACKS_NAME: Final = "stacks"
 """The name of the one record of kind `STACK_REQUESTS`."""
 MOVE_NAME: Final = "move"
@@ -145,7 +150,7 @@ KINDS: Final[dict[str, Kind[Any]]] = {
     kind.name: kind
     for kind in (
         *(WORKER, GATES, SCHEDULE, BREAKER, POOL_CONFIG, POOL, EXPIRED_LATELY, EDITION, PLAN),
-        *(RESCHEDULED, SCHEDULES, HISTORY, TOKEN, STACK_REQUESTS, ENCRYPTION, DEPARTURE, ARRIVAL),
+        *(RESCHEDULED, SCHEDULES, NOTICED, HISTORY, TOKEN, STACK_REQUESTS, ENCRYPTION, DEPARTURE, ARRIVAL),
     )
 }
 REMEDIES: Final = {
@@ -160,6 +165,7 @@ REMEDIES: Final = {
     "expired": "the number begins anew, by itself",
     "edition": "nodes publish their definitions again, by themselves",
     "plan": "the leader writes it again, by itself",
+    "noticed": "the leader dates those problems anew, by itself",
     "history": "the charts lack this hour",
     "token": "it lets no one in; revoke it and create another",
     "stack_requests": "requests for stacks are lost; ask again",

@@ -19,9 +19,17 @@ class ExpiredLately(Struct, frozen=True):
     def plus(self, n: int, now: float) -> "ExpiredLately":
         """The same with `n` more jobs, and without what is no longer reported."""
         minute = int(now // 60)
-        recent = {at: many for at, many in self.minutes.items() if at > minute - LATELY_MINUTES}
+        recent = self._recent(now)
         return ExpiredLately(recent | {minute: recent.get(minute, 0) + n})
 
     def number(self, now: float) -> int:
         """How many have expired lately."""
-        return sum(n for at, n in self.minutes.items() if at > int(now // 60) - LATELY_MINUTES)
+        return sum(self._recent(now).values())
+
+    def since(self, now: float) -> float | None:
+        """When the first of those expired, to the minute; None if none has."""
+        first = min(self._recent(now), default=None)
+        return None if first is None else first * 60.0
+
+    def _recent(self, now: float) -> dict[int, int]:
+        return {at: n for at, n in self.minutes.items() if at > int(now // 60) - LATELY_MINUTES}

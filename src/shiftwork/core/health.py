@@ -23,20 +23,27 @@ Hosting = Literal["nobody", "unknown", "labels", "drained", "ready"]
 it has its labels; drained: every node that could host it is drained or stopping; ready: at least one can."""
 
 
+CODES: Final = (
+    *("worker_disabled", "worker_failing", "worker_starved", "worker_unknown", "schedule_missed"),
+    *("pool_failing", "pool_unhosted", "pool_unplaced", "pool_unserved", "pool_stuck", "pool_starved", "pool_paused"),
+    *("node_silent", "node_lost", "instance_silent", "breaker_open", "no_leader"),
+    *("dead_letters", "jobs_expired", "jobs_stranded", "thread_stuck", "key_missing"),
+    *("store_failing", "store_unavailable", "store_emptied"),
+)
+"""The codes of problems. Each has a section in docs/how-to/runbook.md."""
+
+
 class Problem(Struct, frozen=True):
     """One thing that is wrong."""
 
     code: str
-    """One of worker_disabled, worker_failing, worker_starved, worker_unknown, schedule_missed, pool_failing,
-    pool_unhosted, pool_unplaced, pool_unserved, pool_stuck, pool_starved, pool_paused, node_silent, node_lost,
-    instance_silent, breaker_open, no_leader, dead_letters, jobs_expired, jobs_stranded, thread_stuck, key_missing,
-    store_failing, store_unavailable, store_emptied; or the name of a finding, if the store was examined."""
+    """One of `CODES`, or the name of a finding, if the store was examined."""
     subject: str
     message: str
     remedy: str
     severity: Severity = "warning"
     since: float | None = None
-    """When it began; None if nothing recorded that."""
+    """When it began; None if that cannot be known: `core.noticed` says when."""
     target: str = ""
     """Where it is solved: "pool:NAME", "worker:NAME", "node:NAME", "flow:ID", "breaker:NAME", "dead:POOL", "dead" (of
     several pools), "store" or "leader"; empty if that is nowhere in particular."""
@@ -92,6 +99,16 @@ class InstanceFacts(Struct, frozen=True, kw_only=True):
     ttl: float
     stuck_threads: int = 0
     """How many threads still run after their job's timeout."""
+    stuck_since: float | None = None
+    """When the first of them was given up on."""
+
+
+class Strays(Struct, frozen=True):
+    """The runs of an instance that were given up on and go on regardless. Only their own node knows of them."""
+
+    runs: int = 0
+    since: float | None = None
+    """When the first of them was given up on."""
 
 
 class PoolFacts(Struct, frozen=True, kw_only=True):
@@ -109,6 +126,8 @@ class PoolFacts(Struct, frozen=True, kw_only=True):
     """Why it is paused."""
     served: bool = True
     """Whether a live instance takes jobs from it."""
+    served_until: float | None = None
+    """When the lease of the last instance that served it ended, if none serves it; None if nothing recorded that."""
     slots: int = 0
     """How many jobs its live instances can run at a time."""
     running: int = 0
@@ -127,6 +146,8 @@ class PoolFacts(Struct, frozen=True, kw_only=True):
     """The id of the job that it has run for longest."""
     expired: int = 0
     """How many of its jobs have expired lately."""
+    expired_since: float | None = None
+    """When the first of those expired, to the minute."""
     dead: int = 0
     """Jobs in its dead-letter queue, without those of schedules that have succeeded since."""
     hosting: Hosting = "nobody"
@@ -148,6 +169,8 @@ class StrandedFacts(Struct, frozen=True, kw_only=True):
     """The job that they wait for, directly or not."""
     worker: str
     status: str
+    since: float | None = None
+    """When that one ended."""
 
 
 class UnknownFacts(Struct, frozen=True):
@@ -190,6 +213,20 @@ class HealthFacts(Struct, kw_only=True):
     """Which definitions the store holds."""
     store_faults: dict[str, WriteFault] = field(default_factory=dict)
     """Why writes to the store fail, by the process that sees it."""
+
+
+def in_order(problems: Sequence[Problem]) -> list[Problem]:
+    """Return the problems in the order in which people should read them: critical ones first, then the oldest.
+
+    A store that rejects writes is the first of the critical ones: silent nodes and a missing leader follow from it.
+    """
+    return sorted(problems, key=_place)
+
+
+def _place(problem: Problem) -> tuple[bool, bool, bool, float, str, str]:
+    since = problem.since
+    follows = problem.code != "store_failing"
+    return problem.severity != "critical", follows, since is None, since or 0.0, problem.code, problem.subject
 
 
 def integrity(records: Sequence[str], damages: Sequence[str] = ()) -> Finding:

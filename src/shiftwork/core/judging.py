@@ -7,7 +7,7 @@ pools are in `core.pool_problems`.
 One cause is one row: a backlog is not a problem of its own where another row names what holds it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from shlex import quote
 from typing import Final
 
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.edition import REPORTED_SECONDS
-from shiftwork.core.health import SILENT_SHARE, Health, HealthFacts, Problem, WorkerFacts, gist
+from shiftwork.core.health import SILENT_SHARE, Health, HealthFacts, Problem, WorkerFacts, gist, in_order
 from shiftwork.core.model import WorkerExecutionMode
 from shiftwork.core.plurals import counted
 from shiftwork.core.pool_problems import Backlogged, backlogged, dead_letters, of_pools
@@ -40,20 +40,6 @@ def judge(facts: HealthFacts, now: float) -> Health:
     if any(problem.severity == "critical" for problem in problems):
         return Health("failing", problems)
     return Health("degraded" if problems else "ok", problems)
-
-
-def in_order(problems: Sequence[Problem]) -> list[Problem]:
-    """Return the problems in the order in which people should read them.
-
-    A store that rejects writes is the first of the critical ones: silent nodes and a missing leader follow from it.
-    """
-    return sorted(problems, key=_place)
-
-
-def _place(problem: Problem) -> tuple[bool, bool, bool, float, str, str]:
-    since = problem.since
-    follows = problem.code != "store_failing"
-    return problem.severity != "critical", follows, since is None, since or 0.0, problem.code, problem.subject
 
 
 def _with_backlogs(problems: list[Problem], backlogs: list[Backlogged]) -> list[Problem]:
@@ -118,6 +104,7 @@ def _leader(facts: HealthFacts) -> Iterator[Problem]:
 
 
 def _nodes(facts: HealthFacts, now: float) -> Iterator[Problem]:
+    well = any(now - node.last_beat_at <= node.ttl * SILENT_SHARE for node in facts.nodes)
     for node in facts.nodes:
         silent = now - node.last_beat_at
         if silent > node.ttl * SILENT_SHARE:
@@ -126,6 +113,11 @@ def _nodes(facts: HealthFacts, now: float) -> Iterator[Problem]:
                 "check in its log whether it runs and can reach the store; it has stopped its jobs, and other nodes "
                 "run them once its lease has ended"
             )
+            if not well:
+                remedy = (
+                    "check in its log whether it runs and can reach the store; it has stopped its jobs, and no other "
+                    "node is there to run them: start one"
+                )
             target = f"node:{node.name}"
             yield Problem("node_silent", node.name, message, remedy, "critical", node.last_beat_at, target)
 
@@ -155,7 +147,14 @@ def _instances(facts: HealthFacts, now: float) -> Iterator[Problem]:
             stuck = counted(instance.stuck_threads, "thread")
             message = f"{stuck} of {instance.id} still running after a timeout"
             remedy = "restart the process when convenient; give the functions timeouts of their own wherever they wait"
-            yield Problem("thread_stuck", instance.id, message, remedy, target=f"node:{instance.node}")
+            yield Problem(
+                "thread_stuck",
+                instance.id,
+                message,
+                remedy,
+                since=instance.stuck_since,
+                target=f"node:{instance.node}",
+            )
 
 
 def _keys(facts: HealthFacts) -> Iterator[Problem]:
@@ -261,7 +260,7 @@ def _stranded(facts: HealthFacts) -> Iterator[Problem]:
             f"fix the cause, then retry it: shiftwork retry {quote(one.job_id)}; or cancel what waits: "
             f"shiftwork cancel --flow {quote(one.flow)}"
         )
-        yield Problem("jobs_stranded", one.flow, message, remedy, target=f"flow:{one.flow}")
+        yield Problem("jobs_stranded", one.flow, message, remedy, since=one.since, target=f"flow:{one.flow}")
 
 
 def _breakers(facts: HealthFacts, now: float) -> Iterator[Problem]:
@@ -278,7 +277,9 @@ def _breakers(facts: HealthFacts, now: float) -> Iterator[Problem]:
         if failing:
             newest = max(failing, key=lambda one: one.state.last_error_at or 0.0)
             message += f"; {newest.config.name} fails with {gist(newest.state.last_error or '')}"
-        remedy = "fix what it guards; it closes when a probe succeeds"
+        remedy = (
+            f"fix what it guards; it closes when a probe succeeds, or at once: shiftwork breakers close {quote(name)}"
+        )
         yield Problem("breaker_open", name, message, remedy, since=breaker.opened_at, target=f"breaker:{name}")
 
 

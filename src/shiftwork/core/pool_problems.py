@@ -24,6 +24,8 @@ STARTING_SECONDS: Final = 30.0
 """How long jobs may wait for the first worker of a pool that a node is about to start."""
 STUCK_SECONDS: Final = 10.0
 """For how long at least nothing must have ended in a pool that counts as stuck."""
+HANG_SECONDS: Final = 2.0
+"""For how long at least nothing must have ended before more slots are no longer advised: clocks differ a little."""
 STUCK_RUNS: Final = 5.0
 """The same as a number of usual runs."""
 UNTIMED_SECONDS: Final = 45.0
@@ -46,10 +48,11 @@ def of_pools(pools: Sequence[PoolFacts], now: float) -> Iterator[Problem]:
             )
             more_time = (
                 "or give the jobs more time (expires_seconds); `shiftwork jobs --status cancelled` lists them, and "
-                "retry_job runs one after all"
+                "`shiftwork retry ID` runs one after all"
             )
-            remedy = f"{_remedy(pool)}; {more_time}"
-            yield Problem("jobs_expired", pool.name, message, remedy, target=_target(pool))
+            held = _remedy(pool, now) if pool.queued else "raise max_workers if they waited for a slot"
+            remedy = f"{held}; {more_time}"
+            yield Problem("jobs_expired", pool.name, message, remedy, since=pool.expired_since, target=_target(pool))
 
 
 def dead_letters(pools: Sequence[PoolFacts]) -> Iterator[Problem]:
@@ -81,19 +84,26 @@ def backlogged(pools: Sequence[PoolFacts], now: float) -> Iterator[Backlogged]:
         name, waited, latency = pool.name, pool.oldest_wait_seconds, _latency(pool)
         if waited is None or not _waits_too_long(pool) or pool.paused or not pool.served:
             continue
-        held = _held(pool)
+        held = _held(pool, now)
         late = f"the oldest job of pool {name} has waited {waited:.0f} s, more than {latency:g} s"
-        message, words = f"{late}; {held}", late if pool.gate is None else f"{late}; {held}"
+        message, words = f"{late}; {held}", late
+        if pool.gate is not None:  # the row about the cause has the reason already
+            words += f"; of {pool.queued:,} queued, {pool.gate.jobs:,} are held"
         severity: Severity = "critical" if _waits_far_too_long(pool) else "warning"
         since = now - waited + latency
-        yield Backlogged(Problem("pool_starved", name, message, _remedy(pool), severity, since, _target(pool)), words)
+        yield Backlogged(
+            Problem("pool_starved", name, message, _remedy(pool, now), severity, since, _target(pool)), words
+        )
 
 
-def _held(pool: PoolFacts) -> str:
+def _held(pool: PoolFacts, now: float) -> str:
     """Return in words what holds the queued jobs of a pool."""
     if pool.gate is not None:
         return f"of {pool.queued:,} queued, {pool.gate.jobs:,} are held: {pool.gate.why}"
-    return f"{pool.queued:,} queued, {min(pool.running, pool.slots)} of {pool.slots} slots are busy"
+    held = f"{pool.queued:,} queued, {min(pool.running, pool.slots)} of {pool.slots} slots are busy"
+    if not _may_hang(pool, now):
+        return held
+    return held + f"; nothing has ended for {now - (pool.newest_start or now):.0f} s ({_usual(pool)})"
 
 
 def _latency(pool: PoolFacts) -> float:
@@ -119,7 +129,7 @@ def _paused(pool: PoolFacts) -> Problem:
 
 
 def _serving(pool: PoolFacts, now: float) -> Iterator[Problem]:
-    target, since = f"pool:{pool.name}", _waiting_since(pool, now)
+    target, since = f"pool:{pool.name}", _begun(pool, now)
     if pool.failing:
         yield _failing(pool)
     if pool.unplaced is not None and pool.hosting == "ready":
@@ -134,8 +144,10 @@ def _serving(pool: PoolFacts, now: float) -> Iterator[Problem]:
     yield from _stuck(pool, now)
 
 
-def _waiting_since(pool: PoolFacts, now: float) -> float | None:
-    return now - pool.oldest_wait_seconds if pool.queued and pool.oldest_wait_seconds is not None else None
+def _begun(pool: PoolFacts, now: float) -> float | None:
+    """Return since when jobs have waited without an instance, or with too few; None if that is not known."""
+    waiting = now - pool.oldest_wait_seconds if pool.queued and pool.oldest_wait_seconds is not None else None
+    return max((at for at in (waiting, pool.served_until) if at is not None), default=None)
 
 
 def _failing(pool: PoolFacts) -> Problem:
@@ -160,18 +172,39 @@ def _stuck(pool: PoolFacts, now: float) -> Iterator[Problem]:
     many, long = STUCK_RUNS * (usual or 0.0), pool.long_seconds or 0.0
     if silent <= max(STUCK_SECONDS, many, long, UNTIMED_SECONDS if untimed else 0.0):
         return
-    known = "no run has ended before" if usual is None else f"usual: {seconds(usual)}"
-    if usual is not None and long > many:
-        known = f"usual: {seconds(usual)}, long ones {seconds(long)}"
-    message = f"all {pool.slots} slots of pool {pool.name} are busy and nothing has ended for {silent:.0f} s ({known})"
+    message = (
+        f"all {pool.slots} slots of pool {pool.name} are busy and nothing has ended for {silent:.0f} s ({_usual(pool)})"
+    )
     message += f"; {pool.queued:,} queued"
-    there = quote(pool.eldest) if pool.eldest else "ID"
+    there = _eldest(pool)
     remedy = (
         f"see where a run hangs: shiftwork stack {there}; then end it: shiftwork cancel {there}, or restart the node; "
         "give the worker a timeout_seconds"
     )
     severity: Severity = "warning" if untimed else "critical"
     yield Problem("pool_stuck", pool.name, message, remedy, severity, pool.newest_start, f"pool:{pool.name}")
+
+
+def _may_hang(pool: PoolFacts, now: float) -> bool:
+    """Whether a pool with no free slot may be stuck, although it is too early to be sure: more slots might hang too."""
+    if pool.newest_start is None or not 0 < pool.slots <= pool.running:
+        return False
+    usual = None if pool.untimed else pool.usual_seconds
+    return usual is None or now - pool.newest_start > max(HANG_SECONDS, STUCK_RUNS * usual, pool.long_seconds or 0.0)
+
+
+def _usual(pool: PoolFacts) -> str:
+    """Return in words how long runs usually take."""
+    if pool.usual_seconds is None:
+        return "no run has ended before"
+    many, long = STUCK_RUNS * pool.usual_seconds, pool.long_seconds or 0.0
+    usual = f"usual: {seconds(pool.usual_seconds)}"
+    return f"{usual}, long ones {seconds(long)}" if long > many else usual
+
+
+def _eldest(pool: PoolFacts) -> str:
+    """Return the id of the job that has run for longest, for a command."""
+    return quote(pool.eldest) if pool.eldest else "ID"
 
 
 def _is_deserted(pool: PoolFacts) -> bool:
@@ -195,7 +228,7 @@ def _deserted(pools: Sequence[PoolFacts], now: float) -> Iterator[Problem]:
         each = ", ".join(f"{pool.name} ({pool.queued:,} queued)" for pool in (first, *others))
         message = f"no live instance serves {counted(len(pools), 'pool')}: {each}"
         remedy = "start a node that has them: shiftwork run MODULE:NAME; if one runs, its log says why instances end"
-    since = min((at for pool in pools if (at := _waiting_since(pool, now)) is not None), default=None)
+    since = min((at for pool in pools if (at := _begun(pool, now)) is not None), default=None)
     yield Problem("pool_unserved", first.name, message, remedy, severity, since, f"pool:{first.name}")
 
 
@@ -226,16 +259,26 @@ def _unserved(pool: PoolFacts, since: float | None) -> Iterator[Problem]:
 NO_SLOTS: Final = "more slots do not help"
 
 
-def _remedy(pool: PoolFacts) -> str:
+def _remedy(pool: PoolFacts, now: float) -> str:
     """Return what to do about jobs of the pool that wait."""
     if pool.gate is not None:
         others = pool.queued - pool.gate.jobs if pool.running >= pool.slots else 0
         slots = NO_SLOTS if others <= 0 else f"more slots help at most the other {others:,}"
         return f"{_REMEDIES[pool.gate.code](pool.gate)}; {slots}"
+    if _may_hang(pool, now):
+        return f"see whether its runs hang: shiftwork stack {_eldest(pool)}; more slots help only if they do not"
+    if pool.running < pool.slots:
+        name = quote(pool.name)
+        return (
+            f"find out why they wait although slots are free: shiftwork jobs --status queued --pool {name}, then "
+            "shiftwork explain ID"
+        )
     if pool.max_workers is not None and pool.slots >= pool.max_workers:
-        most = pool.max_workers
-        return f"raise max_workers, {most} now (shiftwork scale {quote(pool.name)} --max …), or add a node"
-    return "raise max_workers, add a node, or find out why the job waits: `shiftwork explain ID`"
+        most, name = pool.max_workers, quote(pool.name)
+        return f"raise max_workers, {most} now (shiftwork scale {name} --max …); add a node if none has room for more"
+    if pool.max_workers is None:
+        return "wait while the pool grows by itself; if it does not, add a node"
+    return f"wait while the pool grows by itself, to at most {pool.max_workers} slots; if it does not, add a node"
 
 
 def _target(pool: PoolFacts) -> str:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.control.control import Control
+from shiftwork.core.health import Strays
 from shiftwork.core.model import WorkerConfig, WorkerState
 from shiftwork.errors import ConfigurationError
 from shiftwork.runtime.clock import SystemClock
@@ -175,7 +176,7 @@ class Service:
     def _condition(self) -> Condition:
         return Condition(leased=False, words="starting") if self._node is None else self._node.condition()
 
-    def _strays(self) -> Mapping[str, int]:
+    def _strays(self) -> Mapping[str, Strays]:
         return {} if self._node is None else self._node.strays()
 
     def _compose(self, definition: Definition, store: Store, control: Control) -> Node:

@@ -16,6 +16,7 @@ from typing import Final
 
 from shiftwork.control.control import Control
 from shiftwork.control.event_loop import run
+from shiftwork.core.health import Strays
 from shiftwork.core.model import Event
 from shiftwork.runtime.processes.link import Link
 from shiftwork.serve.logging import set_up_logging
@@ -56,8 +57,8 @@ class NodeConnection:
         """Send what has not been sent."""
         self._link.flush()
 
-    def strays(self) -> Mapping[str, int]:
-        """Return how many runs of the node were given up on, by instance."""
+    def strays(self) -> Mapping[str, Strays]:
+        """Return the runs of the node that were given up on, by instance."""
         return self._report.strays
 
     def store_fault(self) -> str | None:

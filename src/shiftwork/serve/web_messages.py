@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from shiftwork.core.health import Strays
 from shiftwork.core.model import Event
 
 
@@ -27,8 +28,8 @@ class NodeReport(Struct, frozen=True, kw_only=True, tag=True):
     """Why the node is not ready; None if it is."""
     store_fault: str | None
     """Which write of the node fails now; None if none does. A store that is full cannot hold it."""
-    strays: dict[str, int]
-    """How many runs were given up on and go on regardless, by instance."""
+    strays: dict[str, Strays]
+    """The runs that were given up on and go on regardless, by instance."""
 
 
 class NodeToWeb(Struct, frozen=True, array_like=True):

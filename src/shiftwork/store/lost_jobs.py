@@ -45,6 +45,7 @@ async def _stranded(store: Store, flow: str) -> StrandedFacts | None:
         job_id=lost[0].id,
         worker=lost[0].worker,
         status=lost[0].status,
+        since=lost[0].ended_at,
     )
 
 

@@ -1,10 +1,14 @@
 """Remedies as commands to type. The rules of health name Python methods; here a person has a shell."""
 
+import os
 from collections.abc import Callable, Mapping
 from shlex import quote
 from typing import Final
 
-from shiftwork.core.health import Problem
+from shiftwork.core.health import CODES, Problem
+
+RUNBOOK: Final = "docs/how-to/runbook"
+"""The runbook in a checkout and on the built site, without the ending."""
 
 _REMEDIES: Final[Mapping[str, Callable[[str], str]]] = {
     "worker_disabled": lambda name: f"fix the cause, then: shiftwork enable {name}",
@@ -22,5 +26,9 @@ def remedy(problem: Problem) -> str:
 
 
 def see(problem: Problem) -> str:
-    """Return where the runbook explains a problem of health: the same address in a checkout and on the built site."""
-    return f"docs/how-to/runbook.md#problem-{problem.code}"
+    """Return where the runbook explains a problem: on the documentation site that SHIFTWORK_DOCS names, as `make site`
+    builds it, or in a checkout.
+    """
+    section = f"problem-{problem.code}" if problem.code in CODES else "findings-of-the-doctor"
+    site = os.environ.get("SHIFTWORK_DOCS", "").rstrip("/")
+    return f"{site}/{RUNBOOK}.html#{section}" if site else f"{RUNBOOK}.md#{section}"

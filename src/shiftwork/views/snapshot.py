@@ -10,6 +10,7 @@ from shiftwork.core.backlog import Gate, backlog, main_gate
 from shiftwork.core.beats import Beat, InstanceRecord, NodeBeat, slots_of
 from shiftwork.core.bounds import bounded
 from shiftwork.core.edition import Edition
+from shiftwork.core.expired_lately import ExpiredLately
 from shiftwork.core.health import (
     UNKNOWN_SECONDS,
     Health,
@@ -19,6 +20,7 @@ from shiftwork.core.health import (
     NodeFacts,
     PoolFacts,
     StrandedFacts,
+    Strays,
     UnknownFacts,
     WorkerFacts,
     WriteFault,
@@ -52,14 +54,14 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """The ids of the keys that jobs are encrypted with."""
     edition: Edition | None = None
     """Which definitions the store holds."""
-    expired: dict[str, int] = {}
+    expired: dict[str, ExpiredLately] = {}
     """How many jobs of each pool have expired lately."""
     stranded: list[StrandedFacts] = []
     """Flows with jobs that cannot run, some of the newest."""
 
 
 def judged(
-    seen: Snapshot, strays: Mapping[str, int], *, lease_seconds: float, store_fault: WriteFault | None = None
+    seen: Snapshot, strays: Mapping[str, Strays], *, lease_seconds: float, store_fault: WriteFault | None = None
 ) -> Health:
     """Return what is wrong in a snapshot. `store_fault`: what this process cannot do with the store."""
     live = [known.beat for known in seen.instances if known.expires_at > seen.at and known.beat.machine is not None]
@@ -155,15 +157,16 @@ def _node_facts(known: InstanceRecord, machine: NodeBeat, lease_seconds: float) 
     )
 
 
-def _instance_facts(known: InstanceRecord, strays: Mapping[str, int], lease_seconds: float) -> InstanceFacts:
-    beat = known.beat
+def _instance_facts(known: InstanceRecord, strays: Mapping[str, Strays], lease_seconds: float) -> InstanceFacts:
+    beat, stuck = known.beat, strays.get(known.beat.instance, Strays())
     return InstanceFacts(
         id=beat.instance,
         node=beat.node,
         pool=beat.pool,
         last_beat_at=known.last_beat_at,
         ttl=lease_seconds,
-        stuck_threads=strays.get(beat.instance, 0),
+        stuck_threads=stuck.runs,
+        stuck_since=stuck.since,
     )
 
 
@@ -212,7 +215,7 @@ def _pool_fact(
 ) -> PoolFacts:
     change, stats = seen.facts.pools.get(name) or PoolDoc(), seen.stats.pools.get(name) or PoolStats()
     config = bounded(seen.pools.get(name) or PoolConfig(name=name, min_workers=0), change, seen.at)
-    runs = _runs_of(workers, seen)
+    runs, expired = _runs_of(workers, seen), seen.expired.get(name, ExpiredLately())
     return PoolFacts(
         name=name,
         queued=stats.queued,
@@ -224,6 +227,7 @@ def _pool_fact(
         paused_at=change.since,
         reason=change.reason,
         served=name in seen.facts.served,
+        served_until=None if name in seen.facts.served else _served_until(name, seen),
         slots=slots,
         running=stats.processing,
         gate=_gate_of(workers, seen, full=stats.processing >= slots),
@@ -232,13 +236,20 @@ def _pool_fact(
         long_seconds=max((one.long for one in runs if one.long is not None), default=None),
         untimed=any(one.usual is None for one in runs),
         eldest=min(runs, key=lambda one: one.eldest.started_at).eldest.id if runs else None,
-        expired=seen.expired.get(name, 0),
+        expired=expired.number(seen.at),
+        expired_since=expired.since(seen.at),
         dead=max(0, stats.dead - superseded),
         hosting=hosting(config, nodes, seen.plan),
         labels=config.labels,
         failing=failing_on(name, nodes),
         unplaced=seen.plan.unplaced.get(name) if nodes else None,
     )
+
+
+def _served_until(pool: str, seen: Snapshot) -> float | None:
+    """Return when the lease of the pool's last instance ended; None if none is known any longer, or if one lives."""
+    ended = [known.expires_at for known in seen.instances if known.beat.pool == pool]
+    return max((at for at in ended if at <= seen.at), default=None)
 
 
 class _Runs(Struct, frozen=True):

@@ -667,7 +667,9 @@ export interface Problem {
   subject: string;
   message: string;
   remedy: string;
-  /** When it began, in epoch seconds; null if nothing recorded that. */
+  /** Where the runbook explains it: an address if SHIFTWORK_DOCS is set, or a path in the source. */
+  see: string;
+  /** When it began, in epoch seconds; null if that cannot be known. */
   since: number | null;
   /**
    * Where it is solved: "pool:NAME", "worker:NAME", "node:NAME", "flow:ID", "breaker:NAME", "dead:POOL",

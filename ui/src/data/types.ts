@@ -43,8 +43,8 @@ export const STATUSES: JobStatus[] = [
   "cancelled",
 ];
 
-/** What later servers add to a problem: since when (epoch seconds), and where it is solved. */
-export type DatedProblem = Problem & { since?: number | null; target?: string | null };
+/** What later servers add to a problem: since when (epoch seconds), where it is solved, and where that is explained. */
+export type DatedProblem = Omit<Problem, "see"> & { since?: number | null; target?: string | null; see?: string };
 
 /** What later servers add to an explanation: the place in the queue, and when the job is likely to start. */
 export type Estimate = {

@@ -187,6 +187,8 @@ const chinese = {
   Failing: "故障",
   "{n} {n:problem|problems}": "{n} 个问题",
   "no problems": "没有问题",
+  "How to solve this": "如何解决",
+  "How to solve this: {problem}": "如何解决：{problem}",
   "No problems. They appear here, each with its remedy.": "没有问题。出现的问题会连同处理办法显示在这里。",
   Throughput: "吞吐量",
   "completed, last minute": "最近一分钟完成",

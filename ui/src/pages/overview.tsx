@@ -274,9 +274,26 @@ function Problems({ problems }: { problems: DatedProblem[] }) {
               {REMEDIES[problem.code] ?? given(problem.remedy)} <span aria-hidden="true">→</span>
             </span>
           </a>
+          <Runbook problem={problem} />
         </li>
       ))}
     </ul>
+  );
+}
+
+/** A link into the runbook, if the server knows where the documentation is served. */
+function Runbook({ problem: { code, subject, see } }: { problem: DatedProblem }) {
+  if (!see?.startsWith("https://") && !see?.startsWith("http://")) return null;
+  return (
+    <a
+      href={see}
+      target="_blank"
+      rel="noreferrer"
+      aria-label={t("How to solve this: {problem}", { problem: `${code} ${subject}` })}
+      className="link block px-3 pb-2 text-xs sm:pl-[6.25rem] lg:pl-[13.75rem]"
+    >
+      {t("How to solve this")}
+    </a>
   );
 }
 

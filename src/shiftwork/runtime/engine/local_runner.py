@@ -44,7 +44,7 @@ class LocalRunner:
         load: Callable[[], Load] = Load,
         gives_up: bool = True,
     ) -> None:
-        self.strays: set[Run] = set()
+        self.strays: dict[Run, float] = {}
         self.open = True
         self.dead = False
         self.served = 0
@@ -205,7 +205,7 @@ class LocalRunner:
         self._running.discard(run)
         run.idle = None  # a call that was never awaited refers to the run
         if run.ended:
-            self.strays.discard(run)
+            self.strays.pop(run, None)
             return
         if end.kind is EndKind.DRAINED and run.stopped_as is None:
             end = replace(end, unasked=True)
@@ -223,7 +223,7 @@ class LocalRunner:
         if run.ended:
             return
         assert run.stopped_as is not None  # noqa: S101 - set by all who stop a run
-        self.strays.add(run)
+        self.strays[run] = self._services.clock.now()
         what = "its coroutine swallowed the cancellation" if run.task else "its thread cannot be stopped"
         timed_out = run.stopped_as is EndKind.TIMED_OUT
         why = f"timed out after {run.config.timeout_seconds:g} s" if timed_out else "told to stop"

@@ -1,6 +1,6 @@
 """Where the runs of an instance take place: what every place owes its users."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from shiftwork.runtime.engine.run import Run
@@ -86,8 +86,8 @@ class Runner(Protocol):
         """How many runs have ended in the runner."""
 
     @property
-    def strays(self) -> set[Run]:
-        """Runs that were given up on and whose function goes on regardless."""
+    def strays(self) -> Mapping[Run, float]:
+        """Runs that were given up on and whose function goes on regardless, with when that was."""
 
     def attach(self, listener: RunnerListener) -> None:
         """Report the runner's own beginning and end to this listener."""

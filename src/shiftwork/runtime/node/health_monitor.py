@@ -1,14 +1,19 @@
 """The health monitor: looks at everything every few seconds, and reports new problems and those that are gone."""
 
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Final, Protocol
 
+from shiftwork.core.docs import NOTICED, NOTICED_NAME
 from shiftwork.core.health import Health, Problem
 from shiftwork.core.judging import store_away
-from shiftwork.errors import StoreUnavailableError
+from shiftwork.core.noticed import Noticed
+from shiftwork.errors import StoreError, StoreUnavailableError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.leader.leader import Leader
+from shiftwork.store.docs import change
+from shiftwork.store.protocol import Store
 
 LOOK_SECONDS: Final = 15.0
 ROOM_SECONDS: Final = 60.0
@@ -39,11 +44,13 @@ class Judge(Protocol):
 class HealthMonitor:
     """Emits `health.problem` once for each problem when it appears, and `health.recovered` when it is gone.
 
-    Every node looks, so that the next leader knows what was reported already; only the leader reports.
+    Every node looks, so that the next leader knows what was reported already; only the leader reports. It also records
+    when it first saw the problems that have no time of their own.
     """
 
-    def __init__(self, judge: Judge, reporter: Reporter, clock: Clock, leader: Leader) -> None:
+    def __init__(self, judge: Judge, store: Store, reporter: Reporter, clock: Clock, leader: Leader) -> None:
         self._judge = judge
+        self._store = store
         self._emit = reporter.emit
         self._emit_quietly = reporter.emit_quietly
         """Emits without a line in the log, which has it already."""
@@ -67,7 +74,17 @@ class HealthMonitor:
             raise
         was_away, self._away_since = self._away_since is not None, None
         self._report(health, leads=self._leader.leading, patient=PATIENT | LEASED if was_away else PATIENT)
+        if self._leader.leading:
+            await self._date(health)
         return self._clock.now() + LOOK_SECONDS
+
+    async def _date(self, health: Health) -> None:
+        """Record when problems began of which nothing else says it."""
+        now = self._clock.now()
+        with suppress(StoreError):  # a store that takes no writes is reported as a problem of its own
+            await change(
+                self._store, NOTICED, NOTICED_NAME, lambda known: (known or Noticed()).after(health.problems, now)
+            )
 
     def _away(self, error: str) -> None:
         """Report that the store is away. No node can tell who leads, so each calls its own hooks and alerts."""

@@ -8,6 +8,7 @@ from math import inf
 from typing import Final
 
 from shiftwork.core.docs import PLAN, PLAN_NAME, RESCHEDULED
+from shiftwork.core.health import Strays
 from shiftwork.core.model import Plan, PoolConfig, WorkerState
 from shiftwork.core.plan import LOOK_SECONDS, Planned
 from shiftwork.core.plurals import counted
@@ -107,7 +108,7 @@ class Node:
     def watch_health(self, judge: Judge) -> None:
         """Look at the health every few seconds, and at once when the planner sees jobs of an unknown worker."""
         here = self._environment
-        monitor = HealthMonitor(judge, here.reporter, here.clock, self.leader)
+        monitor = HealthMonitor(judge, here.store, here.reporter, here.clock, self.leader)
         duty = here.duty("health", monitor.poll, every=HEALTH_SECONDS)
         self._duties.append(duty)
         self._cluster.planning.alarm = duty.ring
@@ -144,9 +145,10 @@ class Node:
         """Everything that it does over and over, on its own event loop."""
         return [*self._duties, *self._lease_keeper.duties]
 
-    def strays(self) -> dict[str, int]:
-        """How many runs were given up on and go on regardless, by instance."""
-        return {engine.instance: len(engine.runner.strays) for engine in self.engines}
+    def strays(self) -> dict[str, Strays]:
+        """The runs that were given up on and go on regardless, by instance."""
+        found = ((engine.instance, engine.runner.strays.values()) for engine in self.engines)
+        return {instance: Strays(len(given_up), min(given_up, default=None)) for instance, given_up in found}
 
     def condition(self) -> Condition:
         """How the node is, in one line for people."""

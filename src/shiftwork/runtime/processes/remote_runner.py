@@ -77,7 +77,7 @@ class RemoteRunner:
         kills: KillRecord,
         guard: ProcessGuard | None = None,
     ) -> None:
-        self.strays: set[Run] = set()
+        self.strays: dict[Run, float] = {}
         self.ready = False
         self.dead = False
         self.error: str | None = None
@@ -318,7 +318,7 @@ class RemoteRunner:
             return
         run.outcome = message.outcome
         if message.stray:
-            self.strays.add(run)
+            self.strays[run] = self._clock.now()
         if message.stray and message.end.kind is EndKind.DRAINED:
             # Another instance would run the job while it goes on here: not before this process is gone.
             self._going_on.add(run)

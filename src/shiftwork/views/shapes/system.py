@@ -12,7 +12,7 @@ from shiftwork.core.token import Role, Token
 from shiftwork.core.worker_state import is_failing
 from shiftwork.views.instants import iso, past_iso
 from shiftwork.views.overview import BreakerView, Overview, WorkerView
-from shiftwork.views.remedies import remedy
+from shiftwork.views.remedies import remedy, see
 from shiftwork.views.shapes.pools import PoolShape, pool_shape
 from shiftwork.views.shapes.values import PRIORITY_NAMES, PriorityName, json_safe
 
@@ -25,8 +25,10 @@ class ProblemShape(Struct, frozen=True, kw_only=True):
     subject: str
     message: str
     remedy: str
+    see: str
+    """Where the runbook explains it: an address if SHIFTWORK_DOCS is set, or a path in the source."""
     since: float | None
-    """When it began, in epoch seconds; null if nothing recorded that."""
+    """When it began, in epoch seconds; null if that cannot be known."""
     target: str
     """Where it is solved: "pool:NAME", "worker:NAME", "node:NAME", "flow:ID", "breaker:NAME", "dead:POOL", "dead",
     "store" or "leader"; empty if that is nowhere in particular."""
@@ -159,6 +161,7 @@ def problem_shape(problem: Problem) -> ProblemShape:
         subject=problem.subject,
         message=problem.message,
         remedy=remedy(problem),
+        see=see(problem),
         since=problem.since,
         target=problem.target,
     )
