@@ -187,9 +187,12 @@ NAMED_LIKE_WORDS: Final = {
         "等待：工作池 paused 已暂停；running 的限速：每 60 秒 20 个"
     ),
     "it waits for 2 of 3 jobs: 1 of paused is running, 1 of running is to be retried": (
-        "等待：3 个任务中的 2 个：paused 有 1 个运行中，running 有 1 个待重试"
+        "等待：3 个任务中的 2 个：paused 有 1 个执行中，running 有 1 个待重试"
     ),
     "job 17 of running is dead: Failed": "running 的任务 17 成为死信：Failed",
+    "pool paused: 3 → 4 slots: 2 busy on average, so 4 leave room to spare; min_workers is 4": (
+        "工作池 paused：3 → 4 个槽位：平均 2 个忙碌，4 个即有余量；min_workers 为 4"
+    ),
 }
 """What is said of pools, workers, nodes … whose names, reasons and errors are words of the dashboard."""
 

@@ -102,7 +102,7 @@ const chinese = {
   dead: "死信",
   cancelled: "已取消",
   cancelling: "正在取消",
-  running: "运行中",
+  running: "执行中",
   broken: "受阻",
   idle: "空闲",
   busy: "忙碌",
@@ -122,9 +122,9 @@ const chinese = {
   "cannot run": "无法运行",
   "Fix the cause, then retry the flow, or cancel it": "请排除原因，然后重试流程，或取消它",
   "A job before it is dead or cancelled: retry that one, or cancel the flow":
-    "它之前的任务已死亡或已取消：请重试那个任务，或取消流程",
+    "它之前的任务已成为死信或已取消：请重试那个任务，或取消流程",
   "{n} {n:job|jobs} cannot run: a job before is dead or cancelled. Retry the flow, or cancel it.":
-    "{n} 个任务无法运行：之前的任务已死亡或已取消。请重试流程，或取消它。",
+    "{n} 个任务无法运行：之前的任务已成为死信或已取消。请重试流程，或取消它。",
 
   // ── 通用操作 ──
   Copy: "复制",
@@ -249,7 +249,6 @@ const chinese = {
   "no room": "没有空间",
   "bounds set by hand": "上下限由人工设定",
   "Busy slots of {name}": "{name} 的忙碌槽位",
-  "Slots of {pool}, at most {n}": "{pool} 的槽位，最多 {n} 个",
   "{wanted} wanted, {min}–{max} allowed": "需要 {wanted} 个，允许 {min}–{max} 个",
   "{n} {n:process|processes}": "{n} 个进程",
   "{retrying} to retry, {waiting} waiting": "{retrying} 个待重试，{waiting} 个等待中",
@@ -357,7 +356,6 @@ const chinese = {
   "after the retry": "重试之后",
   "after this run": "本次运行之后",
   "Latest runs": "最近的运行",
-  "Latest runs, oldest first": "最近的运行，最旧的在前",
   "No runs yet.": "尚未运行。",
   "■ completed": "■ 已完成",
   "■ failed, to retry": "■ 失败，待重试",
@@ -795,6 +793,9 @@ const chinese = {
   "{share} of the attempts": "占尝试的 {share}",
   Errors: "错误",
   "No errors": "没有错误",
+  "No failed jobs are left": "没有仍处于失败状态的任务",
+  "The jobs of the failed attempts wait to run again, or have run since.":
+    "失败的尝试所属的任务正在等待再次执行，或者此后已执行。",
   "Errors of failed attempts appear here, by group.": "失败尝试的错误会按组出现在这里。",
   "It starts with the first runs.": "从最初的几次运行开始。",
   "Schedules of workers": "worker 的调度",

@@ -165,7 +165,7 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
         {
           header: t("Failures"),
           accessorKey: "failures",
-          meta: { numeric: true },
+          meta: { numeric: true, from: "sm" },
           cell: ({ row: { original } }) =>
             original.failures ? (
               <span className="font-medium text-bad">{t("{n} in a row", { n: original.failures })}</span>
@@ -297,12 +297,12 @@ export function WorkerPage({ name }: { name: string }) {
               <Stat
                 label={t("Next")}
                 value={<Time at={seen.next_due_at} none={nextOf(seen)} />}
-                note={given(seen.schedule)}
+                note={seen.mode === "triggered" ? undefined : given(seen.schedule)}
               />
               <Stat
                 label={t("Failures in a row")}
                 value={seen.failures}
-                tone={seen.failures ? "bad" : seen.failing ? "warn" : undefined}
+                tone={seen.failures ? "bad" : undefined}
                 note={
                   seen.last_error
                     ? rich("last error {time}: {error}", {
@@ -328,7 +328,10 @@ export function WorkerPage({ name }: { name: string }) {
               <Panel title={t("Policy")}>
                 <Facts
                   items={[
-                    [t("Runs"), [given(seen.schedule), t(seen.mode)].join(t(", "))],
+                    [
+                      t("Runs"),
+                      [given(seen.schedule), ...(seen.mode === "triggered" ? [] : [t(seen.mode)])].join(t(", ")),
+                    ],
                     [
                       t("Pool"),
                       <Link key="pool" href={to(["pools", seen.pool])}>

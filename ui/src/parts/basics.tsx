@@ -142,10 +142,11 @@ export function Stat({
     <>
       <div className="text-xs text-muted">{label}</div>
       <div className={`mt-0.5 text-xl leading-tight font-semibold ${colour}`}>{value}</div>
-      <div className="mt-0.5 min-h-4 text-xs text-muted">{note}</div>
+      <div className="mt-0.5 min-h-4 text-xs text-pretty text-muted">{note}</div>
     </>
   );
-  const look = "block min-w-0 rounded-lg border border-line bg-surface px-3 py-2";
+  const look =
+    "block min-w-0 rounded-lg border border-line bg-surface px-3 py-2 break-words [&_time]:whitespace-normal";
   return href ? (
     <a className={`${look} hover:border-edge`} href={href}>
       {inner}

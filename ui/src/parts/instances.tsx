@@ -62,7 +62,7 @@ export function Instances({ rows, without }: { rows: Instance[]; without?: "node
           header: t("Busy"),
           id: "jobs",
           accessorFn: (instance) => instance.busy,
-          meta: { numeric: true },
+          meta: { numeric: true, from: "sm" },
           cell: ({ row: { original } }) => t("{n} of {total}", { n: original.busy, total: original.slots }),
         },
         {
