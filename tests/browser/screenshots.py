@@ -17,9 +17,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from itertools import cycle, product
+from itertools import count, cycle, product
 from pathlib import Path
 from typing import Final, Literal
 
@@ -200,20 +200,25 @@ def opening(shop: Shop) -> None:
 
 def customers(site: Site, enough: threading.Event) -> None:
     """They come in waves; some mistype their address, some send pictures that are too large."""
-    chance, order = random.Random(7), 9_000
-    begin = time.monotonic()
+    chance, begin = random.Random(7), time.monotonic()
+    orders = count(9_001)
     while not enough.wait(0.25):
         many = 2 + int(2 * (1 - math.cos((time.monotonic() - begin) / WAVE_SECONDS * math.tau)))
-        for _ in range(many):
-            domain = "example.org" if chance.randrange(200) else "exmaple.invalid"
-            site.enqueue("send_mail", to=f"customer-{chance.randrange(9999)}@{domain}", subject=chance.choice(SUBJECTS))
-        if chance.randrange(2):
-            order += 1
-            to = f"customer-{chance.randrange(9999)}@example.org"
-            site.enqueue("place_order", order=order, article=chance.choice(ARTICLES), amount=19.9 + many, to=to)
-        for _ in range(chance.randrange(3)):
-            width = 1280 if chance.randrange(50) else 20_000 + chance.randrange(9) * 1_000
-            site.enqueue("resize_image", path=f"photo-{chance.randrange(999)}.png", width=width)
+        with suppress(OSError):  # the store is dead
+            visit(site, chance, many, orders)
+
+
+def visit(site: Site, chance: random.Random, many: int, orders: Iterator[int]) -> None:
+    """What the customers of a quarter of a second do."""
+    for _ in range(many):
+        domain = "example.org" if chance.randrange(200) else "exmaple.invalid"
+        site.enqueue("send_mail", to=f"customer-{chance.randrange(9999)}@{domain}", subject=chance.choice(SUBJECTS))
+    if chance.randrange(2):
+        to = f"customer-{chance.randrange(9999)}@example.org"
+        site.enqueue("place_order", order=next(orders), article=chance.choice(ARTICLES), amount=19.9 + many, to=to)
+    for _ in range(chance.randrange(3)):
+        width = 1280 if chance.randrange(50) else 20_000 + chance.randrange(9) * 1_000
+        site.enqueue("resize_image", path=f"photo-{chance.randrange(999)}.png", width=width)
 
 
 # ── pictures ─────────────────────────────────────────────────────────────────────────────────────────────────────────
