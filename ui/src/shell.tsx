@@ -292,7 +292,7 @@ function Notice() {
           {link === "lost"
             ? t("Connection lost; reconnecting automatically.")
             : t(silentSince === null ? "Updates fail: {why}." : "No answer from the store: {why}.", {
-                why: (age?.cause ?? "").replace(/\.$/, ""),
+                why: (age?.cause ?? "").replace(/[.。]$/, ""),
               })}
         </p>
         {since && (
