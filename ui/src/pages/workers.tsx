@@ -152,7 +152,7 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
           header: t("Last run"),
           accessorKey: "last_run_at",
           meta: { from: "sm" },
-          cell: ({ row: { original } }) => <Time at={original.last_run_at} none={t("never")} />,
+          cell: ({ row: { original } }) => <Time at={original.last_run_at} none={t("never")} past />,
         },
         {
           header: t("Next"),
@@ -291,8 +291,8 @@ export function WorkerPage({ name }: { name: string }) {
             <div className="grid grid-cols-2 gap-3 sm:grid-cols-4">
               <Stat
                 label={t("Last run")}
-                value={<Time at={seen.last_run_at} none={t("never")} />}
-                note={rich("last success {time}", { time: <Time at={seen.last_success_at} none={t("never")} /> })}
+                value={<Time at={seen.last_run_at} none={t("never")} past />}
+                note={rich("last success {time}", { time: <Time at={seen.last_success_at} none={t("never")} past /> })}
               />
               <Stat
                 label={t("Next")}

@@ -156,9 +156,18 @@ export function Stat({
   );
 }
 
-export function Time({ at, none = "–" }: { at: string | null | undefined; none?: string }) {
+/** An instant as its distance from now. One that is `past` is never said to come, though the clocks may differ a little. */
+export function Time({
+  at,
+  none = "–",
+  past = false,
+}: {
+  at: string | null | undefined;
+  none?: string;
+  past?: boolean;
+}) {
   const ms = Date.parse(at ?? "");
-  const said = useSaid((now) => (at ? ago(ms, now) : none));
+  const said = useSaid((now) => (at ? ago(past ? Math.min(ms, now) : ms, now) : none));
   if (!at) return <span className="text-muted">{none}</span>;
   return (
     <time
