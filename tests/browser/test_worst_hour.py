@@ -129,6 +129,16 @@ def problem(severity: str, code: str, message: str, target: str, since: float | 
     }
 
 
+def test_nodes_are_told_apart_by_a_screen_reader(watched: Watched, node: Site, axe: str) -> None:
+    seen = node.ask("nodes")
+    (only,) = seen["nodes"]
+    more = [one | {"id": f"b-{one['id']}", "node": "b"} for one in seen["instances"]]
+    served(watched.page, "nodes", {"nodes": [only, only | {"name": "b"}], "instances": seen["instances"] + more})
+    page = watched.open("nodes")
+    expect(page.get_by_role("region", name="Processes of b", exact=True)).to_be_visible()
+    assert violations(page, axe, "landmark-unique", "region") == []
+
+
 def test_breaker_is_shown_where_it_matters_and_closed_by_hand_with_a_reason(watched: Watched, axe: str) -> None:
     page = watched.page
     served(page, "breakers", {"breakers": [SMTP]})

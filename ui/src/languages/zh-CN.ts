@@ -685,6 +685,7 @@ const chinese = {
   "{time} behind": "滞后 {time}",
   "{time} per call": "每次调用 {time}",
   "{host}, pid {pid}, {n} {n:core|cores}; can host {pools}": "{host}，pid {pid}，{n} 核；可承载 {pools}",
+  "Processes of {name}": "{name} 的进程",
   "No processes": "没有进程",
   "No process serves this pool now.": "目前没有进程服务此工作池。",
   "The node is drained.": "节点已排空。",

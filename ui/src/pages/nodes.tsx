@@ -123,7 +123,7 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
         </p>
       ))}
       {members.length > 0 ? (
-        <Instances rows={members} without="node" />
+        <Instances rows={members} node={node.name} />
       ) : (
         <Empty title={t("No processes")}>
           {node.status === "drained"
