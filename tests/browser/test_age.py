@@ -70,6 +70,7 @@ def test_stopped_store_is_said_with_its_cause_on_every_page_until_it_is_back(
         says_that_it_is_old(fresh, "refused|reach|lost|connect")
         fresh.goto(f"{host.site.address}#/dead")
         expect(fresh.get_by_role("main").get_by_role("alert")).to_contain_text(re.compile("refused|reach|connect"))
+        assert violations(fresh, axe) == []
         server.start()
         is_live_again(fresh)
         expect(fresh.get_by_text("No dead letters")).to_be_visible()

@@ -39,6 +39,13 @@ RUNS = {
 }
 
 
+HIDDEN_COLUMNS = """() => [...document.querySelectorAll("main table")].flatMap((table) => {
+    const end = table.parentElement.getBoundingClientRect().right + 1;
+    return [...table.querySelectorAll("th")].filter((one) => one.getBoundingClientRect().right > end);
+}).map((one) => one.textContent)"""
+"""The columns of tables that one would have to scroll to."""
+
+
 def served(page: Page, path: str, answer: Any) -> None:
     page.route(f"**/api/v1/{path}", lambda route: route.fulfill(json=answer))
 
@@ -59,10 +66,15 @@ def test_pools_and_workers_show_their_buttons(watched: Watched, size: ViewportSi
     expect(page.get_by_role("button", name="Bounds").first).to_be_visible()
     assert in_sight(page, "Pause")
     assert in_sight(page, "Bounds")
+    assert page.evaluate(HIDDEN_COLUMNS) == []
     page = watched.open("workers")
     expect(page.get_by_role("button", name="Trigger cleanup")).to_be_visible()
     assert in_sight(page, "Trigger cleanup")
     assert in_sight(page, "Disable cleanup")
+    assert page.evaluate(HIDDEN_COLUMNS) == []
+    page = watched.open("overview")
+    expect(page.get_by_role("row").filter(has_text="mail")).to_be_visible()
+    assert page.evaluate(HIDDEN_COLUMNS) == []
 
 
 def test_plot_stays_where_it_is_while_the_pointer_goes_over_it(watched: Watched) -> None:
@@ -94,6 +106,10 @@ def test_problem_has_its_age_and_leads_to_where_it_is_solved(watched: Watched, n
     expect(problems.first).to_contain_text("node b is gone")
     expect(problems.first.get_by_role("link")).to_have_attribute("href", "#/nodes?node=b")
     expect(problems.nth(1)).to_contain_text(re.compile(r"for [\d,]+ d"))
+    problems.first.get_by_role("link").click()
+    gone = page.get_by_role("main").get_by_text("Node b is not running.")
+    expect(gone.get_by_role("link", name="Its events")).to_have_attribute("href", "#/events?subject=b")
+    page.go_back()
     expect(problems.nth(2).get_by_role("link")).to_have_attribute("href", "#/dead?pool=images")
     problems.nth(1).get_by_role("link").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Breakers")
@@ -163,6 +179,16 @@ def problem(severity: str, code: str, message: str, target: str, since: float | 
     }
 
 
+def test_nodes_are_told_apart_by_a_screen_reader(watched: Watched, node: Site, axe: str) -> None:
+    seen = node.ask("nodes")
+    (only,) = seen["nodes"]
+    more = [one | {"id": f"b-{one['id']}", "node": "b"} for one in seen["instances"]]
+    served(watched.page, "nodes", {"nodes": [only, only | {"name": "b"}], "instances": seen["instances"] + more})
+    page = watched.open("nodes")
+    expect(page.get_by_role("region", name="Processes of b", exact=True)).to_be_visible()
+    assert violations(page, axe, "landmark-unique", "region") == []
+
+
 def test_breaker_is_shown_where_it_matters_and_closed_by_hand_with_a_reason(watched: Watched, axe: str) -> None:
     page = watched.page
     served(page, "breakers", {"breakers": [SMTP]})
@@ -198,6 +224,11 @@ def test_worker_shows_run_times_throughput_and_errors_by_group(watched: Watched,
     assert violations(page, axe) == []
     errors.get_by_role("link").click()
     expect(page).to_have_url(re.compile("worker=send_mail"))
+    page.unroute("**/api/v1/workers/send_mail/runs")
+    served(page, "workers/send_mail/runs", RUNS | {"errors": []})  # their jobs have been retried
+    page.go_back()
+    page.reload()
+    expect(page.get_by_role("main")).to_contain_text("No failed jobs are left")
 
 
 def test_latest_runs_are_those_that_ran_though_others_wait(watched: Watched, node: Site) -> None:

@@ -141,7 +141,7 @@ def test_a_new_leader_keeps_what_is_busy_and_waits_before_it_shrinks() -> None:
     for second in range(1, 120):
         made = next_plan(made.plan, with_workers(NOW + second, w=busy), made.memory)
         assert totals(made.plan)["p"] == 12
-    assert made.decisions["p"][0].reason == "8 busy on average; 13 leave room to spare"
+    assert made.decisions["p"][0].reason == "8 busy on average, so 13 leave room to spare"
 
 
 def test_bounds_that_hold_are_found_for_every_plan() -> None:

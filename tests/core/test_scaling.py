@@ -213,7 +213,7 @@ class TestGoingDown:
         lately = Demand(busy=4.0)
         decision = quiet(8, 99, demand=lately)
         assert decision.target == 8
-        assert decision.reason == "4 busy on average; 8 leave room to spare"
+        assert decision.reason == "4 busy on average, so 8 leave room to spare"
         assert quiet(9, 99, demand=lately).target == 8
         assert quiet(3, 0, demand=lately).target == 3  # it never makes a pool grow
 

@@ -14,6 +14,7 @@ from msgspec import Meta
 from shiftwork.core.options import check_schedule, timing
 from shiftwork.core.schedule import cron_words
 from shiftwork.errors import ConfigurationError
+from shiftwork.store.redis.faults import unreachable
 from tests.node import node as run_in_node
 
 SOURCES: Final = (
@@ -50,6 +51,7 @@ SOURCES: Final = (
     *("runtime/node/start_failures", "web/access", "web/api", "web/limits", "web/problems", "web/routing"),
     *("web/what_if", "core/option_values", "handles/concurrency_keys", "handles/payloads", "handles/signal_values"),
     "core/job_limits",
+    "store/redis/faults",
 )
 """Where the sentences are written that the dashboard translates."""
 COMPLETE: Final = ("core/judging", "core/pool_problems", "core/backlog", "core/admission")
@@ -187,9 +189,15 @@ NAMED_LIKE_WORDS: Final = {
         "等待：工作池 paused 已暂停；running 的限速：每 60 秒 20 个"
     ),
     "it waits for 2 of 3 jobs: 1 of paused is running, 1 of running is to be retried": (
-        "等待：3 个任务中的 2 个：paused 有 1 个运行中，running 有 1 个待重试"
+        "等待：3 个任务中的 2 个：paused 有 1 个执行中，running 有 1 个待重试"
     ),
     "job 17 of running is dead: Failed": "running 的任务 17 成为死信：Failed",
+    str(unreachable(ConnectionRefusedError(), "127.0.0.1:6379")): (
+        "无法连接 127.0.0.1:6379 上的服务器：那里没有服务在监听。请启动服务器\uff0c或更正 URL 中的主机和端口。"
+    ),
+    "pool paused: 3 → 4 slots: 2 busy on average, so 4 leave room to spare; min_workers is 4": (
+        "工作池 paused：3 → 4 个槽位：平均 2 个忙碌，4 个即有余量；min_workers 为 4"
+    ),
 }
 """What is said of pools, workers, nodes … whose names, reasons and errors are words of the dashboard."""
 

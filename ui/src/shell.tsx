@@ -71,6 +71,7 @@ function Side() {
   const here = path[0] ?? "overview";
   const overview = useOverview();
   const me = useMe();
+  const old = useAge()?.old;
   const nav = useRef<HTMLElement>(null);
   // On a phone not all pages are visible.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the current page changes with the place
@@ -110,7 +111,11 @@ function Side() {
             </svg>
             {label}
             {name === "dead" && dead > 0 && (
-              <span className="ml-auto rounded bg-bad-soft px-1.5 text-xs font-medium text-bad">{count(dead)}</span>
+              <span
+                className={`ml-auto rounded px-1.5 text-xs font-medium ${old ? "bg-sunken text-muted" : "bg-bad-soft text-bad"}`}
+              >
+                {count(dead)}
+              </span>
             )}
           </a>
         ))}
@@ -287,7 +292,7 @@ function Notice() {
           {link === "lost"
             ? t("Connection lost; reconnecting automatically.")
             : t(silentSince === null ? "Updates fail: {why}." : "No answer from the store: {why}.", {
-                why: (age?.cause ?? "").replace(/\.$/, ""),
+                why: (age?.cause ?? "").replace(/[.。]$/, ""),
               })}
         </p>
         {since && (

@@ -242,7 +242,7 @@ def _steady(load: PoolLoad) -> Iterator[_Wish]:
     busy = load.demand.busy
     if busy is not None:
         n = floor(busy + SPARE * sqrt(busy))
-        yield _Wish(min(n, load.current), lambda: f"{number(busy)} busy on average; {n} leave room to spare")
+        yield _Wish(min(n, load.current), lambda: f"{number(busy)} busy on average, so {n} leave room to spare")
 
 
 def _capped(load: PoolLoad, wish: _Wish) -> _Wish:

@@ -167,11 +167,7 @@ function Filters({
           <option key={one}>{one}</option>
         ))}
       </select>
-      <Typed
-        label={t("Subject: a pool, worker, node or job")}
-        value={value("subject")}
-        take={(written) => change({ subject: written })}
-      />
+      <Typed label={t("Subject")} value={value("subject")} take={(written) => change({ subject: written })} />
       <Typed
         label={t("Worker")}
         value={value("worker")}

@@ -178,9 +178,7 @@ function Why({ job }: { job: WholeJob }) {
               <Badge tone="warn">{wait.code}</Badge>
               <span className="min-w-0 break-words">{given(wait.why)}</span>
               {wait.until_at && (
-                <span className="text-xs text-muted">
-                  {rich("until {time}", { time: <Time at={wait.until_at} /> })}
-                </span>
+                <span className="text-xs text-muted">{rich("ends {time}", { time: <Time at={wait.until_at} /> })}</span>
               )}
             </li>
           ))}
@@ -203,7 +201,7 @@ function Awaited({ job }: { job: WholeJob }) {
       {wait?.until_at && (
         <span className="text-muted">
           {t(", ")}
-          {rich("until {time} at most", { time: <Time at={wait.until_at} /> })}
+          {rich("gives up {time}", { time: <Time at={wait.until_at} /> })}
         </span>
       )}
     </p>
@@ -220,12 +218,14 @@ function Turn({ of: { position, position_exact = true, estimate, estimate_basis 
           ? t("Position {n} in the queue", { n: position })
           : t("About position {n} in the queue", { n: position })}
       </span>
-      <span className="font-medium">
-        {estimate === null || estimate === undefined
-          ? t("No estimate")
-          : t("starts in about {time}", { time: duration(estimate) })}
-      </span>
-      {estimate_basis && <span className="w-full text-xs text-muted">{given(estimate_basis)}</span>}
+      {estimate !== null && estimate !== undefined ? (
+        <span className="font-medium">{t("starts in about {time}", { time: duration(estimate) })}</span>
+      ) : (
+        !estimate_basis && <span className="font-medium">{t("No estimate")}</span>
+      )}
+      {estimate_basis && (
+        <span className="w-full text-xs text-muted first-letter:uppercase">{given(estimate_basis)}</span>
+      )}
     </div>
   );
 }

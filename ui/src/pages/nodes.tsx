@@ -5,7 +5,7 @@ import { t } from "../language";
 import { NodeActions } from "../parts/actions";
 import { Answer, Badge, Empty, Heading, Meter, Panel, Time } from "../parts/basics";
 import { Instances } from "../parts/instances";
-import { useParams } from "../router";
+import { Link, to, useParams } from "../router";
 import { bytes, duration } from "../words";
 
 const LATE_SECONDS = 10;
@@ -23,6 +23,7 @@ export function NodesPage() {
         {(data) =>
           data.nodes.length ? (
             <div className="flex flex-col gap-3">
+              {wanted && !data.nodes.some((node) => node.name === wanted) && <Gone name={wanted} />}
               {[...data.nodes]
                 .sort((a, b) => Number(b.name === wanted) - Number(a.name === wanted))
                 .map((node) => (
@@ -44,6 +45,18 @@ export function NodesPage() {
         }
       </Answer>
     </>
+  );
+}
+
+/** A problem leads here for a node that has vanished. */
+function Gone({ name }: { name: string }) {
+  return (
+    <p className="flex flex-wrap gap-x-3 rounded-md border border-bad bg-bad-soft px-3 py-2 text-sm text-bad">
+      {t("Node {name} is not running.", { name })}
+      <Link className="underline" href={to(["events"], { subject: name })}>
+        {t("Its events")}
+      </Link>
+    </p>
   );
 }
 
@@ -110,7 +123,7 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
         </p>
       ))}
       {members.length > 0 ? (
-        <Instances rows={members} without="node" />
+        <Instances rows={members} node={node.name} />
       ) : (
         <Empty title={t("No processes")}>
           {node.status === "drained"

@@ -261,7 +261,7 @@ function Problems({ problems }: { problems: DatedProblem[] }) {
         <li key={`${problem.code} ${problem.subject}`} {...ROW}>
           <a
             href={remedyOf(problem)}
-            className="grid gap-x-4 gap-y-0.5 px-3 py-2 text-sm hover:bg-sunken sm:grid-cols-[4.5rem_minmax(0,1fr)] lg:grid-cols-[4.5rem_6.5rem_minmax(0,3fr)_minmax(0,2fr)]"
+            className="grid gap-x-4 gap-y-0.5 px-3 py-2 text-sm hover:bg-sunken sm:grid-cols-[4.5rem_minmax(0,1fr)] lg:grid-cols-[4.5rem_7.5rem_minmax(0,3fr)_minmax(0,2fr)]"
           >
             <span>
               <Badge tone={problem.severity === "critical" ? "bad" : "warn"}>{t(problem.severity)}</Badge>
@@ -271,7 +271,11 @@ function Problems({ problems }: { problems: DatedProblem[] }) {
             </span>
             <span className="min-w-0 break-words">{given(problem.message)}</span>
             <span className="min-w-0 break-words text-accent max-lg:order-2 sm:max-lg:col-start-2 lg:text-right">
-              {REMEDIES[problem.code] ?? given(problem.remedy)} <span aria-hidden="true">→</span>
+              <span className="inline-block first-letter:uppercase">
+                {REMEDIES[problem.code] ?? given(problem.remedy)}
+                {"\u00a0"}
+                <span aria-hidden="true">→</span>
+              </span>
             </span>
           </a>
           <Runbook problem={problem} />
@@ -309,7 +313,7 @@ function Pools({ pools }: { pools: Pool[] }) {
           header: t("Pool"),
           accessorKey: "name",
           cell: ({ row: { original: pool } }) => (
-            <span className="flex items-center gap-2 whitespace-nowrap">
+            <span className="flex flex-wrap items-center gap-x-2 gap-y-0.5">
               <Link href={to(["pools", pool.name])}>{pool.name}</Link>
               {pool.paused && <Badge tone="warn">{t("paused")}</Badge>}
             </span>

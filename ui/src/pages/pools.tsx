@@ -30,12 +30,20 @@ export function PoolsPage() {
                 {
                   header: t("Pool"),
                   accessorKey: "name",
-                  cell: ({ row: { original } }) => <Link href={to(["pools", original.name])}>{original.name}</Link>,
+                  cell: ({ row: { original } }) => (
+                    <>
+                      <Link href={to(["pools", original.name])}>{original.name}</Link>
+                      <span className="mt-0.5 block sm:hidden">
+                        <States pool={original} />
+                      </span>
+                    </>
+                  ),
                 },
                 {
                   header: t("State"),
                   id: "state",
                   enableSorting: false,
+                  meta: { from: "sm" },
                   cell: ({ row: { original } }) => <States pool={original} />,
                 },
                 { header: t("Kind"), accessorKey: "kind", meta: { from: "wide" } },
@@ -78,16 +86,11 @@ function States({ pool }: { pool: Pool }) {
 }
 
 function Size({ pool }: { pool: Pool }) {
-  const most = pool.max_workers ?? pool.workers;
   return (
     <span className="flex items-center gap-2 whitespace-nowrap">
       <span className="min-w-16">{t("{n} of {total} busy", { n: pool.busy, total: pool.workers })}</span>
       <span className="hidden w-24 lg:block">
-        <Meter
-          value={pool.workers}
-          most={most}
-          label={t("Slots of {pool}, at most {n}", { pool: pool.name, n: most })}
-        />
+        <Meter value={pool.busy} most={pool.workers} label={t("Busy slots of {name}", { name: pool.name })} />
       </span>
       <span className="hidden text-xs text-muted lg:inline">
         {pool.min_workers ?? "?"}–{pool.max_workers ?? "?"}
@@ -298,7 +301,7 @@ function Steps({ events }: { events: Event[] }) {
         .sort((a, b) => b.seq - a.seq)
         .map((event) => (
           <li key={event.seq} className="flex gap-3 px-3 py-2 text-sm">
-            <span className="w-20 shrink-0 text-xs leading-5 text-muted">
+            <span className="w-28 shrink-0 text-xs leading-5 text-muted">
               <Time at={event.at} />
             </span>
             <span className="min-w-0 break-words">{said(event)}</span>

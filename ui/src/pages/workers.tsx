@@ -152,7 +152,7 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
           header: t("Last run"),
           accessorKey: "last_run_at",
           meta: { from: "sm" },
-          cell: ({ row: { original } }) => <Time at={original.last_run_at} none={t("never")} />,
+          cell: ({ row: { original } }) => <Time at={original.last_run_at} none={t("never")} past />,
         },
         {
           header: t("Next"),
@@ -165,7 +165,7 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
         {
           header: t("Failures"),
           accessorKey: "failures",
-          meta: { numeric: true },
+          meta: { numeric: true, from: "sm" },
           cell: ({ row: { original } }) =>
             original.failures ? (
               <span className="font-medium text-bad">{t("{n} in a row", { n: original.failures })}</span>
@@ -291,18 +291,18 @@ export function WorkerPage({ name }: { name: string }) {
             <div className="grid grid-cols-2 gap-3 sm:grid-cols-4">
               <Stat
                 label={t("Last run")}
-                value={<Time at={seen.last_run_at} none={t("never")} />}
-                note={rich("last success {time}", { time: <Time at={seen.last_success_at} none={t("never")} /> })}
+                value={<Time at={seen.last_run_at} none={t("never")} past />}
+                note={rich("last success {time}", { time: <Time at={seen.last_success_at} none={t("never")} past /> })}
               />
               <Stat
                 label={t("Next")}
                 value={<Time at={seen.next_due_at} none={nextOf(seen)} />}
-                note={given(seen.schedule)}
+                note={seen.mode === "triggered" ? undefined : given(seen.schedule)}
               />
               <Stat
                 label={t("Failures in a row")}
                 value={seen.failures}
-                tone={seen.failures ? "bad" : seen.failing ? "warn" : undefined}
+                tone={seen.failures ? "bad" : undefined}
                 note={
                   seen.last_error
                     ? rich("last error {time}: {error}", {
@@ -328,7 +328,10 @@ export function WorkerPage({ name }: { name: string }) {
               <Panel title={t("Policy")}>
                 <Facts
                   items={[
-                    [t("Runs"), [given(seen.schedule), t(seen.mode)].join(t(", "))],
+                    [
+                      t("Runs"),
+                      [given(seen.schedule), ...(seen.mode === "triggered" ? [] : [t(seen.mode)])].join(t(", ")),
+                    ],
                     [
                       t("Pool"),
                       <Link key="pool" href={to(["pools", seen.pool])}>

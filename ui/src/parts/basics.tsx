@@ -142,10 +142,11 @@ export function Stat({
     <>
       <div className="text-xs text-muted">{label}</div>
       <div className={`mt-0.5 text-xl leading-tight font-semibold ${colour}`}>{value}</div>
-      <div className="mt-0.5 min-h-4 text-xs text-muted">{note}</div>
+      <div className="mt-0.5 min-h-4 text-xs text-pretty text-muted">{note}</div>
     </>
   );
-  const look = "block min-w-0 rounded-lg border border-line bg-surface px-3 py-2";
+  const look =
+    "block min-w-0 rounded-lg border border-line bg-surface px-3 py-2 break-words [&_time]:whitespace-normal";
   return href ? (
     <a className={`${look} hover:border-edge`} href={href}>
       {inner}
@@ -155,9 +156,18 @@ export function Stat({
   );
 }
 
-export function Time({ at, none = "–" }: { at: string | null | undefined; none?: string }) {
+/** An instant as its distance from now. One that is `past` is never said to come, though the clocks may differ a little. */
+export function Time({
+  at,
+  none = "–",
+  past = false,
+}: {
+  at: string | null | undefined;
+  none?: string;
+  past?: boolean;
+}) {
   const ms = Date.parse(at ?? "");
-  const said = useSaid((now) => (at ? ago(ms, now) : none));
+  const said = useSaid((now) => (at ? ago(past ? Math.min(ms, now) : ms, now) : none));
   if (!at) return <span className="text-muted">{none}</span>;
   return (
     <time

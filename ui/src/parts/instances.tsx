@@ -12,15 +12,15 @@ import { Table } from "./table";
 const SHOWN = 4;
 const SLOW_SECONDS = 0.25;
 
-export function Instances({ rows, without }: { rows: Instance[]; without?: "node" | "pool" }) {
+export function Instances({ rows, node }: { rows: Instance[]; node?: string }) {
   return (
     <Table
-      label={t("Processes")}
+      label={node ? t("Processes of {name}", { name: node }) : t("Processes")}
       rows={rows}
       id={(instance) => instance.id}
       empty={<Empty title={t("No processes")}>{t("No process serves this pool now.")}</Empty>}
       columns={[
-        ...(without === "node"
+        ...(node
           ? [
               {
                 header: t("Pool"),
@@ -62,7 +62,7 @@ export function Instances({ rows, without }: { rows: Instance[]; without?: "node
           header: t("Busy"),
           id: "jobs",
           accessorFn: (instance) => instance.busy,
-          meta: { numeric: true },
+          meta: { numeric: true, from: "sm" },
           cell: ({ row: { original } }) => t("{n} of {total}", { n: original.busy, total: original.slots }),
         },
         {

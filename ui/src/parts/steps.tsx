@@ -57,7 +57,7 @@ function StepRow({ step }: { step: Step }) {
       </span>
       <span className="font-medium">{nameOf(step)}</span>
       {step.until_at ? (
-        <span className="text-xs text-muted">{rich("until {time}", { time: <Time at={step.until_at} /> })}</span>
+        <span className="text-xs text-muted">{rich("ends {time}", { time: <Time at={step.until_at} /> })}</span>
       ) : (
         <span className="text-xs text-muted">
           <Time at={step.ended_at} />

@@ -1,4 +1,7 @@
-/** The latest runs as bars, oldest on the left: the colour shows how a run ended, the height how long it took. */
+/**
+ * The latest runs as bars: the colour shows how a run ended, the height how long it took. The newest is on the right and
+ * in sight; one scrolls to the oldest, because a bar is as wide as a finger needs.
+ */
 
 import { useNow } from "../data/live";
 import type { Job } from "../data/types";
@@ -24,17 +27,16 @@ export function Strip({ runs }: { runs: Job[] }) {
   const longest = Math.max(...runs.map(took), 1e-3);
   return (
     <>
-      <div className="flex h-16 items-end gap-0.5" role="list" aria-label={t("Latest runs, oldest first")}>
-        {[...runs].reverse().map((run) => {
+      <div className="flex h-16 flex-row-reverse overflow-x-auto" role="list" aria-label={t("Latest runs")}>
+        {runs.map((run) => {
           const text = [t(run.status), moment(Date.parse(run.created_at)), duration(took(run))].join(t(", "));
           return (
-            <div role="listitem" key={run.id} className="flex h-full max-w-3 min-w-0.5 grow items-end">
-              <a
-                href={to(["jobs", run.id])}
-                title={text}
-                className={`block w-full rounded-t-xs hover:opacity-70 ${LOOK[run.status]}`}
-                style={{ height: `${LEAST + (100 - LEAST) * (took(run) / longest)}%` }}
-              >
+            <div role="listitem" key={run.id} className="h-full w-6 shrink-0">
+              <a href={to(["jobs", run.id])} title={text} className="flex h-full items-end px-px hover:opacity-70">
+                <span
+                  className={`block w-full rounded-t-xs ${LOOK[run.status]}`}
+                  style={{ height: `${LEAST + (100 - LEAST) * (took(run) / longest)}%` }}
+                />
                 <span className="sr-only">{text}</span>
               </a>
             </div>

@@ -116,6 +116,12 @@ function everyMinute(known: WorkerMinute[]): WorkerMinute[] {
 }
 
 function Errors({ name, runs }: { name: string; runs: Runs }) {
+  if (runs.errors.length === 0 && runs.failed > 0)
+    return (
+      <Empty title={t("No failed jobs are left")}>
+        {t("The jobs of the failed attempts wait to run again, or have run since.")}
+      </Empty>
+    );
   if (runs.errors.length === 0)
     return <Empty title={t("No errors")}>{t("Errors of failed attempts appear here, by group.")}</Empty>;
   return (
