@@ -71,6 +71,7 @@ def test_without_gates_every_job_waits_for_a_slot_only() -> None:
 def test_a_rate_limit_lets_its_tokens_start_and_keeps_rate_times_run_time_busy() -> None:
     quiet = facts(lane(), rate=FIFTY)
     assert look(quiet).startable == FIFTY.burst, "nothing is known of its run time"
+    assert look(quiet, run_seconds=0.05).startable == 4, "short runs use up a burst with few slots"
     used_up = facts(lane(rate_at=NOW + (FIFTY.burst - 2.5) * FIFTY.spacing), rate=FIFTY)
     assert look(used_up).startable == 2, "as many tokens as have come since"
     used = facts(lane(running=1, rate_at=NOW + 1), rate=FIFTY)
