@@ -349,6 +349,26 @@ async def test_a_rate_limit_is_never_exceeded_and_always_used(stage: Stage, cloc
     assert max(later - sooner for sooner, later in pairwise(starts)) < 4
 
 
+async def test_a_backlog_behind_a_rate_limit_gets_few_slots_from_the_first_plan_on(
+    stage: Stage, clock: ManualClock
+) -> None:
+    slots: list[int] = []
+    app, other = stage.app(), stage.app()
+    for one in (app, other):
+        one.register_pool("pool", min_workers=2, max_workers=40)
+
+        @one.task(name="send", pool="pool", rate_limit="100/s")
+        async def send() -> None: ...
+
+    await app.enqueue_many([worker_of(app, "send").call() for _ in range(2_000)])
+    await other.start()
+    for _ in range(50):
+        await clock.advance(0.1)
+        slots.append(sum(one["slots"] for one in (await other.get_pool_dashboard())["pool"]["workers"]))
+    assert max(slots) <= 12
+    assert (await other.get_pool_dashboard())["pool"]["completed"] > 300
+
+
 # ── rank ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -5,13 +5,13 @@ plan that is there by then.
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import nlargest
 from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.admission import Facts
+from shiftwork.core.admission import Facts, Gates
 from shiftwork.core.beats import Beat, InstanceRecord
 from shiftwork.core.docs import PLAN, PLAN_NAME, POOL, POOL_CONFIG, WORKER
 from shiftwork.core.model import Doc, JobPriority, Lost, Plan, PoolConfig, PoolDoc
@@ -50,9 +50,13 @@ class Planner:
         workers: Mapping[str, WorkerDefinition],
         store: Store,
         clock: Clock,
+        *,
         outlook: Outlook | None = None,
+        gates: Callable[[], Mapping[str, Gates]] = dict,
     ) -> None:
         self._pools = pools
+        self._gates = gates
+        """Returns the gates of this app's workers: at its first start the store has none yet."""
         self._store = store
         self._clock = clock
         self._workers = workers
@@ -108,10 +112,17 @@ class Planner:
             stats=seen.stats.pools,
             workers=workers,
             pool_of=await self._pool_of(workers, seen.now),
-            admission=await self._store.survey(surveyed, seen.now) if surveyed else Facts(),
+            admission=await self._survey(surveyed, seen.now) if surveyed else Facts(),
             beats=beats,
             priorities=_priorities(self._workers),
         )
+
+    async def _survey(self, workers: Sequence[str], now: float) -> Facts:
+        facts, own = await self._store.survey(workers, now), self._gates()
+        for name in workers:
+            if name in own:
+                facts.gates.setdefault(name, own[name])
+        return facts
 
     async def _hosted_pools(self, beats: Sequence[Beat]) -> dict[str, PoolConfig]:
         """Return every pool that a live node can host: those of this app, and those that only other nodes know."""

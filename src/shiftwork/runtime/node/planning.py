@@ -28,7 +28,10 @@ class Planning:
         self._clock = here.clock
         self._leader = leader
         self._reporter = here.reporter
-        self._planner = Planner(pools, here.registry.workers, here.store, here.clock, outlook)
+        registry = here.registry
+        self._planner = Planner(
+            pools, registry.workers, here.store, here.clock, outlook=outlook, gates=lambda: registry.gates
+        )
         self._planned_at = 0.0
         self._urgent = False
         """Whether a pool has no free slot left."""
