@@ -20,7 +20,9 @@ GERMAN = {
     "": "Content-Type: text/plain; charset=UTF-8\nPlural-Forms: nplurals=2; plural=n != 1;\n",
     "POOL": "BECKEN",
     "Look": "Sehen",
-    "List jobs, newest first.": "Aufträge auflisten, die neuesten zuerst.",
+    "List jobs, newest or oldest first. A queued job has its position, and about when it starts.": (
+        "Aufträge auflisten, die neuesten zuerst."
+    ),
     "Jobs with this tag.": "Aufträge mit dieser Marke.",
     "pool {pool} is resumed": "Becken {pool} läuft weiter",
     "no jobs match": "keine Aufträge passen",
