@@ -12,7 +12,7 @@ from typing import Final
 
 import psycopg
 
-from shiftwork.store.sqlite.driver import driver
+from shiftwork.store.sqlite.file.driver import driver
 from tests.store.servers import postgres, redis
 
 POSTGRES_SETTINGS: Final = {

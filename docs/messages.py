@@ -30,7 +30,7 @@ Message = tuple[str, str | None]
 def messages() -> dict[Message, list[str]]:
     """Return every message, with the places where it is."""
     found: dict[Message, list[str]] = {}
-    for path in sorted(SOURCE.glob("*.py")):
+    for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             for message in _messages_of(node):
                 found.setdefault(message, []).append(f"{path.relative_to(TOP)}:{getattr(node, 'lineno', 1)}")

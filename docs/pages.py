@@ -37,10 +37,10 @@ LANGUAGES: Final = {
 WORKER: Final = "shiftwork.handles.worker.Worker"
 """What `@app.task` and `@app.worker` return: people hold it, and never import it."""
 FIELDS: Final = {
-    "shiftwork.core.beats",
+    "shiftwork.core.observing.beats",
     "shiftwork.core.model",
-    "shiftwork.core.policies",
-    "shiftwork.core.option_types",
+    "shiftwork.core.nouns.policies",
+    "shiftwork.core.options.types",
     "shiftwork.handles.options",
 }
 """The modules of plain values, whose fields are shown even where the name says it all."""

@@ -6,8 +6,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.admission import RateLimit
-from shiftwork.core.model import JobPriority, PoolConfig
+from shiftwork.core.nouns.job import JobPriority
+from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.workers.admission import RateLimit
 
 BACKLOGS: Final = (20, 60, 200, 600, 1_000)
 """How many jobs are queued when it begins: one of these."""

@@ -12,15 +12,18 @@ from msgspec import Struct, msgpack
 
 from benchmarks.estimates.cases import Case, SimWorker
 from shiftwork.control.definitions import Definitions
-from shiftwork.control.explanations import Explanations
+from shiftwork.control.jobs.explanations import Explanations
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.admission import Gates
-from shiftwork.core.beats import Beat, NodeBeat
-from shiftwork.core.breaker import BreakerState, step
 from shiftwork.core.docs import BREAKER, GATES, POOL_CONFIG, WORKER
-from shiftwork.core.model import Claimed, Doc, JobStatus, NewJob, Outcome, WorkerConfig
-from shiftwork.core.plan import PlanFacts, PlanMemory, decide_pools
-from shiftwork.core.policies import Breaker
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.job import Claimed, JobStatus, NewJob
+from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.nouns.policies import Breaker
+from shiftwork.core.nouns.worker import WorkerConfig
+from shiftwork.core.observing.beats import Beat, NodeBeat
+from shiftwork.core.scaling.plan import PlanFacts, PlanMemory, decide_pools
+from shiftwork.core.workers.admission import Gates
+from shiftwork.core.workers.breaker import BreakerState, step
 from shiftwork.store.docs import change
 from shiftwork.store.memory.store import MemoryStore
 

@@ -12,7 +12,8 @@ from unittest import mock
 
 import psycopg
 
-from shiftwork.store.postgres import functions, sql
+from shiftwork.store.postgres import sql
+from shiftwork.store.postgres.server import functions
 
 Edit = tuple[str, str]
 

@@ -5,7 +5,7 @@ import time
 from typing import Final
 
 from benchmarks.subjects.bare import BATCH, LEASE_SECONDS, PAYLOAD, Bare, Claimed, Done
-from shiftwork.store.sqlite.driver import driver  # the same SQLite for both
+from shiftwork.store.sqlite.file.driver import driver  # the same SQLite for both
 
 HOLDER: Final = "bench"
 SCHEMA: Final = """

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from benchmarks.plan import SLOTS
 from benchmarks.subjects.subject import Subject
 from shiftwork import JobStatus, WorkerOrchestrator
-from shiftwork.core.model import JobRecord, NewJob
+from shiftwork.core.nouns.job import JobRecord, NewJob
 
 Kind = Literal["async", "process"]
 PROCESSES: Final = 2

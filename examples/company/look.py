@@ -11,8 +11,8 @@ from examples.company.day import Day
 from examples.company.health import Health
 from examples.company.outcome import Sample
 from shiftwork import WorkerExecutionMode
-from shiftwork.core.health import Problem
-from shiftwork.core.model import Event
+from shiftwork.core.health.problems import Problem
+from shiftwork.core.nouns.event import Event
 from shiftwork.views.overview import Overview, PoolView
 
 WHERE: Final = re.compile(r" on \S+#\d+")

@@ -6,8 +6,8 @@ from typing import Final
 
 from examples.company.day import Day
 from examples.company.outcome import Sample
-from shiftwork.sim.chart import Chart, Curve
-from shiftwork.sim.page import PageSection, page
+from shiftwork.sim.report.chart import Chart, Curve
+from shiftwork.sim.report.page import PageSection, page
 
 SECONDS_AN_HOUR: Final = 3600
 UNFORESEEN: Final = (

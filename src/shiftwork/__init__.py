@@ -3,12 +3,14 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from shiftwork.core.beats import WorkerInstance
-from shiftwork.core.job_parts import FlowFailure
-from shiftwork.core.model import Event, JobPriority, JobStatus, PoolConfig, WorkerConfig, WorkerExecutionMode
-from shiftwork.core.option_types import PoolOptions, WorkerOptions
-from shiftwork.core.policies import Breaker, Retry
-from shiftwork.core.retry_requests import GiveUp, RetryAfter, Snooze
+from shiftwork.core.jobs.retry_requests import GiveUp, RetryAfter, Snooze
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.job import JobPriority, JobStatus
+from shiftwork.core.nouns.parts import FlowFailure
+from shiftwork.core.nouns.policies import Breaker, Retry
+from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.observing.beats import WorkerInstance
+from shiftwork.core.options.types import PoolOptions, WorkerOptions
 from shiftwork.errors import (
     AppImportError,
     ConfigurationError,
@@ -138,11 +140,11 @@ if TYPE_CHECKING:
     from shiftwork.handles.job import Job
     from shiftwork.handles.options import JobOptions
     from shiftwork.handles.redaction import Secret
-    from shiftwork.runtime.engine.context import Context
+    from shiftwork.runtime.context.context import Context
 else:
     _LATE: Final = {
         "Call": "handles.call",
-        "Context": "runtime.engine.context",
+        "Context": "runtime.context.context",
         "Flow": "handles.flow",
         "Job": "handles.job",
         "JobOptions": "handles.options",

@@ -1,15 +1,18 @@
 """The audit: every change leaves one event that says who made it, whether a program, a person or the web makes it."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from shiftwork import Job, WorkerOrchestrator
-from shiftwork.control.actor import acting_as, current_actor
-from shiftwork.core.model import Cancel, Event
+from shiftwork.control.access.actor import acting_as, current_actor
+from shiftwork.core.nouns.change import Cancel
 from shiftwork.runtime.clock import settle
 from tests.runtime.stage import DEADLINE, Stage
+
+if TYPE_CHECKING:
+    from shiftwork.core.nouns.event import Event
 
 CHANGES: dict[str, Callable[[WorkerOrchestrator, str], Awaitable[Any]]] = {
     "cancelled": WorkerOrchestrator.cancel_job,

@@ -33,7 +33,7 @@ from shiftwork import (
     UnknownJobError,
     WorkerOrchestrator,
 )
-from shiftwork.core.beats import Beat
+from shiftwork.core.observing.beats import Beat
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.testing import make_context
 from shiftwork.views.shapes.jobs import whole_job_shape

@@ -24,8 +24,9 @@ from shiftwork import (
     UnknownWorkerError,
     WorkerOrchestrator,
 )
-from shiftwork.control.job_filter import JobSearch
-from shiftwork.core.model import JobFilter, JobRecord, NewJob
+from shiftwork.control.jobs.filter import JobSearch
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.nouns.job import JobRecord, NewJob
 from shiftwork.handles.call import Call
 from shiftwork.handles.options import JobOptions, Options
 from shiftwork.handles.worker import Worker

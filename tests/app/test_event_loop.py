@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import pytest
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.control import event_loop
+from shiftwork.control.calling import event_loop
 
 
 async def kind() -> str:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from shiftwork import Breaker, Context, JobPriority, JobStatus, ResultTimeoutError, UnknownPoolError
-from shiftwork.control import estimates
-from shiftwork.core.admission import Obstacle
+from shiftwork.control.jobs import estimates
+from shiftwork.core.workers.admission import Obstacle
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.views.explanation import Explanation
 from tests.runtime.stage import Act, Stage, node_of

@@ -22,8 +22,8 @@ from shiftwork import (
     Secret,
     WorkerOrchestrator,
 )
-from shiftwork.control.submission import Submission
-from shiftwork.core.model import Cancel, Requeue
+from shiftwork.control.jobs.submission import Submission
+from shiftwork.core.nouns.change import Cancel, Requeue
 from shiftwork.handles.flow import MOST_BYTES, MOST_JOBS, FlowStatus
 from tests.runtime.stage import DEADLINE
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shiftwork import Breaker, WorkerOrchestrator
-from shiftwork.core.health import Health, Problem
+from shiftwork.core.health.problems import Health, Problem
 from shiftwork.errors import StoreFullError, StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.node.health_monitor import HealthMonitor
@@ -14,7 +14,7 @@ from shiftwork.store.memory.store import MemoryStore
 from tests.runtime.stage import Act, Stage, worker_of
 
 if TYPE_CHECKING:
-    from shiftwork.core.model import Event
+    from shiftwork.core.nouns.event import Event
 
 
 async def test_a_problem_is_said_once_and_taken_back_once(stage: Stage, clock: ManualClock) -> None:

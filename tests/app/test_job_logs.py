@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from shiftwork import Context, JobStatus, WorkerOrchestrator
-from shiftwork.core.job_limits import LONGEST_ERROR, MOST_CHARACTERS, MOST_LINES
-from shiftwork.core.model import ProgressNote
+from shiftwork.core.nouns.job import ProgressNote
+from shiftwork.core.values.limits import LONGEST_ERROR, MOST_CHARACTERS, MOST_LINES
 from shiftwork.runtime.clock import settle
 from shiftwork.serve.logging import JsonLines, PlainLines, about_job
 from tests.runtime.stage import Stage, started

@@ -17,9 +17,9 @@ from shiftwork import (
     UnknownOptionError,
     WorkerOrchestrator,
 )
-from shiftwork.core.expiry import EXPIRED
-from shiftwork.core.job_parts import OwnOptions
-from shiftwork.core.own_options import pack
+from shiftwork.core.jobs.expiry import EXPIRED
+from shiftwork.core.jobs.own_options import pack
+from shiftwork.core.nouns.parts import OwnOptions
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock
 from tests.runtime.stage import Act, Stage, engine_of, reserve_of, statuses

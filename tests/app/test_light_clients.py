@@ -65,9 +65,9 @@ async def test_a_client_imports_no_node_and_starts_no_thread(tmp_path: Path) -> 
     assert seen["threads"] == 1
     assert await added(url_in(tmp_path)) == {*seen["ids"]}
     imported = [*seen["imported"], *seen["imported_later"]]
-    assert "shiftwork.control.submission" in imported
+    assert "shiftwork.control.jobs.submission" in imported
     assert not {"psutil", "shiftwork.runtime.leader", "shiftwork.store.memory", "shiftwork.views"} & rooms(imported)
-    heavy = ("runtime.engine.engine", "runtime.node.node", "control.pools", "store.sealed.store", "app.bench")
+    heavy = ("runtime.pool_instance", "runtime.node.node", "control.system.pools", "store.sealed.store", "app.bench")
     assert not {f"shiftwork.{name}" for name in heavy} & {*imported}
 
 
@@ -83,7 +83,7 @@ NODE: Final = """
 import sys
 before = {*sys.modules}
 import asyncio
-from shiftwork.cli import run
+from shiftwork.cli.running import run
 from shiftwork.store.urls import open_store
 
 store = open_store(sys.argv[1])
@@ -126,7 +126,7 @@ def test_a_node_imports_no_more_than_it_needs(tmp_path: Path) -> None:
     imported = {*run(NODE, url_in(tmp_path))[0].split()}
     assert {"shiftwork.runtime.node.node", "shiftwork.store.sqlite.store"} <= imported
     assert HEAVY & imported == set()
-    assert not {"shiftwork.app", "shiftwork.handles.worker", "shiftwork.control.submission"} & imported
+    assert not {"shiftwork.app", "shiftwork.handles.worker", "shiftwork.control.jobs.submission"} & imported
 
 
 async def test_a_process_of_a_node_imports_a_store_only_when_a_job_uses_it(

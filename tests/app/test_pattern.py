@@ -32,16 +32,16 @@ from shiftwork import (
     WorkerFn,
     WorkerOrchestrator,
 )
-from shiftwork.core.model import RunState
-from shiftwork.core.retry import End
+from shiftwork.core.jobs.retry import End
+from shiftwork.core.nouns.worker import RunState
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.engine.run import Run
-from shiftwork.runtime.engine.surroundings import Surroundings
+from shiftwork.runtime.context.surroundings import Surroundings
+from shiftwork.runtime.processes.child_process import ChildProcess
 from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
-from shiftwork.runtime.processes.instance import Instance
 from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.messages import NodeFrame, Setup, Start
 from shiftwork.runtime.processes.remote_runner import RemoteRunner
+from shiftwork.runtime.running.run import Run
 from shiftwork.store.memory import MemoryStore
 from shiftwork.testing.contexts import MadeValues
 from tests.runtime.stage import DEADLINE, Act, Stage, eventually, started
@@ -150,7 +150,7 @@ class Witness(MadeValues):
 async def test_the_state_travels_to_other_processes_with_the_run() -> None:
     theirs, ours = socket.socketpair()
     runs = NodeEnd()
-    instance, witness = Instance(ours, ProcessEnd(runs.tokens, runs.page)), Witness()
+    instance, witness = ChildProcess(ours, ProcessEnd(runs.tokens, runs.page)), Witness()
     runs.close_page()
 
     async def store() -> MemoryStore:

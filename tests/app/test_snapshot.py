@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from shiftwork.core.admission import Facts, Gates, Head, Lane, RateLimit, Running
-from shiftwork.core.beats import Beat, InstanceRecord
-from shiftwork.core.health import PoolFacts
-from shiftwork.core.model import Plan, PoolConfig, WorkerConfig, WorkerState
-from shiftwork.core.stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.health.problems import PoolFacts
+from shiftwork.core.nouns.doc import Plan
+from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig, WorkerState
+from shiftwork.core.observing.beats import Beat, InstanceRecord
+from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.workers.admission import Facts, Gates, Head, Lane, RateLimit, Running
 from shiftwork.views.snapshot import Snapshot, _pool_facts
 
 NOW = 1_000.0

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from shiftwork import JobStateError, NodeSilentError, UnknownJobError, WorkerOrchestrator
-from shiftwork.control import stacks
-from shiftwork.core.stack_requests import KEPT_SECONDS, MOST_KEPT, StackRequest
+from shiftwork.control.jobs import stacks
+from shiftwork.core.observing.stack_requests import KEPT_SECONDS, MOST_KEPT, StackRequest
 from shiftwork.runtime.clock import settle
-from shiftwork.runtime.engine.stacks import LONGEST_STACKS
 from shiftwork.runtime.node.stack_requests import change_stack_requests, read_stack_requests
+from shiftwork.runtime.running.stacks import LONGEST_STACKS
 from shiftwork.store.memory import MemoryStore
-from shiftwork.views.stack import JobStack
+from shiftwork.views.report import JobStack
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, started
 
 

@@ -1,18 +1,21 @@
 """What people change while it runs: bounds of pools, nodes that shall be empty. And what cannot be had in place."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from shiftwork import ConfigurationError, JobStatus, UnknownNodeError, UnknownPoolError, WorkerOrchestrator
-from shiftwork.core.beats import Beat
 from shiftwork.core.docs import PLAN, PLAN_NAME
-from shiftwork.core.model import Doc, Event
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.observing.beats import Beat
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.store.docs import read, stored
 from shiftwork.views.overview import NodeView
 from tests.runtime.stage import Act, Stage, node_of, status
+
+if TYPE_CHECKING:
+    from shiftwork.core.nouns.event import Event
 
 
 def app_with(stage: Stage, act: Act, **pool: Any) -> tuple[WorkerOrchestrator, Worker[[], object]]:

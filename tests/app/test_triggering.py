@@ -16,9 +16,9 @@ from shiftwork import (
     WorkerExecutionMode,
     WorkerOrchestrator,
 )
-from shiftwork.core.admission import Lane
-from shiftwork.core.model import WorkerState
-from shiftwork.core.triggering import trigger_refusal
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.workers.admission import Lane
+from shiftwork.core.workers.starting import trigger_refusal
 from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import DEADLINE, Act, Stage, status, worker_of
 

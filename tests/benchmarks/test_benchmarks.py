@@ -24,7 +24,7 @@ from benchmarks.report import against_table, comparisons, depth_table, flows_tab
 from benchmarks.subjects import subject
 from benchmarks.subjects.bare import BATCH, Bare
 from benchmarks.wire import counted
-from shiftwork.store.postgres import functions
+from shiftwork.store.postgres.server import functions
 
 QUICKLY = ("-m", "benchmarks", "sqlite", "--quick")
 

@@ -8,9 +8,9 @@ from typing import Any
 from playwright.sync_api import Browser, Page, expect
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.core.beats import Beat, NodeBeat
 from shiftwork.core.docs import WORKER
-from shiftwork.core.model import Doc
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.observing.beats import Beat, NodeBeat
 from tests.browser.stage import Site, Watched, eventually, served
 
 

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.control.actor import current_actor
-from shiftwork.core.admission import Gates
+from shiftwork.control.access.actor import current_actor
 from shiftwork.core.docs import GATES
-from shiftwork.core.model import Doc
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.workers.admission import Gates
 from tests.cli.terminal import URL, Terminal, in_shop
 
 

@@ -5,10 +5,11 @@ import json
 import pytest
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.cli import changes
-from shiftwork.control.actor import current_actor
+from shiftwork.cli.changing import changes
+from shiftwork.control.access.actor import current_actor
 from shiftwork.core.docs import WORKER
-from shiftwork.core.model import Doc, WorkerConfig
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.worker import WorkerConfig
 from shiftwork.handles.options import Options
 from shiftwork.serve.loading import load_app
 from tests.cli.terminal import Terminal, in_shop

@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from shiftwork.cli import main
 from shiftwork.cli.completion import SHELLS
-from shiftwork.cli.serving import web_at
+from shiftwork.cli.running.serving import web_at
 from shiftwork.serve.service import Web
 from tests.cli.terminal import URL, Terminal
 

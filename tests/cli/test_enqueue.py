@@ -9,10 +9,10 @@ import signal
 import pytest
 
 from shiftwork import Job, JobStatus, StoreUnavailableError
-from shiftwork.cli import trigger
-from shiftwork.cli.parameters import arguments_of
-from shiftwork.control.actor import current_actor
-from shiftwork.control.jobs import Jobs
+from shiftwork.cli.running import trigger
+from shiftwork.cli.terminal.parameters import arguments_of
+from shiftwork.control.access.actor import current_actor
+from shiftwork.control.jobs.jobs import Jobs
 from tests.cli.terminal import Terminal, until
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from shiftwork.cli import language
+from shiftwork.cli.terminal import language
 from tests.cli.terminal import Terminal
 
 PRINTING = ("say", "aside", "show_wrapped", "confirm", "UsageError", "BadParameter")

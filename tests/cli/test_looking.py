@@ -11,25 +11,28 @@ import pytest
 from msgspec import msgpack, to_builtins
 
 from shiftwork import JobStatus, StoreUnavailableError, WorkerOrchestrator
-from shiftwork.cli import events as cli_events
-from shiftwork.cli import status as cli_status
-from shiftwork.control.event_pages import EventPages
-from shiftwork.control.system import System
-from shiftwork.core.admission import Gates
-from shiftwork.core.beats import Beat, WorkerInstance
+from shiftwork.cli.looking import events as cli_events
+from shiftwork.cli.looking import status as cli_status
+from shiftwork.control.system.events import EventPages
+from shiftwork.control.system.health import System
 from shiftwork.core.docs import GATES
-from shiftwork.core.flow_graph import FlowJob, draw
-from shiftwork.core.model import Doc, Event, FlowRecord, LogLine
+from shiftwork.core.flows.drawing import FlowJob, draw
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.flow import FlowRecord
+from shiftwork.core.nouns.job import LogLine
+from shiftwork.core.observing.beats import Beat, WorkerInstance
+from shiftwork.core.workers.admission import Gates
 from shiftwork.handles.call import new_job
 from shiftwork.handles.options import Options
 from shiftwork.handles.payloads import Packed
 from shiftwork.serve.loading import load_app
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.transfer.rekeying import Rekeyed
+from shiftwork.views.report import JobStack
 from shiftwork.views.shapes.flows import whole_flow_shape
 from shiftwork.views.shapes.jobs import StepShape, log_shape, stack_shape
 from shiftwork.views.shapes.pools import instance_shape
-from shiftwork.views.stack import JobStack
 from tests.cli.terminal import URL, Terminal, in_shop
 from tests.ports import free_port
 

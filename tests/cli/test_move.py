@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from shiftwork import JobStatus, MoveError, WorkerOrchestrator
-from shiftwork.cli.progress import ProgressBar
+from shiftwork.cli.terminal.progress import ProgressBar
 from shiftwork.serve.loading import load_app
 from tests.cli.terminal import Terminal, in_shop
 
@@ -106,7 +106,8 @@ def test_a_process_that_was_not_told_loses_nothing(shop: Terminal) -> None:
 
 KILLED_WHILE_COPYING = """
 import os, signal
-from shiftwork.cli import main, move
+from shiftwork.cli import main
+from shiftwork.cli.changing import move
 
 def show(bar, step, done, total):
     if step == "copying":

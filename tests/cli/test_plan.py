@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from shiftwork.cli.progress import ProgressBar
+from shiftwork.cli.terminal.progress import ProgressBar
 from tests.cli.terminal import Terminal
 from tests.sim.scenarios import BRIEF, SMALL, changed
 

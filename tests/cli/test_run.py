@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from shiftwork import JobStatus
-from shiftwork.cli.run import introduce
+from shiftwork.cli.running.run import introduce
 from shiftwork.serve.loading import load_app
 from tests.cli.terminal import SHOP, Terminal, eventually, until
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from shiftwork.cli.connect import Source, find_source, with_source
-from shiftwork.cli.output import say
+from shiftwork.cli.terminal.output import say
 from tests.cli.terminal import Terminal
 
 LOOKING = ("status", "workers", "pools", "jobs", "dead", "events", "doctor")

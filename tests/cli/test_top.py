@@ -22,14 +22,16 @@ import pytest
 from msgspec.structs import replace
 
 from shiftwork import JobStatus
-from shiftwork.cli import top as cli_top
-from shiftwork.cli.top import GlanceHistory, Top, frame, sparkline, staleness
-from shiftwork.core.beats import WorkerInstance
-from shiftwork.core.bounds import Bounds
-from shiftwork.core.model import JobPriority, JobRecord, PoolConfig, PoolDoc, Progress
-from shiftwork.core.stats import PoolStats
-from shiftwork.views.glance import Glance
+from shiftwork.cli.looking import top as cli_top
+from shiftwork.cli.looking.top import GlanceHistory, Top, frame, sparkline, staleness
+from shiftwork.core.nouns.doc import PoolDoc
+from shiftwork.core.nouns.job import JobPriority, JobRecord, Progress
+from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.observing.beats import WorkerInstance
+from shiftwork.core.observing.stats import PoolStats
+from shiftwork.core.scaling.bounds import Bounds
 from shiftwork.views.overview import NodeView, PoolView
+from shiftwork.views.report import Glance
 from tests.cli.terminal import URL, Terminal, eventually, in_shop, until
 
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"

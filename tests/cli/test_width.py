@@ -6,9 +6,11 @@ import re
 import pytest
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.cli import connect, output, top
-from shiftwork.cli.output import fitting, table
-from shiftwork.control.system import System
+from shiftwork.cli import connect
+from shiftwork.cli.looking import top
+from shiftwork.cli.terminal import output
+from shiftwork.cli.terminal.output import fitting, table
+from shiftwork.control.system.health import System
 from shiftwork.handles.options import Options
 from tests.cli.terminal import Terminal, in_shop
 

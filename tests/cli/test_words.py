@@ -5,10 +5,10 @@ import sys
 import click
 import pytest
 
-from shiftwork.cli.output import show_wrapped, table
-from shiftwork.cli.words import ago, one_line, span, took
-from shiftwork.core.plurals import counted
-from shiftwork.core.printable import printable
+from shiftwork.cli.terminal.output import show_wrapped, table
+from shiftwork.cli.terminal.words import ago, one_line, span, took
+from shiftwork.core.words.numbers import counted
+from shiftwork.core.words.printable import printable
 from shiftwork.views.instants import iso
 
 

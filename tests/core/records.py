@@ -3,22 +3,26 @@
 from dataclasses import dataclass
 from typing import Any
 
-from shiftwork.core.admission import Gates
-from shiftwork.core.beats import Beat
-from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import ATTEMPT, BEAT, EVENT, KINDS
-from shiftwork.core.edition import Edition
-from shiftwork.core.expired_lately import ExpiredLately
-from shiftwork.core.history import EndedTotals, Hour, Moment, Point
-from shiftwork.core.model import Attempt, Event, Lost, Plan, PoolConfig, PoolDoc, WorkerConfig
+from shiftwork.core.health.noticed import Noticed
+from shiftwork.core.jobs.expiry import ExpiredLately
 from shiftwork.core.move import Arrival, Departure
-from shiftwork.core.noticed import Noticed
-from shiftwork.core.schedule import Cursor
-from shiftwork.core.sealing import KeyInUse
-from shiftwork.core.stack_requests import StackReply, StackRequest, StackRequests
-from shiftwork.core.stored_schedules import ScheduleIndex
-from shiftwork.core.timing import Rescheduled, Timing
+from shiftwork.core.nouns.doc import Plan, PoolDoc
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.job import Attempt
+from shiftwork.core.nouns.outcome import Lost
+from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.core.observing.beats import Beat
+from shiftwork.core.observing.history import EndedTotals, Hour, Moment, Point
+from shiftwork.core.observing.stack_requests import StackReply, StackRequest, StackRequests
+from shiftwork.core.schedules.fire_times import Cursor
+from shiftwork.core.schedules.stored import ScheduleIndex
+from shiftwork.core.schedules.timing import Rescheduled, Timing
 from shiftwork.core.token import Token
+from shiftwork.core.values.sealing import KeyInUse
+from shiftwork.core.workers.admission import Gates
+from shiftwork.core.workers.breaker import BreakerState
+from shiftwork.core.workers.edition import Edition
 
 TEXT = "some text"
 VALUES: dict[str, Any] = {

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shiftwork.core.admission import (
+from shiftwork.core.nouns.doc import PoolDoc
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.workers.admission import (
     SETTLING_SECONDS,
     Facts,
     Gates,
@@ -20,8 +22,7 @@ from shiftwork.core.admission import (
     may_start,
     neighbours,
 )
-from shiftwork.core.breaker import BreakerState
-from shiftwork.core.model import PoolDoc, WorkerState
+from shiftwork.core.workers.breaker import BreakerState
 
 NOW = 1000.0
 HEAD = Head(900.0, "b1", 900.0)

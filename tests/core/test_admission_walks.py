@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from shiftwork.core.admission import Facts, Gates, Head, Lane, RateLimit, Running, choose
-from shiftwork.core.breaker import BreakerState, step
-from shiftwork.core.model import WorkerState
-from shiftwork.core.policies import Breaker
+from shiftwork.core.nouns.policies import Breaker
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.workers.admission import Facts, Gates, Head, Lane, RateLimit, Running, choose
+from shiftwork.core.workers.breaker import BreakerState, step
 
 
 class Run(Struct):

@@ -3,8 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.amending import amended
-from shiftwork.core.model import SECONDS_A_DAY, Cancel, Discard, JobPriority, JobRecord, JobStatus, Progress, Requeue
+from shiftwork.core.jobs.amending import amended
+from shiftwork.core.nouns.change import Cancel, Discard, Requeue
+from shiftwork.core.nouns.job import SECONDS_A_DAY, JobPriority, JobRecord, JobStatus, Progress
 
 NOW = 100.0
 JOB = JobRecord(

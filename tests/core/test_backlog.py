@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.admission import Facts, Gates, Head, Lane, RateLimit, Running
-from shiftwork.core.backlog import SHUT, Backlog, backlog, largest_gate, main_gate
-from shiftwork.core.breaker import BreakerState
-from shiftwork.core.model import PoolDoc, WorkerState
-from shiftwork.core.pool_problems import _REMEDIES
-from shiftwork.core.stats import WorkerStats
+from shiftwork.core.health.pool_problems import _REMEDIES
+from shiftwork.core.nouns.doc import PoolDoc
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.observing.stats import WorkerStats
+from shiftwork.core.scaling.backlog import SHUT, Backlog, backlog, largest_gate, main_gate
+from shiftwork.core.workers.admission import Facts, Gates, Head, Lane, RateLimit, Running
+from shiftwork.core.workers.breaker import BreakerState
 
 NOW = 1000.0
 

@@ -5,10 +5,17 @@ from typing import Any
 import pytest
 from msgspec import msgpack
 
-from shiftwork.core.beginnings import HEAD, TAIL, beginning, seen_signal, seen_step
-from shiftwork.core.job_limits import BEGINNING, FIRST_ATTEMPTS, MOST_ATTEMPTS, Limit, kept_attempts
-from shiftwork.core.job_parts import Signal, Step
-from shiftwork.core.payload_limits import DEEPEST, is_deep
+from shiftwork.core.jobs.beginnings import HEAD, TAIL, beginning, seen_signal, seen_step
+from shiftwork.core.nouns.parts import Signal, Step
+from shiftwork.core.values.limits import (
+    BEGINNING,
+    DEEPEST,
+    FIRST_ATTEMPTS,
+    MOST_ATTEMPTS,
+    Limit,
+    is_deep,
+    kept_attempts,
+)
 
 VALUE: Any = {
     "path": "a.png",

@@ -6,9 +6,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from msgspec import msgpack
 
-from shiftwork.core.bounds import Bounds, bounded, bounds_at
-from shiftwork.core.model import PoolConfig, PoolDoc
-from shiftwork.core.options import pool_config
+from shiftwork.core.nouns.doc import PoolDoc
+from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.options.checks import pool_config
+from shiftwork.core.scaling.bounds import Bounds, bounded, bounds_at
 from shiftwork.errors import ConfigurationError
 
 VIENNA = "Europe/Vienna"

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct, msgpack
 
-from shiftwork.core.breaker import BreakerState, closed, held_open, step
-from shiftwork.core.policies import Breaker
+from shiftwork.core.nouns.policies import Breaker
+from shiftwork.core.workers.breaker import BreakerState, closed, held_open, step
 
 POLICY = Breaker(failures=3, window_seconds=60, cool_down_seconds=30)
 

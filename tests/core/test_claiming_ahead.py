@@ -2,7 +2,7 @@
 
 import pytest
 
-from shiftwork.core.claiming_ahead import (
+from shiftwork.core.jobs.claiming_ahead import (
     AHEAD_SECONDS,
     MOST_AHEAD,
     UsualRunTime,

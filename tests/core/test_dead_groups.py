@@ -2,7 +2,7 @@
 
 import pytest
 
-from shiftwork.core.dead_groups import group_key
+from shiftwork.core.observing.dead_groups import group_key
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shiftwork.core.backlog import Backlog
-from shiftwork.core.demand import (
+from shiftwork.core.observing.stats import WorkerStats
+from shiftwork.core.scaling.backlog import Backlog
+from shiftwork.core.scaling.demand import (
     WINDOW_SECONDS,
     Demand,
     Share,
@@ -13,7 +14,6 @@ from shiftwork.core.demand import (
     observe,
     pool_demand,
 )
-from shiftwork.core.stats import WorkerStats
 
 NOW = 1_000_000.0
 

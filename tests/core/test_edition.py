@@ -1,6 +1,6 @@
 """The edition of the definitions: who makes it, and who reports that it was lost."""
 
-from shiftwork.core.edition import REPORTED_SECONDS, Edition, first, renewed
+from shiftwork.core.workers.edition import REPORTED_SECONDS, Edition, first, renewed
 
 NOW = 1_000_000.0
 

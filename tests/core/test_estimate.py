@@ -4,10 +4,7 @@ from math import inf
 
 import pytest
 
-from shiftwork.core.admission import Lane, Obstacle, RateLimit, Running
-from shiftwork.core.bounds import Bounds
-from shiftwork.core.demand import Demand, Share
-from shiftwork.core.estimate import (
+from shiftwork.core.health.estimate import (
     Line,
     Overtaking,
     QueueAhead,
@@ -19,9 +16,12 @@ from shiftwork.core.estimate import (
     starts_in,
     unknown_runs,
 )
-from shiftwork.core.model import PoolConfig, WorkerState
-from shiftwork.core.position import EXACT, Ahead, Position, about, behind, position
-from shiftwork.core.stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.health.position import EXACT, Ahead, Position, about, behind, position
+from shiftwork.core.nouns.worker import PoolConfig, WorkerState
+from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.scaling.bounds import Bounds
+from shiftwork.core.scaling.demand import Demand, Share
+from shiftwork.core.workers.admission import Lane, Obstacle, RateLimit, Running
 from shiftwork.views.estimate import estimate_of
 
 NOW = 1_000.0

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from shiftwork.core.event_rows import EventFilter, EventRows, rows_of, text_of
-from shiftwork.core.model import Event
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.observing.event_rows import EventFilter, EventRows, rows_of, text_of
 
 
 def event(name: str, subject: str = "s", at: float = 0.0, **data: Any) -> Event:

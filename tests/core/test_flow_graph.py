@@ -2,8 +2,8 @@
 
 import pytest
 
-from shiftwork.core.flow_graph import SAMPLES, FlowJob, draw, state_of
-from shiftwork.core.model import JobStatus
+from shiftwork.core.flows.drawing import SAMPLES, FlowJob, draw, state_of
+from shiftwork.core.nouns.job import JobStatus
 
 COMPLETED, PROCESSING, WAITING, DEAD = (
     JobStatus.COMPLETED,

@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.forecast import floors_ahead, hours_needed
-from shiftwork.core.history import DAY, HOUR, KEPT_HOURS, MINUTE, Moment, Point
-from shiftwork.core.model import PoolConfig
+from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.observing.history import DAY, HOUR, KEPT_HOURS, MINUTE, Moment, Point
+from shiftwork.core.scaling.forecast import floors_ahead, hours_needed
 
 MIDNIGHT = 20_000.0 * DAY
 """The beginning of today, in UTC."""

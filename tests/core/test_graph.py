@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shiftwork.core.admission import Gates, RateLimit
-from shiftwork.core.graph import compile_gates
-from shiftwork.core.model import WorkerConfig
-from shiftwork.core.options import worker_config
-from shiftwork.core.policies import Breaker
+from shiftwork.core.nouns.policies import Breaker
+from shiftwork.core.nouns.worker import WorkerConfig
+from shiftwork.core.options.checks import worker_config
+from shiftwork.core.options.graph import compile_gates
+from shiftwork.core.workers.admission import Gates, RateLimit
 from shiftwork.errors import ConfigurationError, DependencyCycleError, UnknownWorkerError
 
 

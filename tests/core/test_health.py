@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.backlog import Gate
-from shiftwork.core.breaker import BreakerState
-from shiftwork.core.health import (
+from shiftwork.core.health.judging import SCHEDULE_GRACE_SECONDS, judge
+from shiftwork.core.health.pool_problems import DEFAULT_LATENCY_SECONDS, STARTING_SECONDS
+from shiftwork.core.health.problems import (
     HealthFacts,
     InstanceFacts,
     NodeFacts,
@@ -17,10 +17,11 @@ from shiftwork.core.health import (
     WorkerFacts,
     WriteFault,
 )
-from shiftwork.core.judging import SCHEDULE_GRACE_SECONDS, judge
-from shiftwork.core.model import Lost, WorkerConfig, WorkerExecutionMode, WorkerState
-from shiftwork.core.policies import Breaker
-from shiftwork.core.pool_problems import DEFAULT_LATENCY_SECONDS, STARTING_SECONDS
+from shiftwork.core.nouns.outcome import Lost
+from shiftwork.core.nouns.policies import Breaker
+from shiftwork.core.nouns.worker import WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.scaling.backlog import Gate
+from shiftwork.core.workers.breaker import BreakerState
 
 NOW = 1000.0
 

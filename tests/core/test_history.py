@@ -6,7 +6,7 @@ from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.docs import HISTORY
-from shiftwork.core.history import (
+from shiftwork.core.observing.history import (
     DAY,
     HOUR,
     KEPT_HOURS,
@@ -23,11 +23,12 @@ from shiftwork.core.history import (
     hour_name,
     last_day,
     moment,
+    spread,
+    thinned,
 )
-from shiftwork.core.history_steps import spread, thinned
-from shiftwork.core.run_histograms import BOUNDS
-from shiftwork.core.stats import PoolStats, WorkerStats
-from shiftwork.core.worker_hours import MOST_BY_MINUTE, MOST_WORKERS, WorkerHour, WorkerMinute, worker_runs
+from shiftwork.core.observing.run_histograms import BOUNDS
+from shiftwork.core.observing.stats import PoolStats, WorkerStats
+from shiftwork.core.observing.worker_hours import MOST_BY_MINUTE, MOST_WORKERS, WorkerHour, WorkerMinute, worker_runs
 
 NOW = 1_800_000_000.0
 

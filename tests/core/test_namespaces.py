@@ -2,8 +2,8 @@
 
 import pytest
 
-from shiftwork.core.beats import Beat, InstanceRecord
-from shiftwork.core.namespaces import Tenant, refusal, stranger
+from shiftwork.core.observing.beats import Beat, InstanceRecord
+from shiftwork.core.workers.starting import Tenant, refusal, stranger
 
 NOW = 1_000.0
 

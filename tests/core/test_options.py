@@ -13,14 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from shiftwork.core.admission import RateLimit
-from shiftwork.core.durations import seconds_in
-from shiftwork.core.model import JobPriority, PoolConfig, WorkerConfig, WorkerExecutionMode
-from shiftwork.core.option_types import NamedWorkerOptions, PoolOptions, TimingOptions, WorkerOptions
-from shiftwork.core.option_values import parse_rate
-from shiftwork.core.options import OTHER_NAMES, pool_config, worker_config
-from shiftwork.core.policies import Breaker, Retry
-from shiftwork.core.timing import Timing
+from shiftwork.core.nouns.job import JobPriority
+from shiftwork.core.nouns.policies import Breaker, Retry
+from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.options.checks import OTHER_NAMES, pool_config, worker_config
+from shiftwork.core.options.types import NamedWorkerOptions, PoolOptions, TimingOptions, WorkerOptions
+from shiftwork.core.options.values import parse_rate
+from shiftwork.core.schedules.timing import Timing
+from shiftwork.core.words.durations import seconds_in
+from shiftwork.core.workers.admission import RateLimit
 from shiftwork.errors import ConfigurationError, ScheduleError, UnknownOptionError
 
 TRIGGERED = WorkerExecutionMode.TRIGGERED

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from shiftwork.core.model import JobPriority, JobRecord, JobStatus
-from shiftwork.core.parking import free, parked
+from shiftwork.core.jobs.parking import free, parked
+from shiftwork.core.nouns.job import JobPriority, JobRecord, JobStatus
 
 
 def record(

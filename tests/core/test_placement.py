@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shiftwork.core.placement import NodeCapacity, Placement, Want, place
+from shiftwork.core.scaling.placement import NodeCapacity, Placement, Want, place
 
 GIB = 1 << 30
 

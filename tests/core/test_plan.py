@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.admission import Facts, Gates, Head, Lane, RateLimit
-from shiftwork.core.beats import Beat, NodeBeat
-from shiftwork.core.breaker import BreakerState
-from shiftwork.core.model import JobPriority, Lost, Plan, PoolConfig, PoolDoc, WorkerState
-from shiftwork.core.plan import (
+from shiftwork.core.nouns.doc import Plan, PoolDoc
+from shiftwork.core.nouns.job import JobPriority
+from shiftwork.core.nouns.outcome import Lost
+from shiftwork.core.nouns.worker import PoolConfig, WorkerState
+from shiftwork.core.observing.beats import Beat, NodeBeat
+from shiftwork.core.observing.stats import PoolStats, WorkerStats
+from shiftwork.core.scaling.plan import (
     DRAIN_REMEMBERED_SECONDS,
     LOST_REMEMBERED_SECONDS,
     PlanFacts,
@@ -19,8 +21,9 @@ from shiftwork.core.plan import (
     totals,
     with_lost,
 )
-from shiftwork.core.scaling import Floor
-from shiftwork.core.stats import PoolStats, WorkerStats
+from shiftwork.core.scaling.size import Floor
+from shiftwork.core.workers.admission import Facts, Gates, Head, Lane, RateLimit
+from shiftwork.core.workers.breaker import BreakerState
 
 NOW = 1_000_000.0
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from shiftwork.core.breaker import BreakerState
-from shiftwork.core.edition import Edition
-from shiftwork.core.health import (
+from shiftwork.core.health.judging import judge, store_away
+from shiftwork.core.health.noticed import Noticed
+from shiftwork.core.health.problems import (
     CODES,
     Health,
     HealthFacts,
@@ -19,9 +19,10 @@ from shiftwork.core.health import (
     WorkerFacts,
     WriteFault,
 )
-from shiftwork.core.judging import judge, store_away
-from shiftwork.core.model import Lost, WorkerConfig, WorkerState
-from shiftwork.core.noticed import Noticed
+from shiftwork.core.nouns.outcome import Lost
+from shiftwork.core.nouns.worker import WorkerConfig, WorkerState
+from shiftwork.core.workers.breaker import BreakerState
+from shiftwork.core.workers.edition import Edition
 
 NOW = 1000.0
 

@@ -4,10 +4,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from shiftwork.core.beats import Beat, NodeBeat
-from shiftwork.core.model import Attempt, Claimed, JobStatus, Outcome
-from shiftwork.core.refusals import LONGEST_DELAY, PATIENCE_SECONDS, is_refused, reviewed, version_of
-from shiftwork.core.retry import End, EndKind, settle
+from shiftwork.core.jobs.refusals import LONGEST_DELAY, PATIENCE_SECONDS, is_refused, reviewed, version_of
+from shiftwork.core.jobs.retry import End, EndKind, settle
+from shiftwork.core.nouns.job import Attempt, Claimed, JobStatus
+from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.observing.beats import Beat, NodeBeat
 
 NOW = 5_000.0
 

@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from shiftwork.core.expiry import EXPIRED
-from shiftwork.core.landing import landing
-from shiftwork.core.model import SECONDS_A_DAY, Claimed, JobStatus, Outcome, WorkerConfig
-from shiftwork.core.policies import Retry
-from shiftwork.core.retry import (
+from shiftwork.core.jobs.expiry import EXPIRED
+from shiftwork.core.jobs.landing import landing
+from shiftwork.core.jobs.retry import (
     CRASH_LIMIT,
     HAND_BACK_LIMIT,
     LOSS_LIMIT,
@@ -23,6 +21,10 @@ from shiftwork.core.retry import (
     refusal,
     settle,
 )
+from shiftwork.core.nouns.job import SECONDS_A_DAY, Claimed, JobStatus
+from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.nouns.policies import Retry
+from shiftwork.core.nouns.worker import WorkerConfig
 
 CONFIG = WorkerConfig(
     name="w",

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shiftwork.core.model import Claimed
-from shiftwork.core.retry import End, EndKind, settle
-from shiftwork.core.run_histograms import (
+from shiftwork.core.jobs.retry import End, EndKind, settle
+from shiftwork.core.nouns.job import Claimed
+from shiftwork.core.observing.run_histograms import (
     BOUNDS,
     OLD_BOUNDS,
     from_old,
@@ -23,7 +23,7 @@ from shiftwork.core.run_histograms import (
     wait_quantile,
     waits,
 )
-from shiftwork.core.stats import Stats
+from shiftwork.core.observing.stats import Stats
 
 JOB = Claimed(id="1", worker="w", pool="p", payload=b"", fence=1, attempt=1, crashes=0, run_at=100.0)
 OLD_NAMES = range(len(OLD_BOUNDS) + 1)

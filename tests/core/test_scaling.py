@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shiftwork.core.bounds import Bounds
-from shiftwork.core.demand import Demand, Share
-from shiftwork.core.model import PoolConfig
-from shiftwork.core.scaling import STEP_SECONDS, Decision, Floor, Memory, PoolLoad, decide
+from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.scaling.bounds import Bounds
+from shiftwork.core.scaling.demand import Demand, Share
+from shiftwork.core.scaling.size import STEP_SECONDS, Decision, Floor, Memory, PoolLoad, decide
 
 POOL = PoolConfig(name="p", min_workers=1, max_workers=10, scale_up_threshold=20, scale_down_threshold=2)
 NOW = 1000.0

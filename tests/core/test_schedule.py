@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from shiftwork.core.model import WorkerConfig, WorkerState
-from shiftwork.core.options import worker_config
-from shiftwork.core.schedule import (
+from shiftwork.core.nouns.worker import WorkerConfig, WorkerState
+from shiftwork.core.options.checks import worker_config
+from shiftwork.core.schedules.fire_times import (
     CATCH_UP_LIMIT,
     LOOK_BACK_LIMIT,
     Cursor,

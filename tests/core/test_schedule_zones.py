@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from shiftwork.core.model import WorkerState
-from shiftwork.core.options import worker_config
-from shiftwork.core.schedule import fire, upcoming
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.options.checks import worker_config
+from shiftwork.core.schedules.fire_times import fire, upcoming
 
 TABLE: list[tuple[str, str, str, str]] = [
     # zone, cron, asked at (on that clock), then fires at

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from shiftwork.core.model import PoolConfig
-from shiftwork.core.spread import process_count, shares
+from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.scaling.placement import process_count, shares
 
 
 @pytest.mark.parametrize(

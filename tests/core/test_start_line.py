@@ -2,8 +2,8 @@
 
 import pytest
 
-from shiftwork.core.model import WorkerConfig, WorkerExecutionMode, WorkerState
-from shiftwork.core.start_line import start_line
+from shiftwork.core.health.start_line import start_line
+from shiftwork.core.nouns.worker import WorkerConfig, WorkerExecutionMode, WorkerState
 
 NOW = 1_000_000.0
 FETCH = WorkerConfig(name="fetch", interval_seconds=60)

@@ -5,8 +5,9 @@ from importlib.resources import files
 
 import pytest
 
-from shiftwork.core.model import Cancel, Change, Discard, JobStatus, Requeue
-from shiftwork.core.statuses import COMPLETED, ENDED, FAILED, NUMBERS, PROCESSING, STATUSES, allows
+from shiftwork.core.jobs.statuses import COMPLETED, ENDED, FAILED, NUMBERS, PROCESSING, STATUSES, allows
+from shiftwork.core.nouns.change import Cancel, Change, Discard, Requeue
+from shiftwork.core.nouns.job import JobStatus
 
 CANCEL, REQUEUE, DISCARD = Cancel(), Requeue(run_at=0.0), Discard()
 
@@ -46,7 +47,7 @@ def test_due_jobs_are_queued_and_later_ones_scheduled() -> None:
 
 
 def test_the_lua_counts_as_core_does() -> None:
-    text = files("shiftwork.store.redis").joinpath("keys.lua").read_text(encoding="utf-8")
+    text = files("shiftwork.store.redis").joinpath("parts", "keys.lua").read_text(encoding="utf-8")
     names = re.search(r"^local (SCHEDULED, .+) = ([\d, ]+)$", text, re.MULTILINE)
     assert names is not None
     numbers = dict(zip(names[1].lower().split(", "), map(int, names[2].split(", ")), strict=True))

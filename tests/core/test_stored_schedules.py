@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from shiftwork import ConfigurationError, ScheduleError, UnknownOptionError
-from shiftwork.core.model import NewJob
-from shiftwork.core.options import check_schedule, timing
-from shiftwork.core.stored_schedules import (
+from shiftwork.core.nouns.job import NewJob
+from shiftwork.core.options.checks import check_schedule, timing
+from shiftwork.core.schedules.stored import (
     Place,
     StoredSchedule,
     coming,
@@ -19,7 +19,7 @@ from shiftwork.core.stored_schedules import (
     unique_key,
     wanted_at,
 )
-from shiftwork.core.timing import Timing
+from shiftwork.core.schedules.timing import Timing
 
 HOUR = 3600.0
 NIGHT = Timing(cron="30 2 * * *", timezone="Europe/Vienna")

@@ -3,10 +3,9 @@
 import pytest
 from msgspec import msgpack
 
-from shiftwork.core.job_parts import Signal, Step
-from shiftwork.core.sealing import sealed_value
-from shiftwork.core.taken_signals import taken
-from shiftwork.core.waits import got
+from shiftwork.core.jobs.durable import got, taken
+from shiftwork.core.nouns.parts import Signal, Step
+from shiftwork.core.values.sealing import sealed_value
 
 
 def sealed(value: bytes) -> bytes:

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from shiftwork.core.model import JobStatus, Outcome, WorkerState
-from shiftwork.core.worker_state import after_end, after_run, is_failing, switch
+from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.workers.state import after_end, after_run, is_failing, switch
 
 
 def ended(status: JobStatus, verdict: str, **more: Any) -> Outcome:

@@ -11,11 +11,12 @@ import pytest
 import yaml
 
 from shiftwork.cli.entry import main
-from shiftwork.cli.parameters import seconds
-from shiftwork.runtime.node import node, store_patience
+from shiftwork.cli.terminal.parameters import seconds
+from shiftwork.runtime.node import node
+from shiftwork.runtime.node import waiting as store_patience
 from shiftwork.runtime.processes import hook_process
-from shiftwork.serve.exit import EXIT_SECONDS
 from shiftwork.serve.loading import load_app
+from shiftwork.serve.process import EXIT_SECONDS
 
 LEAVING = store_patience.LAST_SECONDS + node.LEAVE_SECONDS + hook_process.DRAIN_SECONDS + EXIT_SECONDS
 """What a node may need after the grace period."""

@@ -17,13 +17,14 @@ import yaml
 from msgspec.structs import fields
 
 from shiftwork.cli.entry import main
-from shiftwork.cli.parameters import seconds
-from shiftwork.cli.run import run
-from shiftwork.runtime.node import node, store_patience
+from shiftwork.cli.running.run import run
+from shiftwork.cli.terminal.parameters import seconds
+from shiftwork.runtime.node import node
+from shiftwork.runtime.node import waiting as store_patience
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes import hook_process
 from shiftwork.serve import notify
-from shiftwork.serve.exit import EXIT_SECONDS
+from shiftwork.serve.process import EXIT_SECONDS
 from shiftwork.serve.vitals import FRESH_SECONDS
 from shiftwork.web.api import pools
 from shiftwork.web.openapi import API

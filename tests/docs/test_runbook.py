@@ -11,9 +11,10 @@ import pytest
 import yaml
 
 from shiftwork.cli import main
-from shiftwork.control import explanations
-from shiftwork.core import admission, judging, pool_problems
-from shiftwork.core.health import CODES, Problem
+from shiftwork.control.jobs import explanations
+from shiftwork.core.health import judging, pool_problems
+from shiftwork.core.health.problems import CODES, Problem
+from shiftwork.core.workers import admission
 from shiftwork.views import flow_waits, remedies
 from shiftwork.views.remedies import see
 

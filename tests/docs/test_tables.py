@@ -14,9 +14,11 @@ from msgspec.structs import fields
 import shiftwork
 from shiftwork import WorkerOrchestrator, errors
 from shiftwork.cli.entry import main
-from shiftwork.control import explanations
-from shiftwork.core import admission, job_limits
-from shiftwork.core.model import JobFilter, PoolConfig, WorkerConfig
+from shiftwork.control.jobs import explanations
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.core.values import limits as job_limits
+from shiftwork.core.workers import admission
 from shiftwork.events import NAMES
 from shiftwork.handles.options import JobOptions
 from shiftwork.sim.tables import NodeTable, TargetTable, WorkerTable

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from shiftwork import Context, Job, JobStatus, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.handles.worker import Worker
+from shiftwork.runtime.claiming.reserve import Reserve
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.engine.engine import Engine
-from shiftwork.runtime.engine.reserve import Reserve
 from shiftwork.runtime.node.node import Node
+from shiftwork.runtime.pool_instance import PoolInstance
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 
@@ -204,18 +204,18 @@ def lag_of(app: WorkerOrchestrator) -> float | None:
     return node_of(app)._environment.gauge.load().lag
 
 
-def engine_of(app: WorkerOrchestrator) -> Engine:
+def engine_of(app: WorkerOrchestrator) -> PoolInstance:
     """The only instance of an orchestrator that has been started."""
     (engine,) = node_of(app).engines
     return engine
 
 
-def limit_jobs(engine: Engine, most: int) -> None:
+def limit_jobs(engine: PoolInstance, most: int) -> None:
     """Let the instance be replaced after so many jobs."""
     engine._claimer._pool = replace(engine.pool, max_jobs_per_instance=most)
 
 
-def reserve_of(engine: Engine) -> Reserve:
+def reserve_of(engine: PoolInstance) -> Reserve:
     """The jobs that the engine has claimed ahead."""
     return engine._claimer._reserve
 
@@ -230,7 +230,7 @@ def worker_of(app: WorkerOrchestrator, name: str) -> Worker[..., Any]:
     return app._composition.registered.workers[name]
 
 
-def deadlines_of(engine: Engine) -> int:
+def deadlines_of(engine: PoolInstance) -> int:
     """How many deadlines the engine remembers."""
     return sum(map(len, engine._runs._deadlines._queues.values()))
 

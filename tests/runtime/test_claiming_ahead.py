@@ -7,7 +7,7 @@ import pytest
 
 from shiftwork import Job, JobStatus, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.runtime.clock import settle
-from shiftwork.runtime.engine.engine import Engine
+from shiftwork.runtime.pool_instance import PoolInstance
 from tests.runtime.stage import Act, Stage, engine_of, limit_jobs, status, statuses
 
 QUEUED = JobStatus.QUEUED
@@ -26,7 +26,7 @@ class Scene:
         self._short = self.app.register_worker("short", _short, execution_mode="triggered")
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> PoolInstance:
         return engine_of(self.app)
 
     async def run_many_short_jobs(self) -> None:

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from shiftwork.core.model import JobStatus, PoolConfig, WorkerConfig
-from shiftwork.core.options import worker_config
-from shiftwork.core.schedule import CRON_AHEAD_SECONDS, INTERVAL_AHEAD_SECONDS
+from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.core.options.checks import worker_config
+from shiftwork.core.schedules.fire_times import CRON_AHEAD_SECONDS, INTERVAL_AHEAD_SECONDS
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.engine.registry import Registry, WorkerDefinition
 from shiftwork.runtime.leader.schedules import Schedules
+from shiftwork.runtime.registry import Registry, WorkerDefinition
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import NOW, succeeded

@@ -2,10 +2,11 @@
 
 import pytest
 
-from shiftwork.core.model import Claimed, WorkerConfig
-from shiftwork.core.retry import End
-from shiftwork.runtime.engine.deadlines import Deadlines
-from shiftwork.runtime.engine.run import Run
+from shiftwork.core.jobs.retry import End
+from shiftwork.core.nouns.job import Claimed
+from shiftwork.core.nouns.worker import WorkerConfig
+from shiftwork.runtime.running.deadlines import Deadlines
+from shiftwork.runtime.running.run import Run
 from shiftwork.testing import ManualClock
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from shiftwork import Context, JobPriority, JobStatus
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.engine.outbox import pause
+from shiftwork.runtime.outcomes.outbox import pause
 from tests.runtime.stage import Act, Stage, status, statuses, worker_of
 
 # ── dependencies ─────────────────────────────────────────────────────────────────────────────────────────────────────

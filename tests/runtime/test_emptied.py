@@ -6,8 +6,8 @@ import pytest
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.runtime.clock import ManualClock
-from shiftwork.runtime.engine.publication import Publication
-from shiftwork.runtime.engine.registry import Registry
+from shiftwork.runtime.publication import Publication
+from shiftwork.runtime.registry import Registry
 from shiftwork.store.memory import MemoryStore
 from tests.runtime.stage import Act, Stage, worker_of
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shiftwork import Context, JobStatus, WorkerOrchestrator
-from shiftwork.core.retry import HAND_BACK_LIMIT, End, EndKind
+from shiftwork.core.jobs.retry import HAND_BACK_LIMIT, End, EndKind
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.engine.context import ContextServices
-from shiftwork.runtime.engine.run import Run
+from shiftwork.runtime.context.context import ContextServices
+from shiftwork.runtime.running.run import Run
 from tests.runtime.stage import DEADLINE, Act, Stage, eventually, node_of, status, worker_of
 
 if TYPE_CHECKING:
-    from shiftwork.core.model import Event
+    from shiftwork.core.nouns.event import Event
 
 # ── modes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -137,7 +137,7 @@ async def test_an_exception_that_is_set_on_a_thread_from_outside_costs_no_slot(
 
     await app.start()
     with monkeypatch.context() as patch:
-        patch.setattr("shiftwork.runtime.engine.local_runner.run_sync", interrupted)
+        patch.setattr("shiftwork.runtime.running.local_runner.run_sync", interrupted)
         job = await work.enqueue()
         assert await job.ended(DEADLINE) is JobStatus.DEAD
     assert job.error == "SystemExit"
@@ -154,7 +154,7 @@ async def drained(_run: Run, _services: ContextServices) -> End:
 async def test_a_job_that_comes_back_over_and_over_is_stopped_and_says_why(
     stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shiftwork.runtime.engine.local_runner.run_async", counting := Counting(drained))
+    monkeypatch.setattr("shiftwork.runtime.running.local_runner.run_async", counting := Counting(drained))
     heard: list[Event] = []
     app = stage.app()
     app.on("job.dead", heard.append)
@@ -193,7 +193,7 @@ async def test_a_job_that_comes_back_now_and_then_goes_on(
         await slept.wait()
         return await drained(run, services)
 
-    monkeypatch.setattr("shiftwork.runtime.engine.local_runner.run_async", counting := Counting(slowly))
+    monkeypatch.setattr("shiftwork.runtime.running.local_runner.run_async", counting := Counting(slowly))
     app = stage.app()
     worker = app.register_worker("w", Act(), execution_mode="triggered", timeout_seconds=None)
     await app.start()

@@ -8,10 +8,11 @@ import pytest
 
 from shiftwork import Breaker, JobStatus, StoreFullError, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.core.docs import KINDS, MOVE_NAME, PLAN_NAME, STACKS_NAME
-from shiftwork.core.history import hour_name
-from shiftwork.core.model import Doc, JobFilter
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.observing.history import hour_name
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.engine.threads import Threads
+from shiftwork.runtime.running.threads import Threads
 from tests.core.records import damages
 from tests.runtime.stage import (
     DEADLINE,

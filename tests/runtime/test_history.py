@@ -8,9 +8,9 @@ import pytest
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.core.docs import HISTORY
-from shiftwork.core.history import HOUR, KEPT_HOURS, Hour, Moment, last_day
-from shiftwork.core.model import Doc
-from shiftwork.core.stats import PoolStats
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.observing.history import HOUR, KEPT_HOURS, Hour, Moment, last_day
+from shiftwork.core.observing.stats import PoolStats
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.leader.historian import Historian

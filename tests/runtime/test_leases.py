@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from shiftwork import Context, Job, JobStatus, WorkerOrchestrator
-from shiftwork.core.beats import Beat, Orders
-from shiftwork.core.retry import LOSS_LIMIT
+from shiftwork.core.jobs.retry import LOSS_LIMIT
+from shiftwork.core.observing.beats import Beat, Orders
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.gauge import Stopwatch

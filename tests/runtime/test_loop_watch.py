@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.runtime.engine import loop_watch
+from shiftwork.runtime.running import loop_watch
 from tests.runtime.stage import DEADLINE, eventually, started
 
 

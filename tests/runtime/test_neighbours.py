@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from shiftwork import Context, JobStatus
-from shiftwork.core.beats import Beat, NodeBeat, ProcessMark
+from shiftwork.core.observing.beats import Beat, NodeBeat, ProcessMark
 from shiftwork.runtime.clock import ManualClock
 from shiftwork.runtime.local_processes import OWNER, end_groups, is_dead, own_mark, owner_word, seen
 from tests.runtime.stage import Stage

@@ -18,22 +18,21 @@ import pytest
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.job_parts import OwnOptions
-from shiftwork.core.model import Claimed, Event, WorkerConfig
-from shiftwork.core.own_options import pack
-from shiftwork.core.retry import End, EndKind
+from shiftwork.core.jobs.own_options import pack
+from shiftwork.core.jobs.retry import End, EndKind
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.job import Claimed
+from shiftwork.core.nouns.parts import OwnOptions
+from shiftwork.core.nouns.worker import WorkerConfig
 from shiftwork.runtime import machine
+from shiftwork.runtime.claiming.runs import Runs
 from shiftwork.runtime.clock import ManualClock, SystemClock
-from shiftwork.runtime.engine.context_services import context_services
-from shiftwork.runtime.engine.local_runner import LocalRunner
-from shiftwork.runtime.engine.run import Run, RunOwner
-from shiftwork.runtime.engine.runner import Runner, RunnerListener
-from shiftwork.runtime.engine.runs import Runs
-from shiftwork.runtime.engine.surroundings import Surroundings
+from shiftwork.runtime.context.context_services import context_services
+from shiftwork.runtime.context.surroundings import Surroundings
 from shiftwork.runtime.processes import hook_process as hook_process_module
+from shiftwork.runtime.processes.child_process import ChildProcess
 from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
 from shiftwork.runtime.processes.hook_process import HookProcess
-from shiftwork.runtime.processes.instance import Instance
 from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.link import Link
 from shiftwork.runtime.processes.messages import (
@@ -52,6 +51,9 @@ from shiftwork.runtime.processes.messages import (
 from shiftwork.runtime.processes.process import Process
 from shiftwork.runtime.processes.quarantine import LONG_SECONDS, LONGEST_WAIT_SECONDS, Quarantine
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
+from shiftwork.runtime.running.local_runner import LocalRunner
+from shiftwork.runtime.running.run import Run, RunOwner
+from shiftwork.runtime.running.runner import Runner, RunnerListener
 from shiftwork.store.memory import MemoryStore
 from shiftwork.testing.contexts import MadeValues
 from tests.runtime.stage import eventually
@@ -357,7 +359,7 @@ async def test_what_the_node_has_taken_back_is_not_begun(
     ends: tuple[socket.socket, socket.socket], given: Given
 ) -> None:
     theirs, ours = ends
-    instance, callee = Instance(ours, given.process), Callee()
+    instance, callee = ChildProcess(ours, given.process), Callee()
     instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
     told(theirs, given(claimed(1)), given(claimed(2)))
     assert given.node.take_back() == [1, 2]  # before it has read any of them
@@ -375,7 +377,7 @@ async def test_runs_whose_tokens_were_away_begin_when_they_are_back(
 ) -> None:
     theirs, ours = ends
     fcntl(given.node.tokens, 1031, 1)  # F_SETPIPE_SZ: room for some of the tokens
-    instance, callee = Instance(ours, given.process), Callee()
+    instance, callee = ChildProcess(ours, given.process), Callee()
     instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
     numbers = [*range(1, 1_001)]
     told(theirs, *[given(claimed(number)) for number in numbers])
@@ -437,7 +439,7 @@ async def test_a_run_that_a_thread_has_just_taken_can_be_stopped(
                 time.sleep(0.2)
             return super().get(worker, default)
 
-    instance = Instance(ours, given.process)
+    instance = ChildProcess(ours, given.process)
     instance.serve(Callees({"nap": plain, "late": coroutine}), no_store, Surroundings(), alone=True)
     late = replace(claimed(2), worker="late")
     told(theirs, given(claimed(1)), given(late))
@@ -464,7 +466,7 @@ async def test_a_job_that_comes_back_before_its_run_has_ended_ends_too(
             self.ran.append(number)
             await over[number - 1].wait()
 
-    instance, callee = Instance(ours, given.process), Slow()
+    instance, callee = ChildProcess(ours, given.process), Slow()
     instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
     for fence in (1, 2):
         told(theirs, given(replace(claimed(1), fence=fence)))
@@ -487,7 +489,7 @@ async def test_a_process_runs_a_job_with_the_job_s_own_limits(
             seen.append((context.worker.max_retries, context.timeout_seconds))
             return super().bind(_payload, context)
 
-    instance = Instance(ours, given.process)
+    instance = ChildProcess(ours, given.process)
     instance.serve({"nap": Looking()}, no_store, Surroundings(), alone=False)
     own = pack(OwnOptions(max_retries=9, timeout_seconds=7.0))
     told(theirs, given(claimed(1, options=own)), given(claimed(2)))
@@ -500,7 +502,7 @@ async def test_a_worker_that_the_process_does_not_know_fails_alone(
     ends: tuple[socket.socket, socket.socket], given: Given
 ) -> None:
     theirs, ours = ends
-    instance, callee = Instance(ours, given.process), Callee()
+    instance, callee = ChildProcess(ours, given.process), Callee()
     instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
     stranger = Claimed(id="x", worker="stranger", pool="p", payload=b"", fence=9, attempt=1, crashes=0, run_at=0.0)
     told(theirs, given(stranger), given(claimed(2)))

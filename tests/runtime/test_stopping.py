@@ -6,8 +6,8 @@ import pytest
 
 from shiftwork import Context, JobStatus, LifecycleError, StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.node import store_patience
-from shiftwork.runtime.node.store_patience import StorePatience
+from shiftwork.runtime.node import waiting as store_patience
+from shiftwork.runtime.node.waiting import StorePatience
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, status, statuses
 
 

@@ -20,7 +20,8 @@ from shiftwork import (
     UnknownScheduleError,
     WorkerOrchestrator,
 )
-from shiftwork.core.model import Doc, JobFilter
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.nouns.doc import Doc
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import Act, Stage, leads

@@ -11,15 +11,16 @@ import pytest
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.job_parts import FlowFailure
-from shiftwork.core.model import Claimed, WorkerConfig
-from shiftwork.core.retry import End, EndKind
+from shiftwork.core.jobs.retry import End, EndKind
+from shiftwork.core.nouns.job import Claimed
+from shiftwork.core.nouns.parts import FlowFailure
+from shiftwork.core.nouns.worker import WorkerConfig
 from shiftwork.runtime.clock import SystemClock
-from shiftwork.runtime.engine.run import Run
-from shiftwork.runtime.engine.runner import Runner
 from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.messages import Setup
 from shiftwork.runtime.processes.remote_runner import RemoteRunner
+from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.running.runner import Runner
 
 APP = """
 import ctypes, os

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from shiftwork import ConfigurationError, PayloadError, PayloadTypeError, ScheduleError, WorkerOrchestrator
-from shiftwork.core.printable import control_character
-from shiftwork.core.schedule import fire_id, is_fire_id, zone_problem
-from shiftwork.core.stored_schedules import Place, fire_stored
-from shiftwork.core.timing import Timing
-from shiftwork.core.waits import wrong_name
+from shiftwork.core.jobs.durable import wrong_name
+from shiftwork.core.schedules.fire_times import fire_id, is_fire_id, zone_problem
+from shiftwork.core.schedules.stored import Place, fire_stored
+from shiftwork.core.schedules.timing import Timing
+from shiftwork.core.words.printable import control_character
 from tests.core.test_stored_schedules import schedule
 from tests.runtime import fixtures
 from tests.runtime.stage import DEADLINE, Stage

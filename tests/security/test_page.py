@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from shiftwork.control.tokens import MOST_SESSIONS, SESSION_SECONDS
+from shiftwork.control.access.tokens import MOST_SESSIONS, SESSION_SECONDS
 from shiftwork.web import limits, routing
 from shiftwork.web.connections import ConnectionLimits
 from shiftwork.web.limits import Rate

@@ -18,10 +18,10 @@ from shiftwork import (
     Secret,
     WorkerOrchestrator,
 )
-from shiftwork.cli.parameters import json_object
-from shiftwork.core.model import NewJob
-from shiftwork.core.payload_limits import DEEPEST, is_deep, is_too_deep
-from shiftwork.core.retry import End, EndKind
+from shiftwork.cli.terminal.parameters import json_object
+from shiftwork.core.jobs.retry import End, EndKind
+from shiftwork.core.nouns.job import NewJob
+from shiftwork.core.values.limits import DEEPEST, is_deep, is_too_deep
 from shiftwork.handles.job import JobAccess
 from shiftwork.runtime.clock import ManualClock
 from shiftwork.runtime.processes.link import Link

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 from httpx2 import AsyncClient
 
-from shiftwork.control.tokens import MOST_SESSIONS, SESSION_SECONDS, TokenCheck
+from shiftwork.control.access.tokens import MOST_SESSIONS, SESSION_SECONDS, TokenCheck
 from tests.web.conftest import Web, shop
 
 OUTSIDE: dict[str, Any] = {"peer": "203.0.113.9", "host": "shop.example"}

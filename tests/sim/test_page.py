@@ -5,10 +5,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from shiftwork.sim.chart import Chart, Curve, drawn, evenly
-from shiftwork.sim.page import PageMoments, PageSection, PageTable, page
-from shiftwork.sim.plan_page import plan_page
 from shiftwork.sim.planning import plan_scenario
+from shiftwork.sim.report.chart import Chart, Curve, drawn, evenly
+from shiftwork.sim.report.page import PageMoments, PageSection, PageTable, page
+from shiftwork.sim.report.plan_page import plan_page
 from tests.sim.scenarios import small
 
 VOID = {"meta"}

@@ -3,12 +3,14 @@
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.beats import NodeBeat
-from shiftwork.core.history import HOUR, MINUTE, Hour, Moment, Point
-from shiftwork.core.model import JobPriority, PoolConfig, PoolDoc, WorkerConfig, WorkerExecutionMode
-from shiftwork.core.run_histograms import BOUNDS, runs
-from shiftwork.core.system_record import SystemRecord
-from shiftwork.core.worker_hours import WorkerHour
+from shiftwork.core.nouns.doc import PoolDoc
+from shiftwork.core.nouns.job import JobPriority
+from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.observing.beats import NodeBeat
+from shiftwork.core.observing.history import HOUR, MINUTE, Hour, Moment, Point
+from shiftwork.core.observing.run_histograms import BOUNDS, runs
+from shiftwork.core.observing.worker_hours import WorkerHour
+from shiftwork.core.scaling.system_record import SystemRecord
 from shiftwork.errors import HistoryError
 from shiftwork.sim.reading import AS_WRITTEN, read_scenario
 from shiftwork.sim.recorded import recorded

@@ -2,12 +2,12 @@
 
 import pytest
 
-from shiftwork.core.model import PoolConfig
+from shiftwork.core.nouns.worker import PoolConfig
 from shiftwork.sim.breaking import breaking
 from shiftwork.sim.fixed_size import fixed_sizes
-from shiftwork.sim.plan_words import findings
 from shiftwork.sim.planning import plan_scenario
 from shiftwork.sim.pool_queue import START_SECONDS, PoolQueue
+from shiftwork.sim.report.plan_words import findings
 from shiftwork.sim.simulate import simulate
 from shiftwork.sim.suggest import suggest
 from shiftwork.sim.traffic import jobs_of, multiplied

@@ -8,8 +8,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from shiftwork.core import position
-from shiftwork.core.position import QueuePlace
+from shiftwork.core.health import position
+from shiftwork.core.health.position import QueuePlace
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.store.protocol import Store
 from shiftwork.store.sqlite import SqliteStore

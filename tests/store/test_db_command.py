@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.cli.entry import main
-from shiftwork.store.postgres import functions, migrations
-from shiftwork.store.postgres.migrations import Migration
+from shiftwork.store.postgres.server import functions, migrations
+from shiftwork.store.postgres.server.migrations import Migration
 from tests.store.servers import postgres
 from tests.store.servers.redis import Server, namespace
 

@@ -21,7 +21,7 @@ from shiftwork import (
     UnknownStoreError,
     WorkerOrchestrator,
 )
-from shiftwork.store.postgres import migrations
+from shiftwork.store.postgres.server import migrations
 from shiftwork.testing import StoreFactory
 from tests.ports import free_port
 from tests.store.servers import postgres

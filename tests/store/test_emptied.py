@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from shiftwork import Context, WorkerOrchestrator
-from shiftwork.store.sqlite import driver
+from shiftwork.store.sqlite.file import driver
 from tests.runtime.stage import eventually, worker_of
 from tests.store.servers.postgres import names, server_url
 from tests.store.servers.redis import Plain

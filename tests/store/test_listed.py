@@ -3,7 +3,7 @@
 import pytest
 
 from shiftwork import JobPriority, WorkerOrchestrator
-from shiftwork.core import position
+from shiftwork.core.health import position
 from shiftwork.testing import StoreFactory
 from tests.web.conftest import Web
 

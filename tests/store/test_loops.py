@@ -5,10 +5,10 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.model import PoolConfig, WorkerConfig
-from shiftwork.core.options import worker_config
-from shiftwork.runtime.engine.registry import Registry
+from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.core.options.checks import worker_config
 from shiftwork.runtime.leader.schedules import Schedules
+from shiftwork.runtime.registry import Registry
 from shiftwork.testing import StoreFactory
 from shiftwork.testing.acts import NOW, succeeded
 from shiftwork.testing.lab import Lab

@@ -11,25 +11,17 @@ import pytest
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.admission import Gates
-from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import MOVE_NAME
-from shiftwork.core.job_parts import Need
-from shiftwork.core.model import (
-    Cancel,
-    Discard,
-    Doc,
-    Event,
-    JobFilter,
-    JobRecord,
-    JobStatus,
-    PoolDoc,
-    Progress,
-    ProgressNote,
-    WorkerState,
-)
-from shiftwork.core.schedule import Cursor
-from shiftwork.core.stats import PoolStats, WorkerStats
+from shiftwork.core.nouns.change import Cancel, Discard, JobFilter
+from shiftwork.core.nouns.doc import Doc, PoolDoc
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.job import JobRecord, JobStatus, Progress, ProgressNote
+from shiftwork.core.nouns.parts import Need
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.observing.stats import PoolStats, WorkerStats
+from shiftwork.core.schedules.fire_times import Cursor
+from shiftwork.core.workers.admission import Gates
+from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.errors import MoveError
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store

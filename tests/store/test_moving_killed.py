@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from shiftwork.core.model import JobFilter, JobStatus
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.nouns.job import JobStatus
 from shiftwork.store.protocol import Store
 from shiftwork.store.sqlite.store import SqliteStore
 from shiftwork.store.urls import open_store

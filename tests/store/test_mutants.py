@@ -7,10 +7,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core import amending, landing, parking, statuses, worker_state
-from shiftwork.core.admission import Choice
-from shiftwork.core.beats import Beat
-from shiftwork.core.model import Change, Doc, JobFilter, JobRecord, JobStatus, NewJob, Outcome, WorkerState
+from shiftwork.core.jobs import amending, landing, parking, statuses
+from shiftwork.core.nouns.change import Change, JobFilter
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.job import JobRecord, JobStatus, NewJob
+from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.observing.beats import Beat
+from shiftwork.core.workers import state as worker_state
+from shiftwork.core.workers.admission import Choice
 from shiftwork.store.bells import Bells
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.memory import jobs as memory_jobs
@@ -20,9 +25,9 @@ from shiftwork.store.memory.jobs import JobTable, OrderedIds
 from shiftwork.store.memory.leases import Instances, Places
 from shiftwork.store.memory.states import StateTable
 from shiftwork.store.memory.totals import Totals
-from shiftwork.store.postgres import functions
+from shiftwork.store.postgres.server import functions
 from shiftwork.store.protocol import Claims, Promoted
-from shiftwork.store.redis import scripts
+from shiftwork.store.redis.server import scripts
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.sql import SQL
 from shiftwork.testing import CHECKS, StoreFactory, check_store, expect, run_check, suite
@@ -446,10 +451,10 @@ async def test_a_rule_repeated_wrongly_in_lua_is_noticed(
 ) -> None:
     file, right, wrong, noticed_by = mutant
     [check] = [check for name, check in CHECK.items() if name.startswith(noticed_by)]
-    genuine = scripts._part
+    genuine = scripts._text
     text = genuine(file)
     assert right in text
-    monkeypatch.setattr(scripts, "_part", lambda name: text.replace(right, wrong) if name == file else genuine(name))
+    monkeypatch.setattr(scripts, "_text", lambda name: text.replace(right, wrong) if name == file else genuine(name))
     scripts.script.cache_clear()
     try:
         with pytest.raises(AssertionError):

@@ -13,7 +13,9 @@ import psycopg
 import pytest
 from psycopg import errors as pg
 
-from shiftwork.core.model import Added, Doc, JobFilter, JobStatus
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.job import Added, JobStatus
 from shiftwork.errors import (
     SchemaVersionError,
     StoreBusyError,
@@ -22,8 +24,8 @@ from shiftwork.errors import (
     StoreUnavailableError,
     UnknownStoreError,
 )
-from shiftwork.store.postgres import migrations
-from shiftwork.store.postgres.faults import translate
+from shiftwork.store.postgres.server import migrations
+from shiftwork.store.postgres.server.faults import translate
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.store.protocol import Bell, Store
 from shiftwork.store.urls import open_store

@@ -11,11 +11,12 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from shiftwork.core.job_parts import Need, Step
-from shiftwork.core.model import JobStatus, Requeue
-from shiftwork.core.releasing import POSTPONED
+from shiftwork.core.flows.releasing import POSTPONED
+from shiftwork.core.nouns.change import Requeue
+from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.nouns.parts import Need, Step
 from shiftwork.store.postgres import jobs
-from shiftwork.store.postgres.leader import prune
+from shiftwork.store.postgres.lead import prune
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.testing.acts import (
     NOW,

@@ -18,9 +18,9 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 
 from shiftwork import Context, JobStatus, WorkerOrchestrator
-from shiftwork.core.job_parts import Need
-from shiftwork.store.postgres import functions, queries, search_path
-from shiftwork.store.postgres.address import parse
+from shiftwork.core.nouns.parts import Need
+from shiftwork.store.postgres.server import functions, queries, search_path
+from shiftwork.store.postgres.server.address import parse
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.store.protocol import Store
 from shiftwork.store.urls import open_store

@@ -13,10 +13,12 @@ import pytest
 from msgspec import msgpack
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.core.admission import Gates
-from shiftwork.core.model import Doc, Event, JobFilter
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.workers.admission import Gates
 from shiftwork.errors import StoreUnavailableError
-from shiftwork.store.postgres import call_queue, connections
+from shiftwork.store.postgres.server import call_queue, connections
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.testing.acts import NOW, add, claim, finish, job, signs, statuses, succeeded
 from shiftwork.testing.expect import soon

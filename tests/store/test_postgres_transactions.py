@@ -20,8 +20,8 @@ from sqlalchemy.orm import Session
 
 from shiftwork import Breaker, Context, JobStatus, Retry, WorkerOrchestrator
 from shiftwork.contrib.sqlalchemy import enqueue_after_commit
-from shiftwork.core.model import Outcome
-from shiftwork.core.run_histograms import waits
+from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.observing.run_histograms import waits
 from shiftwork.errors import (
     ConfigurationError,
     JobStateError,

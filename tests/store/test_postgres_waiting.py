@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from shiftwork.errors import LifecycleError, StoreError
-from shiftwork.store.postgres.call_queue import LEAST_SHARED
+from shiftwork.store.postgres.server.call_queue import LEAST_SHARED
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.testing.acts import NOW, add, claim, claim_one, finish, job, succeeded
 from shiftwork.testing.expect import soon

@@ -9,7 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from shiftwork.core.model import JobFilter, JobStatus
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.nouns.job import JobStatus
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.store.protocol import Store
 from shiftwork.store.sqlite.store import SqliteStore

@@ -11,17 +11,20 @@ from msgspec.structs import replace
 
 from shiftwork import Secret, WorkerOrchestrator
 from shiftwork.core.docs import KINDS, POOL, SCHEMA
-from shiftwork.core.job_parts import Need, Signal, Step
-from shiftwork.core.model import SECONDS_A_DAY, Cancel, Discard, JobFilter, JobRecord, JobStatus, PoolDoc, Requeue
-from shiftwork.core.releasing import POSTPONED
+from shiftwork.core.flows.releasing import POSTPONED
+from shiftwork.core.nouns.change import Cancel, Discard, JobFilter, Requeue
+from shiftwork.core.nouns.doc import PoolDoc
+from shiftwork.core.nouns.job import SECONDS_A_DAY, JobRecord, JobStatus
+from shiftwork.core.nouns.parts import Need, Signal, Step
 from shiftwork.errors import FlowError, LifecycleError, StoreUnavailableError, UnknownStoreError
 from shiftwork.handles.flow import MOST_JOBS
 from shiftwork.handles.ids import new_id
 from shiftwork.store.docs import change, read
 from shiftwork.store.protocol import Store, add_blocking
-from shiftwork.store.redis import add_batcher, jobs, scripts
-from shiftwork.store.redis.client import RedisClient
+from shiftwork.store.redis import add_batcher, jobs
 from shiftwork.store.redis.jobs import STATE
+from shiftwork.store.redis.server import scripts
+from shiftwork.store.redis.server.client import RedisClient
 from shiftwork.store.urls import open_store
 from shiftwork.testing.acts import (
     NOW,

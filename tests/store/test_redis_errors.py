@@ -12,8 +12,8 @@ import pytest
 
 from shiftwork.errors import SchemaVersionError, StoreError, StoreFullError, StoreUnavailableError, UnknownStoreError
 from shiftwork.store.protocol import try_room
-from shiftwork.store.redis.address import parse
-from shiftwork.store.redis.faults import translate
+from shiftwork.store.redis.server.address import parse
+from shiftwork.store.redis.server.faults import translate
 from shiftwork.store.urls import open_store
 from shiftwork.testing.acts import NOW, add, claim, finish, job, succeeded
 from tests.ports import free_port

@@ -6,9 +6,9 @@ from typing import Final
 
 import pytest
 
-from shiftwork.core.job_parts import Signal, Step
-from shiftwork.core.model import JobFilter
-from shiftwork.core.sealing import is_sealed
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.nouns.parts import Signal, Step
+from shiftwork.core.values.sealing import is_sealed
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import key_ring, new_key
 from shiftwork.store.sealed.store import SealedStore, sealed

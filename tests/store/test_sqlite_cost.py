@@ -3,15 +3,20 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from shiftwork.core.admission import Gates
-from shiftwork.core.job_parts import Need
-from shiftwork.core.model import Discard, JobFilter, JobStatus, Outcome
+from shiftwork.core.nouns.change import Discard, JobFilter
+from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.nouns.parts import Need
+from shiftwork.core.workers.admission import Gates
 from shiftwork.store.sqlite import SqliteStore
-from shiftwork.store.sqlite.session import SqliteSession
+from shiftwork.store.sqlite.file.session import SqliteSession
 from shiftwork.testing.acts import NOW, add, claim, claim_ids, gate, job, succeeded
+
+if TYPE_CHECKING:
+    from shiftwork.core.nouns.outcome import Outcome
 
 CROWD = 4_000
 """Enough to notice a look at every row: that would take many times as many steps as the round itself."""

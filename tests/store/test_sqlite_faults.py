@@ -16,8 +16,10 @@ from click.testing import CliRunner
 
 from shiftwork.cli.entry import main
 from shiftwork.core.docs import POOL
-from shiftwork.core.job_parts import Need
-from shiftwork.core.model import Discard, Doc, JobFilter, JobStatus, PoolDoc, Progress, ProgressNote, Requeue
+from shiftwork.core.nouns.change import Discard, JobFilter, Requeue
+from shiftwork.core.nouns.doc import Doc, PoolDoc
+from shiftwork.core.nouns.job import JobStatus, Progress, ProgressNote
+from shiftwork.core.nouns.parts import Need
 from shiftwork.errors import (
     CorruptStoreError,
     LifecycleError,
@@ -32,7 +34,8 @@ from shiftwork.store.docs import change, read
 from shiftwork.store.protocol import try_room
 from shiftwork.store.sealed.key_ring import KeyRing
 from shiftwork.store.sealed.store import sealed
-from shiftwork.store.sqlite import SqliteStore, driver, faults, schema, turn
+from shiftwork.store.sqlite import SqliteStore
+from shiftwork.store.sqlite.file import driver, faults, schema, turn
 from shiftwork.testing.acts import NOW, add, claim, claim_ids, claim_one, finish, job, statuses, succeeded
 from tests.store.servers.small_disk import small_disk
 

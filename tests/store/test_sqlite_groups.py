@@ -11,10 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from shiftwork.core.model import Doc, Event, JobFilter, JobStatus, Requeue
+from shiftwork.core.nouns.change import JobFilter, Requeue
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.job import JobStatus
 from shiftwork.errors import StoreError
-from shiftwork.store.sqlite import SqliteStore, calls, checkpoint, driver
-from shiftwork.store.sqlite.session import SqliteSession
+from shiftwork.store.sqlite import SqliteStore
+from shiftwork.store.sqlite.file import calls, checkpoint, driver
+from shiftwork.store.sqlite.file.session import SqliteSession
 from shiftwork.testing.acts import NOW, add, claim, claim_ids, finish, job, succeeded
 
 DEADLINE = 30.0
@@ -328,7 +332,9 @@ async def test_fences_grow_across_namespaces(path: str) -> None:
 ON_THE_STANDARD_LIBRARY = """
 import asyncio, sys, tempfile, os
 sys.modules["pysqlite3"] = None
-from shiftwork.store.sqlite import SqliteStore, checkpoint, driver
+from shiftwork.store.sqlite import SqliteStore
+from shiftwork.store.sqlite.file import checkpoint
+from shiftwork.store.sqlite.file import driver
 from shiftwork.testing import CHECKS, run_check
 from shiftwork.testing.checks import crowds, racing
 from shiftwork.testing.acts import NOW, job

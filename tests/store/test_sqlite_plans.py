@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from shiftwork.store.sqlite import driver, schema, sql
+from shiftwork.store.sqlite import sql
 from shiftwork.store.sqlite.claim import _merged
-from shiftwork.store.sqlite.turn import WriteTurn
+from shiftwork.store.sqlite.file import driver, schema
+from shiftwork.store.sqlite.file.turn import WriteTurn
 
 SERVES = re.compile(r"^-- name: (\w+)\n(?:--(?! serves).*\n)*-- serves: (.+)$", re.MULTILINE)
 PROMISES = dict(SERVES.findall(sql.read("queries.sql")))

@@ -9,29 +9,17 @@ import pytest
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.admission import Gates, RateLimit
-from shiftwork.core.beats import Beat, Orders
-from shiftwork.core.breaker import BreakerState
-from shiftwork.core.job_parts import Need, Signal, Step, Wait
-from shiftwork.core.model import (
-    Attempt,
-    Cancel,
-    Claimed,
-    Discard,
-    Doc,
-    JobFilter,
-    JobPriority,
-    JobStatus,
-    NewJob,
-    Outcome,
-    PoolDoc,
-    Progress,
-    ProgressNote,
-    Requeue,
-)
+from shiftwork.core.nouns.change import Cancel, Discard, JobFilter, Requeue
+from shiftwork.core.nouns.doc import Doc, PoolDoc
+from shiftwork.core.nouns.job import Attempt, Claimed, JobPriority, JobStatus, NewJob, Progress, ProgressNote
+from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.nouns.parts import Need, Signal, Step, Wait
+from shiftwork.core.observing.beats import Beat, Orders
+from shiftwork.core.workers.admission import Gates, RateLimit
+from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.sqlite import SqliteStore
-from shiftwork.store.sqlite.session import SqliteSession
+from shiftwork.store.sqlite.file.session import SqliteSession
 from shiftwork.testing.acts import NOW, add, claim_one, finish, job, outcome
 
 WORKERS = ("a", "b", "c", "d")

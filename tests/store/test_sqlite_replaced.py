@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from shiftwork import StoreUnavailableError, WorkerOrchestrator
-from shiftwork.core.model import JobFilter
-from shiftwork.store.sqlite import SqliteStore, threads
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.store.sqlite import SqliteStore
+from shiftwork.store.sqlite.file import threads
 from shiftwork.testing.acts import NOW, add, claim_ids, claim_one, claims, finish, job, outcome
 
 DEADLINE = 30.0

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from shiftwork import Flow, Job
-from shiftwork.core.model import JobFilter, JobStatus
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.nouns.job import JobStatus
 from tests.store.servers.postgres import postgres_servers
 from tests.system.conftest import Start
 from tests.system.mill import Mill, until

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shiftwork import JobStatus
-from shiftwork.core.beats import Beat
+from shiftwork.core.observing.beats import Beat
 from tests.system.mill import Mill, until
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy

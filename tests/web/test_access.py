@@ -190,7 +190,7 @@ async def test_a_browser_logs_in_shows_what_its_page_was_told_and_logs_out(web: 
 
 
 async def test_a_token_is_kept_as_a_hash_and_ends_when_it_is_revoked_or_its_time_is_over(web: Web) -> None:
-    from shiftwork.control.tokens import TokenCheck
+    from shiftwork.control.access.tokens import TokenCheck
 
     store = await web.app.control.store.open()
     tokens = web.app.control.tokens

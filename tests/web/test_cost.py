@@ -8,8 +8,8 @@ from typing import Any, Final
 import pytest
 
 from shiftwork import JobStatus, WorkerOrchestrator
-from shiftwork.core.model import JobPriority, JobRecord
-from shiftwork.store.sqlite import driver
+from shiftwork.core.nouns.job import JobPriority, JobRecord
+from shiftwork.store.sqlite.file import driver
 from shiftwork.store.urls import open_store
 from shiftwork.web.routing import ROUTES
 from tests.web.conftest import Web

@@ -17,13 +17,15 @@ from msgspec import msgpack
 from prometheus_client.parser import text_string_to_metric_families
 
 from shiftwork import Breaker, JobStatus, WorkerOrchestrator
-from shiftwork.core.breaker import BreakerState
-from shiftwork.core.history import DAY
-from shiftwork.core.model import Doc, JobFilter, WorkerConfig, WorkerExecutionMode
-from shiftwork.core.retry import EndKind
-from shiftwork.core.run_histograms import BOUNDS
-from shiftwork.core.schedule import success_expected
-from shiftwork.core.stats import PoolStats, WorkerStats
+from shiftwork.core.jobs.retry import EndKind
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.worker import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.observing.history import DAY
+from shiftwork.core.observing.run_histograms import BOUNDS
+from shiftwork.core.observing.stats import PoolStats, WorkerStats
+from shiftwork.core.schedules.fire_times import success_expected
+from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.store.urls import open_store
 from shiftwork.views.metrics import run_times
 from tests.system.conftest import eventually

@@ -14,13 +14,17 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from shiftwork import JobStatus, ShiftworkError, WorkerOrchestrator, errors
-from shiftwork.control import event_pages
-from shiftwork.control.actor import acting_as
-from shiftwork.core.admission import Gates
+from shiftwork.control.access.actor import acting_as
+from shiftwork.control.system import events as event_pages
 from shiftwork.core.docs import GATES, WORKER
-from shiftwork.core.job_limits import BEGINNING, Limit
-from shiftwork.core.job_parts import Need
-from shiftwork.core.model import Doc, Event, JobFilter, JobPriority, JobRecord, NewJob, WorkerConfig
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.job import JobPriority, JobRecord, NewJob
+from shiftwork.core.nouns.parts import Need
+from shiftwork.core.nouns.worker import WorkerConfig
+from shiftwork.core.values.limits import BEGINNING, Limit
+from shiftwork.core.workers.admission import Gates
 from shiftwork.handles.options import Options
 from shiftwork.store.lost_jobs import stranded_flows
 from shiftwork.views.instants import iso
@@ -217,7 +221,7 @@ async def test_a_search_reads_few_large_payloads_at_a_time(web: Web, monkeypatch
 
 
 async def test_a_signal_that_finds_no_room_is_a_conflict(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shiftwork.core.signals.SIGNALS", Limit(1, 100))
+    monkeypatch.setattr("shiftwork.core.jobs.durable.SIGNALS", Limit(1, 100))
     id = await job_that(web, path="x")
     await web.post(f"jobs/{id}/signals", {"name": "go", "value": 1})
     refused = await web.post(f"jobs/{id}/signals", {"name": "go", "value": 2})

@@ -5,7 +5,7 @@ from typing import Any
 
 from httpx2 import Response
 
-from shiftwork.control.tokens import TokenCheck, Tokens
+from shiftwork.control.access.tokens import TokenCheck, Tokens
 from shiftwork.core.token import Token
 from tests.web.conftest import Web
 

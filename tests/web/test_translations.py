@@ -11,50 +11,78 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from shiftwork.core.options import check_schedule, timing
-from shiftwork.core.schedule import cron_words
+from shiftwork.core.options.checks import check_schedule, timing
+from shiftwork.core.schedules.fire_times import cron_words
 from shiftwork.errors import ConfigurationError
-from shiftwork.store.redis.faults import unreachable
+from shiftwork.store.redis.server.faults import unreachable
 from tests.node import node as run_in_node
 
 SOURCES: Final = (
     *(
-        "core/health",
-        "core/judging",
-        "core/pool_problems",
-        "core/backlog",
-        "core/admission",
-        "core/schedule",
-        "core/durations",
-        "core/bounds",
-        "core/scaling",
-        "core/demand",
+        "core/health/problems",
+        "core/health/judging",
+        "core/health/pool_problems",
+        "core/scaling/backlog",
+        "core/workers/admission",
+        "core/schedules/fire_times",
+        "core/words/durations",
+        "core/scaling/bounds",
+        "core/scaling/size",
+        "core/scaling/demand",
     ),
-    *("core/placement", "core/plan", "core/plurals", "core/worker_state", "core/options", "core/triggering"),
-    *("core/expiry", "core/figures", "core/forecast", "views/explanation", "views/flow_waits", "sim/what_if", "errors"),
-    *("views/estimate", "control/estimates"),
-    *("control/explanations", "control/audit", "control/bulk", "control/jobs", "control/nodes", "control/pools"),
     *(
-        "control/breakers",
-        "core/event_rows",
-        "control/schedules",
-        "control/tokens",
-        "control/workers",
-        "control/encryption",
-        "control/flows",
-        "control/submission",
+        "core/scaling/placement",
+        "core/scaling/plan",
+        "core/words/numbers",
+        "core/workers/state",
+        "core/options/checks",
+        "core/workers/starting",
     ),
-    *("control/forgetting", "control/job_filter", "control/stacks", "handles/argument_hints", "handles/codec"),
-    *("handles/redaction", "runtime/engine/breakers", "runtime/engine/expiry_notices", "runtime/engine/publication"),
-    *("runtime/engine/reporter", "runtime/leader/leadership", "runtime/leader/recovery", "runtime/leader/schedules"),
+    *(
+        "core/jobs/expiry",
+        "core/words/numbers",
+        "core/scaling/forecast",
+        "views/explanation",
+        "views/flow_waits",
+        "sim/what_if",
+        "errors",
+    ),
+    *("views/estimate", "control/jobs/estimates"),
+    *(
+        "control/jobs/explanations",
+        "control/access/audit",
+        "control/jobs/bulk",
+        "control/jobs/jobs",
+        "control/system/nodes",
+        "control/system/pools",
+    ),
+    *(
+        "control/system/breakers",
+        "core/observing/event_rows",
+        "control/jobs/schedules",
+        "control/access/tokens",
+        "control/system/workers",
+        "control/access/encryption",
+        "control/jobs/flows",
+        "control/jobs/submission",
+    ),
+    *(
+        "control/system/forgetting",
+        "control/jobs/filter",
+        "control/jobs/stacks",
+        "handles/argument_hints",
+        "handles/codec",
+    ),
+    *("handles/redaction", "runtime/outcomes/breakers", "runtime/outcomes/tallies", "runtime/publication"),
+    *("runtime/outcomes/reporter", "runtime/leader/leadership", "runtime/leader/recovery", "runtime/leader/schedules"),
     *("runtime/leader/stored_schedules", "runtime/node/health_monitor", "runtime/node/node"),
     *("runtime/node/start_failures", "web/access", "web/api", "web/limits", "web/problems", "web/routing"),
-    *("web/what_if", "core/option_values", "handles/concurrency_keys", "handles/payloads", "handles/signal_values"),
-    "core/job_limits",
-    "store/redis/faults",
+    *("web/what_if", "core/options/values", "handles/concurrency_keys", "handles/payloads", "handles/signal_values"),
+    "core/values/limits",
+    "store/redis/server/faults",
 )
 """Where the sentences are written that the dashboard translates."""
-COMPLETE: Final = ("core/judging", "core/pool_problems", "core/backlog", "core/admission")
+COMPLETE: Final = ("core/health/judging", "core/health/pool_problems", "core/scaling/backlog", "core/workers/admission")
 """Where every sentence has a translation: the problems, and why a job waits."""
 OF_OTHERS: Final = re.compile(
     r"\{(ticks|nth|month2)\}|^at (the start|minute)|^every (second )?(minute|hour|month)"  # cronsim

@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from shiftwork.core.history import DAY, HOUR, Hour
-from shiftwork.core.worker_hours import WorkerHour, WorkerMinute
+from shiftwork.core.observing.history import DAY, HOUR, Hour
+from shiftwork.core.observing.worker_hours import WorkerHour, WorkerMinute
 from tests.sim.past import put
 from tests.web.conftest import Web
 

@@ -15,16 +15,18 @@ from msgspec import Struct
 
 from shiftwork.control.control import Control
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.durations import Duration, summed
-from shiftwork.core.model import Event, JobStatus, WorkerExecutionMode
-from shiftwork.core.plurals import counted
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.nouns.worker import WorkerExecutionMode
+from shiftwork.core.words.durations import Duration, summed
+from shiftwork.core.words.numbers import counted
 from shiftwork.errors import JobFailedError, LifecycleError
 from shiftwork.events import OF_EVERY_JOB, Hooks, JobListeners
 from shiftwork.handles.awaiting import report_forgotten
 from shiftwork.handles.job import Job
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.engine.context import Context
-from shiftwork.runtime.engine.surroundings import Surroundings
+from shiftwork.runtime.context.context import Context
+from shiftwork.runtime.context.surroundings import Surroundings
 from shiftwork.runtime.node.node import Node
 
 LONGEST_SECONDS: Final = 60.0

@@ -5,9 +5,9 @@ from typing import Any, TypeVar, overload
 
 from shiftwork.app.blocking import BlockingCalls, blocking
 from shiftwork.app.orchestrator import STOP_SECONDS, WorkerOrchestrator
-from shiftwork.control.event_loop import run
-from shiftwork.control.portal import refuse_on_a_loop
-from shiftwork.core.durations import Duration
+from shiftwork.control.calling.event_loop import run
+from shiftwork.control.calling.portal import refuse_on_a_loop
+from shiftwork.core.words.durations import Duration
 from shiftwork.handles.call import Call
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job

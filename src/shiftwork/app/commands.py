@@ -6,21 +6,23 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 from msgspec import to_builtins
 
 from shiftwork.control.control import Control
-from shiftwork.control.job_filter import JobSearch, JobSelection
-from shiftwork.core.durations import Duration
-from shiftwork.core.model import Event, FlowRecord, PoolConfig, WorkerConfig
-from shiftwork.core.option_types import TimingOptions
+from shiftwork.control.jobs.filter import JobSearch, JobSelection
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.flow import FlowRecord
+from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.core.options.types import TimingOptions
+from shiftwork.core.words.durations import Duration
 from shiftwork.handles.awaiting import report_forgotten
 from shiftwork.handles.call import Call, listed
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
 
 if TYPE_CHECKING:
-    from shiftwork.core.health import Finding
+    from shiftwork.core.health.problems import Finding
     from shiftwork.views.explanation import Explanation
     from shiftwork.views.overview import BreakerView, NodeView
+    from shiftwork.views.report import JobStack
     from shiftwork.views.schedules import SchedulePreview, ScheduleView
-    from shiftwork.views.stack import JobStack
 
 R = TypeVar("R")
 R2 = TypeVar("R2")

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from shiftwork.app.triggering import Triggering
 from shiftwork.control.control import Control
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.beats import Beat
-from shiftwork.core.health import Strays
+from shiftwork.core.health.problems import Strays
+from shiftwork.core.observing.beats import Beat
 from shiftwork.events import Hooks, JobListeners
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.node.settings import Settings
+from shiftwork.runtime.registry import Registry
 from shiftwork.store.protocol import Store
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
 from shiftwork.errors import ConfigurationError
 from shiftwork.handles.worker import Worker
-from shiftwork.runtime.engine.context import Context
+from shiftwork.runtime.context.context import Context
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -7,18 +7,18 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final, Literal
 
 from shiftwork.app.registration import check_in_place, warn_in_place
+from shiftwork.control.calling.forking import begin_anew_when_forked, never_free
 from shiftwork.control.control import Control
-from shiftwork.control.forking import begin_anew_when_forked, never_free
-from shiftwork.core.beats import Beat
-from shiftwork.core.health import Strays
+from shiftwork.core.health.problems import Strays
+from shiftwork.core.observing.beats import Beat
 from shiftwork.errors import LifecycleError
 from shiftwork.events import Hooks
-from shiftwork.runtime.engine.registry import Registry
-from shiftwork.runtime.engine.surroundings import Surroundings
+from shiftwork.runtime.context.surroundings import Surroundings
+from shiftwork.runtime.registry import Registry
 
 if TYPE_CHECKING:
-    from shiftwork.runtime.engine.engine import Engine
     from shiftwork.runtime.node.node import Node
+    from shiftwork.runtime.pool_instance import PoolInstance
 
 
 logger: Final = logging.getLogger("shiftwork")
@@ -51,7 +51,7 @@ class Life:
         self._loop = self._watch = None
 
     @property
-    def engines(self) -> "Collection[Engine]":
+    def engines(self) -> "Collection[PoolInstance]":
         """The instances that run here."""
         return self.node.engines if self.node is not None else ()
 

@@ -18,15 +18,15 @@ from shiftwork.app.registration import Registrations, default_pool
 from shiftwork.app.submitting import CurrentSubmitter
 from shiftwork.control.environment import DEFAULT_NAMESPACE, default_store, namespace_of_app
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.durations import Duration, seconds_of, timeout_of
-from shiftwork.core.payload_limits import MAX_PAYLOAD_BYTES
+from shiftwork.core.values.limits import MAX_PAYLOAD_BYTES
+from shiftwork.core.words.durations import Duration, seconds_of, timeout_of
 from shiftwork.errors import ConfigurationError, LifecycleError
 from shiftwork.events import Hooks
 from shiftwork.handles.awaiting import report_forgotten
 from shiftwork.runtime.clock import Clock, SystemClock
-from shiftwork.runtime.engine.registry import Registry
-from shiftwork.runtime.engine.surroundings import Surroundings
+from shiftwork.runtime.context.surroundings import Surroundings
 from shiftwork.runtime.node.settings import Settings
+from shiftwork.runtime.registry import Registry
 from shiftwork.runtime.signals import stop_signals
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import EncryptionKeys, find_keys

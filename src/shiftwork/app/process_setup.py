@@ -6,8 +6,8 @@ from pathlib import Path
 from types import ModuleType
 
 from shiftwork.errors import ConfigurationError
-from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.processes.messages import Setup
+from shiftwork.runtime.registry import Registry
 
 
 def setup_of(app: object, registry: Registry, *, max_payload_bytes: int) -> Setup | None:

@@ -7,13 +7,13 @@ from shiftwork.app.decorators import WorkerDecorator, checked, name_of, nameless
 from shiftwork.app.deployment import Deployment
 from shiftwork.app.life import Life
 from shiftwork.app.registration import Registrations, WorkerFn, merged, named_pool, named_worker
-from shiftwork.core.model import PoolConfig, WorkerConfig
-from shiftwork.core.option_types import NamedWorkerOptions, PoolOptions, WorkerOptions
+from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.core.options.types import NamedWorkerOptions, PoolOptions, WorkerOptions
 from shiftwork.errors import ConfigurationError, LifecycleError
 from shiftwork.events import AnyHook, Hooks
 from shiftwork.handles.worker import Worker
-from shiftwork.runtime.engine.context import Context
-from shiftwork.runtime.engine.surroundings import AroundJob, Lifespan, Surroundings
+from shiftwork.runtime.context.context import Context
+from shiftwork.runtime.context.surroundings import AroundJob, Lifespan, Surroundings
 
 if TYPE_CHECKING:
     from shiftwork.app.alerts import AlertFormat

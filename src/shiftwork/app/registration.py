@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import asdict, replace
 
 from shiftwork.control.registry import DEFAULT_POOL, LocalRegistry
-from shiftwork.core.graph import alias_config, compile_gates
-from shiftwork.core.model import PoolConfig, WorkerConfig
-from shiftwork.core.option_values import shown
-from shiftwork.core.options import pool_config, worker_config
-from shiftwork.core.retry_options import rule_in
+from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.core.options.checks import pool_config, worker_config
+from shiftwork.core.options.graph import alias_config, compile_gates
+from shiftwork.core.options.retry import rule_in
+from shiftwork.core.options.values import shown
 from shiftwork.errors import ConfigurationError, DuplicateNameError, LifecycleError, UnknownPoolError
 from shiftwork.handles.codec import Signature
 from shiftwork.handles.submitter import Submitter
 from shiftwork.handles.worker import Worker
-from shiftwork.runtime.engine.registry import Registry
-from shiftwork.runtime.engine.surroundings import Surroundings
+from shiftwork.runtime.context.surroundings import Surroundings
+from shiftwork.runtime.registry import Registry
 
 if TYPE_CHECKING:
-    from shiftwork.core.admission import Gates
+    from shiftwork.core.workers.admission import Gates
     from shiftwork.runtime.node.node import Node
 
 logger: Final = logging.getLogger("shiftwork")

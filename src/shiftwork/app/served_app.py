@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from shiftwork.errors import ConfigurationError
 from shiftwork.events import Hooks
-from shiftwork.runtime.engine.registry import Registry
-from shiftwork.runtime.engine.surroundings import Surroundings
+from shiftwork.runtime.context.surroundings import Surroundings
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.messages import Definition
+from shiftwork.runtime.registry import Registry
 
 
 class ServedApp:

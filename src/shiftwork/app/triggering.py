@@ -1,7 +1,7 @@
 """`trigger_worker`: run a worker now and wait for the end, also where no process serves it.
 
-Whether a worker may be triggered is decided by `core.triggering`, as for the command line and the web. What this adds
-is that a process without a running node can serve the one run itself: it becomes a visitor, a node that serves one
+Whether a worker may be triggered is decided by `core.workers.starting`, as for the command line and the web. What this
+adds is that a process without a running node can serve the one run itself: it becomes a visitor, a node that serves one
 worker, never leads, and leaves when the run has ended.
 """
 
@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from shiftwork.control.control import Control
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.model import WorkerConfig
-from shiftwork.core.triggering import first_run_ended, runs_beside_itself
+from shiftwork.core.nouns.worker import WorkerConfig
+from shiftwork.core.workers.starting import first_run_ended, runs_beside_itself
 from shiftwork.errors import JobStateError, ResultTimeoutError, UnknownWorkerError
 from shiftwork.handles.job import Job
-from shiftwork.runtime.engine.registry import Registry
+from shiftwork.runtime.registry import Registry
 
 if TYPE_CHECKING:
     from shiftwork.runtime.node.node import Node
@@ -94,7 +94,7 @@ class Triggering:
             raise JobStateError(message)
 
     async def _run_here(self, config: WorkerConfig, payload: Mapping[str, Any], timeout_seconds: float | None) -> None:
-        from shiftwork.runtime.engine.definitions import publish, read_definitions
+        from shiftwork.runtime.publication import publish, read_definitions
 
         name, worker = config.name, self._registry.workers.get(config.name)
         if worker is None:

@@ -5,7 +5,7 @@ from typing import Final
 import click
 from click.shell_completion import get_completion_class
 
-from shiftwork.cli.output import say
+from shiftwork.cli.terminal.output import say
 
 SHELLS: Final = ("bash", "zsh", "fish")
 

@@ -17,8 +17,9 @@ from click.core import ParameterSource
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.cli.language import t
-from shiftwork.cli.output import aside
+from shiftwork.cli.terminal.language import t
+from shiftwork.cli.terminal.output import aside
+from shiftwork.control.calling.event_loop import run_once
 from shiftwork.control.control import Control, control_of
 from shiftwork.control.environment import (
     DEFAULT_FILE,
@@ -27,7 +28,6 @@ from shiftwork.control.environment import (
     namespace_of_environment,
     store_of_environment,
 )
-from shiftwork.control.event_loop import run_once
 from shiftwork.errors import StoreUnavailableError, UnknownStoreError
 from shiftwork.serve.loading import load_app
 

@@ -8,11 +8,10 @@ from typing import Any, Final
 
 import click
 
-from shiftwork.cli.language import localised, t
-from shiftwork.cli.output import aside
+from shiftwork.cli.terminal.language import localised, t
+from shiftwork.cli.terminal.output import aside
 from shiftwork.errors import ShiftworkError, StoreError, UnknownStoreError, nearest
-from shiftwork.serve.exit import end_in_time
-from shiftwork.serve.standard_streams import open_standard_streams
+from shiftwork.serve.process import end_in_time, open_standard_streams
 
 SECTIONS: Final = {
     "Run": ("run", "deploy", "web", "enqueue", "trigger"),
@@ -28,6 +27,15 @@ SECTIONS: Final = {
     "Shell": ("completion",),
 }
 """Every command, in the order of the help."""
+_ROOMS: Final = {
+    "running": ("run", "deploy", "web", "enqueue", "trigger"),
+    "looking": (
+        *("status", "top", "workers", "schedules", "pools", "nodes", "breakers", "jobs", "stack", "flows", "dead"),
+        *("events", "doctor", "probe"),
+    ),
+    "planning": ("record", "plan"),
+    "changing": ("changes", "scale", "token", "move", "db", "rekey"),
+}
 _SHARED_FILES: Final = {
     "changes": ("cancel", "discard", "retry"),
     "flows": ("flow", "send"),
@@ -39,7 +47,9 @@ _SHARED_FILES: Final = {
     "workers": ("disable", "enable", "forget"),
 }
 """The commands that are not in a file of their own name, by file."""
-_FILES: Final = {command: file for file, commands in _SHARED_FILES.items() for command in commands}
+_MODULES: Final = {file: f"{room}.{file}" for room, files in _ROOMS.items() for file in files}
+_MODULES.update({command: _MODULES[file] for file, commands in _SHARED_FILES.items() for command in commands})
+"""The module of each command that is not in a file of its own beside this one."""
 _NOT_ON_WINDOWS: Final = {"probe", "run", "top", "web"}
 _PIPE_CLOSED: Final = 141
 _INTERRUPTED: Final = 130
@@ -95,7 +105,7 @@ class Commands(click.Group):
         """Return a command by its name; None if there is no such command."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = getattr(import_module(f"shiftwork.cli.{_FILES.get(cmd_name, cmd_name)}"), cmd_name)
+        command: click.Command = getattr(import_module(f"shiftwork.cli.{_MODULES.get(cmd_name, cmd_name)}"), cmd_name)
         return localised(command)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:

@@ -23,7 +23,7 @@ from shiftwork.app.process_setup import name_in_modules
 from shiftwork.cli import main
 from shiftwork.cli.for_app import defaults_for_app
 from shiftwork.errors import ConfigurationError
-from shiftwork.runtime.engine.context import Context
+from shiftwork.runtime.context.context import Context
 
 __all__ = ["Shiftwork", "orchestrator"]
 

@@ -17,9 +17,10 @@ from sentry_sdk.integrations.logging import ignore_logger
 from sentry_sdk.utils import event_from_exception
 
 from shiftwork.app import WorkerOrchestrator
-from shiftwork.core.model import Event, WorkerConfig, WorkerExecutionMode
-from shiftwork.core.retry import EndKind, backoff
-from shiftwork.runtime.engine.context import Context
+from shiftwork.core.jobs.retry import EndKind, backoff
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.worker import WorkerConfig, WorkerExecutionMode
+from shiftwork.runtime.context.context import Context
 
 if TYPE_CHECKING:
     from sentry_sdk.types import Event as SentryEvent

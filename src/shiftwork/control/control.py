@@ -25,11 +25,11 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shiftwork.control.audit import Audit
-from shiftwork.control.forking import begin_anew_when_forked
-from shiftwork.control.portal import Portal
+from shiftwork.control.access.audit import Audit
+from shiftwork.control.access.store_access import StoreAccess
+from shiftwork.control.calling.forking import begin_anew_when_forked
+from shiftwork.control.calling.portal import Portal
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.control.store_access import StoreAccess
 from shiftwork.events import Hooks, Listeners
 from shiftwork.runtime.clock import Clock, SystemClock
 from shiftwork.runtime.store_voice import StoreVoice
@@ -38,25 +38,25 @@ from shiftwork.store.sealed.keys import find_keys
 from shiftwork.store.urls import open_store
 
 if TYPE_CHECKING:
-    from shiftwork.control.breakers import BreakerCommands
-    from shiftwork.control.bulk import BulkChanges
+    from shiftwork.control.access.encryption import Encryption
+    from shiftwork.control.access.tokens import Tokens
     from shiftwork.control.definitions import Definitions
-    from shiftwork.control.doctor import Doctor
-    from shiftwork.control.encryption import Encryption
-    from shiftwork.control.event_pages import EventPages
-    from shiftwork.control.explanations import Explanations
-    from shiftwork.control.flows import FlowCommands
-    from shiftwork.control.history import History
-    from shiftwork.control.job_handles import JobHandles
-    from shiftwork.control.jobs import Jobs
-    from shiftwork.control.nodes import Nodes
-    from shiftwork.control.pools import Here, Pools
-    from shiftwork.control.schedules import ScheduleBook
-    from shiftwork.control.submission import Submission
-    from shiftwork.control.system import FindStrays, StoreFault, System
-    from shiftwork.control.tokens import Tokens
-    from shiftwork.control.workers import Workers
-    from shiftwork.core.model import JobRecord
+    from shiftwork.control.jobs.bulk import BulkChanges
+    from shiftwork.control.jobs.explanations import Explanations
+    from shiftwork.control.jobs.flows import FlowCommands
+    from shiftwork.control.jobs.handles import JobHandles
+    from shiftwork.control.jobs.jobs import Jobs
+    from shiftwork.control.jobs.schedules import ScheduleBook
+    from shiftwork.control.jobs.submission import Submission
+    from shiftwork.control.system.breakers import BreakerCommands
+    from shiftwork.control.system.doctor import Doctor
+    from shiftwork.control.system.events import EventPages
+    from shiftwork.control.system.health import FindStrays, StoreFault, System
+    from shiftwork.control.system.history import History
+    from shiftwork.control.system.nodes import Nodes
+    from shiftwork.control.system.pools import Here, Pools
+    from shiftwork.control.system.workers import Workers
+    from shiftwork.core.nouns.job import JobRecord
     from shiftwork.handles.job import Unfinished
 
 
@@ -95,14 +95,14 @@ class Control:
     @cached_property
     def submission(self) -> "Submission":
         """Return what the handles of workers use to add jobs."""
-        from shiftwork.control.submission import Submission
+        from shiftwork.control.jobs.submission import Submission
 
         return Submission(self.store, self.now, self._registry, self.portal, voice=self.voice, look=self._unfinished)
 
     @cached_property
     def jobs(self) -> "Jobs":
         """Return the commands and questions about single jobs."""
-        from shiftwork.control.jobs import Jobs
+        from shiftwork.control.jobs.jobs import Jobs
 
         return Jobs(
             self.store,
@@ -118,7 +118,7 @@ class Control:
     @cached_property
     def flows(self) -> "FlowCommands":
         """Return the commands and questions about jobs that need each other."""
-        from shiftwork.control.flows import FlowCommands
+        from shiftwork.control.jobs.flows import FlowCommands
 
         return FlowCommands(
             self.store,
@@ -132,14 +132,14 @@ class Control:
     @cached_property
     def bulk(self) -> "BulkChanges":
         """Return the changes of many jobs at once."""
-        from shiftwork.control.bulk import BulkChanges
+        from shiftwork.control.jobs.bulk import BulkChanges
 
         return BulkChanges(self.store, self.now, audit=self.audit)
 
     @cached_property
     def workers(self) -> "Workers":
         """Return the commands and questions about workers."""
-        from shiftwork.control.workers import Workers
+        from shiftwork.control.system.workers import Workers
 
         return Workers(
             self.store, self.now, self._registry, definitions=self._definitions, jobs=self.jobs, audit=self.audit
@@ -148,7 +148,7 @@ class Control:
     @cached_property
     def schedules(self) -> "ScheduleBook":
         """Return the commands and questions about stored schedules."""
-        from shiftwork.control.schedules import ScheduleBook
+        from shiftwork.control.jobs.schedules import ScheduleBook
 
         return ScheduleBook(
             self.store,
@@ -163,7 +163,7 @@ class Control:
     @cached_property
     def pools(self) -> "Pools":
         """Return the commands and questions about pools."""
-        from shiftwork.control.pools import Pools
+        from shiftwork.control.system.pools import Pools
 
         return Pools(
             self.store,
@@ -177,28 +177,28 @@ class Control:
     @cached_property
     def breakers(self) -> "BreakerCommands":
         """Return the commands and questions about breakers."""
-        from shiftwork.control.breakers import BreakerCommands
+        from shiftwork.control.system.breakers import BreakerCommands
 
         return BreakerCommands(self.store, self.now, workers=self.workers, audit=self.audit)
 
     @cached_property
     def nodes(self) -> "Nodes":
         """Return the commands and questions about nodes."""
-        from shiftwork.control.nodes import Nodes
+        from shiftwork.control.system.nodes import Nodes
 
         return Nodes(self.store, self.now, audit=self.audit)
 
     @cached_property
     def tokens(self) -> "Tokens":
         """Return the commands and questions about the tokens of the web."""
-        from shiftwork.control.tokens import Tokens
+        from shiftwork.control.access.tokens import Tokens
 
         return Tokens(self.store, self.now, audit=self.audit)
 
     @cached_property
     def system(self) -> "System":
         """Return the questions about everything in the store."""
-        from shiftwork.control.system import System
+        from shiftwork.control.system.health import System
 
         return System(
             self.store,
@@ -214,35 +214,35 @@ class Control:
     @cached_property
     def events(self) -> "EventPages":
         """Return the questions about what happened."""
-        from shiftwork.control.event_pages import EventPages
+        from shiftwork.control.system.events import EventPages
 
         return EventPages(self.store, self.workers, self.refuse_unknown)
 
     @cached_property
     def history(self) -> "History":
         """Return the questions about the past."""
-        from shiftwork.control.history import History
+        from shiftwork.control.system.history import History
 
         return History(self.store, self.now, self.pools, self._definitions)
 
     @cached_property
     def encryption(self) -> "Encryption":
         """Return the commands about encryption keys."""
-        from shiftwork.control.encryption import Encryption
+        from shiftwork.control.access.encryption import Encryption
 
         return Encryption(self.store, self.now, audit=self.audit)
 
     @cached_property
     def doctor(self) -> "Doctor":
         """Return the examination of the store."""
-        from shiftwork.control.doctor import Doctor
+        from shiftwork.control.system.doctor import Doctor
 
         return Doctor(self.store, self._clock, self.system, self.encryption)
 
     @cached_property
     def explanations(self) -> "Explanations":
         """Return the questions about why jobs are not running."""
-        from shiftwork.control.explanations import Explanations
+        from shiftwork.control.jobs.explanations import Explanations
 
         return Explanations(self.store, self.now, self._registry, self._definitions)
 
@@ -254,7 +254,7 @@ class Control:
 
     @cached_property
     def _handles(self) -> "JobHandles":
-        from shiftwork.control.job_handles import JobHandles
+        from shiftwork.control.jobs.handles import JobHandles
 
         return JobHandles(self.store, self._registry, self._definitions, self._unfinished, self.portal.call)
 

@@ -5,9 +5,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.control.store_access import StoreAccess
+from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.core.docs import POOL_CONFIG, SCHEMA, WORKER
-from shiftwork.core.model import PoolConfig, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig, WorkerExecutionMode
 from shiftwork.errors import UnknownWorkerError, nearest
 from shiftwork.store.docs import read_all
 

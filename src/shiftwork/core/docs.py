@@ -39,21 +39,24 @@ from typing import Any, Final, Generic, TypeVar
 from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.admission import Gates
-from shiftwork.core.beats import Beat
-from shiftwork.core.breaker import BreakerState
-from shiftwork.core.edition import Edition
-from shiftwork.core.expired_lately import ExpiredLately
-from shiftwork.core.history import Hour
-from shiftwork.core.model import Attempt, Doc, Event, Plan, PoolConfig, PoolDoc, WorkerConfig
+from shiftwork.core.health.noticed import Noticed
+from shiftwork.core.jobs.expiry import ExpiredLately
 from shiftwork.core.move import Arrival, Departure
-from shiftwork.core.noticed import Noticed
-from shiftwork.core.schedule import Cursor
-from shiftwork.core.sealing import KeyInUse
-from shiftwork.core.stack_requests import StackRequests
-from shiftwork.core.stored_schedules import Place, ScheduleIndex, StoredSchedule
-from shiftwork.core.timing import Rescheduled
+from shiftwork.core.nouns.doc import Doc, Plan, PoolDoc
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.job import Attempt
+from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.core.observing.beats import Beat
+from shiftwork.core.observing.history import Hour
+from shiftwork.core.observing.stack_requests import StackRequests
+from shiftwork.core.schedules.fire_times import Cursor
+from shiftwork.core.schedules.stored import Place, ScheduleIndex, StoredSchedule
+from shiftwork.core.schedules.timing import Rescheduled
 from shiftwork.core.token import Token
+from shiftwork.core.values.sealing import KeyInUse
+from shiftwork.core.workers.admission import Gates
+from shiftwork.core.workers.breaker import BreakerState
+from shiftwork.core.workers.edition import Edition
 
 T = TypeVar("T")
 
@@ -178,7 +181,7 @@ READ_BY_CLAIMS: Final[dict[str, Kind[Any]]] = {kind.name: kind for kind in (GATE
 """The kinds that decide whether a job may start. A store lets people know when such a record is damaged."""
 
 SCHEDULE_PART: Final = Kind("schedules:PART", dict[str, bytes], empty={})
-"""A part of the stored schedules; `core.stored_schedules` says what the kind of its record is called."""
+"""A part of the stored schedules; `core.schedules.stored` says what the kind of its record is called."""
 FIRED_PART: Final = Kind("fired:PART", dict[str, Place], empty={})
 """How far the schedules of one part have fired; see there."""
 STORED_SCHEDULE: Final = Kind("stored schedule", StoredSchedule)

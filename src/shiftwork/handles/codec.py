@@ -11,11 +11,11 @@ from weakref import WeakKeyDictionary
 import msgspec
 from msgspec import UNSET
 
-from shiftwork.core.hidden_values import hidden, revealed
-from shiftwork.core.model import WorkerExecutionMode
-from shiftwork.core.payload_limits import DEEPEST, is_too_deep
-from shiftwork.core.plurals import counted
-from shiftwork.core.sealing import why_unreadable
+from shiftwork.core.nouns.worker import WorkerExecutionMode
+from shiftwork.core.values.hidden import hidden, revealed
+from shiftwork.core.values.limits import DEEPEST, is_too_deep
+from shiftwork.core.values.sealing import why_unreadable
+from shiftwork.core.words.numbers import counted
 from shiftwork.errors import (
     PayloadDecodingError,
     PayloadTypeError,
@@ -29,7 +29,7 @@ from shiftwork.handles.payload_schema import has_secret
 from shiftwork.handles.payloads import Packed, encode_payload
 from shiftwork.handles.plain_values import OutputArgumentError, from_plain, plain, to_plain
 from shiftwork.handles.redaction import hide, secrets_of, value_texts
-from shiftwork.runtime.engine.context import Context
+from shiftwork.runtime.context.context import Context
 
 
 class Signature:

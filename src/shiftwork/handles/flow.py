@@ -7,8 +7,8 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar, cast
 
 from msgspec import Struct, msgpack
 
-from shiftwork.core.durations import Duration, timeout_of
-from shiftwork.core.plurals import counted
+from shiftwork.core.words.durations import Duration, timeout_of
+from shiftwork.core.words.numbers import counted
 from shiftwork.errors import FlowError
 from shiftwork.handles.awaiting import report_forgotten
 from shiftwork.handles.call import Call
@@ -34,7 +34,7 @@ class FlowStatus(Struct, frozen=True):
 
 
 class FlowControl(Protocol):
-    """What a flow needs of the store. `shiftwork.control.flows` implements it."""
+    """What a flow needs of the store. `shiftwork.control.jobs.flows` implements it."""
 
     async def status(self, flow_id: str) -> FlowStatus:
         """How far a flow is."""

@@ -8,14 +8,14 @@ from typing import Any, Final, TypedDict
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.durations import Duration, seconds_in
-from shiftwork.core.job_parts import OwnOptions
-from shiftwork.core.model import JobPriority
-from shiftwork.core.option_hints import option_hint
-from shiftwork.core.option_values import long_enough
-from shiftwork.core.printable import wrong_id
-from shiftwork.core.schedule import is_fire_id
-from shiftwork.core.tags import tags_in
+from shiftwork.core.jobs.tags import tags_in
+from shiftwork.core.nouns.job import JobPriority
+from shiftwork.core.nouns.option_structs import option_hint
+from shiftwork.core.nouns.parts import OwnOptions
+from shiftwork.core.options.values import long_enough
+from shiftwork.core.schedules.fire_times import is_fire_id
+from shiftwork.core.words.durations import Duration, seconds_in
+from shiftwork.core.words.printable import wrong_id
 from shiftwork.errors import ConfigurationError, PayloadTypeError, UnknownOptionError
 
 

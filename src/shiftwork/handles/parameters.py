@@ -12,9 +12,9 @@ from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.nouns.worker import WorkerConfig, WorkerExecutionMode
 from shiftwork.errors import SignatureError
-from shiftwork.runtime.engine.context import Context
+from shiftwork.runtime.context.context import Context
 
 _KINDS: Final = inspect.Parameter
 _UNNAMED: Final = (_KINDS.VAR_POSITIONAL, _KINDS.VAR_KEYWORD)

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from shiftwork.core.payload_limits import DEEPEST, is_too_deep
-from shiftwork.core.waits import wrong_name
+from shiftwork.core.jobs.durable import wrong_name
+from shiftwork.core.values.limits import DEEPEST, is_too_deep
 from shiftwork.errors import PayloadEncodingError, PayloadTooLargeError, PayloadTypeError
 from shiftwork.handles.plain_values import to_plain
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from shiftwork.core.model import Claimed
+from shiftwork.core.nouns.job import Claimed
 from shiftwork.handles.call import Call
 from shiftwork.handles.job import Job
 

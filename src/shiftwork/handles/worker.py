@@ -5,8 +5,9 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, Unpack
 
-from shiftwork.core.model import Claimed, WorkerConfig, WorkerExecutionMode
-from shiftwork.core.retry_options import RetryRule
+from shiftwork.core.nouns.job import Claimed
+from shiftwork.core.nouns.worker import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.options.retry import RetryRule
 from shiftwork.errors import PayloadTypeError, nearest
 from shiftwork.handles.awaiting import Unstarted, report_forgotten, unstarted, watch
 from shiftwork.handles.call import Call
@@ -18,7 +19,7 @@ from shiftwork.handles.options import NO_OPTIONS, JobOptions, Options, changed
 from shiftwork.handles.output import take_outputs
 from shiftwork.handles.plain_values import OutputArgumentError
 from shiftwork.handles.submitter import Submitter
-from shiftwork.runtime.engine.context import Context
+from shiftwork.runtime.context.context import Context
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.beats import ProcessMark
+from shiftwork.core.observing.beats import ProcessMark
 
 OWNER: Final = "SHIFTWORK_OWNER"
 """The environment variable by which everything that a node's jobs start can be recognised."""

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from shiftwork.errors import ConfigurationError
-from shiftwork.runtime.node.condition import Condition
+from shiftwork.runtime.node.settings import Condition
 from shiftwork.serve.vitals import Stage, Vitals, forget_vitals, write_vitals
 
 logger: Final = logging.getLogger("shiftwork")

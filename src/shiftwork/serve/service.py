@@ -12,19 +12,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.control.control import Control
-from shiftwork.core.health import Strays
-from shiftwork.core.model import WorkerConfig, WorkerState
+from shiftwork.core.health.problems import Strays
+from shiftwork.core.nouns.worker import WorkerConfig, WorkerState
 from shiftwork.errors import ConfigurationError
 from shiftwork.runtime.clock import SystemClock
-from shiftwork.runtime.engine.registry import Registry
-from shiftwork.runtime.node.condition import Condition
 from shiftwork.runtime.node.node import Node
-from shiftwork.runtime.node.settings import Settings
+from shiftwork.runtime.node.settings import Condition, Settings
 from shiftwork.runtime.processes.hook_process import HookProcess
 from shiftwork.runtime.processes.messages import Definition, Setup
+from shiftwork.runtime.registry import Registry
 from shiftwork.runtime.signals import stop_signals
-from shiftwork.serve.exit import end_in_time
 from shiftwork.serve.notify import Announcer, Notifier
+from shiftwork.serve.process import end_in_time
 from shiftwork.serve.web_messages import NodeReport, WebSetup
 from shiftwork.serve.web_process import WebProcess
 from shiftwork.store.protocol import Store

@@ -17,18 +17,17 @@ import threading
 import time
 from typing import Final
 
-from shiftwork.control.event_loop import run
+from shiftwork.control.calling.event_loop import run
 from shiftwork.errors import LifecycleError, ShiftworkError
-from shiftwork.runtime.engine.error_text import describe
-from shiftwork.runtime.engine.surroundings import Surroundings
+from shiftwork.runtime.context.surroundings import Surroundings
+from shiftwork.runtime.error_text import describe
+from shiftwork.runtime.processes.child_process import ChildProcess
 from shiftwork.runtime.processes.handover import ProcessEnd
-from shiftwork.runtime.processes.instance import Instance
 from shiftwork.runtime.processes.lifeline import CUT_OFF, LEASE, STACK_SIGNAL
 from shiftwork.runtime.processes.messages import Ready, Setup, SetupFailed
-from shiftwork.serve.exit import end_in_time
 from shiftwork.serve.loading import in_words, load_app
 from shiftwork.serve.logging import set_up_logging
-from shiftwork.serve.parent_death import LEFT_ALONE, die_with_parent
+from shiftwork.serve.process import LEFT_ALONE, die_with_parent, end_in_time
 from shiftwork.store.urls import import_drivers_late
 
 NICE: Final = 5
@@ -104,7 +103,7 @@ async def _live(sock: socket.socket, runs: ProcessEnd) -> None:
     task = asyncio.current_task()
     if task is not None:
         task.set_name("shiftwork instance")  # marks it as ours in a list of tasks
-    instance = Instance(sock, runs)
+    instance = ChildProcess(sock, runs)
     setup = await instance.setup
     if setup.log_level is not None:
         set_up_logging(setup.log_level, setup.log_format)
@@ -122,7 +121,7 @@ async def _live(sock: socket.socket, runs: ProcessEnd) -> None:
     end_in_time(0)
 
 
-async def _begin(instance: Instance, setup: Setup) -> Surroundings | None:
+async def _begin(instance: ChildProcess, setup: Setup) -> Surroundings | None:
     """Import the app and do what this process is for; return what is around the jobs if it runs any."""
     if setup.role != "hooks":
         import_drivers_late()

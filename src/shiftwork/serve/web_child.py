@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from shiftwork.control.calling.event_loop import run
 from shiftwork.control.control import Control
-from shiftwork.control.event_loop import run
-from shiftwork.core.health import Strays
-from shiftwork.core.model import Event
+from shiftwork.core.health.problems import Strays
+from shiftwork.core.nouns.event import Event
 from shiftwork.runtime.processes.link import Link
 from shiftwork.serve.logging import set_up_logging
-from shiftwork.serve.parent_death import die_with_parent
+from shiftwork.serve.process import die_with_parent
 from shiftwork.serve.vitals import FRESH_SECONDS
 from shiftwork.serve.web_messages import DashboardEvent, NodeReport, NodeToWeb, WebSetup, WebToNode
 from shiftwork.store.urls import open_store

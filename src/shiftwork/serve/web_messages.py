@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
-from shiftwork.core.health import Strays
-from shiftwork.core.model import Event
+from shiftwork.core.health.problems import Strays
+from shiftwork.core.nouns.event import Event
 
 
 class WebSetup(Struct, frozen=True, kw_only=True, tag=True):

@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from shiftwork.core.plan import cores_of
+from shiftwork.core.scaling.plan import cores_of
 from shiftwork.sim.judging import waits_of
 from shiftwork.sim.pool_queue import PoolQueue
 from shiftwork.sim.simulated import PoolCourse, ScalingStep

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from shiftwork.core.beats import Beat, NodeBeat
-from shiftwork.core.model import PoolConfig
-from shiftwork.core.placement import NodeCapacity, Want, place
-from shiftwork.core.plan import cores_of
+from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.observing.beats import Beat, NodeBeat
+from shiftwork.core.scaling.placement import NodeCapacity, Want, place
+from shiftwork.core.scaling.plan import cores_of
 from shiftwork.sim.scenario import NodeGroup
 
 

@@ -7,7 +7,7 @@ gigabyte. Everything is counted before anything is drawn or simulated.
 from collections.abc import Iterator
 from typing import Final
 
-from shiftwork.core.plan import SOON_SECONDS
+from shiftwork.core.scaling.plan import SOON_SECONDS
 from shiftwork.errors import ConfigurationError
 from shiftwork.sim.scenario import Configuration, Scenario, Traffic
 

@@ -16,9 +16,9 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Any, Final
 
-from shiftwork.core.model import PoolConfig
-from shiftwork.core.policies import Retry
-from shiftwork.core.retry import backoff
+from shiftwork.core.jobs.retry import backoff
+from shiftwork.core.nouns.policies import Retry
+from shiftwork.core.nouns.worker import PoolConfig
 
 START_SECONDS: Final = 1.0
 """How long a process takes to start and to import the app."""

@@ -9,21 +9,24 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time
 from itertools import islice
 from math import isfinite
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec import Struct, structs
 
-from shiftwork.core.model import SECONDS_A_DAY, PoolConfig
-from shiftwork.core.options import pool_config
-from shiftwork.core.plurals import counted
-from shiftwork.core.schedule import zone_problem
+from shiftwork.core.nouns.job import SECONDS_A_DAY
+from shiftwork.core.options.checks import pool_config
+from shiftwork.core.schedules.fire_times import zone_problem
+from shiftwork.core.words.numbers import counted
 from shiftwork.errors import ConfigurationError, UnknownOptionError, UnknownPoolError, nearest
 from shiftwork.sim.hosting import why_unhosted
 from shiftwork.sim.limits import MOST_TABLES, refuse_long_text, refuse_size
 from shiftwork.sim.scenario import Configuration, NodeGroup, Scenario, Target, Traffic
 from shiftwork.sim.tables import NodeTable, TargetTable, WorkerTable, seconds
+
+if TYPE_CHECKING:
+    from shiftwork.core.nouns.worker import PoolConfig
 
 DEFAULT_START: Final = datetime(2026, 1, 5)  # noqa: DTZ001 - a Monday, in the scenario's own time zone
 LARGEST_SEED: Final = 2**63 - 1

@@ -1,9 +1,9 @@
 """The last day of a running system as a scenario, from the history that its leader keeps.
 
-What each worker did is known by the hour (`core.worker_hours`), how long runs took as a histogram for each pool. The
-jobs of a pool's only worker, or of workers whose jobs take about as long as each other's, get the shape of that
-histogram and the worker's own mean. Where means are far apart, the histogram is a mixture that fits none of them: then
-each worker gets its own mean and an assumed spread.
+What each worker did is known by the hour (`core.observing.worker_hours`), how long runs took as a histogram for each
+pool. The jobs of a pool's only worker, or of workers whose jobs take about as long as each other's, get the shape of
+that histogram and the worker's own mean. Where means are far apart, the histogram is a mixture that fits none of them:
+then each worker gets its own mean and an assumed spread.
 
 What is left out or estimated is said in `Recorded.notes`, in words for the file.
 """
@@ -16,12 +16,12 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.beats import NodeBeat
-from shiftwork.core.history import HOUR, MINUTE, Hour
-from shiftwork.core.model import PoolConfig, WorkerConfig
-from shiftwork.core.plurals import counted
-from shiftwork.core.system_record import SystemRecord
-from shiftwork.core.worker_hours import MOST_WORKERS, WorkerHour
+from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.core.observing.beats import NodeBeat
+from shiftwork.core.observing.history import HOUR, MINUTE, Hour
+from shiftwork.core.observing.worker_hours import MOST_WORKERS, WorkerHour
+from shiftwork.core.scaling.system_record import SystemRecord
+from shiftwork.core.words.numbers import counted
 from shiftwork.errors import HistoryError
 from shiftwork.sim.reading import AS_WRITTEN
 from shiftwork.sim.scenario import BUCKETS, Configuration, NodeGroup, RunTime, Scenario, Traffic

@@ -22,8 +22,9 @@ from typing import Final, Literal
 
 from msgspec import Struct, field
 
-from shiftwork.core.model import SECONDS_A_DAY, JobPriority, PoolConfig
-from shiftwork.core.run_histograms import BOUNDS
+from shiftwork.core.nouns.job import SECONDS_A_DAY, JobPriority
+from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.observing.run_histograms import BOUNDS
 
 P95_DEVIATIONS: Final = 1.6448536269514722
 """How many standard deviations above its mean the 95th percentile of a normal distribution lies."""
@@ -46,8 +47,8 @@ class NodeGroup(Struct, frozen=True, kw_only=True):
 class RunTime(Struct, frozen=True, kw_only=True):
     """How long jobs of a worker run: a constant, a lognormal distribution by two of its numbers, or a histogram.
 
-    A histogram has one count for each of `core.run_histograms.BOUNDS`, and one for what is longer; if `mean` is given
-    as well, the values are scaled so that they have this mean.
+    A histogram has one count for each of `core.observing.run_histograms.BOUNDS`, and one for what is longer; if `mean`
+    is given as well, the values are scaled so that they have this mean.
     """
 
     seconds: float | None = None

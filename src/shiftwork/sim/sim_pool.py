@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from shiftwork.core.bounds import Bounds, bounds_at
-from shiftwork.core.model import PoolConfig
-from shiftwork.core.plan import PlanFacts, PlanMemory, decide_pools, observed
-from shiftwork.core.scaling import Decision, PoolLoad
-from shiftwork.core.stats import PoolStats, WorkerStats
+from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.observing.stats import PoolStats, WorkerStats
+from shiftwork.core.scaling.bounds import Bounds, bounds_at
+from shiftwork.core.scaling.plan import PlanFacts, PlanMemory, decide_pools, observed
+from shiftwork.core.scaling.size import Decision, PoolLoad
 from shiftwork.sim.course import Recorder
 from shiftwork.sim.pool_queue import PoolJob, PoolQueue
 from shiftwork.sim.scenario import Configuration

@@ -1,4 +1,4 @@
-"""A day in virtual time: simulated queues and slots under the real planning rules of `core.plan`.
+"""A day in virtual time: simulated queues and slots under the real planning rules of `core.scaling.plan`.
 
 The leader's look is `decide_pools` and `placed`, the two halves of `next_plan`, with facts made from the simulated
 queues, at the leader's real cadence: every `LOOK_SECONDS`, and already after `SOON_SECONDS` if a pool below its maximum
@@ -21,8 +21,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.model import Plan
-from shiftwork.core.plan import LOOK_SECONDS, SOON_SECONDS, PlanFacts, PlanMemory, placed, totals
+from shiftwork.core.nouns.doc import Plan
+from shiftwork.core.scaling.plan import LOOK_SECONDS, SOON_SECONDS, PlanFacts, PlanMemory, placed, totals
 from shiftwork.sim.course import HOUR
 from shiftwork.sim.hosting import beats
 from shiftwork.sim.judging import missed, waits_of

@@ -7,10 +7,10 @@ from zoneinfo import ZoneInfo
 
 from msgspec import Struct, structs
 
-from shiftwork.core.durations import seconds_in
-from shiftwork.core.model import JobPriority
-from shiftwork.core.option_values import parse_memory
-from shiftwork.core.run_histograms import OLD_BOUNDS, from_old
+from shiftwork.core.nouns.job import JobPriority
+from shiftwork.core.observing.run_histograms import OLD_BOUNDS, from_old
+from shiftwork.core.options.values import parse_memory
+from shiftwork.core.words.durations import seconds_in
 from shiftwork.errors import ConfigurationError, nearest
 from shiftwork.sim.scenario import Burst, NodeGroup, RunTime, Target, Traffic
 

@@ -12,7 +12,7 @@ from random import Random
 
 from msgspec.structs import replace
 
-from shiftwork.core.run_histograms import BOUNDS
+from shiftwork.core.observing.run_histograms import BOUNDS
 from shiftwork.sim.scenario import RunTime, Scenario, Traffic
 
 SimJob = tuple[float, float, int]

@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 
 from msgspec.structs import asdict
 
-from shiftwork.core.model import PoolConfig
-from shiftwork.core.options import pool_config
+from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.options.checks import pool_config
 from shiftwork.errors import ConfigurationError
 from shiftwork.sim.peak import arrivals_between
 from shiftwork.sim.scenario import Scenario, Traffic

@@ -4,8 +4,19 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from shiftwork.core.docs import Kind
-from shiftwork.core.model import Doc
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.errors import SchemaVersionError
 from shiftwork.store.protocol import Store
+
+
+def outlived(place: str, nodes: str) -> SchemaVersionError:
+    """Return the error while nodes of the older version, with these names, are live."""
+    return SchemaVersionError(
+        f"{place} was written by an older version of shiftwork, and nodes of it are still running: {nodes}. Stop them; "
+        "then the first process of this version upgrades it, and no job is lost. A node that was killed counts until "
+        "its lease ends, 15 seconds by default."
+    )
+
 
 T = TypeVar("T")
 

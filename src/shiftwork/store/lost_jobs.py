@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from typing import Final
 
-from shiftwork.core.flow_failures import MOST_LOOKED_AT, OF_INTEREST, behind, lost_jobs
-from shiftwork.core.health import StrandedFacts
-from shiftwork.core.model import JobFilter, JobRecord, JobStatus
-from shiftwork.core.releasing import LOST
+from shiftwork.core.flows.failures import MOST_LOOKED_AT, OF_INTEREST, behind, lost_jobs
+from shiftwork.core.flows.releasing import LOST
+from shiftwork.core.health.problems import StrandedFacts
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.nouns.job import JobRecord, JobStatus
 from shiftwork.store.protocol import Store
 
 PAGE: Final = 1_000

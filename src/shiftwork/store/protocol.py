@@ -28,36 +28,23 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from msgspec import Struct
 
-from shiftwork.core.admission import Facts
-from shiftwork.core.beats import Beat, InstanceRecord, Orders
-from shiftwork.core.job_limits import SHOWN_STEPS, SIGNALS
-from shiftwork.core.job_parts import SeenParts, Signal, Step, StepPage
-from shiftwork.core.model import (
-    Added,
-    Amended,
-    Change,
-    Claimed,
-    DeadJob,
-    Doc,
-    Event,
-    Finished,
-    FlowMember,
-    FlowRecord,
-    JobFilter,
-    JobRecord,
-    JobStatus,
-    NewJob,
-    Outcome,
-    ProgressNote,
-    Rewrite,
-    WorkerState,
-)
-from shiftwork.core.position import Ahead, QueuePlace
-from shiftwork.core.stats import PoolStats, Stats
+from shiftwork.core.health.position import Ahead, QueuePlace
+from shiftwork.core.nouns.change import Amended, Change, JobFilter
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.flow import FlowMember, FlowRecord
+from shiftwork.core.nouns.job import Added, Claimed, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
+from shiftwork.core.nouns.outcome import Finished, Outcome
+from shiftwork.core.nouns.parts import SeenParts, Signal, Step, StepPage
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
+from shiftwork.core.observing.stats import PoolStats, Stats
+from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS
+from shiftwork.core.workers.admission import Facts
 from shiftwork.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from shiftwork.core.health import Finding
+    from shiftwork.core.health.problems import Finding
 
 
 class Claims(Struct, frozen=True):
@@ -231,15 +218,16 @@ class Store(Protocol):
 
         A job whose id exists changes nothing and returns `created=False`. So does a job whose `unique_key` a live job
         of the same worker has, with that job's id. A job with `run_at <= now` is queued, a later one is scheduled. A
-        job with a `key` is parked as `core.parking` says. A job with a need that is not met is waiting
-        (`core.releasing`); it may need jobs that follow it in the same call. What waits for a job's `parent` waits for
-        the job too, under the same condition.
+        job with a `key` is parked as `core.jobs.parking` says. A job with a need that is not met is waiting
+        (`core.flows.releasing`); it may need jobs that follow it in the same call. What waits for a job's `parent`
+        waits for the job too, under the same condition.
         """
 
     async def claim(
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
     ) -> Claims:
-        """Hand up to `n` queued jobs of pool and workers to an instance, by rank (then id), as `core.admission` admits.
+        """Hand up to `n` queued jobs of pool and workers to an instance, by rank (then id), as `core.workers.admission`
+        admits.
 
         Each becomes processing, held by the instance, under a fence higher than every fence the store handed out
         before, with `attempt` one higher, `started_at` now, `ended_at`, `progress`, `expires_at` and `wait` None; the
@@ -247,8 +235,8 @@ class Store(Protocol):
         becomes `now`, and a rate limit moves on. A claim never returns more jobs than asked for, nor a job that another
         instance holds; it returns none while the pool is paused, and none to an instance that is lost. A doc that
         cannot be decoded counts for what its kind says (`Kind.effective`): a pool is paused, all else is absent. If an
-        `edition` is given and the record of that kind does not hold it, the definitions are gone (`core.edition`): the
-        claim changes nothing and returns `stale`. The cost does not depend
+        `edition` is given and the record of that kind does not hold it, the definitions are gone
+        (`core.workers.edition`): the claim changes nothing and returns `stale`. The cost does not depend
         on how many jobs are parked, gated, scheduled, dead or completed, nor on how many of the workers have no job:
         an instance claims with the same very many names again and again.
         """
@@ -256,14 +244,14 @@ class Store(Protocol):
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
         """Write what became of claimed jobs. An outcome whose job is not processing under its fence is rejected.
 
-        A rejected outcome has no effect. An accepted one takes its job where `core.landing` says, appends its `report`,
-        and releases the job's key (unparking the next); `instance`, `started_at` and `fence` keep describing the last
-        run. A job that runs again keeps its rank if the outcome says so, also through `promote`, `restore` and further
-        claims: once it is due, it is claimed before every job that was added after it. A job that ends for good
-        (completed, dead, cancelled) frees its `unique_key`, and meets the needs of other jobs as `core.releasing` says,
-        however it ends: here, by `amend`, by `promote` or as a corrupt record. The worker's state changes in the same
-        step as `core.worker_state` says, so that the failure that reaches `disable_after` disables the worker at once.
-        Outcomes of one batch count in their order.
+        A rejected outcome has no effect. An accepted one takes its job where `core.jobs.landing` says, appends its
+        `report`, and releases the job's key (unparking the next); `instance`, `started_at` and `fence` keep describing
+        the last run. A job that runs again keeps its rank if the outcome says so, also through `promote`, `restore` and
+        further claims: once it is due, it is claimed before every job that was added after it. A job that ends for good
+        (completed, dead, cancelled) frees its `unique_key`, and meets the needs of other jobs as `core.flows.releasing`
+        says, however it ends: here, by `amend`, by `promote` or as a corrupt record. The worker's state changes in the
+        same step as `core.workers.state` says, so that the failure that reaches `disable_after` disables the worker at
+        once. Outcomes of one batch count in their order.
         """
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
@@ -287,20 +275,20 @@ class Store(Protocol):
 
         The step whose number is one more than the job has steps is appended; one that the job has is not kept again.
         In the same step the first of the job's signals with the name `taking` goes. Raises `StepsFullError`, without
-        effect, if the job has no room for the step (`core.job_limits`).
+        effect, if the job has no room for the step (`core.values.limits`).
         """
 
     async def steps(self, id: str, fence: int, after: int) -> StepPage | None:
         """The next steps of a job, behind the one with this number; None unless it is processing under this fence.
 
-        A page ends when its steps have about `core.job_limits.PAGE_BYTES`: without the last one they have no more.
+        A page ends when its steps have about `core.values.limits.PAGE_BYTES`: without the last one they have no more.
         """
 
     async def signal(self, id: str, name: str) -> Signal | None:
         """The first signal with this name that the job has not taken; None if there is none."""
 
     async def parts(self, id: str, *, steps: int = SHOWN_STEPS, signals: int = SIGNALS.number) -> SeenParts:
-        """What people see of a job, as `core.signals.seen_parts` says; nothing of an unknown job.
+        """What people see of a job, as `core.jobs.durable.seen_parts` says; nothing of an unknown job.
 
         It transfers no more than it returns: so many of the newest steps and of the first signals.
         """
@@ -312,10 +300,10 @@ class Store(Protocol):
         """
 
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
-        """Append a signal to a live job, which is due at once if it waits for it (`core.signals`).
+        """Append a signal to a live job, which is due at once if it waits for it (`core.jobs.durable`).
 
         Returns the job's status before, None if there is no such job. A job that has ended takes no signal. Raises
-        `SignalsFullError`, without effect, if a live job has no room for the signal (`core.job_limits`).
+        `SignalsFullError`, without effect, if a live job has no room for the signal (`core.values.limits`).
         """
 
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
@@ -339,7 +327,8 @@ class Store(Protocol):
         """Queue up to `n` due jobs, scheduled or failed, by `run_at` (then id), and cancel up to `n` that have expired.
 
         A job that has expired and is live but not processing is cancelled as by `amend`, with the reason of
-        `core.expiry`. Returns how many jobs it moved, when the next one is due or expires, and how many had expired.
+        `core.jobs.expiry`. Returns how many jobs it moved, when the next one is due or expires, and how many had
+        expired.
         """
 
     async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
@@ -354,7 +343,7 @@ class Store(Protocol):
     async def prune(self, n: int, now: float) -> int:
         """Delete up to `n` jobs whose `keep_until` has passed, without a trace, and old events. Returns the number.
 
-        A job that its flow still needs is not deleted but put off, as `core.releasing` says, and counts like the rest.
+        A job that its flow still needs is put off, not deleted (`core.flows.releasing`), and counts like the rest.
 
         The newest `EVENTS_KEPT` of the events that people caused (`Event.by_person`) are kept, and as many of all
         others, so that neither crowds out the other. Up to `n` of each kind go at a time, oldest first; so if the
@@ -391,7 +380,7 @@ class Store(Protocol):
         """
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
-        """Enable a worker, or disable it with a reason, as `core.worker_state` says. Returns its state."""
+        """Enable a worker, or disable it with a reason, as `core.workers.state` says. Returns its state."""
 
     # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
 
@@ -418,10 +407,10 @@ class Store(Protocol):
         """How many jobs are ahead of places in the queue of a pool, in order; of each as if it were asked for alone.
 
         Ahead of a place are the jobs of a lower rank, or of the same and a lower id; parked jobs do not count. Of jobs
-        of a place's own worker up to `core.position.COUNTED_OWN` are counted, of each other worker's up to `COUNTED`,
-        and of no more than `LANES` workers; beyond that it is `core.position.about`. A store that need not count is
-        exact. The cost does not depend on how many jobs are parked, scheduled or have ended; many places in one queue
-        cost little more than the last of them.
+        of a place's own worker up to `core.health.position.COUNTED_OWN` are counted, of each other worker's up to
+        `COUNTED`, and of no more than `LANES` workers; beyond that it is `core.health.position.about`. A store that
+        need not count is exact. The cost does not depend on how many jobs are parked, scheduled or have ended; many
+        places in one queue cost little more than the last of them.
         """
 
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
@@ -434,8 +423,8 @@ class Store(Protocol):
         """The jobs that match, newest first (by created_at, then id, both descending), or in the reverse order.
 
         They come without their attempts, steps and signals, with no needs but the broken ones, and with no more than
-        the first `core.job_limits.BEGINNING` bytes of their payloads and results, unless these are wanted `whole`. No
-        more than that is transferred.
+        the first `core.values.limits.BEGINNING` bytes of their payloads and results, unless these are wanted `whole`.
+        No more than that is transferred.
 
         `created_after` and `created_before` exclude the instant itself; `error` is case-sensitive. Paging after a
         deleted id returns nothing.
@@ -450,9 +439,9 @@ class Store(Protocol):
     async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
         """Apply one change to many jobs, and return what became of each, in order.
 
-        `core.statuses` says which statuses allow the change, `core.amending` what it makes of a job. A requeue is also
-        rejected while another live job has the same `unique_key`, a discard while another job waits for this one. A job
-        that is cancelled for good counts as an end of its worker (`core.worker_state.after_end`).
+        `core.jobs.statuses` says which statuses allow the change, `core.jobs.amending` what it makes of a job. A
+        requeue is also rejected while another live job has the same `unique_key`, a discard while another job waits
+        for this one. A job that is cancelled for good counts as an end of its worker (`core.workers.state.after_end`).
         """
 
     async def rewrite(self, rewrites: Sequence[Rewrite]) -> list[bool]:

@@ -9,8 +9,8 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.core.docs import FIRED_PART, SCHEDULE_PART, SCHEDULES, SCHEDULES_NAME, STORED_SCHEDULE
-from shiftwork.core.model import Doc
-from shiftwork.core.stored_schedules import (
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.schedules.stored import (
     Place,
     ScheduleIndex,
     StoredSchedule,

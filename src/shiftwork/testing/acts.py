@@ -9,9 +9,12 @@ from typing import Any, Final
 from msgspec import msgpack
 from msgspec.structs import asdict
 
-from shiftwork.core.admission import Gates
-from shiftwork.core.beats import Beat
-from shiftwork.core.model import Attempt, Claimed, Doc, JobRecord, JobStatus, LogLine, NewJob, Outcome, WorkerState
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.job import Attempt, Claimed, JobRecord, JobStatus, LogLine, NewJob
+from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.observing.beats import Beat
+from shiftwork.core.workers.admission import Gates
 from shiftwork.store.protocol import Claims, Store
 from shiftwork.testing.expect import equal, holds, there
 

@@ -6,20 +6,22 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from shiftwork.core.job_parts import FlowFailure, Step
-from shiftwork.core.model import Claimed, Outcome, Progress, RunState, WorkerConfig
-from shiftwork.core.retry import End
-from shiftwork.core.retry_options import RetryRule
+from shiftwork.core.jobs.retry import End
+from shiftwork.core.nouns.job import Claimed, Progress
+from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.nouns.parts import FlowFailure, Step
+from shiftwork.core.nouns.worker import RunState, WorkerConfig
+from shiftwork.core.options.retry import RetryRule
 from shiftwork.errors import JobStateError
 from shiftwork.handles.job import JobProgress
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock
-from shiftwork.runtime.engine.context import Context, ContextServices, CurrentRun
-from shiftwork.runtime.engine.context_call import ContextCall
-from shiftwork.runtime.engine.joblog import JobLog
-from shiftwork.runtime.engine.retry_choice import what_follows
-from shiftwork.runtime.engine.store_calls import StoreCalls
-from shiftwork.runtime.engine.surroundings import Surroundings
+from shiftwork.runtime.context.context import Context, ContextServices, CurrentRun
+from shiftwork.runtime.context.context_call import ContextCall
+from shiftwork.runtime.context.job_log import JobLog
+from shiftwork.runtime.context.retry_choice import what_follows
+from shiftwork.runtime.context.store_calls import StoreCalls
+from shiftwork.runtime.context.surroundings import Surroundings
 from shiftwork.runtime.store_voice import StoreVoice
 
 T = TypeVar("T")

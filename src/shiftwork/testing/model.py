@@ -20,28 +20,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.admission import Gates, Lane, RateLimit
-from shiftwork.core.breaker import UNTIL_CLOSED, BreakerState
-from shiftwork.core.job_parts import Need, Signal, Step, Wait
-from shiftwork.core.model import (
-    Added,
-    Cancel,
-    Change,
-    Claimed,
-    Discard,
-    Doc,
-    JobFilter,
-    JobRecord,
-    JobStatus,
-    NewJob,
-    Outcome,
-    PoolDoc,
-    Progress,
-    ProgressNote,
-    Requeue,
-)
-from shiftwork.core.releasing import is_lost
-from shiftwork.core.stats import PoolStats, WorkerStats
+from shiftwork.core.flows.releasing import is_lost
+from shiftwork.core.nouns.change import Cancel, Change, Discard, JobFilter, Requeue
+from shiftwork.core.nouns.doc import Doc, PoolDoc
+from shiftwork.core.nouns.job import Added, Claimed, JobRecord, JobStatus, NewJob, Progress, ProgressNote
+from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.nouns.parts import Need, Signal, Step, Wait
+from shiftwork.core.observing.stats import PoolStats, WorkerStats
+from shiftwork.core.workers.admission import Gates, Lane, RateLimit
+from shiftwork.core.workers.breaker import UNTIL_CLOSED, BreakerState
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import NOW, outcome, report, signs

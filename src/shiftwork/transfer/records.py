@@ -7,8 +7,10 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.model import Doc, Event, WorkerState
-from shiftwork.core.stats import PoolStats
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.observing.stats import PoolStats
 from shiftwork.errors import MoveError
 from shiftwork.store.protocol import Store
 from shiftwork.transfer.move_record import STAYING

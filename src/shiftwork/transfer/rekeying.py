@@ -13,9 +13,11 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.core.docs import ENCRYPTION, SCHEDULE_PART, STORED_SCHEDULE
-from shiftwork.core.model import Cancel, Doc, JobFilter, JobRecord, Rewrite
-from shiftwork.core.sealing import CIPHER, PLAIN, KeyInUse, is_outdated, is_sealed, key_of, keys_in
-from shiftwork.core.stored_schedules import schedules_kind
+from shiftwork.core.nouns.change import Cancel, JobFilter
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.job import JobRecord, Rewrite
+from shiftwork.core.schedules.stored import schedules_kind
+from shiftwork.core.values.sealing import CIPHER, PLAIN, KeyInUse, is_outdated, is_sealed, key_of, keys_in
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 from shiftwork.store.schedules import read_index

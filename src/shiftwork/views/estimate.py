@@ -7,11 +7,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.admission import Obstacle
-from shiftwork.core.estimate import Line, QueueAhead, unknown_runs
-from shiftwork.core.figures import number, seconds
-from shiftwork.core.plurals import counted
-from shiftwork.core.position import Position
+from shiftwork.core.health.estimate import Line, QueueAhead, unknown_runs
+from shiftwork.core.health.position import Position
+from shiftwork.core.words.numbers import counted, number, seconds
+from shiftwork.core.workers.admission import Obstacle
 from shiftwork.views.instants import clock_time
 
 NO_ESTIMATE: Final = "no estimate: "

@@ -2,11 +2,11 @@
 
 from msgspec import Struct
 
-from shiftwork.core.admission import Obstacle
-from shiftwork.core.durations import in_words
-from shiftwork.core.expiry import EXPIRED, expiry
-from shiftwork.core.model import JobRecord, JobStatus
-from shiftwork.core.plurals import counted
+from shiftwork.core.jobs.expiry import EXPIRED, expiry
+from shiftwork.core.nouns.job import JobRecord, JobStatus
+from shiftwork.core.words.durations import in_words
+from shiftwork.core.words.numbers import counted
+from shiftwork.core.workers.admission import Obstacle
 from shiftwork.views.estimate import Estimate, starts_text
 from shiftwork.views.flow_waits import NEEDS
 from shiftwork.views.instants import clock_time

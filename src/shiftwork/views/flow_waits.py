@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from shiftwork.core.admission import Obstacle
-from shiftwork.core.job_parts import SeenStep
-from shiftwork.core.model import SECONDS_A_DAY, JobRecord, JobStatus
-from shiftwork.core.own_options import unpack
-from shiftwork.core.plurals import counted
-from shiftwork.core.waits import SLEEP
+from shiftwork.core.jobs.durable import SLEEP
+from shiftwork.core.jobs.own_options import unpack
+from shiftwork.core.nouns.job import SECONDS_A_DAY, JobRecord, JobStatus
+from shiftwork.core.nouns.parts import SeenStep
+from shiftwork.core.words.numbers import counted
+from shiftwork.core.workers.admission import Obstacle
 
 FOR_EVER: Final = 5 * 365 * SECONDS_A_DAY
 """A job that is due later than this waits without an end."""

@@ -10,12 +10,20 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from shiftwork.core.health import Problem
-from shiftwork.core.retry import EndKind
-from shiftwork.core.run_histograms import BOUNDS, LEASE_LOST, RETRIED, run_quantile, runs, wait_quantile, waits
-from shiftwork.core.schedule import success_expected
-from shiftwork.core.stats import WorkerStats
-from shiftwork.core.worker_state import is_failing
+from shiftwork.core.health.problems import Problem
+from shiftwork.core.jobs.retry import EndKind
+from shiftwork.core.observing.run_histograms import (
+    BOUNDS,
+    LEASE_LOST,
+    RETRIED,
+    run_quantile,
+    runs,
+    wait_quantile,
+    waits,
+)
+from shiftwork.core.observing.stats import WorkerStats
+from shiftwork.core.schedules.fire_times import success_expected
+from shiftwork.core.workers.state import is_failing
 from shiftwork.version import __version__
 from shiftwork.views.overview import NodeView, Overview, PoolView, WorkerView
 

@@ -5,17 +5,18 @@ from typing import Literal
 
 from msgspec import Struct
 
-from shiftwork.core.admission import Facts, Lane
-from shiftwork.core.beats import Beat, InstanceRecord, slots_of
-from shiftwork.core.bounds import Bounds, bounded, bounds_at
-from shiftwork.core.breaker import BreakerState, BreakerStatus
-from shiftwork.core.health import Health, Hosting
-from shiftwork.core.model import Plan, PoolConfig, PoolDoc, WorkerConfig, WorkerState
-from shiftwork.core.plan import totals
-from shiftwork.core.policies import Breaker
-from shiftwork.core.schedule import describe
-from shiftwork.core.stats import PoolStats, Stats, WorkerStats
-from shiftwork.core.timing import Rescheduled
+from shiftwork.core.health.problems import Health, Hosting
+from shiftwork.core.nouns.doc import Plan, PoolDoc
+from shiftwork.core.nouns.policies import Breaker
+from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig, WorkerState
+from shiftwork.core.observing.beats import Beat, InstanceRecord, slots_of
+from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.scaling.bounds import Bounds, bounded, bounds_at
+from shiftwork.core.scaling.plan import totals
+from shiftwork.core.schedules.fire_times import describe
+from shiftwork.core.schedules.timing import Rescheduled
+from shiftwork.core.workers.admission import Facts, Lane
+from shiftwork.core.workers.breaker import BreakerState, BreakerStatus
 from shiftwork.views.snapshot import Snapshot, failing_on, hosting, leader_of, next_due
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from shiftwork.core.beats import InstanceRecord, WorkerInstance
-from shiftwork.core.model import JobRecord
-from shiftwork.core.scaling import Decision, PoolLoad
-from shiftwork.core.stats import PoolStats
+from shiftwork.core.nouns.job import JobRecord
+from shiftwork.core.observing.beats import InstanceRecord, WorkerInstance
+from shiftwork.core.observing.stats import PoolStats
+from shiftwork.core.scaling.size import Decision, PoolLoad
 
 
 def instance_of(record: InstanceRecord, jobs: Sequence[str], now: float) -> WorkerInstance:

@@ -5,11 +5,10 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from shiftwork.core.model import JobPriority
-from shiftwork.core.own_options import unpack
-from shiftwork.core.stored_schedules import Place, StoredSchedule, coming, timing_words, wanted_at
-from shiftwork.core.timing import Timing
-from shiftwork.core.zones import zone_named
+from shiftwork.core.jobs.own_options import unpack
+from shiftwork.core.nouns.job import JobPriority
+from shiftwork.core.schedules.stored import Place, StoredSchedule, coming, timing_words, wanted_at
+from shiftwork.core.schedules.timing import Timing, zone_named
 
 PREVIEWED: Final = 10
 """How many fire times a preview shows."""

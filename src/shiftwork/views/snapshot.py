@@ -5,13 +5,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from shiftwork.core.admission import Facts, Lane, Running
-from shiftwork.core.backlog import Gate, backlog, main_gate
-from shiftwork.core.beats import Beat, InstanceRecord, NodeBeat, slots_of
-from shiftwork.core.bounds import bounded
-from shiftwork.core.edition import Edition
-from shiftwork.core.expired_lately import ExpiredLately
-from shiftwork.core.health import (
+from shiftwork.core.health.judging import judge
+from shiftwork.core.health.problems import (
     UNKNOWN_SECONDS,
     Health,
     HealthFacts,
@@ -25,13 +20,19 @@ from shiftwork.core.health import (
     WorkerFacts,
     WriteFault,
 )
-from shiftwork.core.judging import judge
-from shiftwork.core.model import Plan, PoolConfig, PoolDoc, WorkerConfig, WorkerExecutionMode, WorkerState
-from shiftwork.core.run_histograms import long_runs
-from shiftwork.core.schedule import Cursor, pause, upcoming
-from shiftwork.core.stats import PoolStats, Stats, WorkerStats
-from shiftwork.core.timing import Rescheduled
-from shiftwork.core.worker_state import is_failing
+from shiftwork.core.jobs.expiry import ExpiredLately
+from shiftwork.core.nouns.doc import Plan, PoolDoc
+from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.observing.beats import Beat, InstanceRecord, NodeBeat, slots_of
+from shiftwork.core.observing.run_histograms import long_runs
+from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.scaling.backlog import Gate, backlog, main_gate
+from shiftwork.core.scaling.bounds import bounded
+from shiftwork.core.schedules.fire_times import Cursor, pause, upcoming
+from shiftwork.core.schedules.timing import Rescheduled
+from shiftwork.core.workers.admission import Facts, Lane, Running
+from shiftwork.core.workers.edition import Edition
+from shiftwork.core.workers.state import is_failing
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):

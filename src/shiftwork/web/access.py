@@ -28,7 +28,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from shiftwork.control.tokens import SESSION_SECONDS, TokenCheck
+from shiftwork.control.access.tokens import SESSION_SECONDS, TokenCheck
 from shiftwork.core.token import Role
 from shiftwork.errors import StoreError
 from shiftwork.web.peers import is_loopback, is_our_own

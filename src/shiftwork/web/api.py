@@ -13,16 +13,16 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from shiftwork.control.actor import acting_as
+from shiftwork.control.access.actor import acting_as
 from shiftwork.errors import ShiftworkError, StoreError
 from shiftwork.views.metrics import CONTENT_TYPE, render
 from shiftwork.web.access import Visitor, check_change, check_read, set_cookie
 from shiftwork.web.assets import asset
 from shiftwork.web.compression import accepts_gzip, compressed
 from shiftwork.web.limits import check_head, read_body
+from shiftwork.web.listening import RareWarning
 from shiftwork.web.openapi import API
 from shiftwork.web.problems import Refused, problem
-from shiftwork.web.rare_warning import RareWarning
 from shiftwork.web.routes import (
     breakers,
     doctor,

@@ -18,7 +18,7 @@ from msgspec import Struct
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from shiftwork.web.access import AUTHENTICATED, CONNECTION
-from shiftwork.web.rare_warning import RareWarning
+from shiftwork.web.listening import RareWarning
 
 SWEEP_SECONDS: Final = 1.0
 _WHY: Final = (

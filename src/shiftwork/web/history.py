@@ -12,7 +12,7 @@ from math import ceil, inf
 from typing import Final
 
 from shiftwork.core.docs import HISTORY
-from shiftwork.core.history import (
+from shiftwork.core.observing.history import (
     DAY,
     HOUR,
     MINUTE,
@@ -23,10 +23,11 @@ from shiftwork.core.history import (
     ended,
     last_day,
     moment,
+    spread,
+    thinned,
     wait_p95,
 )
-from shiftwork.core.history_steps import spread, thinned
-from shiftwork.core.worker_hours import WorkerRuns, worker_runs
+from shiftwork.core.observing.worker_hours import WorkerRuns, worker_runs
 from shiftwork.errors import ShiftworkError
 from shiftwork.runtime.leader.historian import take_sample
 from shiftwork.store.protocol import Store

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from shiftwork.core.history import Moment, Point
+from shiftwork.core.observing.history import Moment, Point
 from shiftwork.views.instants import past_iso
 
 

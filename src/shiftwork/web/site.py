@@ -5,11 +5,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from shiftwork.control.access.tokens import TokenCheck
 from shiftwork.control.control import Control
-from shiftwork.control.tokens import TokenCheck
-from shiftwork.core.dead_groups import Group, groups_of
-from shiftwork.core.flow_graph import FlowGraph
-from shiftwork.core.model import FlowRecord
+from shiftwork.core.flows.drawing import FlowGraph
+from shiftwork.core.nouns.flow import FlowRecord
+from shiftwork.core.observing.dead_groups import Group, groups_of
 from shiftwork.views.overview import Overview
 from shiftwork.views.shapes.system import WorkerShape, worker_shape
 from shiftwork.web.access import Access, Identify

@@ -10,7 +10,7 @@ import pytest
 from psycopg import AsyncConnection
 from psycopg.pq import ExecStatus, PGconn, PipelineStatus, TransactionStatus
 
-from shiftwork.store.postgres import call_queue, connecting, transaction_pool
+from shiftwork.store.postgres.server import call_queue, connecting, transaction_pool
 
 CLEAN: Final = b"DEALLOCATE ALL; RESET ALL"
 _idle: Final[dict[str, list[Any]]] = {}

@@ -1142,7 +1142,7 @@ export interface Worker {
   next_due_at: string | null;
 }
 
-/** A worker's policy. `shiftwork.core.options` checks it; a running function finds it in its `Context`. */
+/** A worker's policy. `shiftwork.core.options.checks` checks it; a running function finds it in its `Context`. */
 export interface WorkerConfig {
   name: string;
   execution_mode: WorkerExecutionMode;
@@ -1167,7 +1167,7 @@ export interface WorkerConfig {
   keep_completed_seconds: number;
   /** Whether a worker that was never enabled or disabled by hand is enabled. */
   enabled: boolean;
-  /** Former names of the worker: jobs that were added under one of them run with its function. See `core.graph`. */
+  /** Former names of the worker: jobs that were added under one of them run with its function. See `core.options.graph`. */
   aliases: string[];
 }
 

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, asyn
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.db import close_old_connections, connections, reset_queries
 
-from shiftwork.runtime.engine.context import Context
+from shiftwork.runtime.context.context import Context
 
 
 def fresh_connections(_: Context) -> AbstractContextManager[None] | AbstractAsyncContextManager[None]:

@@ -9,9 +9,9 @@ from typing import Any, Final
 from django.conf import settings
 
 from shiftwork.contrib.django.task_api import Task, TaskError, TaskResult, TaskResultStatus
-from shiftwork.core.hidden_values import revealed
-from shiftwork.core.model import Attempt, JobStatus
-from shiftwork.core.retry import EndKind
+from shiftwork.core.jobs.retry import EndKind
+from shiftwork.core.nouns.job import Attempt, JobStatus
+from shiftwork.core.values.hidden import revealed
 from shiftwork.handles.job import Job
 from shiftwork.handles.plain_values import plain
 

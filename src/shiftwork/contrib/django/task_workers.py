@@ -30,10 +30,10 @@ from shiftwork.contrib.django.task_api import (
     task_started,
 )
 from shiftwork.contrib.django.task_results import class_path, new_result, update
-from shiftwork.core.retry import error_names_of, refusal
-from shiftwork.core.retry_requests import GiveUp, Snooze
+from shiftwork.core.jobs.retry import error_names_of, refusal
+from shiftwork.core.jobs.retry_requests import GiveUp, Snooze
 from shiftwork.handles.worker import Worker
-from shiftwork.runtime.engine.context import Context
+from shiftwork.runtime.context.context import Context
 
 DEFAULT_ALIAS: Final = "default"
 DEFAULTS: Final[Mapping[str, Any]] = {"max_retries": 0}

@@ -1,6 +1,6 @@
 """The leader's diary: it records the state of the pools once a minute, so that the charts outlive every process.
 
-What it has to read for this anyway, once an hour, is also what the leader looks ahead from (`core.forecast`).
+What it has to read for this anyway, once an hour, is also what the leader looks ahead from (`core.scaling.forecast`).
 """
 
 from collections.abc import Callable
@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.core.docs import HISTORY, PLAN, PLAN_NAME
-from shiftwork.core.forecast import hours_needed
-from shiftwork.core.history import (
+from shiftwork.core.nouns.doc import Doc, Plan
+from shiftwork.core.observing.history import (
     HOUR,
     MINUTE,
     STALE_STEPS,
@@ -22,8 +22,8 @@ from shiftwork.core.history import (
     ended_by_worker,
     hour_name,
 )
-from shiftwork.core.model import Doc, Plan
-from shiftwork.core.plan import totals
+from shiftwork.core.scaling.forecast import hours_needed
+from shiftwork.core.scaling.plan import totals
 from shiftwork.runtime.clock import Clock
 from shiftwork.store.docs import read, stored_all, write
 from shiftwork.store.protocol import Store

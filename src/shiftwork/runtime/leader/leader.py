@@ -6,9 +6,9 @@ Which node that is: `leadership`. How many slots each pool gets: `planner`. What
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from shiftwork.core.beats import InstanceRecord
+from shiftwork.core.observing.beats import InstanceRecord
+from shiftwork.runtime.claiming.environment import InstanceEnvironment
 from shiftwork.runtime.duty import together
-from shiftwork.runtime.engine.environment import EngineEnvironment
 from shiftwork.runtime.leader.leadership import Leadership, LeaderState
 from shiftwork.runtime.leader.recovery import Recovery
 from shiftwork.runtime.leader.schedules import Schedules
@@ -20,7 +20,7 @@ PRUNE_SECONDS: Final = 30.0
 class Leader:
     """Leads if it can, and then does what a leader does."""
 
-    def __init__(self, environment: EngineEnvironment, *, ttl: float) -> None:
+    def __init__(self, environment: InstanceEnvironment, *, ttl: float) -> None:
         here = environment
         self._store = here.store
         self._reporter = here.reporter

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from enum import Enum, auto
 from typing import Final
 
-from shiftwork.runtime.engine.reporter import Reporter
+from shiftwork.runtime.outcomes.reporter import Reporter
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")

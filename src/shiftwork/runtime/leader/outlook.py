@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from shiftwork.core.forecast import floors_ahead
-from shiftwork.core.history import MINUTE, Hour
-from shiftwork.core.model import PoolConfig
-from shiftwork.core.scaling import Floor
+from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.observing.history import MINUTE, Hour
+from shiftwork.core.scaling.forecast import floors_ahead
+from shiftwork.core.scaling.size import Floor
 
 
 class Outlook:

@@ -1,4 +1,4 @@
-"""The leader's part in the plan: it gathers the facts, and writes the plan that `core.plan` makes of them.
+"""The leader's part in the plan: it gathers the facts, and writes the plan that `core.scaling.plan` makes of them.
 
 Any process may do this. The plan is changed by compare-and-set, so a process that comes second decides again, from the
 plan that is there by then.
@@ -11,15 +11,18 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.admission import Facts, Gates
-from shiftwork.core.beats import Beat, InstanceRecord
 from shiftwork.core.docs import PLAN, PLAN_NAME, POOL, POOL_CONFIG, WORKER
-from shiftwork.core.model import Doc, JobPriority, Lost, Plan, PoolConfig, PoolDoc
-from shiftwork.core.plan import PlanFacts, PlanMemory, Planned, is_at_rest, next_plan, with_lost
-from shiftwork.core.stats import Stats
+from shiftwork.core.nouns.doc import Doc, Plan, PoolDoc
+from shiftwork.core.nouns.job import JobPriority
+from shiftwork.core.nouns.outcome import Lost
+from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.observing.beats import Beat, InstanceRecord
+from shiftwork.core.observing.stats import Stats
+from shiftwork.core.scaling.plan import PlanFacts, PlanMemory, Planned, is_at_rest, next_plan, with_lost
+from shiftwork.core.workers.admission import Facts, Gates
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.engine.registry import WorkerDefinition
 from shiftwork.runtime.leader.outlook import Outlook
+from shiftwork.runtime.registry import WorkerDefinition
 from shiftwork.store.docs import change, read_all
 from shiftwork.store.protocol import Store
 

@@ -30,14 +30,16 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.beats import Beat, InstanceRecord
-from shiftwork.core.model import JobFilter, JobRecord, JobStatus, Lost, Outcome
-from shiftwork.core.retry import End, EndKind, settle
-from shiftwork.core.run_histograms import LEASE_LOST
+from shiftwork.core.jobs.retry import End, EndKind, settle
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.nouns.job import JobRecord, JobStatus
+from shiftwork.core.nouns.outcome import Lost, Outcome
+from shiftwork.core.observing.beats import Beat, InstanceRecord
+from shiftwork.core.observing.run_histograms import LEASE_LOST
+from shiftwork.runtime.claiming.environment import InstanceEnvironment
 from shiftwork.runtime.duty import together
-from shiftwork.runtime.engine.environment import EngineEnvironment
-from shiftwork.runtime.engine.outbox import Settled
 from shiftwork.runtime.leader.planner import record_lost
+from shiftwork.runtime.outcomes.outbox import Settled
 
 BATCH: Final = 1_000
 
@@ -45,7 +47,7 @@ BATCH: Final = 1_000
 class Recovery:
     """Takes over the jobs of instances that are gone."""
 
-    def __init__(self, environment: EngineEnvironment, *, ttl: float) -> None:
+    def __init__(self, environment: InstanceEnvironment, *, ttl: float) -> None:
         here = environment
         self.holder = f"{here.node}/leader"
         """The instance that holds lost jobs until they are settled."""

@@ -19,16 +19,18 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.admission import Lane
 from shiftwork.core.docs import RESCHEDULED, SCHEDULE, SCHEDULES, SCHEDULES_NAME
-from shiftwork.core.model import Added, Doc, NewJob, WorkerConfig, WorkerExecutionMode, WorkerState
-from shiftwork.core.plurals import counted
-from shiftwork.core.schedule import Cursor, Fire, duration, fire, past
-from shiftwork.core.timing import rescheduled
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.job import Added, NewJob
+from shiftwork.core.nouns.worker import WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.schedules.fire_times import Cursor, Fire, duration, fire, past
+from shiftwork.core.schedules.timing import rescheduled
+from shiftwork.core.words.numbers import counted
+from shiftwork.core.workers.admission import Lane
 from shiftwork.runtime.duty import together
-from shiftwork.runtime.engine.registry import Registry
-from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.leader.stored_schedules import StoredSchedules
+from shiftwork.runtime.outcomes.reporter import Reporter
+from shiftwork.runtime.registry import Registry
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")

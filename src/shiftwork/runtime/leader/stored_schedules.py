@@ -1,4 +1,4 @@
-"""Firing the schedules that are kept in the store. The rules are in `core.stored_schedules`.
+"""Firing the schedules that are kept in the store. The rules are in `core.schedules.stored`.
 
 A leader keeps in memory what all of them are, and a heap of when each has to be looked at. It reads the index with
 every poll, and a part only if its token has changed. So schedules that are not due and do not change cost nothing,
@@ -16,10 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.core.docs import FIRED_PART, SCHEDULES
-from shiftwork.core.model import Added, Doc, NewJob
-from shiftwork.core.plurals import counted
-from shiftwork.core.schedule import CRON_AHEAD_SECONDS, Fire
-from shiftwork.core.stored_schedules import (
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.job import Added, NewJob
+from shiftwork.core.schedules.fire_times import CRON_AHEAD_SECONDS, Fire
+from shiftwork.core.schedules.stored import (
     Place,
     StoredSchedule,
     fire_stored,
@@ -29,8 +29,9 @@ from shiftwork.core.stored_schedules import (
     tokens_in,
     wanted_at,
 )
-from shiftwork.runtime.engine.registry import Registry
-from shiftwork.runtime.engine.reporter import Reporter
+from shiftwork.core.words.numbers import counted
+from shiftwork.runtime.outcomes.reporter import Reporter
+from shiftwork.runtime.registry import Registry
 from shiftwork.store.protocol import Store
 from shiftwork.store.schedules import places_in, read_fired, read_parts
 

@@ -7,9 +7,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from shiftwork.core.beats import InstanceRecord
-from shiftwork.core.history import MINUTE
-from shiftwork.core.model import PoolConfig
+from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.observing.beats import InstanceRecord
+from shiftwork.core.observing.history import MINUTE
 from shiftwork.errors import StoreError
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.leader.historian import Historian

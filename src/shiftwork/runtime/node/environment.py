@@ -5,28 +5,28 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable
 
-from shiftwork.core.beats import ProcessMark
-from shiftwork.core.model import WorkerState
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.observing.beats import ProcessMark
 from shiftwork.events import JobListeners
+from shiftwork.runtime.claiming.environment import InstanceEnvironment
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import Duty
-from shiftwork.runtime.engine.breakers import Breakers
-from shiftwork.runtime.engine.environment import EngineEnvironment
-from shiftwork.runtime.engine.outbox import Notebook, Outbox
-from shiftwork.runtime.engine.publication import Publication
-from shiftwork.runtime.engine.refusals import Refusals
-from shiftwork.runtime.engine.registry import Registry
-from shiftwork.runtime.engine.reporter import Reporter
-from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
 from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.local_processes import own_mark
 from shiftwork.runtime.node.settings import Settings
+from shiftwork.runtime.outcomes.breakers import Breakers
+from shiftwork.runtime.outcomes.outbox import Notebook, Outbox
+from shiftwork.runtime.outcomes.refusals import Refusals
+from shiftwork.runtime.outcomes.reporter import Reporter
+from shiftwork.runtime.outcomes.tallies import UnaskedHandBacks
 from shiftwork.runtime.processes.messages import Setup
+from shiftwork.runtime.publication import Publication
+from shiftwork.runtime.registry import Registry
 from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.protocol import Store
 
 
-class NodeEnvironment(EngineEnvironment, frozen=True, kw_only=True):
+class NodeEnvironment(InstanceEnvironment, frozen=True, kw_only=True):
     """What all parts of a node share."""
 
     mark: ProcessMark | None

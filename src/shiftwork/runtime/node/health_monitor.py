@@ -5,13 +5,13 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from shiftwork.core.docs import NOTICED, NOTICED_NAME
-from shiftwork.core.health import Health, Problem
-from shiftwork.core.judging import store_away
-from shiftwork.core.noticed import Noticed
+from shiftwork.core.health.judging import store_away
+from shiftwork.core.health.noticed import Noticed
+from shiftwork.core.health.problems import Health, Problem
 from shiftwork.errors import StoreError, StoreUnavailableError
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.leader.leader import Leader
+from shiftwork.runtime.outcomes.reporter import Reporter
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 

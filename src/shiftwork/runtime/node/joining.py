@@ -1,19 +1,42 @@
 """How a node joins the nodes that share its store, in three round trips: read, beat and look around, write."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.beats import InstanceRecord
-from shiftwork.core.model import Plan, PoolConfig
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.nouns.doc import Plan
+from shiftwork.core.nouns.job import LIVE, JobStatus
+from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.observing.beats import InstanceRecord
+from shiftwork.core.observing.stats import Stats
 from shiftwork.runtime.duty import together
 from shiftwork.runtime.leader.planner import PlanView
 from shiftwork.runtime.node.cluster_duties import ClusterDuties
 from shiftwork.runtime.node.environment import NodeEnvironment
-from shiftwork.runtime.node.left_pools import left_pools
 from shiftwork.runtime.node.namespace_guard import NamespaceGuard
+from shiftwork.store.protocol import Store
+
+logger: Final = logging.getLogger("shiftwork")
+
+
+async def left_pools(
+    store: Store, *, registered: Collection[str], workers: Collection[str], stats: Stats
+) -> list[PoolConfig]:
+    """The pools beside the registered ones in which these workers have jobs. Each is served with one slot."""
+    left: list[PoolConfig] = []
+    live = tuple(JobStatus(status) for status in LIVE)
+    for name in stats.pools.keys() - set(registered):
+        for worker in workers:
+            if await store.find(JobFilter(pool=name, worker=worker, status=live, limit=1)):
+                logger.info("pool %s is not registered, but %s has jobs in it; they run one at a time", name, worker)
+                left.append(PoolConfig(name=name, max_workers=1))
+                break
+    return left
+
 
 MORE_TURNS: Final = 2
 """How often to try again when a turn has ended before we had looked around: a slow store must not keep us out."""

@@ -9,16 +9,16 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, Literal, ParamSpec
 
-from shiftwork.core.beats import Beat, NodeBeat, Orders
-from shiftwork.core.plurals import counted
+from shiftwork.core.observing.beats import Beat, NodeBeat, Orders
+from shiftwork.core.words.numbers import counted
 from shiftwork.runtime import machine
 from shiftwork.runtime.duty import Duty
-from shiftwork.runtime.engine.engine import Engine
 from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.node.environment import NodeEnvironment
 from shiftwork.runtime.node.node_instances import NodeInstances
 from shiftwork.runtime.node.pulse import Poke, Pulse, PulseThread
 from shiftwork.runtime.node.stack_requests import StackResponder
+from shiftwork.runtime.pool_instance import PoolInstance
 from shiftwork.store.protocol import key_ids
 
 logger: Final = logging.getLogger("shiftwork")
@@ -162,7 +162,7 @@ class LeaseKeeper:
         why = f"could not renew the leases for {self.silence:.0f} s, so other nodes may take over"
         self._stop(self._instances.engines, why, lost=False)
 
-    def _stop(self, engines: Sequence[Engine], why: str, *, lost: bool) -> None:
+    def _stop(self, engines: Sequence[PoolInstance], why: str, *, lost: bool) -> None:
         running = sum(len(engine.runs) for engine in engines)
         if running:
             logger.error("%s: stopping %s", why, counted(running, "running job"))

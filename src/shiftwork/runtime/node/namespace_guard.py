@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Final
 
-from shiftwork.core.beats import InstanceRecord
-from shiftwork.core.namespaces import refusal, stranger
+from shiftwork.core.observing.beats import InstanceRecord
+from shiftwork.core.workers.starting import refusal, stranger
 from shiftwork.errors import NamespaceInUseError, StoreError
 from shiftwork.runtime.clock import Clock
 from shiftwork.store.protocol import Store

@@ -7,7 +7,7 @@ Without neighbours there is nothing to look at in between.
 from collections.abc import Sequence
 from typing import Final
 
-from shiftwork.core.beats import InstanceRecord, ProcessMark
+from shiftwork.core.observing.beats import InstanceRecord, ProcessMark
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.local_processes import end_groups, is_dead

@@ -8,23 +8,18 @@ from math import inf
 from typing import Final
 
 from shiftwork.core.docs import PLAN, PLAN_NAME, RESCHEDULED
-from shiftwork.core.health import Strays
-from shiftwork.core.model import Plan, PoolConfig, WorkerState
-from shiftwork.core.plan import LOOK_SECONDS, Planned
-from shiftwork.core.plurals import counted
-from shiftwork.core.start_line import start_line
-from shiftwork.core.timing import Rescheduled, rescheduled
+from shiftwork.core.health.problems import Strays
+from shiftwork.core.health.start_line import start_line
+from shiftwork.core.nouns.doc import Plan
+from shiftwork.core.nouns.worker import PoolConfig, WorkerState
+from shiftwork.core.scaling.plan import LOOK_SECONDS, Planned
+from shiftwork.core.schedules.timing import Rescheduled, rescheduled
+from shiftwork.core.words.numbers import counted
 from shiftwork.events import JobListeners
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import Duty, together
-from shiftwork.runtime.engine.definitions import publish, read_definitions
-from shiftwork.runtime.engine.engine import Engine
-from shiftwork.runtime.engine.loop_watch import LoopWatch
-from shiftwork.runtime.engine.registry import Registry
-from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.node.cluster_duties import ClusterDuties
-from shiftwork.runtime.node.condition import Condition
 from shiftwork.runtime.node.environment import environment_of
 from shiftwork.runtime.node.health_monitor import LOOK_SECONDS as HEALTH_SECONDS
 from shiftwork.runtime.node.health_monitor import HealthMonitor, Judge
@@ -34,9 +29,14 @@ from shiftwork.runtime.node.node_instances import NodeInstances
 from shiftwork.runtime.node.planning import slots_in
 from shiftwork.runtime.node.pool_instances import PoolInstances
 from shiftwork.runtime.node.pulse import Poke
-from shiftwork.runtime.node.settings import Settings
-from shiftwork.runtime.node.store_patience import HURRIED_SECONDS, StorePatience
+from shiftwork.runtime.node.settings import Condition, Settings
+from shiftwork.runtime.node.waiting import HURRIED_SECONDS, StorePatience
+from shiftwork.runtime.outcomes.reporter import Reporter
+from shiftwork.runtime.pool_instance import PoolInstance
 from shiftwork.runtime.processes.messages import Setup
+from shiftwork.runtime.publication import publish, read_definitions
+from shiftwork.runtime.registry import Registry
+from shiftwork.runtime.running.loop_watch import LoopWatch
 from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.protocol import Store
 
@@ -136,7 +136,7 @@ class Node:
         return self._instances.pools
 
     @property
-    def engines(self) -> list[Engine]:
+    def engines(self) -> list[PoolInstance]:
         """The instances here, of all pools."""
         return self._instances.engines
 

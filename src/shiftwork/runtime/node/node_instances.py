@@ -4,20 +4,19 @@ import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, TypeVar
 
-from shiftwork.core.model import PoolConfig
-from shiftwork.core.stack_requests import StackReply
+from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.observing.stack_requests import StackReply
 from shiftwork.errors import StoreError
 from shiftwork.runtime import machine
 from shiftwork.runtime.duty import Duty
-from shiftwork.runtime.engine.engine import Engine
-from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.gauge import Load
-from shiftwork.runtime.node.change_watch import ChangeWatch
 from shiftwork.runtime.node.environment import NodeEnvironment
-from shiftwork.runtime.node.instance_starter import InstanceStarter
 from shiftwork.runtime.node.pool_instances import PoolInstances
-from shiftwork.runtime.node.runners import Runners
+from shiftwork.runtime.node.runners import InstanceStarter, Runners
+from shiftwork.runtime.node.waiting import ChangeWatch
+from shiftwork.runtime.pool_instance import PoolInstance
 from shiftwork.runtime.processes.quarantine import FEWEST_CELLS, Quarantine
+from shiftwork.runtime.running.run import Run
 
 T = TypeVar("T")
 
@@ -55,7 +54,7 @@ class NodeInstances:
         self._starter = InstanceStarter(environment, runners, self._quarantine, started)
 
     @property
-    def engines(self) -> list[Engine]:
+    def engines(self) -> list[PoolInstance]:
         """The instances of all pools. Safe from any thread: the pulse reads them while they come and go."""
         return [engine for pool in tuple(self.pools.values()) for engine in tuple(pool.engines)]
 
@@ -193,12 +192,12 @@ class NodeInstances:
     def _all_gone(self) -> bool:
         return self._quarantine.empty and all(engine.runner.dead for engine in self.engines)
 
-    def _ended(self, engine: Engine) -> None:
+    def _ended(self, engine: PoolInstance) -> None:
         task = self._loop.create_task(self._release(engine))
         self._releases.add(task)
         task.add_done_callback(self._releases.discard)
 
-    async def _release(self, engine: Engine) -> None:
+    async def _release(self, engine: PoolInstance) -> None:
         """Give up the lease of an instance that has ended."""
         here = self._environment
         try:

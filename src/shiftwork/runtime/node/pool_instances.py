@@ -1,25 +1,25 @@
 """The instances of one pool on this node: as many as the plan wants, each replaced when it is worn out.
 
 In the node's own process a pool is one instance, with as many slots as the plan gives it. Apart from it, each process
-is an instance: `core.spread` decides how many there are, and how many slots each of them has.
+is an instance: `core.scaling.placement` decides how many there are, and how many slots each of them has.
 """
 
 import logging
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from shiftwork.core.model import PoolConfig
-from shiftwork.core.plurals import counted
-from shiftwork.core.spread import process_count, shares
-from shiftwork.runtime.engine.engine import Engine
-from shiftwork.runtime.engine.runner import Runner
+from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.scaling.placement import process_count, shares
+from shiftwork.core.words.numbers import counted
 from shiftwork.runtime.node.environment import NodeEnvironment
-from shiftwork.runtime.node.instance_starter import InstanceStarter
+from shiftwork.runtime.node.runners import InstanceStarter
 from shiftwork.runtime.node.start_failures import (
     LONGEST_WAIT_AFTER_KILL_SECONDS,
     LONGEST_WAIT_SECONDS,
     StartFailures,
 )
+from shiftwork.runtime.pool_instance import PoolInstance
+from shiftwork.runtime.running.runner import Runner
 from shiftwork.store.protocol import Bell
 
 logger: Final = logging.getLogger("shiftwork")
@@ -42,11 +42,11 @@ class PoolInstances:
         full: Callable[[], None],
         stirred: Callable[[], None],
         changed: Callable[[], None],
-        ended: Callable[[Engine], None],
+        ended: Callable[[PoolInstance], None],
     ) -> None:
         self.pool = pool
         self._wears_out = pool.max_jobs_per_instance is not None or pool.max_memory_per_instance is not None
-        self.engines: list[Engine] = []
+        self.engines: list[PoolInstance] = []
         self.target = 0
         """How many slots the pool has on this node, by the plan."""
         self._apart = environment.settings.runs_apart(pool)
@@ -112,10 +112,10 @@ class PoolInstances:
         """How many instances there should be."""
         return process_count(self.pool, self.target, self._cores) if self._apart else min(self.target, 1)
 
-    def _busiest_first(self) -> list[Engine]:
+    def _busiest_first(self) -> list[PoolInstance]:
         return sorted(self._serving(), key=lambda engine: (-len(engine.runs), -engine.slots))
 
-    def _serving(self) -> Iterator[Engine]:
+    def _serving(self) -> Iterator[PoolInstance]:
         for engine in self.engines:
             if not engine.draining and not engine.runner.dead and not self._stuck(engine.runner):
                 yield engine
@@ -145,10 +145,10 @@ class PoolInstances:
 
     # ── what happens to them ─────────────────────────────────────────────────────────────────────────────────────
 
-    def engine_ready(self, _engine: Engine) -> None:
+    def engine_ready(self, _engine: PoolInstance) -> None:
         self.reconcile()
 
-    def run_ended(self, engine: Engine) -> None:
+    def run_ended(self, engine: PoolInstance) -> None:
         """Replace an instance that is worn out. The run may have been the last thing that kept one that drains."""
         if self._failures.count and engine.runner.served:
             self._succeeded()
@@ -158,7 +158,7 @@ class PoolInstances:
             self._end_if_idle(engine)
         self._changed()
 
-    def engine_gone(self, engine: Engine, *, expected: bool) -> None:
+    def engine_gone(self, engine: PoolInstance, *, expected: bool) -> None:
         runner = engine.runner
         if not expected and not self._closed and not runner.lapsed and self._could_not_begin(engine):
             longest = LONGEST_WAIT_AFTER_KILL_SECONDS if runner.killed_from_outside else LONGEST_WAIT_SECONDS
@@ -167,7 +167,7 @@ class PoolInstances:
         self.reconcile()
         self._changed()
 
-    def _could_not_begin(self, engine: Engine) -> bool:
+    def _could_not_begin(self, engine: PoolInstance) -> bool:
         runner = engine.runner
         return not runner.ready or (not runner.used and engine.age < STEADY_SECONDS)
 
@@ -175,12 +175,12 @@ class PoolInstances:
         self._failures.succeeded()
         self.reconcile()
 
-    def _replace_if_worn_out(self, engine: Engine) -> None:
+    def _replace_if_worn_out(self, engine: PoolInstance) -> None:
         if not engine.draining and self._worn_out(engine):
             engine.drain()
             self.reconcile()
 
-    def _worn_out(self, engine: Engine) -> bool:
+    def _worn_out(self, engine: PoolInstance) -> bool:
         runner, most, limit = engine.runner, self.pool.max_jobs_per_instance, self.pool.max_memory_per_instance
         if runner.strays:
             return True
@@ -193,7 +193,7 @@ class PoolInstances:
             return True
         return False
 
-    def _end_if_idle(self, engine: Engine) -> None:
+    def _end_if_idle(self, engine: PoolInstance) -> None:
         """Let go of an instance that claims no more, once its last run has ended: first its runner, then its lease."""
         if not engine.draining or engine.runs or self._closed:
             return

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
-from shiftwork.core.beats import Beat, Orders
-from shiftwork.core.health import SILENT_SHARE
+from shiftwork.core.health.problems import SILENT_SHARE
+from shiftwork.core.observing.beats import Beat, Orders
 from shiftwork.errors import StoreError, StoreUnavailableError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import Duty

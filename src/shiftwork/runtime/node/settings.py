@@ -6,8 +6,17 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.model import PoolConfig
+from shiftwork.core.nouns.worker import PoolConfig
 from shiftwork.errors import ConfigurationError
+
+
+class Condition(Struct, frozen=True):
+    """The state of a node."""
+
+    leased: bool
+    """Whether the node has renewed its lease in time."""
+    words: str
+    """The state in one line, for people."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Replying to requests for the stacks of running jobs, which are a record in the store (`core.stack_requests`)."""
+"""Replies to requests for the stacks of running jobs: records in the store (`core.observing.stack_requests`)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from shiftwork.core.docs import STACK_REQUESTS, STACKS_NAME
-from shiftwork.core.stack_requests import StackReply, StackRequest, StackRequests, kept
+from shiftwork.core.observing.stack_requests import StackReply, StackRequest, StackRequests, kept
 from shiftwork.runtime.clock import Clock
 from shiftwork.store.docs import change, read
 from shiftwork.store.protocol import Store

@@ -15,8 +15,8 @@ from collections import deque
 from contextlib import ExitStack, suppress
 from typing import Final
 
+from shiftwork.runtime.processes.lifeline import unnamed_file
 from shiftwork.runtime.processes.messages import Start
-from shiftwork.runtime.processes.unnamed_file import unnamed_file
 
 PLACES: Final = 65_536
 """How many runs may be in a process at a time. Memory that no run has used costs nothing."""

@@ -9,8 +9,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.model import Event
-from shiftwork.core.plurals import counted
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.words.numbers import counted
 from shiftwork.errors import AppImportError
 from shiftwork.events import LONGEST_HOOK_SECONDS
 from shiftwork.runtime.clock import Clock

@@ -4,10 +4,13 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from shiftwork.core.admission import Gates
-from shiftwork.core.model import Claimed, Event, Outcome, PoolConfig, Progress, RunState, WorkerConfig
-from shiftwork.core.payload_limits import MAX_PAYLOAD_BYTES
-from shiftwork.core.retry import End, EndKind
+from shiftwork.core.jobs.retry import End, EndKind
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.job import Claimed, Progress
+from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.nouns.worker import PoolConfig, RunState, WorkerConfig
+from shiftwork.core.values.limits import MAX_PAYLOAD_BYTES
+from shiftwork.core.workers.admission import Gates
 
 # ── from the node ────────────────────────────────────────────────────────────────────────────────────────────────────
 

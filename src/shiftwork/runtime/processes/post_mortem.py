@@ -12,9 +12,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.retry import End, EndKind
-from shiftwork.runtime.engine.run import Run
+from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.runtime.processes.process import exit_in_words
+from shiftwork.runtime.running.run import Run
 
 SPEECHLESS_WORDS: Final = "and left no stack, as when a job closes file descriptors that it has not opened"
 """libuv aborts if its file descriptor is closed. An abort leaves a stack unless the file for that is closed, too."""

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Final
 
-from shiftwork.core.retry import End, EndKind
+from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.runtime.clock import Clock, Timer
-from shiftwork.runtime.engine.run import Run, RunOwner
-from shiftwork.runtime.engine.runner import Runner
 from shiftwork.runtime.processes.remote_runner import ProcessRole
+from shiftwork.runtime.running.run import Run, RunOwner
+from shiftwork.runtime.running.runner import Runner
 
 logger: Final = logging.getLogger("shiftwork")
 

@@ -10,13 +10,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Literal
 
-from shiftwork.core.model import Claimed, Progress
-from shiftwork.core.plurals import counted
-from shiftwork.core.retry import End, EndKind
+from shiftwork.core.jobs.retry import End, EndKind
+from shiftwork.core.nouns.job import Claimed, Progress
+from shiftwork.core.words.numbers import counted
 from shiftwork.runtime import machine
 from shiftwork.runtime.clock import Clock, Timer
-from shiftwork.runtime.engine.run import Run
-from shiftwork.runtime.engine.runner import RunnerListener
 from shiftwork.runtime.gauge import Gauge, Lateness, Load
 from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.link import log_refusal, longest_frame
@@ -42,6 +40,8 @@ from shiftwork.runtime.processes.process import Process
 from shiftwork.runtime.processes.process_guard import ProcessGuard
 from shiftwork.runtime.processes.stack_questions import StackQuestions
 from shiftwork.runtime.processes.termination import STUBBORN_SECONDS, Termination
+from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.running.runner import RunnerListener
 
 logger: Final = logging.getLogger("shiftwork")
 

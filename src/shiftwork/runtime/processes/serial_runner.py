@@ -5,13 +5,13 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextvars import copy_context
 from typing import Any
 
-from shiftwork.core.retry import End
-from shiftwork.runtime.engine.context import ContextServices
-from shiftwork.runtime.engine.local_runner import LocalRunner
-from shiftwork.runtime.engine.registry import Callee
-from shiftwork.runtime.engine.run import Run
+from shiftwork.core.jobs.retry import End
+from shiftwork.runtime.context.context import ContextServices
 from shiftwork.runtime.processes.handover import ProcessEnd
 from shiftwork.runtime.processes.messages import Start
+from shiftwork.runtime.registry import Callee
+from shiftwork.runtime.running.local_runner import LocalRunner
+from shiftwork.runtime.running.run import Run
 
 
 class SerialRunner(LocalRunner):

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from shiftwork.runtime.processes.unnamed_file import unnamed_file
+from shiftwork.runtime.processes.lifeline import unnamed_file
 
 LONGEST_STACK: Final = 20_000
 LOOK_SECONDS: Final = 0.02

@@ -3,9 +3,9 @@
 import asyncio
 from typing import Final
 
-from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.processes.messages import ShowStack, StackShown
 from shiftwork.runtime.processes.process import Process
+from shiftwork.runtime.running.run import Run
 
 ANSWER_SECONDS: Final = 1.0
 """How long a process may take to answer, before it is made to by a signal."""

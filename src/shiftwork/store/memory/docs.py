@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from shiftwork.core.admission import Gates
-from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import EDITION_NAME, READ_BY_CLAIMS
-from shiftwork.core.edition import Edition
-from shiftwork.core.model import Doc, PoolDoc
+from shiftwork.core.nouns.doc import Doc, PoolDoc
+from shiftwork.core.workers.admission import Gates
+from shiftwork.core.workers.breaker import BreakerState
+from shiftwork.core.workers.edition import Edition
 
 
 class DocTable:

@@ -7,9 +7,10 @@ from math import inf
 
 from msgspec.structs import replace
 
-from shiftwork.core.job_parts import Need
-from shiftwork.core.model import FlowRecord, JobRecord, JobStatus
-from shiftwork.core.releasing import SETTLED, is_kept, is_lost
+from shiftwork.core.flows.releasing import SETTLED, is_kept, is_lost
+from shiftwork.core.nouns.flow import FlowRecord
+from shiftwork.core.nouns.job import JobRecord, JobStatus
+from shiftwork.core.nouns.parts import Need
 
 
 class Flows:

@@ -1,4 +1,4 @@
-"""Every job of a memory store, and the indices over them. It writes `parked` as `shiftwork.core.parking` decides.
+"""Every job of a memory store, and the indices over them. It writes `parked` as `shiftwork.core.jobs.parking` decides.
 
 All changes go through `JobTable.write` and `JobTable.delete`, so no index can be forgotten, and the topics that a
 change concerns gather in `topics`. What becomes of a job is for the store to decide.
@@ -12,9 +12,9 @@ from itertools import takewhile
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from shiftwork.core.expiry import expiry
-from shiftwork.core.model import LIVE, JobRecord, JobStatus
-from shiftwork.core.parking import free
+from shiftwork.core.jobs.expiry import expiry
+from shiftwork.core.jobs.parking import free
+from shiftwork.core.nouns.job import LIVE, JobRecord, JobStatus
 from shiftwork.store.memory.flows import Flows
 
 QUEUED, PROCESSING, WAITING = JobStatus.QUEUED, JobStatus.PROCESSING, JobStatus.WAITING

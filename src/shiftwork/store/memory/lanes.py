@@ -1,10 +1,10 @@
-"""The facts that a memory store gives to `shiftwork.core.admission`: copies, which it may change."""
+"""The facts that a memory store gives to `shiftwork.core.workers.admission`: copies, which it may change."""
 
 from collections import Counter
 from collections.abc import Iterable
 
-from shiftwork.core.admission import Facts, Head, Lane, Running, neighbours
-from shiftwork.core.model import LIVE, JobRecord, JobStatus
+from shiftwork.core.nouns.job import LIVE, JobRecord, JobStatus
+from shiftwork.core.workers.admission import Facts, Head, Lane, Running, neighbours
 from shiftwork.store.memory.docs import DocTable
 from shiftwork.store.memory.jobs import JobTable, OrderedIds
 from shiftwork.store.memory.states import StateTable

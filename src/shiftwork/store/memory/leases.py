@@ -6,7 +6,7 @@ A lease that lasts until an instant has ended at that instant.
 from collections import defaultdict
 from collections.abc import Iterable
 
-from shiftwork.core.beats import Beat, InstanceRecord
+from shiftwork.core.observing.beats import Beat, InstanceRecord
 
 
 class Instances:

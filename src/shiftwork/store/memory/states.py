@@ -1,11 +1,11 @@
-"""The workers' states in a memory store. How they change is `shiftwork.core.worker_state`."""
+"""The workers' states in a memory store. How they change is `shiftwork.core.workers.state`."""
 
 from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from shiftwork.core import worker_state
-from shiftwork.core.model import WorkerState
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.workers import state as worker_state
 
 
 class StateTable:

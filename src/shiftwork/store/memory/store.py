@@ -1,8 +1,8 @@
 """The store in memory: the contract of `shiftwork.store.protocol`, written to be read.
 
 One lock makes every call happen at once, from any thread; no call ever waits for anything else. Every rule is called
-directly: `core.admission`, `core.landing`, `core.amending`, `core.worker_state`, and `core.parking` through
-`shiftwork.store.memory.jobs`, which keeps the indices.
+directly: `core.workers.admission`, `core.jobs.landing`, `core.jobs.amending`, `core.workers.state`, and
+`core.jobs.parking` through `shiftwork.store.memory.jobs`, which keeps the indices.
 """
 
 from collections import Counter
@@ -12,44 +12,12 @@ from threading import Lock
 
 from msgspec.structs import replace
 
-from shiftwork.core.admission import Choice, Facts, choose, neighbours
-from shiftwork.core.amending import amended
-from shiftwork.core.beats import Beat, InstanceRecord, Orders
-from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import READ_BY_CLAIMS, damaged_docs
-from shiftwork.core.expiry import EXPIRED
-from shiftwork.core.health import Finding, integrity
-from shiftwork.core.job_limits import SHOWN_STEPS, SIGNALS, signals_full, steps_full
-from shiftwork.core.job_parts import SeenParts, Signal, Step, StepPage
-from shiftwork.core.landing import accepts, landed
-from shiftwork.core.model import (
-    Added,
-    Amended,
-    Cancel,
-    Change,
-    Claimed,
-    DeadJob,
-    Discard,
-    Doc,
-    Event,
-    Finished,
-    FlowMember,
-    FlowRecord,
-    JobFilter,
-    JobRecord,
-    JobStatus,
-    NewJob,
-    Outcome,
-    PoolDoc,
-    ProgressNote,
-    Requeue,
-    Rewrite,
-    WorkerState,
-)
-from shiftwork.core.position import Ahead, QueuePlace
-from shiftwork.core.releasing import LOST, POSTPONED, inherited, meets, needs_of, released
-from shiftwork.core.rewriting import is_written, rewritten
-from shiftwork.core.signals import (
+from shiftwork.core.flows.releasing import LOST, POSTPONED, inherited, meets, needs_of, released
+from shiftwork.core.health.position import Ahead, QueuePlace
+from shiftwork.core.health.problems import Finding, integrity
+from shiftwork.core.jobs.amending import amended
+from shiftwork.core.jobs.durable import (
     has_room_for_signal,
     has_room_for_step,
     next_steps,
@@ -57,15 +25,30 @@ from shiftwork.core.signals import (
     signalled,
     stepped,
 )
-from shiftwork.core.stats import PoolStats, Stats
-from shiftwork.core.statuses import allows
-from shiftwork.core.worker_state import after_end, after_run
+from shiftwork.core.jobs.expiry import EXPIRED
+from shiftwork.core.jobs.landing import accepts, landed
+from shiftwork.core.jobs.statuses import allows
+from shiftwork.core.nouns.change import Amended, Cancel, Change, Discard, JobFilter, Requeue
+from shiftwork.core.nouns.doc import Doc, PoolDoc
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.flow import FlowMember, FlowRecord
+from shiftwork.core.nouns.job import Added, Claimed, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
+from shiftwork.core.nouns.outcome import Finished, Outcome
+from shiftwork.core.nouns.parts import SeenParts, Signal, Step, StepPage
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
+from shiftwork.core.observing.stats import PoolStats, Stats
+from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS, signals_full, steps_full
+from shiftwork.core.values.rewriting import is_written, rewritten
+from shiftwork.core.workers.admission import Choice, Facts, choose, neighbours
+from shiftwork.core.workers.breaker import BreakerState
+from shiftwork.core.workers.state import after_end, after_run
 from shiftwork.store.bells import Bells
 from shiftwork.store.machine_clock import SteadyClock
 from shiftwork.store.memory import lanes
 from shiftwork.store.memory.docs import DocTable
 from shiftwork.store.memory.events import EventLog
-from shiftwork.store.memory.finding import dead, find, members
+from shiftwork.store.memory.find import dead, find, members
 from shiftwork.store.memory.jobs import JobTable
 from shiftwork.store.memory.leases import Instances, Places
 from shiftwork.store.memory.states import StateTable

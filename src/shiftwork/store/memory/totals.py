@@ -5,9 +5,10 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from shiftwork.core.landing import COUNTED, run_seconds
-from shiftwork.core.model import JobRecord, JobStatus, Outcome
-from shiftwork.core.stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.jobs.landing import COUNTED, run_seconds
+from shiftwork.core.nouns.job import JobRecord, JobStatus
+from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
 from shiftwork.store.memory.jobs import JobTable
 
 

@@ -1,8 +1,8 @@
 """Claiming: which jobs an instance gets.
 
 Where only pausing and disabling can hold a pool's jobs back, one statement takes the first by rank. Otherwise a short
-transaction locks the workers that gates tie together, reads the facts, lets `core.admission` choose, and starts what
-it chose: in two round trips. So the rules are in one place for all stores.
+transaction locks the workers that gates tie together, reads the facts, lets `core.workers.admission` choose, and starts
+what it chose: in two round trips. So the rules are in one place for all stores.
 """
 
 from collections.abc import Collection
@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from msgspec import json
 
-from shiftwork.core.admission import Choice, Head, choose
-from shiftwork.core.model import Claimed
+from shiftwork.core.nouns.job import Claimed
+from shiftwork.core.workers.admission import Choice, Head, choose
 from shiftwork.store import crews
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.facts import decode
 from shiftwork.store.postgres.rows import StartedRow
-from shiftwork.store.postgres.session import PostgresSession
+from shiftwork.store.postgres.server.session import PostgresSession
 from shiftwork.store.protocol import Claims
 
 NO_CHOICE: Final = Choice([], {}, {}, None)

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from shiftwork.core.docs import damaged_docs
-from shiftwork.core.health import Finding, integrity
-from shiftwork.core.plurals import counted
-from shiftwork.store.postgres import migrations
-from shiftwork.store.postgres.address import PostgresAddress
+from shiftwork.core.health.problems import Finding, integrity
+from shiftwork.core.words.numbers import counted
 from shiftwork.store.postgres.records import docs
-from shiftwork.store.postgres.session import PostgresSession
+from shiftwork.store.postgres.server import migrations
+from shiftwork.store.postgres.server.address import PostgresAddress
+from shiftwork.store.postgres.server.session import PostgresSession
 from shiftwork.store.postgres.sql import quoted
 
 SETTINGS: Final = ("fsync", "synchronous_commit", "full_page_writes", "autovacuum")

@@ -1,16 +1,16 @@
-"""The facts of `shiftwork.core.admission`, decoded from the JSON that the function `facts` returns."""
+"""The facts of `shiftwork.core.workers.admission`, decoded from the JSON that the function `facts` returns."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct, json
 
-from shiftwork.core.admission import Facts, Head, Lane, Running, neighbours
-from shiftwork.core.backlog import READY_COUNTED
 from shiftwork.core.docs import READ_BY_CLAIMS
-from shiftwork.core.model import WorkerState
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.scaling.backlog import READY_COUNTED
+from shiftwork.core.workers.admission import Facts, Head, Lane, Running, neighbours
 from shiftwork.store.postgres import arrays
-from shiftwork.store.postgres.session import Statements
+from shiftwork.store.postgres.server.session import Statements
 
 
 class _LaneJson(Struct):

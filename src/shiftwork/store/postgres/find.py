@@ -7,10 +7,12 @@ from typing import Any, Final
 
 from msgspec import json
 
-from shiftwork.core.model import DeadJob, FlowMember, FlowRecord, JobFilter, JobRecord
-from shiftwork.core.statuses import COMPLETED, NUMBERS, PROCESSING, QUEUED, STATUSES
+from shiftwork.core.jobs.statuses import COMPLETED, NUMBERS, PROCESSING, QUEUED, STATUSES
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.nouns.flow import FlowMember, FlowRecord
+from shiftwork.core.nouns.job import DeadJob, JobRecord
 from shiftwork.store.postgres import rows
-from shiftwork.store.postgres.session import PostgresSession
+from shiftwork.store.postgres.server.session import PostgresSession
 
 CONDITIONS: Final = (
     ("pool", "j.pool = %(pool)s"),

@@ -319,7 +319,7 @@ SELECT
 FROM shiftwork.jobs j WHERE j.namespace = %s::int AND j.id = ANY (%s::text[]);
 
 -- name: rewrite
--- The original is shiftwork.core.rewriting.
+-- The original is shiftwork.core.values.rewriting.
 -- serves: jobs_pkey
 WITH step AS MATERIALIZED (
     SELECT s.number, s.body, t.old, t.new FROM unnest(%(old_steps)s::bytea[], %(steps)s::bytea[])

@@ -9,17 +9,19 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import json, msgpack
 
-from shiftwork.core import position
-from shiftwork.core.admission import Gates
-from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import GATES, READ_BY_CLAIMS, read_event
-from shiftwork.core.edition import Edition
-from shiftwork.core.model import Doc, Event, PoolDoc, WorkerState
-from shiftwork.core.position import Ahead, CountedLane, QueuePlace, aheads
-from shiftwork.core.stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.health import position
+from shiftwork.core.health.position import Ahead, CountedLane, QueuePlace, aheads
+from shiftwork.core.nouns.doc import Doc, PoolDoc
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.workers.admission import Gates
+from shiftwork.core.workers.breaker import BreakerState
+from shiftwork.core.workers.edition import Edition
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.facts import survey
-from shiftwork.store.postgres.session import PostgresSession, Statements
+from shiftwork.store.postgres.server.session import PostgresSession, Statements
 
 END: Final = 2**63 - 1
 """A number above that of every event."""

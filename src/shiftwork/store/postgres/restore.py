@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from shiftwork.core.model import JobRecord, WorkerState
-from shiftwork.core.stats import PoolStats
+from shiftwork.core.nouns.job import JobRecord
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.observing.stats import PoolStats
 from shiftwork.store.postgres import arrays, rows
-from shiftwork.store.postgres.session import PostgresSession
+from shiftwork.store.postgres.server.session import PostgresSession
 
 BYTES_OF_AN_ITEM: Final = 4_096
 """A job that carries much takes longer to write: so many bytes count as another one."""

@@ -4,8 +4,8 @@ from typing import Final
 
 from psycopg import errors as pg
 
-from shiftwork.store.postgres import search_path
-from shiftwork.store.postgres.session import PostgresSession
+from shiftwork.store.postgres.server import search_path
+from shiftwork.store.postgres.server.session import PostgresSession
 
 _SPILL: Final = """\
 SET LOCAL work_mem = '64kB'; SET LOCAL temp_tablespaces = '';

@@ -6,21 +6,15 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import MsgspecError, json, msgpack
 
-from shiftwork.core.beginnings import read_signal, read_step
 from shiftwork.core.docs import read_attempt
-from shiftwork.core.job_limits import BEGINNING
-from shiftwork.core.job_parts import Need, Wait
-from shiftwork.core.landing import COUNTED
-from shiftwork.core.model import (
-    Claimed,
-    JobPriority,
-    JobRecord,
-    NewJob,
-    Outcome,
-    Progress,
-)
-from shiftwork.core.releasing import needs_of
-from shiftwork.core.statuses import NUMBERS, STATUSES
+from shiftwork.core.flows.releasing import needs_of
+from shiftwork.core.jobs.beginnings import read_signal, read_step
+from shiftwork.core.jobs.landing import COUNTED
+from shiftwork.core.jobs.statuses import NUMBERS, STATUSES
+from shiftwork.core.nouns.job import Claimed, JobPriority, JobRecord, NewJob, Progress
+from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.nouns.parts import Need, Wait
+from shiftwork.core.values.limits import BEGINNING
 from shiftwork.errors import StoreError
 from shiftwork.store.postgres import arrays
 

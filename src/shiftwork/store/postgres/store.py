@@ -14,44 +14,34 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import psycopg
 from psycopg import AsyncConnection, Rollback
 
-from shiftwork.core.admission import Facts
-from shiftwork.core.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.docs import GATES
-from shiftwork.core.health import Finding
-from shiftwork.core.job_limits import SHOWN_STEPS, SIGNALS
-from shiftwork.core.job_parts import SeenParts, Signal, Step, StepPage
-from shiftwork.core.model import (
-    Added,
-    Amended,
-    Change,
-    DeadJob,
-    Doc,
-    Event,
-    Finished,
-    FlowMember,
-    FlowRecord,
-    JobFilter,
-    JobRecord,
-    JobStatus,
-    NewJob,
-    Outcome,
-    ProgressNote,
-    Rewrite,
-    WorkerState,
-)
-from shiftwork.core.position import Ahead, QueuePlace
-from shiftwork.core.stats import PoolStats, Stats
+from shiftwork.core.health.position import Ahead, QueuePlace
+from shiftwork.core.health.problems import Finding
+from shiftwork.core.nouns.change import Amended, Change, JobFilter
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.flow import FlowMember, FlowRecord
+from shiftwork.core.nouns.job import Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
+from shiftwork.core.nouns.outcome import Finished, Outcome
+from shiftwork.core.nouns.parts import SeenParts, Signal, Step, StepPage
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
+from shiftwork.core.observing.stats import PoolStats, Stats
+from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS
+from shiftwork.core.workers.admission import Facts
 from shiftwork.errors import JobStateError
-from shiftwork.store.postgres import doctor, find, jobs, leader, migrations, records, restore, room, user_transaction
-from shiftwork.store.postgres.address import parse
-from shiftwork.store.postgres.call_queue import CALL_SECONDS
+from shiftwork.store.postgres import doctor, find, jobs, records, restore, room, user_transaction
+from shiftwork.store.postgres import lead as leader
 from shiftwork.store.postgres.claim import Claimer
-from shiftwork.store.postgres.connecting import answered, connect, disconnect
-from shiftwork.store.postgres.connections import Connections
 from shiftwork.store.postgres.facts import survey
-from shiftwork.store.postgres.faults import lost, translate
-from shiftwork.store.postgres.queries import statements
-from shiftwork.store.postgres.session import PostgresSession, Statements
+from shiftwork.store.postgres.server import migrations
+from shiftwork.store.postgres.server.address import parse
+from shiftwork.store.postgres.server.call_queue import CALL_SECONDS
+from shiftwork.store.postgres.server.connecting import answered, connect, disconnect
+from shiftwork.store.postgres.server.connections import Connections
+from shiftwork.store.postgres.server.faults import lost, translate
+from shiftwork.store.postgres.server.queries import statements
+from shiftwork.store.postgres.server.session import PostgresSession, Statements
 from shiftwork.store.protocol import Bell, Claims, Promoted, SchemaStep
 
 P = ParamSpec("P")

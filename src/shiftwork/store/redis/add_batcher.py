@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from hiredis import ReplyError
 
-from shiftwork.core.model import NewJob
+from shiftwork.core.nouns.job import NewJob
 from shiftwork.errors import FlowError, LifecycleError
-from shiftwork.store.redis.client import RedisClient, RedisConnection, SentCommand
-from shiftwork.store.redis.pipeline import ConnectionLostError
+from shiftwork.store.redis.server.client import RedisClient, RedisConnection, SentCommand
+from shiftwork.store.redis.server.pipeline import ConnectionLostError
 
 FULL_BATCH: Final = 500
 FULL_BATCH_BYTES: Final = 1_000_000

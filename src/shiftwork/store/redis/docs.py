@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from msgspec import msgpack
 
-from shiftwork.core.admission import Gates
-from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import READ_BY_CLAIMS, UNREADABLE
-from shiftwork.core.edition import Edition
-from shiftwork.core.model import Doc, PoolDoc
+from shiftwork.core.nouns.doc import Doc, PoolDoc
+from shiftwork.core.workers.admission import Gates
+from shiftwork.core.workers.breaker import BreakerState
+from shiftwork.core.workers.edition import Edition
 
 MOST_DIGITS: Final = 15
 """Of a version; a longer one is not exact in Lua."""

@@ -4,12 +4,12 @@ import time
 from typing import Final
 
 from shiftwork.core.docs import KINDS, damaged_docs
-from shiftwork.core.health import Finding, integrity
+from shiftwork.core.health.problems import Finding, integrity
 from shiftwork.errors import StoreError
-from shiftwork.store.redis.address import RedisAddress
-from shiftwork.store.redis.client import RedisClient
-from shiftwork.store.redis.connecting import info
 from shiftwork.store.redis.docs import stored
+from shiftwork.store.redis.server.address import RedisAddress
+from shiftwork.store.redis.server.client import RedisClient
+from shiftwork.store.redis.server.connecting import info
 
 LASTING: Final = "; then CONFIG REWRITE, so that it lasts"
 FSYNC: Final = {

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from shiftwork.core.job_limits import BEGINNING
-from shiftwork.core.model import JobFilter, JobRecord
-from shiftwork.core.statuses import NUMBERS
+from shiftwork.core.jobs.statuses import NUMBERS
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.nouns.job import JobRecord
+from shiftwork.core.values.limits import BEGINNING
 from shiftwork.store.redis.records import Fields, UnreadableError, record, remains
 
 LOOKED_AT: Final = 2_000

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from msgspec import MsgspecError, convert, msgpack
 
-from shiftwork.core.beginnings import read_step, seen_signal, seen_step
 from shiftwork.core.docs import read_attempt
-from shiftwork.core.job_parts import Need, SeenParts, Signal, Step, StepPage, Wait
-from shiftwork.core.model import Attempt, DeadJob, JobPriority, JobRecord, JobStatus, Progress, Rewrite
-from shiftwork.core.statuses import NUMBERS, STATUSES
+from shiftwork.core.jobs.beginnings import read_step, seen_signal, seen_step
+from shiftwork.core.jobs.statuses import NUMBERS, STATUSES
+from shiftwork.core.nouns.job import Attempt, DeadJob, JobPriority, JobRecord, JobStatus, Progress, Rewrite
+from shiftwork.core.nouns.parts import Need, SeenParts, Signal, Step, StepPage, Wait
 from shiftwork.store.redis.jobs import (
     CANCELLING,
     DURABLE,

@@ -7,12 +7,15 @@ from typing import Any, Final
 
 from msgspec import MsgspecError, msgpack
 
-from shiftwork.core.admission import Facts, Head, Lane, Running
-from shiftwork.core.beats import InstanceRecord
 from shiftwork.core.docs import BEAT, read_event
-from shiftwork.core.model import Event, FlowRecord, JobStatus, WorkerState
-from shiftwork.core.stats import PoolStats, Stats, WorkerStats
-from shiftwork.core.statuses import STATUSES
+from shiftwork.core.jobs.statuses import STATUSES
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.flow import FlowRecord
+from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.observing.beats import InstanceRecord
+from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.workers.admission import Facts, Head, Lane, Running
 from shiftwork.store.redis.docs import readable, stored
 
 COUNTED: Final = {

@@ -15,53 +15,37 @@ from urllib.parse import quote
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.admission import Facts
-from shiftwork.core.beats import Beat, InstanceRecord, Orders
-from shiftwork.core.beginnings import HEAD, TAIL, read_signal
-from shiftwork.core.expiry import EXPIRED
-from shiftwork.core.health import Finding
-from shiftwork.core.job_limits import PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS, signals_full, steps_full
-from shiftwork.core.job_parts import SeenParts, Signal, Step, StepPage
-from shiftwork.core.model import (
-    EVENTS_KEPT,
-    SECONDS_A_DAY,
-    Added,
-    Amended,
-    Cancel,
-    Change,
-    DeadJob,
-    Doc,
-    Event,
-    Finished,
-    FlowMember,
-    FlowRecord,
-    JobFilter,
-    JobRecord,
-    JobStatus,
-    NewJob,
-    Outcome,
-    ProgressNote,
-    Requeue,
-    Rewrite,
-    WorkerState,
-)
-from shiftwork.core.position import LANES, Ahead, QueuePlace
-from shiftwork.core.releasing import POSTPONED
-from shiftwork.core.stats import PoolStats, Stats
-from shiftwork.core.statuses import STATUSES
+from shiftwork.core.flows.releasing import POSTPONED
+from shiftwork.core.health.position import LANES, Ahead, QueuePlace
+from shiftwork.core.health.problems import Finding
+from shiftwork.core.jobs.beginnings import HEAD, TAIL, read_signal
+from shiftwork.core.jobs.expiry import EXPIRED
+from shiftwork.core.jobs.statuses import STATUSES
+from shiftwork.core.nouns.change import Amended, Cancel, Change, JobFilter, Requeue
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.event import EVENTS_KEPT, Event
+from shiftwork.core.nouns.flow import FlowMember, FlowRecord
+from shiftwork.core.nouns.job import SECONDS_A_DAY, Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
+from shiftwork.core.nouns.outcome import Finished, Outcome
+from shiftwork.core.nouns.parts import SeenParts, Signal, Step, StepPage
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
+from shiftwork.core.observing.stats import PoolStats, Stats
+from shiftwork.core.values.limits import PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS, signals_full, steps_full
+from shiftwork.core.workers.admission import Facts
 from shiftwork.errors import SchemaVersionError
 from shiftwork.store import crews
 from shiftwork.store.bells import Bells
 from shiftwork.store.protocol import Bell, Claims, Promoted
 from shiftwork.store.redis import doctor, jobs, records, replies, upgrade
 from shiftwork.store.redis.add_batcher import AddBatcher, BatchReply, Rows, check_size, in_parts
-from shiftwork.store.redis.address import RedisAddress
-from shiftwork.store.redis.bell_listener import BellListener
-from shiftwork.store.redis.blocking_line import BlockingLine
-from shiftwork.store.redis.client import RedisClient, RedisConnection, SentCommand
 from shiftwork.store.redis.docs import ClaimView, claim_view, stored
 from shiftwork.store.redis.find import FoundJobs, criteria, decoded
 from shiftwork.store.redis.records import fields, whole_jobs
+from shiftwork.store.redis.server.address import RedisAddress
+from shiftwork.store.redis.server.bell_listener import BellListener
+from shiftwork.store.redis.server.blocking_line import BlockingLine
+from shiftwork.store.redis.server.client import RedisClient, RedisConnection, SentCommand
 
 FULL: Final = -2
 """What `send.lua` returns instead of a status if there is no room."""

@@ -11,8 +11,8 @@ from typing import Final
 
 from msgspec import msgpack
 
-from shiftwork.store.redis.client import RedisClient
-from shiftwork.store.versions import outlived
+from shiftwork.store.docs import outlived
+from shiftwork.store.redis.server.client import RedisClient
 
 BEFORE: Final = b"1"
 UNDER_WAY: Final = b"1 to 2"

@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from shiftwork.core.sealing import BEFORE, NONCE_BYTES, VERSION, key_of, parts, sealed_value, version_of
+from shiftwork.core.values.sealing import BEFORE, NONCE_BYTES, VERSION, key_of, parts, sealed_value, version_of
 from shiftwork.errors import EncryptionKeyError
 
 if TYPE_CHECKING:

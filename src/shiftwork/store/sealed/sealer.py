@@ -22,22 +22,22 @@ from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.docs import SCHEDULE_PART, STORED_SCHEDULE
-from shiftwork.core.job_parts import SeenParts, SeenSignal, SeenStep, Signal, Step
-from shiftwork.core.model import (
-    Attempt,
-    Claimed,
-    DeadJob,
-    Doc,
-    Event,
-    JobRecord,
-    LogLine,
-    NewJob,
-    Outcome,
-    Progress,
-    WorkerState,
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.job import Attempt, Claimed, DeadJob, JobRecord, LogLine, NewJob, Progress
+from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.nouns.parts import SeenParts, SeenSignal, SeenStep, Signal, Step
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.schedules.stored import PREFIX
+from shiftwork.core.values.sealing import (
+    BEFORE,
+    as_text,
+    changed_value,
+    is_sealed,
+    replace_sealed,
+    sealed_in,
+    version_of,
 )
-from shiftwork.core.sealing import BEFORE, as_text, changed_value, is_sealed, replace_sealed, sealed_in, version_of
-from shiftwork.core.stored_schedules import PREFIX
 from shiftwork.store.sealed.key_ring import KeyRing
 
 BY: Final = "by"

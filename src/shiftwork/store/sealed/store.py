@@ -12,34 +12,21 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.admission import Facts
-from shiftwork.core.beats import Beat, InstanceRecord, Orders
-from shiftwork.core.health import Finding
-from shiftwork.core.job_limits import SHOWN_STEPS, SIGNALS
-from shiftwork.core.job_parts import SeenParts, Signal, Step, StepPage
-from shiftwork.core.model import (
-    Added,
-    Amended,
-    Change,
-    DeadJob,
-    Doc,
-    Event,
-    Finished,
-    FlowMember,
-    FlowRecord,
-    JobFilter,
-    JobRecord,
-    JobStatus,
-    NewJob,
-    Outcome,
-    ProgressNote,
-    Requeue,
-    Rewrite,
-    WorkerState,
-)
-from shiftwork.core.position import Ahead, QueuePlace
-from shiftwork.core.rewriting import is_written, rewritten
-from shiftwork.core.stats import PoolStats, Stats
+from shiftwork.core.health.position import Ahead, QueuePlace
+from shiftwork.core.health.problems import Finding
+from shiftwork.core.nouns.change import Amended, Change, JobFilter, Requeue
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.flow import FlowMember, FlowRecord
+from shiftwork.core.nouns.job import Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
+from shiftwork.core.nouns.outcome import Finished, Outcome
+from shiftwork.core.nouns.parts import SeenParts, Signal, Step, StepPage
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
+from shiftwork.core.observing.stats import PoolStats, Stats
+from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS
+from shiftwork.core.values.rewriting import is_written, rewritten
+from shiftwork.core.workers.admission import Facts
 from shiftwork.store.protocol import (
     Bell,
     Claims,

@@ -1,20 +1,22 @@
 """Applies people's changes to jobs: cancel, requeue, discard.
 
-`shiftwork.core.statuses` says which statuses allow a change, `shiftwork.core.amending` what it makes of the job; the
-statements here write only the columns that change.
+`shiftwork.core.jobs.statuses` says which statuses allow a change, `shiftwork.core.jobs.amending` what it makes of the
+job; the statements here write only the columns that change.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from shiftwork.core.model import SECONDS_A_DAY, Amended, Cancel, Change, Discard, JobStatus, Requeue
-from shiftwork.core.releasing import LOST
-from shiftwork.core.statuses import CANCELLED, NUMBERS, PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING, allows
-from shiftwork.core.worker_state import after_end
-from shiftwork.store.sqlite import flows, jobs, keys
+from shiftwork.core.flows.releasing import LOST
+from shiftwork.core.jobs.statuses import CANCELLED, NUMBERS, PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING, allows
+from shiftwork.core.nouns.change import Amended, Cancel, Change, Discard, Requeue
+from shiftwork.core.nouns.job import SECONDS_A_DAY, JobStatus
+from shiftwork.core.workers.state import after_end
+from shiftwork.store.sqlite import flows, keys
+from shiftwork.store.sqlite import large_values as jobs
 from shiftwork.store.sqlite.claim import stir
 from shiftwork.store.sqlite.due import due_before, ring_if_sooner
-from shiftwork.store.sqlite.session import SqliteSession, as_list
+from shiftwork.store.sqlite.file.session import SqliteSession, as_list
 from shiftwork.store.sqlite.sql import SQL
 
 

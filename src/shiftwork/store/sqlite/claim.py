@@ -2,7 +2,7 @@
 
 The jobs that are next in the pool are taken straight from the index, as long as none of them has a gate: then it does
 not matter how many workers have jobs there. Where the jobs of other instances' workers or of disabled ones fill the
-front, the lanes of the rest are merged. Where gates have a say, `shiftwork.core.admission` chooses, from the
+front, the lanes of the rest are merged. Where gates have a say, `shiftwork.core.workers.admission` chooses, from the
 facts of all workers that gates tie together.
 """
 
@@ -15,17 +15,18 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import ValidationError, convert
 
-from shiftwork.core.admission import Choice, Head, choose, neighbours
-from shiftwork.core.breaker import BreakerState
-from shiftwork.core.model import Claimed, PoolDoc
-from shiftwork.core.statuses import PROCESSING, QUEUED
+from shiftwork.core.jobs.statuses import PROCESSING, QUEUED
+from shiftwork.core.nouns.doc import PoolDoc
+from shiftwork.core.nouns.job import Claimed
+from shiftwork.core.workers.admission import Choice, Head, choose, neighbours
+from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.store.protocol import Claims
 from shiftwork.store.sqlite import keys
 from shiftwork.store.sqlite.burial import bury
-from shiftwork.store.sqlite.driver import Damaged
 from shiftwork.store.sqlite.facts import facts
-from shiftwork.store.sqlite.records import Unreadable
-from shiftwork.store.sqlite.session import SqliteSession, as_list
+from shiftwork.store.sqlite.file.driver import Damaged
+from shiftwork.store.sqlite.file.session import SqliteSession, as_list
+from shiftwork.store.sqlite.rows import Unreadable
 from shiftwork.store.sqlite.sql import SQL
 
 MOST_AHEAD: Final = 1_000

@@ -5,13 +5,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from shiftwork.core import worker_state
-from shiftwork.core.admission import neighbours
 from shiftwork.core.docs import READ_BY_CLAIMS, UNREADABLE
-from shiftwork.core.model import Doc, WorkerState
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.workers import state as worker_state
+from shiftwork.core.workers.admission import neighbours
 from shiftwork.store.sqlite.claim import stir_all
-from shiftwork.store.sqlite.instances import stir_everybody
-from shiftwork.store.sqlite.session import SqliteSession
+from shiftwork.store.sqlite.file.session import SqliteSession
+from shiftwork.store.sqlite.lease import stir_everybody
 
 
 def hold(session: SqliteSession, name: str, holder: str, *, limit: int, ttl: float, now: float) -> bool:

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Final
 
 from shiftwork.core.docs import damaged_docs
-from shiftwork.core.health import Finding, integrity
-from shiftwork.store.sqlite import faults, file_modes
+from shiftwork.core.health.problems import Finding, integrity
 from shiftwork.store.sqlite.docs import stored_docs
-from shiftwork.store.sqlite.driver import Connection, Error, connect, driver, prepare_reader, wal_reset_fixed
-from shiftwork.store.sqlite.session import SqliteSession
+from shiftwork.store.sqlite.file import faults
+from shiftwork.store.sqlite.file import modes as file_modes
+from shiftwork.store.sqlite.file.driver import Connection, Error, connect, driver, prepare_reader, wal_reset_fixed
+from shiftwork.store.sqlite.file.session import SqliteSession
 from shiftwork.store.sqlite.sql import SQL
 
 LOSSES: Final = {

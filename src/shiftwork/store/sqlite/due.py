@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from math import inf
 
-from shiftwork.core.statuses import FAILED
-from shiftwork.store.sqlite.session import SqliteSession
+from shiftwork.core.jobs.statuses import FAILED
+from shiftwork.store.sqlite.file.session import SqliteSession
 
 
 def due_before(session: SqliteSession, statuses: Iterable[int], *, expiring: bool = False) -> float | None:

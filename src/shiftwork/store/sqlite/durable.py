@@ -1,21 +1,21 @@
 """Durable functions: their steps, and the signals that they wait for.
 
-Whether a signal has come is for `shiftwork.core.signals` to decide, by the names of those that were sent; whether there
-is room for another step or signal, for `shiftwork.core.job_limits`.
+Whether a signal has come is for `shiftwork.core.jobs.durable` to decide, by the names of those that were sent; whether
+there is room for another step or signal, for `shiftwork.core.values.limits`.
 """
 
 from typing import Literal, NamedTuple
 
 from msgspec import MsgspecError, msgpack
 
-from shiftwork.core.beginnings import HEAD, TAIL, read_signal, read_step, seen_signal, seen_step
-from shiftwork.core.job_limits import PAGE_BYTES, SIGNALS, STEPS
-from shiftwork.core.job_parts import SeenParts, Signal, Step, StepPage, Wait
-from shiftwork.core.model import JobStatus
-from shiftwork.core.signals import arrived
-from shiftwork.core.statuses import QUEUED, SCHEDULED, STATUSES
+from shiftwork.core.jobs.beginnings import HEAD, TAIL, read_signal, read_step, seen_signal, seen_step
+from shiftwork.core.jobs.durable import arrived
+from shiftwork.core.jobs.statuses import QUEUED, SCHEDULED, STATUSES
+from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.nouns.parts import SeenParts, Signal, Step, StepPage, Wait
+from shiftwork.core.values.limits import PAGE_BYTES, SIGNALS, STEPS
 from shiftwork.store.sqlite import keys
-from shiftwork.store.sqlite.session import SqliteSession
+from shiftwork.store.sqlite.file.session import SqliteSession
 from shiftwork.store.sqlite.sql import SQL
 
 

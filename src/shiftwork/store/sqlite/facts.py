@@ -1,14 +1,14 @@
-"""The facts that `shiftwork.core.admission` needs, read from the counters and indices. It only reads."""
+"""The facts that `shiftwork.core.workers.admission` needs, read from the counters and indices. It only reads."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace as copy
 
-from shiftwork.core.admission import Facts, Head, Lane, Running, neighbours
-from shiftwork.core.backlog import READY_COUNTED
-from shiftwork.core.model import WorkerState
-from shiftwork.store.sqlite.session import SqliteSession
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.scaling.backlog import READY_COUNTED
+from shiftwork.core.workers.admission import Facts, Head, Lane, Running, neighbours
+from shiftwork.store.sqlite.file.session import SqliteSession
 
 
 def facts(session: SqliteSession, workers: Iterable[str], now: float, *, count_ready: bool = False) -> Facts:

@@ -1,6 +1,7 @@
 """Writes what became of claimed jobs. It owns the way out of processing, and the fence that guards it.
 
-Where an outcome takes its job is `shiftwork.core.landing`; what it does to the worker is `shiftwork.core.worker_state`.
+Where an outcome takes its job is `shiftwork.core.jobs.landing`; what it does to the worker is
+`shiftwork.core.workers.state`.
 """
 
 from collections.abc import Sequence
@@ -9,17 +10,26 @@ from typing import Any, NamedTuple
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.job_limits import FIRST_ATTEMPTS, MOST_ATTEMPTS
-from shiftwork.core.landing import COUNTED, due, keep_until, landing, run_seconds
-from shiftwork.core.model import Finished, JobStatus, Outcome, ProgressNote
-from shiftwork.core.statuses import COMPLETED, FAILED, NUMBERS, PROCESSING, QUEUED
-from shiftwork.core.worker_state import after_run
+from shiftwork.core.jobs.landing import COUNTED, due, keep_until, landing, run_seconds
+from shiftwork.core.jobs.statuses import COMPLETED, FAILED, NUMBERS, PROCESSING, QUEUED
+from shiftwork.core.nouns.job import JobStatus, ProgressNote
+from shiftwork.core.nouns.outcome import Finished, Outcome
+from shiftwork.core.values.limits import FIRST_ATTEMPTS, MOST_ATTEMPTS
+from shiftwork.core.workers.state import after_run
 from shiftwork.store.sqlite import flows, keys
 from shiftwork.store.sqlite.claim import stir
 from shiftwork.store.sqlite.due import due_before, ring_if_sooner
 from shiftwork.store.sqlite.durable import has_arrived
-from shiftwork.store.sqlite.jobs import INLINE_BYTES
-from shiftwork.store.sqlite.session import DIED, FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, SqliteSession, as_list
+from shiftwork.store.sqlite.file.session import (
+    DIED,
+    FAILURES,
+    RUN_SECONDS,
+    SUCCEEDED,
+    WAIT_SECONDS,
+    SqliteSession,
+    as_list,
+)
+from shiftwork.store.sqlite.large_values import INLINE_BYTES
 from shiftwork.store.sqlite.sql import SQL
 
 

@@ -1,9 +1,9 @@
 """Flows: the needs of jobs, the release of those that need nothing else, and flows as people see them.
 
-When a need is met is for `shiftwork.core.releasing` to decide; the statement `release_jobs` repeats what a release
-makes of a job. A need names the needed job by its id, because a job that is restored may need one that is not there
-yet. A job that no other needs costs nothing here as long as no need is unmet anywhere, and otherwise one look into an
-index.
+When a need is met is for `shiftwork.core.flows.releasing` to decide; the statement `release_jobs` repeats what a
+release makes of a job. A need names the needed job by its id, because a job that is restored may need one that is not
+there yet. A job that no other needs costs nothing here as long as no need is unmet anywhere, and otherwise one look
+into an index.
 """
 
 from collections import Counter
@@ -14,14 +14,15 @@ from typing import Final, NamedTuple
 from msgspec import json
 from msgspec.structs import replace
 
-from shiftwork.core.job_parts import Need
-from shiftwork.core.model import FlowMember, FlowRecord, JobRecord, JobStatus, NewJob
-from shiftwork.core.releasing import LOST, POSTPONED, inherited, is_kept, is_lost, meets, needs_of
-from shiftwork.core.statuses import PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING
+from shiftwork.core.flows.releasing import LOST, POSTPONED, inherited, is_kept, is_lost, meets, needs_of
+from shiftwork.core.jobs.statuses import PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING
+from shiftwork.core.nouns.flow import FlowMember, FlowRecord
+from shiftwork.core.nouns.job import JobRecord, JobStatus, NewJob
+from shiftwork.core.nouns.parts import Need
 from shiftwork.store.sqlite import keys
 from shiftwork.store.sqlite.due import ring_if_next
-from shiftwork.store.sqlite.jobs import DoomedJob
-from shiftwork.store.sqlite.session import FLOW_COUNTERS, SqliteSession, as_list
+from shiftwork.store.sqlite.file.session import FLOW_COUNTERS, SqliteSession, as_list
+from shiftwork.store.sqlite.large_values import DoomedJob
 from shiftwork.store.sqlite.sql import SQL
 
 UNKNOWN: Final = -inf

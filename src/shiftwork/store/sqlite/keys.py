@@ -1,10 +1,10 @@
-"""Writes the column `parked` as `shiftwork.core.parking` decides. The cost depends on the limits, not on the crowd."""
+"""Writes the column `parked` as `shiftwork.core.jobs.parking` decides. Its cost grows with the limits only."""
 
 from collections.abc import Iterable
 from heapq import merge
 
-from shiftwork.core.parking import free
-from shiftwork.store.sqlite.session import SqliteSession
+from shiftwork.core.jobs.parking import free
+from shiftwork.store.sqlite.file.session import SqliteSession
 
 
 def repark(session: SqliteSession, groups: Iterable[tuple[int, str]]) -> None:

@@ -6,17 +6,26 @@ from typing import Any
 
 from msgspec import msgpack
 
-from shiftwork.core.admission import neighbours
-from shiftwork.core.expiry import expiry
-from shiftwork.core.model import JobRecord, WorkerState
-from shiftwork.core.stats import PoolStats
-from shiftwork.core.statuses import COMPLETED, FAILED, NUMBERS, QUEUED
+from shiftwork.core.jobs.expiry import expiry
+from shiftwork.core.jobs.statuses import COMPLETED, FAILED, NUMBERS, QUEUED
+from shiftwork.core.nouns.job import JobRecord
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.observing.stats import PoolStats
+from shiftwork.core.workers.admission import neighbours
 from shiftwork.store.sqlite import flows, keys
 from shiftwork.store.sqlite.claim import stir, stir_all
 from shiftwork.store.sqlite.due import due_before, ring_if_sooner
-from shiftwork.store.sqlite.jobs import INLINE_BYTES, delete
-from shiftwork.store.sqlite.people import marks_of, stats
-from shiftwork.store.sqlite.session import ADDED, FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, SqliteSession, as_list
+from shiftwork.store.sqlite.file.session import (
+    ADDED,
+    FAILURES,
+    RUN_SECONDS,
+    SUCCEEDED,
+    WAIT_SECONDS,
+    SqliteSession,
+    as_list,
+)
+from shiftwork.store.sqlite.large_values import INLINE_BYTES, delete
+from shiftwork.store.sqlite.stats import marks_of, stats
 
 
 def restore(session: SqliteSession, jobs: Sequence[JobRecord], now: float) -> None:

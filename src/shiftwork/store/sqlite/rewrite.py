@@ -1,14 +1,14 @@
-"""Storing what jobs carry in other bytes. What becomes of a job is for `shiftwork.core.rewriting` to decide."""
+"""Storing what jobs carry in other bytes. What becomes of a job is for `shiftwork.core.values.rewriting` to decide."""
 
 from collections.abc import Sequence
 
 from msgspec import msgpack
 
-from shiftwork.core.model import JobRecord, Rewrite
-from shiftwork.core.rewriting import is_written, rewritten
-from shiftwork.store.sqlite.jobs import replace_payload, replace_result
-from shiftwork.store.sqlite.records import Unreadable, detailed, read_rows
-from shiftwork.store.sqlite.session import SqliteSession, as_list
+from shiftwork.core.nouns.job import JobRecord, Rewrite
+from shiftwork.core.values.rewriting import is_written, rewritten
+from shiftwork.store.sqlite.file.session import SqliteSession, as_list
+from shiftwork.store.sqlite.large_values import replace_payload, replace_result
+from shiftwork.store.sqlite.rows import Unreadable, detailed, read_rows
 
 
 def rewrite(session: SqliteSession, rewrites: Sequence[Rewrite]) -> list[bool]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
-from shiftwork.store.sqlite import faults
+from shiftwork.store.sqlite.file import faults
 
 _BYTES: Final = 1 << 20
 _FULL: Final = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))

@@ -21,7 +21,7 @@
 --
 -- A plain job has no row in needs, tags, steps, signals and flows, and NULL in the columns that belong to them.
 --
--- jobs.status is a number of shiftwork.core.statuses. Its order lets a plain comparison say "live" (<= 4), "waits for
+-- jobs.status is a number of shiftwork.core.jobs.statuses. Its order lets a plain comparison say "live" (<= 4), "waits for
 -- its time" (<= 1) and "ended" (>= 5). An IN (…) in an index condition would cost a temporary table for each row
 -- written.
 --

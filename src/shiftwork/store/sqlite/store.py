@@ -14,56 +14,43 @@ from typing import Final, TypeVar, cast
 
 from msgspec.structs import replace
 
-from shiftwork.core.admission import Facts
-from shiftwork.core.beats import Beat, InstanceRecord, Orders
-from shiftwork.core.health import Finding
-from shiftwork.core.job_limits import SHOWN_STEPS, SIGNALS, signals_full, steps_full
-from shiftwork.core.job_parts import SeenParts, Signal, Step, StepPage
-from shiftwork.core.model import (
-    Added,
-    Amended,
-    Change,
-    DeadJob,
-    Doc,
-    Event,
-    Finished,
-    FlowMember,
-    FlowRecord,
-    JobFilter,
-    JobRecord,
-    JobStatus,
-    NewJob,
-    Outcome,
-    ProgressNote,
-    Rewrite,
-    WorkerState,
-)
-from shiftwork.core.position import Ahead, QueuePlace
-from shiftwork.core.stats import PoolStats, Stats
+from shiftwork.core.health.position import Ahead, QueuePlace
+from shiftwork.core.health.problems import Finding
+from shiftwork.core.nouns.change import Amended, Change, JobFilter
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.flow import FlowMember, FlowRecord
+from shiftwork.core.nouns.job import Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
+from shiftwork.core.nouns.outcome import Finished, Outcome
+from shiftwork.core.nouns.parts import SeenParts, Signal, Step, StepPage
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
+from shiftwork.core.observing.stats import PoolStats, Stats
+from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS, signals_full, steps_full
+from shiftwork.core.workers.admission import Facts
 from shiftwork.errors import CorruptStoreError, UnknownStoreError, nearest
 from shiftwork.store.protocol import Bell, Claims, Promoted
 from shiftwork.store.sqlite import doctor, durable
-from shiftwork.store.sqlite.adding import add, extend
-from shiftwork.store.sqlite.ahead import ahead
+from shiftwork.store.sqlite.add import add, extend
 from shiftwork.store.sqlite.amend import amend
 from shiftwork.store.sqlite.burial import bury_unreadable
 from shiftwork.store.sqlite.claim import claim
-from shiftwork.store.sqlite.clock import FileClock
 from shiftwork.store.sqlite.docs import drop, erase, hold, put, stored_docs, switch
 from shiftwork.store.sqlite.facts import survey
-from shiftwork.store.sqlite.find import dead, find
+from shiftwork.store.sqlite.file.clock import FileClock
+from shiftwork.store.sqlite.file.open_file import OutdatedReaderError, replaced
+from shiftwork.store.sqlite.file.session import SqliteSession
+from shiftwork.store.sqlite.file.threads import StoreThreads
+from shiftwork.store.sqlite.find import ahead, dead, find
 from shiftwork.store.sqlite.finish import finish, note
 from shiftwork.store.sqlite.flows import flows, members, results
-from shiftwork.store.sqlite.instances import beat, instances, leave
-from shiftwork.store.sqlite.leader import promote, prune, reap
-from shiftwork.store.sqlite.open_file import OutdatedReaderError, replaced
-from shiftwork.store.sqlite.people import events, record, stats
-from shiftwork.store.sqlite.records import Unreadable, get
+from shiftwork.store.sqlite.lead import promote, prune, reap
+from shiftwork.store.sqlite.lease import beat, instances, leave
 from shiftwork.store.sqlite.restore import restore, take_over
 from shiftwork.store.sqlite.rewrite import rewrite
 from shiftwork.store.sqlite.room import try_room
-from shiftwork.store.sqlite.session import SqliteSession
-from shiftwork.store.sqlite.threads import StoreThreads
+from shiftwork.store.sqlite.rows import Unreadable, get
+from shiftwork.store.sqlite.stats import events, record, stats
 
 T = TypeVar("T")
 FEW: Final = 4

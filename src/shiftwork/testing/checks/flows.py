@@ -4,20 +4,11 @@ import asyncio
 
 from msgspec.structs import replace
 
-from shiftwork.core.job_parts import Need
-from shiftwork.core.model import (
-    Added,
-    Amended,
-    Cancel,
-    Discard,
-    FlowMember,
-    FlowRecord,
-    JobFilter,
-    JobStatus,
-    NewJob,
-    Requeue,
-)
-from shiftwork.core.releasing import POSTPONED
+from shiftwork.core.flows.releasing import POSTPONED
+from shiftwork.core.nouns.change import Amended, Cancel, Discard, JobFilter, Requeue
+from shiftwork.core.nouns.flow import FlowMember, FlowRecord
+from shiftwork.core.nouns.job import Added, JobStatus, NewJob
+from shiftwork.core.nouns.parts import Need
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import (
     NOW,

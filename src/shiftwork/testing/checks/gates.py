@@ -1,13 +1,15 @@
 """What holds a worker's jobs back: pause, disable, conflicts, dependencies, limits, breakers.
 
-The rules are `shiftwork.core.admission`; these checks hold a store to them, whatever language it keeps them in.
+The rules are `shiftwork.core.workers.admission`; these checks hold a store to them, whatever language it keeps them in.
 """
 
 from msgspec import msgpack
 
-from shiftwork.core.admission import Gates, RateLimit
-from shiftwork.core.breaker import BreakerState, closed, held_open
-from shiftwork.core.model import Cancel, JobStatus, PoolDoc
+from shiftwork.core.nouns.change import Cancel
+from shiftwork.core.nouns.doc import PoolDoc
+from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.workers.admission import Gates, RateLimit
+from shiftwork.core.workers.breaker import BreakerState, closed, held_open
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import (
     NOW,

@@ -1,6 +1,9 @@
 """The concurrency key: which jobs are parked, which is next, and that every end gives the place back."""
 
-from shiftwork.core.model import Cancel, JobStatus, NewJob, Outcome, Requeue
+from typing import TYPE_CHECKING
+
+from shiftwork.core.nouns.change import Cancel, Requeue
+from shiftwork.core.nouns.job import JobStatus, NewJob
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import (
     NOW,
@@ -17,6 +20,9 @@ from shiftwork.testing.acts import (
 )
 from shiftwork.testing.expect import equal
 from shiftwork.testing.lab import Lab
+
+if TYPE_CHECKING:
+    from shiftwork.core.nouns.outcome import Outcome
 
 
 def keyed(id: str, after: float = 0.0, *, limit: int = 1, key: str = "k", worker: str = "w") -> NewJob:

@@ -1,6 +1,8 @@
 """`promote`, `prune`, `hold` and `drop`: what a leader does, and how there is one."""
 
-from shiftwork.core.model import Event, JobFilter, JobStatus
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.job import JobStatus
 from shiftwork.store.protocol import Promoted
 from shiftwork.testing.acts import (
     NOW,

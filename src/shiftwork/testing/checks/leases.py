@@ -2,8 +2,9 @@
 
 from msgspec.structs import replace
 
-from shiftwork.core.beats import InstanceRecord
-from shiftwork.core.model import Cancel, JobStatus
+from shiftwork.core.nouns.change import Cancel
+from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.observing.beats import InstanceRecord
 from shiftwork.testing.acts import (
     NOW,
     add,

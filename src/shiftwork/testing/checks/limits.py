@@ -4,7 +4,11 @@ import asyncio
 
 from msgspec.structs import replace
 
-from shiftwork.core.job_limits import (
+from shiftwork.core.jobs.durable import seen_parts
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.nouns.job import Attempt, JobRecord, JobStatus
+from shiftwork.core.nouns.parts import Signal, Step, StepPage
+from shiftwork.core.values.limits import (
     BEGINNING,
     FIRST_ATTEMPTS,
     MOST_ATTEMPTS,
@@ -14,9 +18,6 @@ from shiftwork.core.job_limits import (
     STEPS,
     kept_attempts,
 )
-from shiftwork.core.job_parts import Signal, Step, StepPage
-from shiftwork.core.model import Attempt, JobFilter, JobRecord, JobStatus
-from shiftwork.core.signals import seen_parts
 from shiftwork.errors import SignalsFullError, StepsFullError
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import NOW, add, claim_one, finish, get, get_whole, job, outcome, report

@@ -11,28 +11,16 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.amending import amended
-from shiftwork.core.job_parts import Need
-from shiftwork.core.landing import landed
-from shiftwork.core.model import (
-    Amended,
-    Cancel,
-    Change,
-    Claimed,
-    Discard,
-    JobFilter,
-    JobRecord,
-    JobStatus,
-    NewJob,
-    Outcome,
-    Progress,
-    ProgressNote,
-    Requeue,
-    WorkerState,
-)
-from shiftwork.core.parking import parked
-from shiftwork.core.statuses import STATUSES, allows
-from shiftwork.core.worker_state import after_end, after_run
+from shiftwork.core.jobs.amending import amended
+from shiftwork.core.jobs.landing import landed
+from shiftwork.core.jobs.parking import parked
+from shiftwork.core.jobs.statuses import STATUSES, allows
+from shiftwork.core.nouns.change import Amended, Cancel, Change, Discard, JobFilter, Requeue
+from shiftwork.core.nouns.job import Claimed, JobRecord, JobStatus, NewJob, Progress, ProgressNote
+from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.nouns.parts import Need
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.workers.state import after_end, after_run
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import NOW, add, claim, finish, job, outcome, report
 from shiftwork.testing.expect import equal, there

@@ -5,22 +5,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from shiftwork.core.job_parts import Need
-from shiftwork.core.model import (
-    SECONDS_A_DAY,
-    Amended,
-    Cancel,
-    Change,
-    DeadJob,
-    Discard,
-    JobFilter,
-    JobStatus,
-    Progress,
-    ProgressNote,
-    Requeue,
-)
-from shiftwork.core.run_histograms import runs, timed, waits
-from shiftwork.core.stats import PoolStats, WorkerStats
+from shiftwork.core.nouns.change import Amended, Cancel, Change, Discard, JobFilter, Requeue
+from shiftwork.core.nouns.job import SECONDS_A_DAY, DeadJob, JobStatus, Progress, ProgressNote
+from shiftwork.core.nouns.parts import Need
+from shiftwork.core.observing.run_histograms import runs, timed, waits
+from shiftwork.core.observing.stats import PoolStats, WorkerStats
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import (
     NOW,

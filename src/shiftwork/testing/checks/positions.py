@@ -1,6 +1,6 @@
 """`ahead`: how many jobs are ahead of a place in the queue of a pool, by worker."""
 
-from shiftwork.core.position import LANES, Ahead, QueuePlace
+from shiftwork.core.health.position import LANES, Ahead, QueuePlace
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import NOW, add, claim_ids, claim_one, job
 from shiftwork.testing.expect import equal, holds

@@ -1,11 +1,13 @@
-"""Where a job stands in the queue when a run of it has ended, but not the job (`core.retry`, `core.landing`)."""
+"""Where a job is in the queue after a run that did not end it (`core.jobs.retry`, `core.jobs.landing`)."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
-from shiftwork.core.job_parts import Need, Signal, Wait
-from shiftwork.core.model import Claimed, JobPriority, NewJob, Outcome, Requeue
-from shiftwork.core.retry import End, EndKind, settle
+from shiftwork.core.jobs.retry import End, EndKind, settle
+from shiftwork.core.nouns.change import Requeue
+from shiftwork.core.nouns.job import Claimed, JobPriority, NewJob
+from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.nouns.parts import Need, Signal, Wait
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import (
     NOW,

@@ -4,9 +4,11 @@ import asyncio
 
 from msgspec import msgpack
 
-from shiftwork.core.admission import Gates
-from shiftwork.core.breaker import BreakerState
-from shiftwork.core.model import Doc, Event, PoolDoc, WorkerState
+from shiftwork.core.nouns.doc import Doc, PoolDoc
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.workers.admission import Gates
+from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import NOW, add, claim, claim_one, failed, finish, job, state
 from shiftwork.testing.expect import equal, holds

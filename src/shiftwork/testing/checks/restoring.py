@@ -4,20 +4,13 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.breaker import BreakerState
-from shiftwork.core.job_parts import Need, Signal, Step, Wait
-from shiftwork.core.model import (
-    Attempt,
-    Doc,
-    JobFilter,
-    JobPriority,
-    JobRecord,
-    JobStatus,
-    Progress,
-    Requeue,
-    WorkerState,
-)
-from shiftwork.core.stats import PoolStats
+from shiftwork.core.nouns.change import JobFilter, Requeue
+from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.nouns.job import Attempt, JobPriority, JobRecord, JobStatus, Progress
+from shiftwork.core.nouns.parts import Need, Signal, Step, Wait
+from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.observing.stats import PoolStats
+from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.testing.acts import (
     NOW,
     add,

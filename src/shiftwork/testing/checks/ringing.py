@@ -6,8 +6,10 @@ from collections.abc import Coroutine
 from contextlib import closing
 from typing import Any
 
-from shiftwork.core.breaker import BreakerState
-from shiftwork.core.model import Cancel, Doc, JobStatus, PoolDoc, Requeue
+from shiftwork.core.nouns.change import Cancel, Requeue
+from shiftwork.core.nouns.doc import Doc, PoolDoc
+from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.testing.acts import (
     NOW,
     add,

@@ -3,9 +3,10 @@
 import asyncio
 from itertools import permutations
 
-from shiftwork.core.job_limits import BEGINNING
-from shiftwork.core.job_parts import Need
-from shiftwork.core.model import Cancel, Discard, JobFilter, JobStatus, NewJob, Requeue
+from shiftwork.core.nouns.change import Cancel, Discard, JobFilter, Requeue
+from shiftwork.core.nouns.job import JobStatus, NewJob
+from shiftwork.core.nouns.parts import Need
+from shiftwork.core.values.limits import BEGINNING
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import (
     NOW,

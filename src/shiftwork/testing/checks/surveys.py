@@ -1,8 +1,9 @@
 """`survey`: the reasons for waiting that people read are the ones that claims act on."""
 
-from shiftwork.core.admission import Facts, Gates, Obstacle, RateLimit, Running, explain, may_start
-from shiftwork.core.breaker import BreakerState
-from shiftwork.core.model import JobStatus, PoolDoc
+from shiftwork.core.nouns.doc import PoolDoc
+from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.workers.admission import Facts, Gates, Obstacle, RateLimit, Running, explain, may_start
+from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import (
     ALL_WORKERS,

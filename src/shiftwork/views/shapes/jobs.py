@@ -6,15 +6,15 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from shiftwork.core.beginnings import beginning
-from shiftwork.core.hidden_values import is_hidden, revealed
-from shiftwork.core.job_limits import BEGINNING
-from shiftwork.core.job_parts import SeenParts, SeenSignal, SeenStep
-from shiftwork.core.model import Attempt, JobRecord, JobStatus, LogLine, Progress
-from shiftwork.core.own_options import unpack
-from shiftwork.core.releasing import is_stranded
-from shiftwork.core.sealing import is_sealed
-from shiftwork.core.waits import in_words, waiting
+from shiftwork.core.flows.releasing import is_stranded
+from shiftwork.core.jobs.beginnings import beginning
+from shiftwork.core.jobs.durable import in_words, waiting
+from shiftwork.core.jobs.own_options import unpack
+from shiftwork.core.nouns.job import Attempt, JobRecord, JobStatus, LogLine, Progress
+from shiftwork.core.nouns.parts import SeenParts, SeenSignal, SeenStep
+from shiftwork.core.values.hidden import is_hidden, revealed
+from shiftwork.core.values.limits import BEGINNING
+from shiftwork.core.values.sealing import is_sealed
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import MASK, PageSecrets, value_texts
@@ -23,8 +23,8 @@ from shiftwork.views.estimate import Estimate
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.flow_waits import FOR_EVER, due_at
 from shiftwork.views.instants import iso, past_iso
+from shiftwork.views.report import JobStack
 from shiftwork.views.shapes.values import PRIORITY_NAMES, PriorityName, json_safe, unshowable
-from shiftwork.views.stack import JobStack
 
 UNASKED: Final = {"not shown": "the function has not waited for this signal yet, so it may be secret"}
 """Stands for the value of a signal that no wait has asked for."""

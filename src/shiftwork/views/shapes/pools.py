@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from shiftwork.core.beats import WorkerInstance
+from shiftwork.core.observing.beats import WorkerInstance
 from shiftwork.views.instants import iso, past_iso
 from shiftwork.views.overview import NodePool, NodeView, PoolView
 

@@ -4,12 +4,13 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from shiftwork.core.breaker import BreakerStatus
-from shiftwork.core.event_rows import EventRow, actor_of, text_of
-from shiftwork.core.health import Problem, Severity
-from shiftwork.core.model import Event, WorkerExecutionMode
+from shiftwork.core.health.problems import Problem, Severity
+from shiftwork.core.nouns.event import Event
+from shiftwork.core.nouns.worker import WorkerExecutionMode
+from shiftwork.core.observing.event_rows import EventRow, actor_of, text_of
 from shiftwork.core.token import Role, Token
-from shiftwork.core.worker_state import is_failing
+from shiftwork.core.workers.breaker import BreakerStatus
+from shiftwork.core.workers.state import is_failing
 from shiftwork.views.instants import iso, past_iso
 from shiftwork.views.overview import BreakerView, Overview, WorkerView
 from shiftwork.views.remedies import remedy, see

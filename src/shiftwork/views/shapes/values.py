@@ -6,8 +6,8 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import to_builtins
 
-from shiftwork.core.model import JobPriority
-from shiftwork.core.payload_limits import is_deep
+from shiftwork.core.nouns.job import JobPriority
+from shiftwork.core.values.limits import is_deep
 from shiftwork.handles.plain_values import TOO_DEEP
 
 PriorityName = Literal["low", "normal", "high", "critical"]

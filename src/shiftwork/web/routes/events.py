@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct, field
 
-from shiftwork.control.event_pages import KEPT
+from shiftwork.control.system.events import KEPT
 from shiftwork.views.shapes.system import EventShape, event_row_shape
 from shiftwork.web.routing import Name, Query, get
 from shiftwork.web.site import Site

@@ -7,10 +7,11 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field, structs
 
-from shiftwork.control.bulk import RATE_PATTERN, Action, Changed, check_rate
 from shiftwork.control.control import Control
-from shiftwork.core.dead_groups import Group
-from shiftwork.core.model import JobOrder, JobStatus
+from shiftwork.control.jobs.bulk import RATE_PATTERN, Action, Changed, check_rate
+from shiftwork.core.nouns.change import JobOrder
+from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.observing.dead_groups import Group
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import JobOptions, Options, changed
 from shiftwork.telemetry.tracing import continuing

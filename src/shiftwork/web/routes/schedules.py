@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field, structs
 
-from shiftwork.core.stored_schedules import LONGEST_INTERVAL
+from shiftwork.core.schedules.stored import LONGEST_INTERVAL
 from shiftwork.errors import ConfigurationError
 from shiftwork.handles.options import Options, changed
 from shiftwork.views.shapes.jobs import JobShape, job_shape

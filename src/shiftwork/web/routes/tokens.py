@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct, structs
 
-from shiftwork.control.tokens import LONGEST_NAME
+from shiftwork.control.access.tokens import LONGEST_NAME
 from shiftwork.core.token import Role
 from shiftwork.views.shapes.system import TokenShape, token_shape
 from shiftwork.web.access import Visitor

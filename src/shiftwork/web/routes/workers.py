@@ -4,9 +4,10 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field, structs
 
-from shiftwork.core.dead_groups import groups_of
-from shiftwork.core.history import DAY, HOUR
-from shiftwork.core.model import DeadJob, JobStatus, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.nouns.job import DeadJob, JobStatus
+from shiftwork.core.nouns.worker import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.observing.dead_groups import groups_of
+from shiftwork.core.observing.history import DAY, HOUR
 from shiftwork.errors import UnknownWorkerError, nearest
 from shiftwork.views.instants import past_iso
 from shiftwork.views.overview import WorkerView

@@ -1,4 +1,4 @@
--- Claiming where gates have a say, in one short transaction: `consider` locks and reads, `shiftwork.core.admission`
+-- Claiming where gates have a say, in one short transaction: `consider` locks and reads, `shiftwork.core.workers.admission`
 -- chooses in Python, `start` starts what it chose, `note_starts` follows it up.
 --
 -- Tables and indices: migrations/0001_tables.sql.

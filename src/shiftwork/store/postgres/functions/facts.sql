@@ -1,4 +1,4 @@
--- The facts that `shiftwork.core.admission` decides by.
+-- The facts that `shiftwork.core.workers.admission` decides by.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_running, jobs_ready, lanes_pkey, workers_pkey, docs_pkey, instances_pkey.

@@ -1,4 +1,4 @@
--- Writing the outcomes of runs. The original of where a job lands is `shiftwork.core.landing`.
+-- Writing the outcomes of runs. The original of where a job lands is `shiftwork.core.jobs.landing`.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, lanes_pkey, marks_pkey, needs_pkey.
@@ -75,7 +75,7 @@ BEGIN
             ended_at = CASE WHEN t.status >= 5 OR j.cancelling THEN t.ended_at END,
             attempts = CASE
                 WHEN t.report IS NULL THEN j.attempts
-                -- The first 10 and the last 40 are kept; the original is `shiftwork.core.job_limits.kept_attempts`.
+                -- The first 10 and the last 40 are kept; the original is `shiftwork.core.values.limits.kept_attempts`.
                 WHEN cardinality(j.attempts) >= 50 THEN j.attempts[1:10] || j.attempts[12:50] || t.report
                 ELSE j.attempts || t.report
             END,

@@ -21,7 +21,7 @@ BEGIN
     );
 END $$;
 
--- Apply the ends of runs to the states of their workers, in the order of the outcomes. `shiftwork.core.worker_state`
+-- Apply the ends of runs to the states of their workers, in the order of the outcomes. `shiftwork.core.workers.state`
 -- is the original of this rule. Returns the positions of the outcomes that disabled a worker.
 CREATE OR REPLACE FUNCTION shiftwork.apply_verdicts(
     ns integer, places integer[], names text[], statuses smallint[], ends double precision[], verdicts smallint[],

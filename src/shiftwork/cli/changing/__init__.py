@@ -1,0 +1,1 @@
+"""Commands that change jobs, pools or the store itself."""

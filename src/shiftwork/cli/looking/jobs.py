@@ -1,0 +1,382 @@
+"""`shiftwork jobs`, `job`, `explain`."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import click
+
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.terminal.language import counted, t
+from shiftwork.cli.terminal.output import Cell, aside, json_option, json_text, padded, say, show_json, show_table
+from shiftwork.cli.terminal.parameters import TypedTime, instant
+from shiftwork.cli.terminal.words import ago, one_line, took, when
+from shiftwork.control.control import Control
+from shiftwork.core.flows.releasing import is_stranded
+from shiftwork.core.jobs.expiry import expiry
+from shiftwork.core.jobs.own_options import unpack
+from shiftwork.core.nouns.job import Attempt, JobRecord, JobStatus
+from shiftwork.core.nouns.parts import SeenParts
+from shiftwork.handles.job import Job, JobProgress
+from shiftwork.telemetry.tracing import trace_id
+from shiftwork.views.estimate import NO_ESTIMATE, Estimate, position_text, start_text, starts_text
+from shiftwork.views.explanation import Explanation
+from shiftwork.views.flow_waits import due_at
+from shiftwork.views.instants import clock_time
+from shiftwork.views.shapes.jobs import WholeJobShape, explanation_shape, placed_job_shape, whole_job_shape
+from shiftwork.web.job_search import JobsPage, by_payload, total
+
+_TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
+_LEAST = ("ATTEMPT", "POOL", "CREATED")
+
+
+@click.command()
+@click.option("--status", type=click.Choice([str(one) for one in JobStatus]), multiple=True, help="May be repeated.")
+@click.option("--worker", metavar="NAME")
+@click.option("--pool", metavar="NAME")
+@click.option("--flow", metavar="ID", help="Jobs of this flow.")
+@click.option("--tag", metavar="TAG", help="Jobs with this tag.")
+@click.option("--key", metavar="KEY", help="Jobs with this concurrency key.")
+@click.option("--unique-key", metavar="KEY")
+@click.option("--instance", metavar="NAME", help="Jobs that run on this instance, or ran there last.")
+@click.option("--error", metavar="TEXT", help="Jobs whose last error contains this (case-sensitive).")
+@click.option("--payload", metavar="TEXT", help="Jobs whose payload, as JSON, contains this (case-sensitive).")
+@click.option("--since", type=instant, metavar="TIME", help="Created after: 2h (ago), or 2026-11-18T10:00, in UTC.")
+@click.option("--until", type=instant, metavar="TIME", help="Created before.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@click.option("--order", type=click.Choice(["newest", "oldest"]), default="newest", show_default=True)
+@click.option("--after", metavar="ID", help="Jobs behind this one, in that order: the next page.")
+@with_source
+@json_option
+def jobs(
+    source: Source,
+    *,
+    limit: int,
+    payload: str | None,
+    since: TypedTime | None,
+    until: TypedTime | None,
+    as_json: bool,
+    **wanted: Any,
+) -> None:
+    """List jobs, newest or oldest first. A queued job has its position, and about when it starts."""
+    given = {name: value for name, value in wanted.items() if value} | {"limit": limit}
+
+    async def find(control: Control) -> ListedJobs:
+        between = {"created_after": since, "created_before": until}
+        asked = given | {name: at.seen_from(control.now()) for name, at in between.items() if at is not None}
+        found = await (control.jobs.find(**asked) if payload is None else _by_payload(control, asked, payload))
+        if not found:
+            named = {name: given.get(name) for name in ("worker", "pool", "flow")}
+            await control.refuse_unknown(**named)
+        return await listed(control, found, asked | ({} if payload is None else {"payload": payload}))
+
+    show_jobs(source.look(find), as_json=as_json)
+
+
+async def _by_payload(control: Control, asked: dict[str, Any], part: str) -> list[Job[Any]]:
+    """Search as the dashboard does, to the end: each page of its search stops after a moment."""
+    between = ("created_after", "created_before")
+    wanted = asked | {name: datetime.fromtimestamp(asked[name], UTC) for name in between if name in asked}
+    found: list[Job[Any]] = []
+    while True:
+        page = await by_payload(control, wanted, part)
+        found += page.jobs
+        if page.next_after is None or len(found) >= asked["limit"]:
+            return found
+        wanted |= {"after": page.next_after, "limit": asked["limit"] - len(found)}
+
+
+@click.command()
+@click.argument("job_id", metavar="ID")
+@click.option("--logs", is_flag=True, help="Show only what it logged through ctx.logger.")
+@with_source
+@json_option
+def job(job_id: str, source: Source, *, logs: bool, as_json: bool) -> None:
+    """Show everything about one job: payload, attempts with tracebacks, progress, result."""
+
+    async def get(control: Control) -> tuple[Job[Any], Explanation, SeenParts, float]:
+        return *await control.jobs.get_shown(job_id), control.now()
+
+    found, why, parts, now = source.ask(get)
+    if as_json:
+        show_json({"job": whole_job_shape(found, why, parts)})
+    elif logs:
+        show_logs(found)
+    else:
+        show_job(found, why, parts, now)
+
+
+@click.command()
+@click.argument("job_id", metavar="ID")
+@with_source
+@json_option
+def explain(job_id: str, source: Source, *, as_json: bool) -> None:
+    """Show why a job is not running, or how it ended."""
+    why = source.ask(lambda control: control.jobs.explain(job_id))
+    if as_json:
+        show_json(explanation_shape(why))
+        return
+    if len(why.waits) > 1:
+        say(
+            t(
+                "job {job_id} is {status} and waits for {waits} things:",
+                job_id=why.job_id,
+                status=why.status,
+                waits=len(why.waits),
+            )
+        )
+        for wait in why.waits:
+            say(f"  {one_line(wait.why)}" + (t(", since {time}", time=clock_time(wait.since)) if wait.since else ""))
+        if why.expires_at is not None:
+            say(t("it expires at {time} if it has not started by then", time=clock_time(why.expires_at)))
+    else:
+        say(
+            t(
+                "job {job_id}{rest}{text}",
+                job_id=why.job_id,
+                rest=" " if why.status.live else " is ",
+                text=one_line(why.text),
+            )
+        )
+    if why.position is not None:
+        place = position_text(why.position, exact=why.position_exact)
+        say(t("it has position {place} in its queue", place=place))
+    if why.estimate is not None:
+        say(t("it starts {time}: {basis}", time=start_text(why.estimate), basis=one_line(why.estimate_basis or "")))
+    elif why.estimate_basis is not None and why.estimate_basis.removeprefix(NO_ESTIMATE) not in why.text:
+        say(one_line(why.estimate_basis))
+
+
+# ── many ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class ListedJobs(NamedTuple):
+    """A page of jobs, and where the queued ones of them are."""
+
+    page: JobsPage
+    placed: Mapping[str, Estimate]
+    total: int | None
+    """How many jobs match in all, if that is known."""
+    order: str
+    now: float
+
+
+async def listed(control: Control, found: list[Job[Any]], wanted: Mapping[str, Any]) -> ListedJobs:
+    """Return a page of jobs with their places, and how many there are in all."""
+    page = JobsPage(found, found[-1].id if len(found) == wanted["limit"] else None)
+    placed, n = await control.jobs.placed(found), await total(control, wanted, page)
+    return ListedJobs(page, placed, n, wanted.get("order", "newest"), control.now())
+
+
+def show_jobs(listed: ListedJobs, *, as_json: bool) -> None:
+    """Print a page of jobs, and how to get the next one."""
+    page, placed, n, order, now = listed
+    found, last = page.jobs, page.next_after
+    if as_json:
+        show_json({"jobs": [placed_job_shape(one, placed) for one in found], "total": n, "next_after": last})
+        return
+    if not found:
+        aside(t("no jobs match"))
+        return
+    show_table(_TITLES, [_row(one, placed, now) for one in found], least=_LEAST)
+    if last:
+        shown = f"{len(found):,}" if n is None else t("{shown:,} of {total:,}", shown=len(found), total=n)
+        if order == "oldest":
+            aside(
+                t(
+                    "these are the oldest {shown}; for the next ones add: --after {last}",
+                    shown=shown,
+                    last=last,
+                )
+            )
+        else:
+            aside(t("these are the newest {shown}; for older jobs add: --after {last}", shown=shown, last=last))
+
+
+def _row(job: Job[Any], placed: Mapping[str, Estimate], now: float) -> list[Cell]:
+    record = job.record
+    return [
+        record.id,
+        record.status,
+        record.worker,
+        record.pool,
+        record.attempt,
+        ago(record.created_at, now),
+        starts_text(placed[job.id]) if job.id in placed else _detail(job, now),
+    ]
+
+
+def _detail(job: Job[Any], now: float) -> str | None:
+    record, status, error = job.record, job.status, job.error
+    if status is JobStatus.PROCESSING:
+        return _running(job, now)
+    if is_stranded(record):
+        return t("cannot run: a job before it is dead or cancelled")
+    if record.wait is not None and status is JobStatus.SCHEDULED:
+        return t("waits for the signal {name!r}", name=record.wait.name)
+    if status is JobStatus.SCHEDULED:
+        return t("due {time}", time=ago(record.run_at, now))
+    if status is JobStatus.FAILED:
+        return t("retried {time}: {error}", time=ago(record.run_at, now), error=error)
+    if status is JobStatus.COMPLETED:
+        return t("took {time}", time=took(_seconds(record)))
+    return error
+
+
+def _running(job: Job[Any], now: float) -> str:
+    verb = t("stopping") if job.record.cancelling else t("running")
+    how_far = _how_far(job.progress)
+    progress = f", {how_far}" if how_far else ""
+    return t("{verb} for {time}{progress}", verb=verb, time=took(now - (job.started_at or now)), progress=progress)
+
+
+def _seconds(record: JobRecord) -> float:
+    return (record.ended_at or 0.0) - (record.started_at or record.ended_at or 0.0)
+
+
+def _how_far(progress: JobProgress | None) -> str | None:
+    if progress is None:
+        return None
+    of = (
+        t(" of {total:g} ({number:.0%})", total=progress.total, number=progress.done / progress.total)
+        if progress.total
+        else ""
+    )
+    message = f": {progress.message}" if progress.message else ""
+    return f"{progress.done:g}{of}{message}"
+
+
+# ── one ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def show_job(found: Job[Any], why: Explanation, parts: SeenParts, now: float) -> None:
+    """Print a whole job."""
+    say(t("job {id}", id=found.id))
+    for name, value in _facts(found, why, parts, now).items():
+        if value is not None:
+            say(f"  {padded(t(name), 12)}{one_line(value)}")
+    whole = whole_job_shape(found, why, parts)
+    for name, value in (("payload", whole.payload), ("result", whole.result)):
+        if value is not None and value != {}:
+            say(f"{t(name)}\n{_indented(json_text(value))}")
+    _show_steps(whole)
+    for attempt in found.history:
+        _show_attempt(attempt)
+
+
+def _show_steps(whole: WholeJobShape) -> None:
+    if len(whole.steps) < whole.step_count:
+        say(t("steps, the newest {shown:,} of {count:,}", shown=len(whole.steps), count=whole.step_count))
+    elif whole.steps:
+        say(t("steps"))
+    for step in whole.steps:
+        until = t(", until {until_at}", until_at=step.until_at) if step.until_at else ""
+        result = "" if step.result is None else f": {one_line(json_text(step.result))}"
+        ended = {"failed": t(", failed"), "timeout": t(", not in time")}.get(step.kind, "")
+        say(f"  {step.number:>3}  {step.ended_at}  {step.name}{until}{ended}{result}")
+    if whole.signals:
+        waiting = counted(len(whole.signals), "signal")
+        say(t("{waiting} sent that it has not taken, {size:,} bytes", waiting=waiting, size=whole.signal_bytes))
+
+
+def show_logs(found: Job[Any]) -> None:
+    """Print what a job logged."""
+    if not found.logs:
+        aside(
+            t(
+                "job {id} of {worker} has logged nothing through ctx.logger, at INFO or above",
+                id=found.id,
+                worker=found.worker,
+            )
+        )
+    for line in found.logs:
+        again = t(" (attempt {attempt})", attempt=line.attempt) if line.attempt > 1 else ""
+        say(f"{clock_time(line.at)} {line.level.upper():<7} {line.message}{again}")
+
+
+def _facts(job: Job[Any], why: Explanation, parts: SeenParts, now: float) -> dict[str, str | None]:
+    record = job.record
+    own = unpack(record.options)
+    crashes = t(", and {crashes}", crashes=counted(record.crashes, "crash", "crashes")) if record.crashes else ""
+    return {
+        "status": record.status + (t(", asked to stop") if record.cancelling else ""),
+        "why": why.text if record.status.live else None,
+        **_start(why, record.pool),
+        "error": record.error,
+        "worker": t("{worker}, in pool {pool}", worker=record.worker, pool=record.pool),
+        "priority": f"{record.priority.name.lower()}, {record.cause}",
+        "created": when(record.created_at, now),
+        "due": when(due, now) if (due := due_at(record)) is not None and due != record.created_at else None,
+        "expires": t("{time}, if it has not started", time=when(expires, now)) if (expires := expiry(record)) else None,
+        **_run(record, parts, now),
+        "attempts": f"{record.attempt}{crashes}",
+        "retries": t("{max_retries} at most, for this job", max_retries=own.max_retries)
+        if own.max_retries is not None
+        else None,
+        "timeout": t("{timeout_seconds:g} s, for this job", timeout_seconds=own.timeout_seconds)
+        if own.timeout_seconds is not None
+        else None,
+        "progress": _how_far(job.progress),
+        "tags": ", ".join(record.tags) or None,
+        "unique key": record.unique_key,
+        "key": record.key,
+        "flow": record.flow,
+        "trace": trace_id(record.trace),
+    }
+
+
+def _start(why: Explanation, pool: str) -> dict[str, str | None]:
+    """Return where the job is in its queue, and when it will start."""
+    place, at, basis = why.position, why.estimate, why.estimate_basis
+    starts = start_text(at) if at is not None else None
+    return {
+        "position": None
+        if place is None
+        else t("{place} in pool {pool}", place=position_text(place, exact=why.position_exact), pool=pool),
+        "starts": f"{starts}: {basis}" if starts else basis,
+    }
+
+
+def _run(record: JobRecord, parts: SeenParts, now: float) -> dict[str, str | None]:
+    """Return when the last run began and ended. A job that waits for its next run has not ended itself."""
+    began = None
+    if record.started_at:
+        began = t("{time} on {instance}", time=when(record.started_at, now), instance=record.instance)
+    seconds = _spent(record, parts)
+    spent = t(", took {time}", time=took(seconds)) if seconds is not None else ""
+    if record.status.live and record.status is not JobStatus.PROCESSING:
+        return {"last run": began and began + spent}
+    return {"started": began, "ended": when(record.ended_at, now) + spent if record.ended_at else None}
+
+
+def _spent(record: JobRecord, parts: SeenParts) -> float | None:
+    """Return how long the last run took; None if it has not ended, or left nothing that tells when.
+
+    The report of a failed attempt does, and so does the last step of a function that was handed back to wait.
+    """
+    began = record.started_at
+    if began is None or record.status is JobStatus.PROCESSING:
+        return None
+    left = [attempt.ended_at for attempt in record.attempts[-1:]] + [step.ended_at for step in parts.steps[-1:]]
+    end = max(left, default=0.0) if record.ended_at is None else record.ended_at
+    return end - began if end >= began else None
+
+
+def _show_attempt(attempt: Attempt) -> None:
+    seconds = took(attempt.ended_at - attempt.started_at)
+    on = t(" on {instance}", instance=attempt.instance) if attempt.instance else ""
+    say(
+        t(
+            "attempt {number}, {kind}, {time}, {seconds}{on}",
+            number=attempt.number,
+            kind=attempt.kind,
+            time=clock_time(attempt.started_at),
+            seconds=seconds,
+            on=on,
+        )
+    )
+    say(_indented(attempt.traceback or attempt.error))
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.rstrip().splitlines())

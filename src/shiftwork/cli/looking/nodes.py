@@ -1,0 +1,166 @@
+"""`shiftwork nodes`, `drain`."""
+
+import asyncio
+from shlex import quote
+from typing import Final
+
+import click
+
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.terminal.language import counted, t
+from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
+from shiftwork.cli.terminal.parameters import seconds
+from shiftwork.cli.terminal.words import ago, percent, size, span
+from shiftwork.control.control import Control
+from shiftwork.errors import ResultTimeoutError, UnknownNodeError
+from shiftwork.views.overview import NodeView
+from shiftwork.views.shapes.pools import node_shape
+
+LOOK_SECONDS: Final = 0.5
+
+_TITLES = (
+    "NODE",
+    "HOST",
+    "PID",
+    "SINCE",
+    "LEADS",
+    "CORES",
+    "CPU",
+    "MEMORY",
+    "USED",
+    "LABELS",
+    "HEARTBEAT",
+    "STATE",
+    "RUNS",
+)
+_LEAST = ("LABELS", "PID", "HOST", "USED", "MEMORY", "SINCE", "CORES", "HEARTBEAT", "CPU")
+
+
+@click.command()
+@with_source
+@json_option
+def nodes(source: Source, *, as_json: bool) -> None:
+    """List every live node: what it has, what it runs, whether it leads or is drained."""
+
+    async def look(control: Control) -> tuple[list[NodeView], float]:
+        return await control.nodes.all(), control.now()
+
+    found, now = source.look(look)
+    if as_json:
+        show_json({"nodes": [node_shape(node) for node in found]})
+    elif found:
+        show_table(_TITLES, [_row(node, now) for node in found], least=_LEAST)
+    else:
+        aside(t("no node is running: start one with `shiftwork run MODULE:NAME`"))
+
+
+@click.command()
+@click.argument("node")
+@click.option("--undo", is_flag=True, help="Give it work again.")
+@click.option("--reason", help="The reason, recorded in the event.")
+@click.option("--wait", is_flag=True, help="Wait until it is empty.")
+@click.option("--timeout", type=seconds, metavar="TIME", help="Wait this long at most; draining continues.")
+@with_source
+@json_option
+def drain(
+    node: str, source: Source, *, undo: bool, reason: str | None, wait: bool, timeout: float | None, as_json: bool
+) -> None:
+    """Give a node no more work: its workers finish what they run, and end. A prefix of its name is enough.
+
+    The node stays up, empty, until it is stopped or this is undone. An empty node stops without a wait.
+    """
+    if undo and (wait or reason):
+        message = t("--wait and --reason go with draining, not with --undo")
+        raise click.UsageError(message)
+    if timeout is not None and not wait:
+        message = t("--timeout goes with --wait")
+        raise click.UsageError(message)
+
+    async def change(control: Control) -> NodeView:
+        changed = await (control.nodes.undrain(node) if undo else control.nodes.drain(node, reason))
+        if wait:
+            await _until_empty(control, changed, timeout)
+            changed = await _look(control, changed)
+        return changed
+
+    seen = source.ask(change)
+    if as_json:
+        show_json({"node": node_shape(seen)})
+    elif undo:
+        say(t("node {name} takes work again", name=seen.name))
+    elif seen.runs:
+        say(
+            t(
+                "node {name} gets no more work; it still runs {running}; see: {see}",
+                name=seen.name,
+                running=_running(seen),
+                see=source.again("nodes"),
+            )
+        )
+    else:
+        again = source.again(f"drain {quote(seen.name)} --undo")
+        say(t("node {name} is drained and empty; to use it again: {again}", name=seen.name, again=again))
+
+
+async def _until_empty(control: Control, node: NodeView, patience: float | None) -> None:
+    printed = ""
+    try:
+        async with asyncio.timeout(patience):
+            while (node := await _look(control, node)).runs:
+                if (text := _running(node)) != printed:
+                    aside(t("node {name} still runs {text}", name=node.name, text=text))
+                    printed = text
+                await asyncio.sleep(LOOK_SECONDS)
+    except TimeoutError:
+        message = t(
+            "node {name} was not empty in time: it still runs {printed}; draining continues",
+            name=node.name,
+            printed=printed,
+        )
+        raise ResultTimeoutError(message) from None
+
+
+async def _look(control: Control, node: NodeView) -> NodeView:
+    found = [seen for seen in await control.nodes.all() if seen.name == node.name]
+    if not found:
+        message = t("node {name} has ended", name=node.name)
+        raise UnknownNodeError(message)
+    if found[0].drained_at is None:
+        message = t("node {name} is no longer drained: it was undone", name=node.name)
+        raise UnknownNodeError(message)
+    return found[0]
+
+
+def _row(node: NodeView, now: float) -> list[Cell]:
+    return [
+        node.name,
+        node.host,
+        str(node.pid),
+        ago(node.started_at, now),
+        t("yes") if node.leads else t("no"),
+        f"{node.cores:g}",
+        percent(node.cpu),
+        size(node.memory),
+        None if node.memory_used is None else size(node.memory_used),
+        ", ".join(node.labels) or None,
+        ago(node.last_beat_at, now),
+        _state(node, now),
+        _running(node) if node.runs else None,
+    ]
+
+
+def _state(node: NodeView, now: float) -> str:
+    words: str = node.status
+    if node.drained_at is not None:
+        words += t(" for {time}", time=span(now - node.drained_at))
+    if node.failing:
+        words += t(", cannot start {sorted}", sorted=", ".join(sorted(node.failing)))
+    return words
+
+
+def _running(node: NodeView) -> str:
+    """Return what a node runs: `images 8 slots, 3 busy; mail 2 slots`."""
+    return "; ".join(
+        f"{run.pool} {counted(run.workers, 'slot')}" + (t(", {busy} busy", busy=run.busy) if run.busy else "")
+        for run in node.runs
+    )

@@ -1,0 +1,103 @@
+"""`shiftwork pools`, `pause`, `resume`."""
+
+from shlex import quote
+
+import click
+
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.looking.status import pool_state
+from shiftwork.cli.terminal.language import t
+from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
+from shiftwork.cli.terminal.words import bounds, span
+from shiftwork.views.overview import PoolView
+from shiftwork.views.shapes.pools import pool_shape
+
+_MARKS = {"registration": "", "hand": "*", "clock": "@"}
+_TITLES = (
+    *("POOL", "KIND", "SLOTS", "BOUNDS", "INSTANCES", "RUNNING", "QUEUED", "WAITING", "OLDEST WAIT", "SCHEDULED"),
+    *("RETRYING", "DEAD", "COMPLETED", "FAILED", "STATE"),
+)
+_LEAST = ("INSTANCES", "COMPLETED", "FAILED", "KIND", "SCHEDULED", "RETRYING", "WAITING", "BOUNDS", "DEAD")
+
+
+@click.command()
+@with_source
+@json_option
+def pools(source: Source, *, as_json: bool) -> None:
+    """List every pool: workers now and wanted, bounds, queue, running and ended jobs, state.
+
+    Bounds with a * were set by hand: shiftwork scale POOL --reset restores the registered ones.
+    Bounds with an @ hold by the clock, until the next entry of the pool's `bounds` fires.
+    """
+    seen = source.look(lambda control: control.system.overview())
+    if as_json:
+        show_json({"pools": [pool_shape(pool) for pool in seen.pools]})
+    elif seen.pools:
+        show_table(_TITLES, [_row(pool) for pool in seen.pools], least=_LEAST)
+    else:
+        aside(t("{store} has no pools yet: `shiftwork run` publishes those of an app", store=seen.store))
+
+
+@click.command()
+@click.argument("pool")
+@click.option("--reason", help="The reason, shown wherever the pool is.")
+@with_source
+@json_option
+def pause(pool: str, reason: str | None, source: Source, *, as_json: bool) -> None:
+    """Start no more jobs of a pool, anywhere. Running jobs continue."""
+    source.ask(lambda control: control.pools.pause(pool, reason), create=True)
+    if as_json:
+        show_json({"pool": pool, "paused": True, "reason": reason})
+    else:
+        say(
+            t(
+                "pool {pool} is paused; running jobs continue, queued ones wait until: {resume}",
+                pool=pool,
+                resume=source.again(f"resume {quote(pool)}"),
+            )
+        )
+
+
+@click.command()
+@click.argument("pool")
+@with_source
+@json_option
+def resume(pool: str, source: Source, *, as_json: bool) -> None:
+    """Start jobs of a paused pool again."""
+    source.ask(lambda control: control.pools.resume(pool), create=True)
+    if as_json:
+        show_json({"pool": pool, "paused": False, "reason": None})
+    else:
+        say(t("pool {pool} is resumed", pool=pool))
+
+
+def _row(pool: PoolView) -> list[Cell]:
+    stats = pool.stats
+    return [
+        pool.name,
+        pool.config.kind if pool.config else None,
+        workers_of(pool),
+        bounds_of(pool),
+        pool.instances,
+        pool.running,
+        stats.queued,
+        stats.waiting,
+        None if pool.oldest_wait_seconds is None else span(pool.oldest_wait_seconds),
+        stats.scheduled,
+        stats.retrying,
+        stats.dead,
+        stats.completed,
+        stats.failed,
+        pool_state(pool),
+    ]
+
+
+def workers_of(pool: PoolView) -> str:
+    """Return how many slots a pool has, and how many it is about to have if that differs: `3`, `3 → 5`."""
+    return f"{pool.workers}" if pool.workers == pool.wanted else f"{pool.workers} → {pool.wanted}"
+
+
+def bounds_of(pool: PoolView) -> str | None:
+    """Return the bounds of a pool, with a mark if they were set by hand or by the clock: `1–8`, `2–4*`, `10–25@`."""
+    held = pool.bounds
+    return None if held is None else bounds(held.low, held.high) + _MARKS[held.by]

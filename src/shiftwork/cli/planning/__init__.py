@@ -1,0 +1,1 @@
+"""Commands about days that did not happen yet: record, plan."""

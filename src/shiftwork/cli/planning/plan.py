@@ -1,0 +1,152 @@
+"""`shiftwork plan`: what pools would do with a day of traffic, in virtual time."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from shiftwork.cli.terminal.language import t
+from shiftwork.cli.terminal.output import json_option, say, show_json, show_table, show_wrapped
+from shiftwork.cli.terminal.progress import ProgressBar
+from shiftwork.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from shiftwork.sim.planning import ScenarioPlan
+
+_PARTS: Final = 1000
+_HELP: Final = """\
+Simulate a day of traffic, and show what the pools would do.
+
+SCENARIO is a TOML file: arrivals, run times, pools, machines, prices and targets (docs/planning.md). The pools
+follow their real scaling rules, in virtual time; no store and no node is needed. A day takes some seconds.
+
+\b
+Examples:
+  shiftwork plan examples/company.toml
+  shiftwork plan examples/company.toml --html day.html
+  shiftwork plan examples/company.toml --configuration elastic --load 1.5
+  shiftwork plan examples/company.toml --configuration elastic --suggest
+"""
+
+
+@click.command(help=_HELP)
+@click.argument("scenario", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
+@click.option(
+    "--configuration", "names", multiple=True, metavar="NAME", help="Only this configuration; may be repeated."
+)
+@click.option(
+    "--load", type=click.FloatRange(min=0, min_open=True), default=1.0, metavar="X", help="Multiply the traffic."
+)
+@click.option(
+    "--suggest", "search", is_flag=True, help="Search for cheaper bounds and thresholds that meet the targets."
+)
+@click.option(
+    "--headroom",
+    type=click.FloatRange(min=1),
+    default=1.0,
+    metavar="X",
+    help="With --suggest: meet the targets also with X times the traffic.",
+)
+@click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page with the curves."
+)
+@json_option
+def plan(
+    scenario: Path,
+    names: tuple[str, ...],
+    *,
+    load: float,
+    search: bool,
+    headroom: float,
+    html: Path | None,
+    as_json: bool,
+) -> None:
+    """Show the plan."""
+    from shiftwork.sim.planning import plan_scenario
+    from shiftwork.sim.reading import read_scenario
+    from shiftwork.sim.report.plan_page import plan_page
+    from shiftwork.sim.report.plan_shape import plan_shape
+    from shiftwork.sim.traffic import multiplied
+
+    read = multiplied(read_scenario(_text(scenario), name=scenario.name), load)
+    bar = ProgressBar(terminal=True, noun=None) if sys.stderr.isatty() else None
+    try:
+        made = plan_scenario(
+            read,
+            names,
+            search=search,
+            headroom=headroom,
+            progress=lambda step, done: bar.show(step, int(done * _PARTS), _PARTS) if bar else None,
+        )
+    finally:
+        if bar:
+            bar.end()
+    if html is not None:
+        _write(html, plan_page(made))
+    if as_json:
+        show_json(plan_shape(made))
+    else:
+        _show(made)
+        if html is not None:
+            say()
+            say(t("The curves are in {html}.", html=html))
+
+
+def _text(path: Path) -> str:
+    from shiftwork.sim.limits import MOST_BYTES
+
+    try:
+        if str(path) == "-":
+            return sys.stdin.read(MOST_BYTES + 1)
+        with path.open(encoding="utf-8") as file:
+            return file.read(MOST_BYTES + 1)  # one more than is allowed, so that it is refused
+    except FileNotFoundError:
+        message = t("there is no file {path}; `shiftwork record` writes a scenario from a running system", path=path)
+        raise ConfigurationError(message) from None
+    except OSError as error:
+        message = t("{path} cannot be read: {strerror}", path=path, strerror=error.strerror)
+        raise ConfigurationError(message) from None
+    except UnicodeDecodeError:
+        message = t("{path} is not a text file in UTF-8; a scenario is a TOML file", path=path)
+        raise ConfigurationError(message) from None
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        message = t("{path} cannot be written: {strerror}", path=path, strerror=error.strerror)
+        raise ConfigurationError(message) from None
+
+
+def _show(made: "ScenarioPlan") -> None:
+    from shiftwork.sim.report.plan_page import lead
+    from shiftwork.sim.report.plan_words import (
+        CHANGES,
+        CONFIGURATIONS,
+        POOLS,
+        change_rows,
+        configuration_rows,
+        findings,
+        pool_rows,
+        suggestion_words,
+        worker_rows,
+    )
+
+    say(f"{made.scenario.name}: {lead(made.scenario, made.simulated)}")
+    say()
+    show_table(CONFIGURATIONS, configuration_rows(made))
+    say()
+    show_table(POOLS, pool_rows(made))
+    say()
+    show_table(("P99 WAIT", *made.simulated), worker_rows(made))
+    say()
+    for one in findings(made):
+        show_wrapped("- ", one)
+    if made.suggestion is not None:
+        say()
+        show_wrapped(t("suggestion: "), suggestion_words(made, made.suggestion))
+        rows = change_rows(made, made.suggestion)
+        if rows:
+            show_table(CHANGES, rows)

@@ -1,0 +1,130 @@
+"""`shiftwork trigger`: run a worker now, and wait until that run has ended."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from shlex import quote
+from typing import Any, Final
+
+import click
+
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.terminal.language import t
+from shiftwork.cli.terminal.output import aside, json_option, json_text, say, show_json
+from shiftwork.cli.terminal.parameters import Arguments, arguments_of, json_object, seconds
+from shiftwork.cli.terminal.words import one_line, status_line, took
+from shiftwork.control.control import Control
+from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.nouns.parts import SeenParts
+from shiftwork.errors import ResultTimeoutError, StoreError
+from shiftwork.handles.job import Job
+from shiftwork.views.explanation import Explanation
+from shiftwork.views.shapes.jobs import result_shape, whole_job_shape
+
+LOOK_SECONDS: Final = 1.0
+"""How long to wait before printing what the job waits for."""
+
+Ended = tuple[Job[Any], Explanation, SeenParts]
+Again = Callable[[str], str]
+"""Returns a command line for the same store."""
+
+
+@click.command()
+@click.argument("worker")
+@click.argument("arguments", metavar="[NAME=VALUE]...", nargs=-1)
+@click.option("--payload", type=json_object, metavar="JSON", help="All arguments as one JSON object; - reads stdin.")
+@click.option("--wait/--no-wait", default=True, help="Wait until the run has ended, or not.  [default: wait]")
+@click.option("--timeout", type=seconds, metavar="TIME", help="Wait this long at most; the job continues.")
+@with_source
+@json_option
+def trigger(
+    worker: str,
+    arguments: tuple[str, ...],
+    payload: dict[str, Any] | None,
+    source: Source,
+    *,
+    wait: bool,
+    timeout: float | None,
+    as_json: bool,
+) -> None:
+    """Run a worker now, ahead of all others, and wait until that run has ended.
+
+    It runs in a process that serves its pool, not here. The exit code is 1 if the job died or was cancelled.
+    Arguments are written as for `shiftwork enqueue`.
+    """
+    given = arguments_of(arguments, payload)
+    work = partial(_run, worker=worker, given=given, wait=wait, patience=timeout, again=source.again)
+    job, why, parts = source.ask(work, create=True)
+    if as_json:
+        show_json({"job": whole_job_shape(job, why, parts)})
+    elif not wait:
+        say(status_line(job))
+    else:
+        _show_end(job, parts, source)
+    if wait and job.status is not JobStatus.COMPLETED:
+        click.get_current_context().exit(1)
+
+
+async def _run(
+    control: Control, *, worker: str, given: Arguments, wait: bool, patience: float | None, again: Again
+) -> Ended:
+    payload = given.read(await control.workers.payload_schema(worker))
+    job = await control.workers.trigger(worker, payload)
+    if wait:
+        await _until_ended(control, job, patience, again)
+    return await control.jobs.get_shown(job.id)
+
+
+async def _until_ended(control: Control, job: Job[Any], patience: float | None, again: Again) -> None:
+    """Wait for the end, and print meanwhile what the job waits for."""
+    ending = asyncio.ensure_future(job.ended(patience))
+    ending.add_done_callback(_retrieve)
+    printed = ""
+    try:
+        while not (await asyncio.wait({ending}, timeout=LOOK_SECONDS))[0]:
+            printed = await _print_wait(control, job.id, printed)
+        await ending
+    except (asyncio.CancelledError, StoreError):
+        ending.cancel()
+        aside(t("shiftwork: stopped waiting; the job continues: {see}", see=again(f"job {quote(job.id)}")))
+        raise
+    except ResultTimeoutError as error:
+        message = t("{error}; see: {see}", error=error, see=again(f"explain {quote(job.id)}"))
+        raise ResultTimeoutError(message) from None
+
+
+def _retrieve(ending: asyncio.Future[Any]) -> None:
+    """Take its exception, which may come when another one has ended the command."""
+    if not ending.cancelled():
+        ending.exception()
+
+
+async def _print_wait(control: Control, job_id: str, printed: str) -> str:
+    job, why = await control.jobs.get_explained(job_id)
+    failed = t("failed: {error}; ", error=job.error) if job.status is JobStatus.FAILED else ""
+    text = t("job {job_id} {failed}{text}", job_id=job_id, failed=failed, text=why.text)
+    if text != printed:
+        aside(one_line(text))
+    return text
+
+
+def _show_end(job: Job[Any], parts: SeenParts, source: Source) -> None:
+    record = job.record
+    seconds = took((record.ended_at or 0.0) - (record.started_at or record.ended_at or 0.0))
+    if job.status is JobStatus.COMPLETED:
+        say(t("job {id} of {worker} completed in {seconds}", id=job.id, worker=job.worker, seconds=seconds))
+        result = result_shape(job, parts)
+        if result is not None:
+            say(json_text(result))
+    elif job.status is JobStatus.CANCELLED:
+        aside(t("shiftwork: job {id} of {worker} was cancelled", id=job.id, worker=job.worker))
+    else:
+        aside(
+            t(
+                "shiftwork: job {id} of {worker} is dead: {error}",
+                id=job.id,
+                worker=job.worker,
+                error=one_line(job.error or ""),
+            )
+        )
+        aside(t("see its attempts and tracebacks: {see}", see=source.again(f"job {quote(job.id)}")))

@@ -1,0 +1,118 @@
+"""The store, opened when it is first needed, and whether its content may be changed."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from shiftwork.control.access.store_schema import StoreSchema
+from shiftwork.control.calling.forking import begin_anew_when_forked, never_free
+from shiftwork.errors import LifecycleError
+from shiftwork.runtime.clock import Clock
+from shiftwork.store.protocol import Store
+
+if TYPE_CHECKING:
+    from shiftwork.transfer.late import Left
+
+
+class StoreAccess:
+    """Opens a store on first use, and refuses changes to one whose content has moved."""
+
+    def __init__(self, store: Store, clock: Clock, again: Callable[[], Store] | None = None) -> None:
+        self._store = store
+        self._clock = clock
+        self._again = again
+        """Makes the same store again, for a process that is forked from this one; None if that is impossible."""
+        self._opened = False
+        self._may_add = False
+        self._is_inherited = False
+        begin_anew_when_forked(self)
+
+    def forked(self) -> None:
+        """Leave the store to the parent, and take one of our own. A store in memory was copied, and has no parent."""
+        self._opened = self._may_add = False
+        if self._again is not None:
+            never_free(self._store)
+            self._store = self._again()
+        else:
+            self._is_inherited = not self._store.url.startswith("memory:")
+
+    @property
+    def store(self) -> Store:
+        """Return the store, open or not. Raises `LifecycleError` if it belongs to the process that forked this one."""
+        if self._is_inherited:
+            message = (
+                f"{self._store.url} belongs to the process that forked this one; name the store by its URL, "
+                "WorkerOrchestrator('sqlite:///…'), so that a forked process can open its own"
+            )
+            raise LifecycleError(message)
+        return self._store
+
+    async def open(self) -> Store:
+        """Return the store, open. The first time, set our clock by the store's."""
+        if not self._opened:
+            await self.store.open()
+            await self._follow_clock()
+        return self._store
+
+    async def _follow_clock(self) -> None:
+        if not self._opened:
+            asked = self._clock.monotonic()
+            self._clock.follow(await self._store.server_time(), asked, self._clock.monotonic())
+            self._opened = True
+
+    async def open_to_add(self) -> Store:
+        """Return the store, open. Raises `MoveError` if its content has moved elsewhere, and `EncryptionKeyError` if
+        it is encrypted with keys that this process lacks; that is checked once.
+        """
+        if not self._may_add:
+            from shiftwork.transfer.move_record import refuse_to_add
+
+            await self._open_if(refuse_to_add)
+            self._may_add = True
+        return self._store
+
+    @property
+    def open_for_adding(self) -> Store | None:
+        """Return the store, if it is open and `open_to_add` has found nothing against it."""
+        return self.store if self._may_add else None
+
+    async def open_to_change(self) -> Store:
+        """Return the store, open. Raises `MoveError` if its content has moved elsewhere, or is being moved, and
+        `EncryptionKeyError` if it is encrypted with keys that this process lacks.
+        """
+        from shiftwork.transfer.move_record import refuse_to_change
+
+        await self._open_if(refuse_to_change)
+        self._may_add = True
+        return self._store
+
+    async def _open_if(self, refuse: Callable[[Store], Awaitable[object]]) -> None:
+        """Open the store unless this raises. What does not depend on each other is asked in one round trip."""
+        from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use
+
+        store = self.store
+        if not self._opened:
+            await store.open()
+        _, _, in_use = await asyncio.gather(self._follow_clock(), refuse(store), keys_in_use(store))
+        await agree_on_keys(store, in_use)
+
+    async def close(self) -> None:
+        """Close the store. It is opened again when it is next needed."""
+        self._opened = self._may_add = False
+        await self._store.close()
+
+    @property
+    def url(self) -> str:
+        """Return the URL of the store, without its password."""
+        return self._store.url
+
+    @property
+    def schema(self) -> StoreSchema:
+        """Return the layout of the store's data, for `shiftwork db`."""
+        return StoreSchema(self._store)
+
+    async def left_behind(self) -> "Left | None":
+        """Return where the content has moved, and how many jobs were added here since; None if it has not moved."""
+        from shiftwork.transfer.late import left_behind
+
+        return await left_behind(await self.open())

@@ -1,0 +1,1 @@
+"""Calls from programs with or without an event loop, and from forked processes."""

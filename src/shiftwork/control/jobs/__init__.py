@@ -1,0 +1,1 @@
+"""Jobs and flows: adding, finding, explaining, changing them, one or many."""

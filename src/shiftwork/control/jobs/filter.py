@@ -1,0 +1,74 @@
+"""Which jobs are meant, from what people write."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, TypedDict
+
+from msgspec import MsgspecError, convert
+from msgspec.structs import replace
+
+from shiftwork.core.nouns.change import JobFilter, JobOrder
+from shiftwork.core.nouns.job import JobStatus
+from shiftwork.errors import ConfigurationError, UnknownOptionError, nearest
+
+
+class JobSearch(TypedDict, total=False):
+    """Which jobs to find, as people may write it. Every given field must match."""
+
+    ids: Sequence[str] | None
+    status: JobStatus | str | Iterable[JobStatus | str] | None
+    worker: str | None
+    pool: str | None
+    key: str | None
+    unique_key: str | None
+    instance: str | None
+    flow: str | None
+    """The id of a flow."""
+    tag: str | None
+    error: str | None
+    """A part of the last error's text."""
+    created_after: float | datetime | None
+    created_before: float | datetime | None
+    order: JobOrder
+    """Which come first: the "newest", or the "oldest"."""
+    after: str | None
+    """The last id of the page before."""
+    limit: int
+    whole: bool
+    """Whether payloads are read whole; otherwise a large one is read by `job.refresh()`."""
+
+
+class JobSelection(JobSearch, total=False):
+    """Which jobs to change: those that match, or a group of dead jobs that failed alike."""
+
+    group: str | None
+
+
+def job_filter(**wanted: Any) -> JobFilter:
+    """Return a filter, with statuses given by name and everything checked."""
+    fields = JobFilter.__struct_fields__
+    for name in wanted:
+        if name not in fields:
+            message = f"jobs cannot be found by {name!r}: {nearest(name, fields)}"
+            raise UnknownOptionError(message)
+    status = wanted.pop("status", None)
+    several = [status] if isinstance(status, str) or not isinstance(status, Iterable) else status
+    statuses = None if status is None else tuple(_status(one) for one in several)
+    plain = {name: value.timestamp() if isinstance(value, datetime) else value for name, value in wanted.items()}
+    try:
+        checked = convert(plain, JobFilter)
+    except MsgspecError as error:
+        message = f"jobs cannot be found like this: {error}"
+        raise ConfigurationError(message) from None
+    if checked.limit < 0:
+        message = f"limit must be 0 or more, not {checked.limit}"
+        raise ConfigurationError(message)
+    return replace(checked, status=statuses)
+
+
+def _status(name: Any) -> JobStatus:
+    try:
+        return JobStatus(name)
+    except ValueError:
+        message = f"there is no status {name!r}: {nearest(str(name), [status.value for status in JobStatus])}"
+        raise UnknownOptionError(message) from None

@@ -1,0 +1,240 @@
+"""Single jobs: adding one by its worker's name, reading it, explaining it, and changing it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from shiftwork.control.access.audit import Audit
+from shiftwork.control.access.store_access import StoreAccess
+from shiftwork.control.definitions import Definitions
+from shiftwork.control.jobs.explanations import Explanations
+from shiftwork.control.jobs.filter import job_filter
+from shiftwork.control.jobs.handles import JobHandles
+from shiftwork.control.jobs.stacks import read_stack
+from shiftwork.control.jobs.submission import Submission, id_taken
+from shiftwork.control.registry import LocalRegistry
+from shiftwork.core.jobs.own_options import unpack
+from shiftwork.core.nouns.change import Cancel, Change, Discard, Requeue
+from shiftwork.core.nouns.job import JobRecord, NewJob
+from shiftwork.core.nouns.parts import SeenParts, Signal
+from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.errors import JobStateError, UnknownJobError
+from shiftwork.handles.call import new_job
+from shiftwork.handles.job import Job
+from shiftwork.handles.options import Options
+from shiftwork.handles.payloads import Packed, max_bytes_of, pack_plain
+from shiftwork.handles.plain_values import plain
+from shiftwork.handles.redaction import secrets_of
+from shiftwork.handles.signal_values import check_signal_size, encode_signal
+from shiftwork.telemetry.tracing import sending
+from shiftwork.views.estimate import Estimate
+from shiftwork.views.explanation import Explanation
+from shiftwork.views.report import JobStack
+
+_REFUSED: Final[Mapping[type[Any], str]] = {
+    Cancel: "it has ended already and cannot be cancelled",
+    Requeue: "only dead, cancelled, failed and scheduled jobs can be queued again",
+    Discard: "only ended jobs can be discarded; cancel it first",
+}
+
+_NEEDED: Final = "another job of its flow waits for it; cancel the flow, or that job, first"
+
+
+class Jobs:
+    """Reads and changes single jobs."""
+
+    def __init__(
+        self,
+        access: StoreAccess,
+        now: Callable[[], float],
+        registry: LocalRegistry,
+        *,
+        definitions: Definitions,
+        explanations: Explanations,
+        submission: Submission,
+        audit: Audit,
+        handles: JobHandles,
+    ) -> None:
+        self._access = access
+        self._now = now
+        self._registry = registry
+        self._definitions = definitions
+        self._explanations = explanations
+        self._submission = submission
+        self._audit = audit
+        self._handles = handles
+
+    async def enqueue(
+        self, worker: str, payload: Mapping[str, Any], options: Options | None = None
+    ) -> tuple[Job[Any], bool]:
+        """Add a job of a worker by its name; return the job that stands for it now, and whether that one is new.
+
+        The worker may be registered by another process in this store. Then its payload is checked by the schema that
+        process published, and again when the job runs. Raises `JobStateError` if a job of another worker has the id.
+        """
+        await self._access.open_to_add()
+        config, pool, packed = await self._prepare(worker, payload)
+        now = self._now()
+        job, created = await self.add(new_job(config, pool, packed, options or Options(), now=now), now)
+        if job.worker != worker:
+            raise JobStateError(id_taken(job.record))
+        return job, created
+
+    async def template(
+        self, worker: str, payload: Mapping[str, Any], options: Options, original: Mapping[str, Any] | None
+    ) -> NewJob:
+        """Return a job of a worker by its name, checked as `enqueue` checks it, without adding it.
+
+        A value that is hidden in the payload is taken from the original.
+        """
+        config, pool, packed = await self._prepare(worker, payload, original)
+        return new_job(config, pool, packed, options, now=self._now())
+
+    async def add(self, job: NewJob, now: float) -> tuple[Job[Any], bool]:
+        """Add a job as it is; return the job that stands for it now, and whether that one is new."""
+        store = await self._access.open_to_add()
+        with sending([job]) as jobs:
+            [added] = await store.add(jobs, now)
+        record = JobRecord.of(jobs[0], now) if added.created else await self._record(added.id)
+        return await self._handles.one(record), added.created
+
+    async def get(self, job_id: str) -> Job[Any]:
+        """Return a job by its id, whole. Raises `UnknownJobError`."""
+        return await self._handles.one(await self._record(job_id))
+
+    async def find(self, **wanted: Any) -> list[Job[Any]]:
+        """Return the jobs that match, newest first. See `WorkerOrchestrator.find_jobs`."""
+        store = await self._access.open()
+        return await self._handles.of(await store.find(job_filter(**wanted)))
+
+    async def placed(self, jobs: Sequence[Job[Any]]) -> dict[str, Estimate]:
+        """Return where the queued jobs of a list are in their queues, by id, and when they start, about."""
+        return await self._explanations.listed([job.record for job in jobs])
+
+    async def explain(self, job_id: str) -> Explanation:
+        """Return why a job is not running, or how it ended."""
+        return await self._explanations.of(await self._record(job_id))
+
+    async def get_explained(self, job_id: str) -> tuple[Job[Any], Explanation]:
+        """Return a job and its explanation, from a single read of the job."""
+        record = await self._record(job_id)
+        return await self._handles.one(record), await self._explanations.of(record)
+
+    async def get_shown(self, job_id: str) -> tuple[Job[Any], Explanation, SeenParts]:
+        """Return a job, its explanation, and what people see of its steps and signals."""
+        job, why = await self.get_explained(job_id)
+        return job, why, await (await self._access.open()).parts(job_id)
+
+    async def stack(self, job_id: str) -> JobStack:
+        """Return what a running job is doing now: its own stack first, then everything else in its process.
+
+        Raises `JobStateError` if it is not running, and `NodeSilentError` if its node does not reply in time.
+        """
+        store = await self._access.open_to_change()
+        record = await self._record(job_id)
+        stack = await read_stack(store, record, self._now, reread=self._record)
+        message = f"the stack of job {record.id} of {record.worker} was read"
+        await self._audit.record("job.inspected", record.id, message, worker=record.worker)
+        return stack
+
+    async def cancel(self, job_id: str, *, reason: str | None = None) -> Job[Any]:
+        """Cancel a waiting job, or ask a running one to stop."""
+        await self._amend(job_id, Cancel())
+        return await self._changed(job_id, "cancelled", reason)
+
+    async def retry(
+        self, job_id: str, *, payload: Mapping[str, Any] | None = None, reason: str | None = None
+    ) -> Job[Any]:
+        """Queue a dead, cancelled, failed or scheduled job again, its counts at zero; `payload` replaces its own."""
+        if payload is None:
+            await self._amend(job_id, Requeue(self._now()))
+        else:
+            record = await self._record(job_id)
+            if unpack(record.options).inputs:
+                message = f"job {job_id} of {record.worker}: its arguments are results of other jobs; retry it as it is"
+                raise JobStateError(message)
+            _, _, packed = await self._prepare(record.worker, payload, plain(record.payload))
+            await self._amend(job_id, Requeue(self._now(), packed.payload, packed.key))
+        return await self._changed(job_id, "retried", reason, edited=payload is not None)
+
+    async def send(self, job_id: str, name: str, value: Any = None) -> None:
+        """Send a value to a job that waits for it, or will.
+
+        Raises `JobStateError` if the job has ended, `PayloadTooLargeError` if the value is larger than a payload of its
+        worker may be, and `SignalsFullError` if too many signals wait for it already.
+        """
+        encoded = encode_signal(name, value)
+        store, now = await self._access.open_to_change(), self._now()
+        check_signal_size(name, encoded, await self._max_bytes(job_id))
+        status = await store.send(job_id, Signal(name, encoded, now), now)
+        if status is None:
+            await self._record(job_id)
+        elif not status.live:
+            message = f"job {job_id} is {status}: it accepts no more signals"
+            raise JobStateError(message)
+        # The signal is kept: a caller that got an error would send it again, and a later wait would take the second.
+        message = f"signal {name!r} was sent to job {job_id}"
+        await self._audit.record_or_log("job.signalled", job_id, message, signal=name)
+
+    async def _max_bytes(self, job_id: str) -> int:
+        """Return how many bytes a value may have that is sent to a job: as many as a payload of the app.
+
+        A process without the app looks up what the job's worker has published.
+        """
+        if self._registry.max_payload_bytes is not None:
+            return self._registry.max_payload_bytes
+        worker = (await self._record(job_id)).worker
+        return max_bytes_of((await self._definitions.schemas({worker: 0.0})).get(worker))
+
+    async def discard(self, job_id: str, *, reason: str | None = None) -> None:
+        """Delete a job that has ended."""
+        record = await self._record(job_id)
+        await self._amend(job_id, Discard())
+        await self._audit.record_change(record, "discarded", reason=reason)
+
+    async def _record(self, job_id: str) -> JobRecord:
+        store = await self._access.open()
+        record = (await store.get([job_id]))[0]
+        if record is None:
+            message = f"no job has the id {job_id!r}; ended jobs are pruned after a while"
+            raise UnknownJobError(message)
+        return record
+
+    async def _amend(self, job_id: str, change: Change) -> None:
+        store = await self._access.open_to_change()
+        amended = (await store.amend([job_id], change, self._now()))[0]
+        if amended.status is None:
+            await self._record(job_id)
+        elif not amended.ok:
+            needed = isinstance(change, Discard) and not amended.status.live
+            message = f"job {job_id} is {amended.status}: {_NEEDED if needed else _REFUSED[type(change)]}"
+            raise JobStateError(message)
+
+    async def _changed(self, job_id: str, what: str, reason: str | None, **data: Any) -> Job[Any]:
+        record = await self._record(job_id)
+        await self._audit.record_change(record, what, reason=reason, **data)
+        return await self._handles.one(record)
+
+    async def _prepare(
+        self, worker: str, payload: Mapping[str, Any], original: Mapping[str, Any] | None = None
+    ) -> tuple[WorkerConfig, PoolConfig, Packed]:
+        """Return a worker, its pool and a payload for it, checked as far as the worker is known here.
+
+        A value that is hidden in the payload is taken from the original.
+        """
+        here = self._registry.workers.get(worker)
+        if here is not None:
+            await self._submission.publish_secrets([here])
+            whole = _unmasked(worker, here.schema, payload, original)
+            packed = here.signature.pack(here.config.concurrency_key, whole)
+            return here.config, self._registry.pool(here.config.pool), packed
+        known = await self._definitions.worker(worker, self._registry.workers)
+        whole = _unmasked(worker, known.schema, payload, original)
+        return known.config, known.pool, pack_plain(known.config, whole, known.schema)
+
+
+def _unmasked(
+    worker: str, schema: bytes | None, payload: Mapping[str, Any], original: Mapping[str, Any] | None
+) -> Mapping[str, Any]:
+    secrets = secrets_of(schema)
+    restored: Mapping[str, Any] = payload if secrets is None else secrets.restore(worker, payload, original)
+    return restored

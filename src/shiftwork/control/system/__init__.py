@@ -1,0 +1,1 @@
+"""What runs them: workers, pools, nodes, breakers, the store's health, and what has happened."""

@@ -1,0 +1,75 @@
+"""Breakers: what is known about them, and closing one or holding it open by hand.
+
+`core.workers.breaker` decides what a breaker is afterwards. It is written by compare-and-set, as the ends of runs are,
+so a node that decides at the same moment decides again, from what the person wrote.
+"""
+
+from collections.abc import Callable
+
+from shiftwork.control.access.actor import current_actor
+from shiftwork.control.access.audit import Audit, because
+from shiftwork.control.access.store_access import StoreAccess
+from shiftwork.control.system.workers import Workers
+from shiftwork.core.docs import BREAKER
+from shiftwork.core.words.durations import Duration, in_words, seconds_of
+from shiftwork.core.workers.breaker import BreakerState, closed, held_open
+from shiftwork.errors import ConfigurationError, UnknownBreakerError, nearest
+from shiftwork.store.docs import change
+from shiftwork.views.overview import BreakerView, breaker_views
+
+
+class BreakerCommands:
+    """Reads and changes breakers, for every process that shares the store."""
+
+    def __init__(self, access: StoreAccess, now: Callable[[], float], *, workers: Workers, audit: Audit) -> None:
+        self._access = access
+        self._now = now
+        self._workers = workers
+        self._audit = audit
+
+    async def all(self) -> dict[str, BreakerView]:
+        """Return every breaker that guards a worker in this store, or did, by name."""
+        store, now = await self._access.open(), self._now()
+        return breaker_views(await store.survey(None, now), await self._workers.all(), now)
+
+    async def get(self, name: str) -> BreakerView:
+        """Return one breaker. Raises `UnknownBreakerError`."""
+        known = await self.all()
+        if name not in known:
+            message = f"there is no breaker {name!r}: {nearest(name, known)}"
+            raise UnknownBreakerError(message)
+        return known[name]
+
+    async def close(self, name: str, reason: str | None = None) -> BreakerView:
+        """Close a breaker, also one that a person holds open, and return it.
+
+        Its failures are forgotten, and its jobs start at once.
+        """
+        now = self._now()
+        await self._change(name, lambda _: closed(now))
+        message = f"breaker {name} is closed by hand{because(reason)}"
+        await self._audit.record("breaker.closed", name, message, reason=reason)
+        return await self.get(name)
+
+    async def open(self, name: str, reason: str | None = None, *, for_seconds: Duration | None = None) -> BreakerView:
+        """Hold a breaker open, and return it: no job that it guards starts until a person closes it.
+
+        With `for_seconds`, one run probes it after that time, as after a cool-down.
+        """
+        now, by = self._now(), current_actor()
+        seconds = None if for_seconds is None else seconds_of("for_seconds", for_seconds)
+        if seconds == 0:
+            raise ConfigurationError("for_seconds must be above 0, not 0")
+        until = None if seconds is None else now + seconds
+        await self._change(
+            name, lambda before: held_open(before or BreakerState(), by=by, reason=reason, until=until, now=now)
+        )
+        how_long = "until it is closed by hand" if seconds is None else f"for {in_words(seconds)}"
+        message = f"breaker {name} is held open {how_long}{because(reason)}"
+        await self._audit.record("breaker.opened", name, message, reason=reason, until=until)
+        return await self.get(name)
+
+    async def _change(self, name: str, new: Callable[[BreakerState | None], BreakerState]) -> None:
+        store = await self._access.open_to_change()
+        await self.get(name)
+        await change(store, BREAKER, name, new)

@@ -1,0 +1,73 @@
+"""Nodes: what each of them runs, and draining one. A drained node stays drained until that is undone."""
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from shiftwork.control.access.audit import Audit
+from shiftwork.control.access.store_access import StoreAccess
+from shiftwork.core.docs import PLAN, PLAN_NAME
+from shiftwork.core.nouns.doc import Plan
+from shiftwork.errors import UnknownNodeError, nearest
+from shiftwork.store.docs import change, read
+from shiftwork.views.overview import NodeView, node_views
+
+_LISTED: Final = 5
+
+
+class Nodes:
+    """Reads nodes, and drains them."""
+
+    def __init__(self, access: StoreAccess, now: Callable[[], float], *, audit: Audit) -> None:
+        self._access = access
+        self._now = now
+        self._audit = audit
+
+    async def all(self) -> list[NodeView]:
+        """Return every live node: what it has, what it runs, whether it is drained."""
+        store = await self._access.open()
+        plan = await read(store, PLAN, PLAN_NAME) or Plan()
+        return node_views(await store.instances(), plan, self._now())
+
+    async def get(self, name: str) -> NodeView:
+        """Return a live node by its name, or by a prefix that no other node has. Raises `UnknownNodeError`."""
+        nodes = {node.name: node for node in await self.all()}
+        if name in nodes:
+            return nodes[name]
+        matching = [known for known in nodes if name and known.startswith(name)]
+        if len(matching) == 1:
+            return nodes[matching[0]]
+        if matching:
+            shown = ", ".join(matching[:_LISTED]) + (", …" if len(matching) > _LISTED else "")
+            message = f"{len(matching)} nodes begin with {name!r}: {shown}; write more of the name"
+            raise UnknownNodeError(message)
+        message = f"there is no live node {name!r}: {nearest(name, nodes)}"
+        raise UnknownNodeError(message)
+
+    async def drain(self, name: str, reason: str | None = None) -> NodeView:
+        """Give a node no more work, and return it. Its workers finish what they run; the node stays, empty."""
+        await self._access.open_to_change()
+        node, since = (await self.get(name)).name, self._now()
+        if await self._set_drained(lambda drained: {node: since, **drained}):
+            message = f"node {node} is drained" + (f": {reason}" if reason else "")
+            await self._audit.record("node.drained", node, message, drained=True, reason=reason)
+        return await self.get(node)
+
+    async def undrain(self, name: str) -> NodeView:
+        """Give a drained node work again, and return it."""
+        await self._access.open_to_change()
+        node = (await self.get(name)).name
+        if await self._set_drained(lambda drained: {known: at for known, at in drained.items() if known != node}):
+            await self._audit.record("node.drained", node, f"node {node} takes work again", drained=False)
+        return await self.get(node)
+
+    async def _set_drained(self, new: Callable[[dict[str, float]], dict[str, float]]) -> bool:
+        """Change which nodes are drained; return False if that changes nothing."""
+
+        def changed(plan: Plan | None) -> Plan:
+            plan = plan or Plan()
+            return replace(plan, drained=new(plan.drained))
+
+        before, after = await change(await self._access.open(), PLAN, PLAN_NAME, changed)
+        return (before or Plan()).drained != after.drained

@@ -1,0 +1,172 @@
+"""Workers: what is known about them, enabling, disabling and forgetting them, and triggering one."""
+
+from collections.abc import Callable, Mapping
+from shlex import quote
+from typing import Any, Unpack
+
+from msgspec.structs import replace
+
+from shiftwork.control.access.actor import current_actor
+from shiftwork.control.access.audit import Audit
+from shiftwork.control.access.store_access import StoreAccess
+from shiftwork.control.definitions import Definitions
+from shiftwork.control.jobs.jobs import Jobs
+from shiftwork.control.registry import LocalRegistry
+from shiftwork.control.system.forgetting import erase_worker, refusal_to_forget
+from shiftwork.core.docs import RESCHEDULED
+from shiftwork.core.nouns.worker import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.options.checks import timing
+from shiftwork.core.options.types import TimingOptions
+from shiftwork.core.schedules.fire_times import describe
+from shiftwork.core.schedules.timing import Rescheduled, Timing, rescheduled
+from shiftwork.core.workers.starting import trigger_refusal
+from shiftwork.errors import JobStateError, ScheduleError, UnknownWorkerError, nearest
+from shiftwork.handles.job import Job
+from shiftwork.handles.options import TRIGGERED
+from shiftwork.handles.schema import read_schema
+from shiftwork.runtime.outcomes.reporter import refresh
+from shiftwork.store.docs import change
+
+
+class Workers:
+    """Reads and changes workers, for every process that shares the store."""
+
+    def __init__(
+        self,
+        access: StoreAccess,
+        now: Callable[[], float],
+        registry: LocalRegistry,
+        *,
+        definitions: Definitions,
+        jobs: Jobs,
+        audit: Audit,
+    ) -> None:
+        self._access = access
+        self._now = now
+        self._registry = registry
+        self._definitions = definitions
+        self._jobs = jobs
+        self._audit = audit
+
+    async def all(self) -> dict[str, WorkerConfig]:
+        """Return every worker that this process or another one registered in this store."""
+        return dict(sorted((await self._definitions.workers() | self._registry.worker_configs()).items()))
+
+    async def get(self, name: str) -> WorkerConfig:
+        """Return one worker. Raises `UnknownWorkerError`."""
+        here = self._registry.workers.get(name)
+        if here is not None:
+            return here.config
+        workers = await self.all()
+        if name not in workers:
+            message = f"there is no worker {name!r}: {nearest(name, workers)}"
+            raise UnknownWorkerError(message)
+        return workers[name]
+
+    async def payload_schema(self, name: str) -> dict[str, Any] | None:
+        """Return the JSON Schema of a worker's payload; None if it takes none, or if the schema is not known."""
+        here = self._registry.workers.get(name)
+        known = here or await self._definitions.worker(name, self._registry.workers)
+        return read_schema(known.schema)
+
+    async def enable(self, name: str) -> None:
+        """Enable a worker everywhere, and reset its count of failures."""
+        await self._switch(name, enabled=True, reason=None)
+
+    async def disable(self, name: str, reason: str = "disabled by hand") -> None:
+        """Disable a worker everywhere: it does not start, and its queued jobs wait. Running jobs continue."""
+        await self._switch(name, enabled=False, reason=reason)
+
+    async def forget(self, name: str) -> None:
+        """Delete the definition, state and schedule of a worker that no live node, stored schedule or live job needs.
+
+        Raises `UnknownWorkerError`, and `JobStateError` with what to do first. Its ended jobs stay.
+        """
+        await self.get(name)
+        store = await self._access.open_to_change()
+        reason = await refusal_to_forget(store, name, registered=self._registry.workers, now=self._now())
+        if reason is not None:
+            raise JobStateError(reason)
+        await erase_worker(store, name)
+        self._definitions.read_again()
+        self._registry.states.pop(name, None)
+        await self._audit.record("worker.forgotten", name, f"worker {name} is forgotten")
+
+    async def reschedule(
+        self,
+        name: str,
+        *,
+        reset: bool = False,
+        **when: Unpack[TimingOptions],
+    ) -> WorkerConfig:
+        """Give a worker another schedule, for every process, and return the worker with the schedule that holds.
+
+        It wins over the one in the code until it is changed again. `reset` restores the one in the code.
+        """
+        store = await self._access.open_to_change()
+        config, at, by = await self.get(name), self._now(), current_actor()
+        new_timing = _new_timing(config, when, reset=reset)
+        before, after = await change(
+            store,
+            RESCHEDULED,
+            name,
+            lambda old: old if old is not None and old.timing == new_timing else Rescheduled(new_timing, at, by),
+        )
+        old, new = rescheduled(config, before), rescheduled(config, after)
+        how = "as in the code" if reset else "set by hand"
+        message = f"worker {name} runs {describe(new)}, {how}; it was {describe(old)}"
+        data = {"cron": new.cron, "interval_seconds": None if new.cron else new.interval_seconds}
+        await self._audit.record("worker.rescheduled", name, message, **data)
+        return new
+
+    async def trigger(self, name: str, payload: Mapping[str, Any]) -> Job[Any]:
+        """Add a job that runs a worker now, ahead of all others, and return it.
+
+        Raises `UnknownWorkerError`, and `JobStateError` if `why_not` has a reason.
+        """
+        reason = await self.why_not(name, payload)
+        if reason is not None:
+            raise JobStateError(reason)
+        job, _ = await self._jobs.enqueue(name, payload, TRIGGERED)
+        message = f"worker {name} was triggered: job {job.id}"
+        await self._audit.record("job.triggered", job.id, message, worker=name)
+        return job
+
+    async def why_not(self, name: str, payload: Mapping[str, Any]) -> str | None:
+        """Return why a worker may not be triggered now; None if it may. Raises `UnknownWorkerError`."""
+        config, store = await self.get(name), await self._access.open()
+        facts = await store.survey([name], self._now())
+        return trigger_refusal(config, facts.lanes.get(name), payload)
+
+    async def refresh(self) -> None:
+        """Read the states of the workers, for `get_status`."""
+        await refresh(self._registry.states, await self._access.open(), self._now())
+
+    async def _switch(self, name: str, *, enabled: bool, reason: str | None) -> None:
+        await self.get(name)
+        store = await self._access.open()
+        state = await store.switch(name, enabled=enabled, reason=reason, now=self._now())
+        message = f"worker {name} is " + ("enabled" if state.enabled else f"disabled: {state.reason}")
+        await self._audit.record("worker.enabled" if enabled else "worker.disabled", name, message)
+        await self.refresh()
+
+
+def _new_timing(config: WorkerConfig, given: TimingOptions, *, reset: bool) -> Timing | None:
+    """Return the schedule that a person gives a worker; None for the one in the code. Raises `ScheduleError`."""
+    subject, mode = f"worker {config.name!r}", config.execution_mode
+    if mode is WorkerExecutionMode.TRIGGERED:
+        message = (
+            f"{subject} is triggered and has no schedule of its own; add one with put_schedule, or: "
+            f"shiftwork schedule put NAME {quote(config.name)} --every 5m"
+        )
+        raise ScheduleError(message)
+    if reset:
+        if any(value is not None for value in given.values()):
+            raise ScheduleError(f"{subject}: reset restores the schedule in the code; give it alone")
+        return None
+    when = timing(subject, given)
+    if when.cron is not None and mode is WorkerExecutionMode.CONTINUOUS:
+        raise ScheduleError(f"{subject}: cron has no meaning for a continuous worker; give every, its pause")
+    if when.interval_seconds == 0 and mode is WorkerExecutionMode.SCHEDULED:
+        raise ScheduleError(f"{subject}: the interval must be above 0, not 0")
+    return when if given.get("timezone") is not None else replace(when, timezone=config.timezone)

@@ -1,0 +1,1 @@
+"""What is wrong now, what can be done about it, and when a job will start."""

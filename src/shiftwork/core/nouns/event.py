@@ -1,0 +1,26 @@
+"""What has happened, for logs, hooks and people."""
+
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """Something that happened, kept for people."""
+
+    at: float
+    name: str
+    subject: str
+    message: str
+    data: dict[str, Any] = field(default_factory=dict)
+    seq: int = 0
+
+    @property
+    def by_person(self) -> bool:
+        """Whether a person caused it; its data then name that person. These events are the audit log, pruned apart."""
+        return "by" in self.data
+
+
+EVENTS_KEPT: Final = 10_000
+"""How many events are kept of those that people caused, and as many of all others, so that neither crowds out the
+other."""

@@ -1,0 +1,1 @@
+"""Words for people: durations, numbers, and text from elsewhere made harmless."""

@@ -1,0 +1,68 @@
+"""What a run's end, a cancelled job and a person's switch do to the state of a worker.
+
+* A job that ends for good (completed, dead, cancelled) moves `last_ended`; a success moves `last_success`. Neither ever
+  moves back: ends may be written in another order than they happened.
+* A success clears the consecutive failures, a failure adds one; a neutral outcome does neither.
+* A failure sets the last error and its time, and so does an attempt that fails and is retried. A success does not clear
+  them: that a worker fails now shows in `last_error_at > last_success`. They do not move back either.
+* The failure that makes `disable_after` in a row disables the worker, once, with a reason that names count and error.
+* Enabling a worker clears its consecutive failures.
+
+The memory and SQLite stores call these functions. Redis (worker_state.lua) and PostgreSQL (`apply_verdicts` and
+`switch`) repeat them; `shiftwork.testing.checks.originals` compares every store with them.
+"""
+
+from shiftwork.core.jobs.statuses import ENDED
+from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.nouns.worker import WorkerState
+
+
+def after_run(state: WorkerState, outcome: Outcome, status: JobStatus) -> bool:
+    """Change the state for an accepted outcome whose job landed in `status`. True if that disabled the worker."""
+    if status in ENDED:
+        after_end(state, outcome.ended_at)
+    if outcome.verdict == "failure" or outcome.status is JobStatus.FAILED:
+        _note_error(state, outcome)
+    if outcome.verdict == "success":
+        if state.last_success is None or outcome.ended_at > state.last_success:
+            state.last_success = outcome.ended_at
+        state.failures = 0
+    elif outcome.verdict == "failure":
+        state.failures += 1
+        return _disabled(state, outcome)
+    return False
+
+
+def after_end(state: WorkerState, ended_at: float) -> None:
+    """Change the state for a job that ended for good, by a run or by a person."""
+    if state.last_ended is None or ended_at > state.last_ended:
+        state.last_ended = ended_at
+
+
+def switch(state: WorkerState, *, enabled: bool, reason: str | None, now: float) -> None:
+    """Enable the worker, or disable it with a reason."""
+    state.enabled, state.changed_at = enabled, now
+    state.reason = None if enabled else reason
+    if enabled:
+        state.failures = 0
+
+
+def is_failing(state: WorkerState) -> bool:
+    """Whether the last attempt of the worker that succeeded or failed is one that failed."""
+    return state.last_error_at is not None and state.last_error_at > (state.last_success or 0.0)
+
+
+def _note_error(state: WorkerState, outcome: Outcome) -> None:
+    if outcome.ended_at >= (state.last_error_at or 0.0):
+        state.last_error, state.last_error_at = outcome.error, outcome.ended_at
+
+
+def _disabled(state: WorkerState, outcome: Outcome) -> bool:
+    limit = outcome.disable_after
+    if limit is None or state.failures < limit or not state.enabled:
+        return False
+    state.enabled = False
+    state.reason = f"{state.failures} runs in a row failed, the last one with {outcome.error}"
+    state.changed_at = outcome.ended_at
+    return True

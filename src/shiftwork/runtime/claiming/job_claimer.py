@@ -1,0 +1,261 @@
+"""Claim as many jobs as there is room for, and have them run. What went astray on the way is handed back.
+
+Besides what fits the free slots, it claims what will start very soon, as `core.jobs.claiming_ahead` allows. These jobs
+wait in the `Reserve` and start as soon as slots become free, without another question to the store.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from shiftwork.core.jobs.claiming_ahead import MOST_AHEAD, to_claim
+from shiftwork.core.jobs.expiry import is_expired
+from shiftwork.core.jobs.own_options import is_damaged
+from shiftwork.core.jobs.retry import End, EndKind
+from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.nouns.job import Claimed, JobRecord, JobStatus
+from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.values.sealing import is_sealed, key_of
+from shiftwork.runtime.claiming.environment import InstanceEnvironment
+from shiftwork.runtime.claiming.inputs import with_failures, with_inputs
+from shiftwork.runtime.claiming.pace import Pace
+from shiftwork.runtime.claiming.reserve import Reserve
+from shiftwork.runtime.claiming.runs import Runs
+from shiftwork.runtime.claiming.settler import Settler
+from shiftwork.runtime.claiming.tenure import Tenure
+from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.running.runner import Runner
+from shiftwork.runtime.store_voice import CLAIMS
+from shiftwork.store.protocol import Claims
+
+logger: Final = logging.getLogger("shiftwork")
+
+MOST_RECONCILED: Final = 10_000
+STRAY_SECONDS: Final = 0.05
+"""When to look again whether jobs that went astray are handed back, unless their pool rings first."""
+DAMAGED: Final = "its options cannot be decoded; enqueue it again"
+"""Why a job is dead whose own options are damaged."""
+BLIND_SECONDS: Final = 60.0
+"""How long an instance claims nothing after it got a job that it has no key for. Other instances may have the key."""
+
+
+class JobClaimer:
+    """Claims jobs of one pool for one instance."""
+
+    def __init__(
+        self,
+        pool: PoolConfig,
+        workers: Iterable[str],
+        environment: InstanceEnvironment,
+        *,
+        tenure: Tenure,
+        runner: Runner,
+        runs: Runs,
+        settler: Settler,
+    ) -> None:
+        self.slots = 0
+        """How many jobs may run at a time."""
+        self.in_doubt = False
+        """Whether the store may have given us jobs of which we know nothing: a claim was begun and got no answer."""
+        self.workers = frozenset(workers)
+        """The workers whose jobs it claims."""
+        self._blind_until: float | None = None
+        self._strays: set[str] = set()
+        """The jobs that never arrived, while it is not written yet that they are handed back."""
+        self._pool = pool
+        self._store = environment.store
+        self._clock = environment.clock
+        self._stopwatch = environment.gauge.stopwatch
+        self._tenure = tenure
+        self._runner = runner
+        self._runs = runs
+        self._settler = settler
+        self._outbox = environment.outbox
+        self._publication = environment.publication
+        self._refusals = environment.refusals
+        self._pace = Pace(environment.clock)
+        self._reserve = Reserve(environment.clock, overdue=self.hand_back)
+
+    @property
+    def free(self) -> int:
+        """How many more jobs could run now."""
+        return self.slots - len(self._runs.active) if self._serves else 0
+
+    @property
+    def _room(self) -> int:
+        """How many more jobs the runner takes: none that it would begin when it is to be replaced."""
+        places = self._runner.places
+        return self.slots - len(self._runs.active) + (min(places, self._left) if places else 0)
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs wait for a free slot here."""
+        return len(self._reserve.jobs)
+
+    @property
+    def look_at(self) -> float | None:
+        """When to claim again because runs are about to end, unless something else prompts a claim first."""
+        return self._pace.look_at(self._runs.active.values())
+
+    @property
+    def _serves(self) -> bool:
+        blind = self._blind_until is not None and self._clock.now() < self._blind_until
+        return not blind and self._serves_as(self._tenure.instance)
+
+    def _wanted(self) -> int:
+        if not self._serves:
+            return 0
+        return to_claim(self.free, self.waiting, min(self._pace.allowed(self._runs.active.values()), self._left))
+
+    @property
+    def _left(self) -> int:
+        """How many jobs may still be claimed ahead before the process is replaced."""
+        most = self._pool.max_jobs_per_instance
+        if most is None or not self._runner.apart:
+            return MOST_AHEAD
+        return max(0, most - self._runner.served - self.slots)
+
+    def _serves_as(self, instance: str) -> bool:
+        return self._tenure.holds(instance) and self._runner.open
+
+    async def claim(self) -> tuple[int, Claims]:
+        """Claim jobs and start those that there are slots for. Returns how many were wanted, and what the store had."""
+        if self.in_doubt:
+            await self.reconcile()
+        self.refill()
+        wanted, instance = self._wanted(), self._tenure.instance
+        if not wanted:
+            return 0, Claims([])
+        if self._strays and self._are_held(self._strays):  # they are first in line, but not in the queue yet
+            return wanted, Claims([], next_at=self._clock.now() + STRAY_SECONDS)
+        self.in_doubt = True
+        edition, workers = self._publication.edition, self._refusals.claimable(self.workers)
+        claims = await self._stopwatch.time(
+            CLAIMS, self._store.claim(instance, self._pool.name, wanted, self._clock.now(), workers, edition=edition)
+        )
+        if claims.stale and edition is not None:
+            self.in_doubt = False
+            return wanted, Claims([], next_at=await self._publication.renew(edition))
+        if claims.jobs:
+            self._publication.fence = max(self._publication.fence, claims.jobs[-1].fence)
+        complete = await with_inputs(self._store, await with_failures(self._store, claims.jobs))
+        if self._serves_as(instance):
+            for job in complete.jobs:
+                self._accept(job)
+            for job, why in complete.misfits:
+                self._settler.end(job, End(EndKind.UNDECODABLE, error=why, final=True), self._clock.now())
+        else:  # the lease or the runner went away while the store answered
+            for job in claims.jobs:
+                self._settler.hand_back(job, self._clock.now())
+        # Only now: if one of them cannot be started, the others are handed back.
+        self.in_doubt = False
+        return wanted, claims
+
+    def _accept(self, job: Claimed) -> None:
+        """Start a job, or let it wait for a slot.
+
+        If its payload is still encrypted it is handed back: no attempt is used up, and another instance may have it.
+        """
+        if (job.expires_at is not None or job.options is not None) and self._ended_unstarted(job):
+            return
+        if not is_sealed(job.payload):
+            if self._reserve.jobs or self._room <= 0:
+                self._reserve.put(job)
+            else:
+                self._runs.start(job)
+            return
+        now = self._clock.now()
+        if self._blind_until is None or now >= self._blind_until:
+            logger.error(
+                "pool %s claims nothing for %g s: job %s of %s is encrypted with key %s, which this node does not "
+                "have. Add the key to SHIFTWORK_ENCRYPTION_KEYS and restart the node",
+                self._pool.name,
+                BLIND_SECONDS,
+                job.id,
+                job.worker,
+                key_of(job.payload),
+                extra={"job_id": job.id, "worker": job.worker},
+            )
+        self._blind_until = now + BLIND_SECONDS
+        self._settler.hand_back(job, now)
+
+    def _ended_unstarted(self, job: Claimed) -> bool:
+        """End a job that must not start: it has expired, or its options are damaged. False if it may start."""
+        now = self._clock.now()
+        if is_expired(job, now):
+            self._settler.hand_back(job, now)
+        elif is_damaged(job.options):
+            self._settler.end(job, End(EndKind.UNDECODABLE, error=DAMAGED), now)
+        else:
+            return False
+        return True
+
+    # ── jobs that wait for a slot ────────────────────────────────────────────────────────────────────────────────
+
+    def ended(self, run: Run) -> None:
+        """A run has ended: start the next job that waits for its slot."""
+        self._pace.ended(run)
+        self.refill()
+
+    def refill(self) -> None:
+        """Start jobs that wait, as far as there are slots, or places to wait for one."""
+        waiting = self._reserve.jobs
+        if not waiting:
+            return
+        room = self._room
+        while waiting and room > 0 and self._serves:
+            room -= self._start_waiting(self._reserve.take())
+
+    def _start_waiting(self, job: Claimed) -> bool:
+        if job.expires_at is not None and is_expired(job, self._clock.now()):
+            self._settler.hand_back(job, self._clock.now())
+            return False
+        try:
+            self._runs.start(job)
+        except Exception as error:  # noqa: BLE001 - out of threads, or the process has just ended: others may run it
+            self._settler.hand_back(job, self._clock.now())
+            about = {"job_id": job.id, "worker": job.worker}
+            logger.warning("cannot start job %s of %s: %s; handed it back", job.id, job.worker, error, extra=about)
+            return False
+        return True
+
+    def cancel(self, job_id: str, fence: int) -> None:
+        """End a job that waits here and that a person has cancelled. It never runs."""
+        job = self._reserve.remove(job_id, fence)
+        if job is not None:
+            self._settler.end(job, End(EndKind.CANCELLED), self._clock.now())
+
+    def hand_back(self) -> None:
+        """Let other instances have the jobs that wait here, and claim no others ahead for a while."""
+        self._pace.forget()
+        for job in self._reserve.empty():
+            self._settler.hand_back(job, self._clock.now())
+
+    # ── jobs that never arrived ──────────────────────────────────────────────────────────────────────────────────
+
+    async def reconcile(self) -> None:
+        """Hand back jobs that the store holds for us and that never arrived."""
+        processing = (JobStatus.PROCESSING,)
+        held = await self._store.find(
+            JobFilter(instance=self._tenure.instance, status=processing, limit=MOST_RECONCILED)
+        )
+        known = self._runs.active.keys() | self._reserve.jobs.keys() | self._outbox.holds()
+        for record in held:
+            if record.id not in known:
+                self._strays.add(record.id)
+                self._hand_back_lost(record)
+        self.in_doubt = False
+
+    def _are_held(self, strays: set[str]) -> bool:
+        """Whether some of these jobs are still to be handed back; those that are not are forgotten."""
+        strays &= self._outbox.holds()
+        return bool(strays)
+
+    def _hand_back_lost(self, record: JobRecord) -> None:
+        logger.warning(
+            "job %s of %s was claimed but never arrived; handing it back",
+            record.id,
+            record.worker,
+            extra={"job_id": record.id, "worker": record.worker},
+        )
+        self._settler.hand_back(record.claimed(), record.started_at or self._clock.now())

@@ -1,0 +1,87 @@
+"""How fast an instance gets through its jobs, from the runs that have ended there."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from shiftwork.core.jobs.claiming_ahead import (
+    AHEAD_SECONDS,
+    UsualRunTime,
+    allowance,
+    ends_soon,
+    rate_after,
+    run_time_after,
+)
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.running.run import Run
+
+SAMPLE_SECONDS: Final = 0.002
+"""How often to look, at most."""
+
+
+class Pace:
+    """Measures one instance, and knows what `core.jobs.claiming_ahead` allows it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._rate = 0.0
+        self._ends = 0
+        """Short runs that have ended since the rate was last worked out."""
+        self._run_times: dict[str, UsualRunTime] = {}
+        """Of the workers whose runs take longer."""
+        self._sampled_at = clock.now()
+        self._allowed = 0
+
+    def ended(self, run: Run) -> None:
+        """A run has ended."""
+        seconds = self._clock.now() - run.started_at
+        if seconds <= AHEAD_SECONDS:
+            self._ends += 1
+        else:
+            worker = run.job.worker
+            self._run_times[worker] = run_time_after(self._run_times.get(worker), seconds)
+            self._allowed = max(0, self._allowed - 1)  # it counted as one that ends soon
+
+    def allowed(self, runs: Iterable[Run]) -> int:
+        """How many jobs may wait for a slot now. `runs` are all that go on, the oldest first."""
+        now = self._clock.now()
+        passed = now - self._sampled_at
+        if passed >= SAMPLE_SECONDS / 2:  # a timer may be a little early
+            self._sampled_at = now
+            self._rate, self._ends = rate_after(self._rate, self._ends, passed), 0
+            self._allowed = allowance(self._rate, self._ending(runs, now))
+        return self._allowed
+
+    def _ending(self, runs: Iterable[Run], now: float) -> int:
+        """How many of the longer runs end soon."""
+        steady, soonest = self._steady()
+        ending = 0
+        for run in runs if steady else ():
+            age = now - run.started_at
+            if age < soonest - AHEAD_SECONDS:  # all that follow are younger
+                break
+            usual = steady.get(run.job.worker)
+            ending += usual is not None and ends_soon(usual, age)
+        return ending
+
+    def look_at(self, runs: Iterable[Run]) -> float | None:
+        """When to look again although nothing has ended: several runs will be about to end by then."""
+        steady, soonest = self._steady()
+        if not steady:
+            return None
+        now = self._clock.now()
+        for run in runs:
+            if now - run.started_at < soonest - AHEAD_SECONDS:
+                return max(run.started_at + soonest - AHEAD_SECONDS / 2, self._sampled_at + SAMPLE_SECONDS)
+        return None
+
+    def _steady(self) -> tuple[dict[str, UsualRunTime], float]:
+        """The workers whose runs can be foreseen, and how long the shortest of them take."""
+        if not self._run_times:
+            return {}, 0.0
+        steady = {worker: usual for worker, usual in self._run_times.items() if usual.steady}
+        return steady, min((usual.seconds for usual in steady.values()), default=0.0)
+
+    def forget(self) -> None:
+        """Start over: the jobs that were claimed ahead are handed back."""
+        self._rate, self._ends, self._allowed = 0.0, 0, 0
+        self._run_times.clear()

@@ -1,0 +1,1 @@
+"""What a running function may know and do: its context, steps, waits, transactions, log."""

@@ -1,0 +1,473 @@
+"""Durable functions: steps that run once, and waits that hold no slot. What `Context.step` and its like use.
+
+Every step of a job has a number and a name, and its result is kept under the job's fence. A later run of the job
+starts the function anew; a step that was kept returns its result instead of running again. So the steps of a function
+must come in the same order every time: if a number has another name than before, the run ends in words.
+
+A step that raises is not kept, and the next run tries it again. But if the function catches the exception and goes on
+to another step, the failure is kept before that one begins: a later run must go the same way.
+
+A wait ends the run with `Suspended`, which is not an `Exception`, so that a function does not catch it by accident. The
+job is handed back until its time or its signal comes. A function that catches what ends its run, and returns, has not
+completed its job (`Run.overruled`); nor has one whose step was left out because its run has to stop, or is stale.
+
+While the store is away, every call here waits (`runtime.context.store_calls`), so each is safe to repeat: a step that
+was kept though the reply was lost is not kept again, and one in a transaction is looked up before it runs again.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from functools import partial
+from itertools import count
+from typing import Any, Final, TypeVar
+
+from msgspec import msgpack
+
+from shiftwork.core.jobs.durable import MARK, SLEEP, failed, got, in_words, waiting, wrong_name
+from shiftwork.core.jobs.retry import End, EndKind
+from shiftwork.core.nouns.parts import Signal, Step, StepPage, Wait
+from shiftwork.core.values.hidden import hidden, is_hidden, revealed
+from shiftwork.core.values.limits import STEPS, steps_full
+from shiftwork.core.values.sealing import why_unreadable
+from shiftwork.errors import JobStateError, LifecycleError, StepError, StepsFullError
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.context.context import CurrentRun
+from shiftwork.runtime.context.step_failures import packed, raised_again
+from shiftwork.runtime.context.store_calls import StoreCalls, hand_back, told_to_stop
+from shiftwork.runtime.error_text import describe
+from shiftwork.store.protocol import Store, Transaction, transactional
+
+T = TypeVar("T")
+
+FOREVER: Final = 10 * 365 * 86_400.0
+"""How long a job waits for a signal if it does not say."""
+NO_STEP: Final = Step(0, "", b"", 0.0, 0.0)
+"""What is never kept: steps are numbered from 1. Keeping it only shows whether the run is the current one."""
+THREAD_SECONDS: Final = 0.25
+"""How often a thread that waits for the store checks whether it was told to stop."""
+UNCERTAIN_SECONDS: Final = 1.0
+"""After how many seconds a function starts anew that goes on without knowing whether its step was kept."""
+
+
+class Suspended(BaseException):
+    """Ends a run that waits. It passes through the user's function."""
+
+    def __init__(self, at: float, until: float, wait: Wait | None = None) -> None:
+        super().__init__(until)
+        self.at = at
+        """When it was raised."""
+        self.until = until
+        self.wait = wait
+
+    def __str__(self) -> str:
+        return "the job waits, and goes on later"
+
+    def end(self) -> End:
+        """How the run ends."""
+        return End(EndKind.SNOOZED, again_in=max(0.0, self.until - self.at), wait=self.wait)
+
+
+class Interrupted(asyncio.CancelledError):
+    """Kept for a step that was cancelled from outside, by a time limit around it: that will cancel it again."""
+
+
+class Steps:
+    """The steps of one run: those that were kept before it, and those that it adds."""
+
+    def __init__(
+        self,
+        run: CurrentRun,
+        store: Callable[[], Awaitable[Store]],
+        clock: Clock,
+        calls: StoreCalls,
+        *,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._loop = loop
+        """Where the store is reached."""
+        self._run = run
+        self._store = store
+        self._clock = clock
+        self._calls = calls
+        self._kept: deque[Step] = deque()
+        """The next steps that were kept before, as far as they are read."""
+        self._is_new = False
+        """Whether all steps that were kept before are read."""
+        self._done = 0
+        """How many steps this run has passed."""
+        self._current: str | None = None
+        """The step that is running now."""
+        self._failure: tuple[str, float, bytes | str] | None = None
+        """The step that failed last, if the function has not gone on since: its name, its start, and what is kept of
+        it, or why nothing can be."""
+        self._suspended: Suspended | None = None
+        self._is_stale = False
+
+    def wait(self, work: Coroutine[Any, Any, T], instead: str) -> T:
+        """Run a coroutine for a plain function, which runs in a thread."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return self._wait_in_thread(asyncio.run_coroutine_threadsafe(work, self._loop))
+        work.close()
+        message = f"ctx.blocking is for plain functions, and would stop this event loop; use `{instead}` instead"
+        raise LifecycleError(message)
+
+    def _wait_in_thread(self, work: "Future[T]") -> T:
+        while wait([work], timeout=THREAD_SECONDS).not_done:
+            if self._run.cancelled:  # nothing cancels a thread, and the store may be away
+                work.cancel()
+                raise told_to_stop(self._run)
+        return work.result()
+
+    async def begin(self, name: str) -> Step | None:
+        """Go on to a step. Returns it if it was kept before; otherwise it runs now. Raises what it raised before."""
+        _check_name("a step", name)
+        if name.startswith(MARK):
+            raise StepError(f"the name of a step cannot begin with a colon: {name!r}")
+        self._enter(name)
+        try:
+            kept = await self._next(name)
+        except BaseException:
+            self._current = None
+            raise
+        if kept is not None:
+            self._current = None
+            if kept.name != name:
+                await self._fail_again(name, kept)
+        return kept
+
+    async def _fail_again(self, name: str, kept: Step) -> None:
+        error = raised_again(name, kept.result, self._run.worker_values)
+        if isinstance(error, Interrupted):
+            await self._loop.create_future()
+        raise error
+
+    def failed(self, name: str, error: BaseException, started_at: float) -> None:
+        """The step that runs has failed. The failure is kept if the function goes on to another step."""
+        self._current = None
+        if self._run.cancelled:  # perhaps it failed for that reason
+            hand_back(self._run)
+        text = describe(error, self._run.discreet)
+        if isinstance(error, asyncio.CancelledError) and _is_cancelled_from_outside():
+            error = Interrupted(*error.args)
+        try:
+            what: bytes | str = packed(name, error, self._run.worker_values, text)
+        except StepError as refused:
+            what = str(refused)
+        self._failure = name, started_at, what
+
+    async def keep(self, name: str, value: Any, started_at: float, function: Callable[..., Any]) -> Step:
+        """Keep what a step that ran has returned, hidden if its function is annotated to return a secret."""
+        try:
+            result = self._run.worker_values.encode_step(name, value, function)
+        except StepError as error:
+            self.failed(name, error, started_at)
+            raise
+        try:
+            return await self._keep(name, result, started_at)
+        finally:
+            self._current = None
+
+    async def transact(
+        self, name: str, work: Callable[[Any], Awaitable[Any]], started_at: float, function: Callable[..., Any]
+    ) -> Step:
+        """Run a step with a connection, and keep what it returns in the same transaction."""
+        tries = count()
+
+        async def encoded(connection: Any) -> bytes:
+            return self._run.worker_values.encode_step(name, await work(connection), function)
+
+        try:
+            step = await self._calls.make(
+                self._run, lambda: self._transact(name, encoded, started_at, is_first=next(tries) == 0)
+            )
+        except StepsFullError:
+            raise self._is_full() from None
+        except BaseException:
+            if self._failure is None:
+                self._is_uncertain()
+            raise
+        finally:
+            self._current = None
+        if isinstance(step, BaseException):
+            raise step
+        self._has_kept(step)
+        return step
+
+    async def _transact(
+        self, name: str, work: Callable[[Any], Awaitable[bytes]], started_at: float, *, is_first: bool
+    ) -> Step | BaseException:
+        """Try it once, and return the step, or what the step itself has raised."""
+        store = await self._store()
+        try:
+            database = transactional(store, "ctx.in_transaction()")
+        except BaseException as error:
+            self.failed(name, error, started_at)
+            raise
+        self._current = name
+        raised: list[BaseException] = []
+        try:
+            async with database.transaction() as transaction:
+                committed = None if is_first else await self._committed(transaction)
+                return committed or await self._kept_in(transaction, name, work, started_at, raised)
+        except BaseException as error:
+            if raised and error is raised[0]:
+                return error
+            self._failure = None  # the connection was lost while the step ran
+            raise
+
+    async def _committed(self, transaction: Transaction) -> Step | None:
+        """Return the step if an earlier try has kept it although its end was not reported.
+
+        That try may be about to commit. It has a lock on the job, for which this transaction waits first.
+        """
+        if not await transaction.keep_step(self._run.job.id, self._run.job.fence, NO_STEP):
+            raise self._stale()
+        page = await self._read_steps()
+        if page is None:
+            raise self._stale()
+        return next(iter(page.steps), None)
+
+    async def _kept_in(
+        self,
+        transaction: Transaction,
+        name: str,
+        work: Callable[[Any], Awaitable[bytes]],
+        started_at: float,
+        raised: list[BaseException],
+    ) -> Step:
+        try:
+            result = await work(transaction.connection)
+        except BaseException as error:
+            raised.append(error)
+            self.failed(name, error, started_at)
+            raise
+        step = Step(self._done + 1, name, result, started_at, self._clock.now())
+        if not await transaction.keep_step(self._run.job.id, self._run.job.fence, step):
+            raise self._stale()
+        return step
+
+    def value(self, function: Callable[..., Any], step: Step) -> Any:
+        """Return a step's result as its function is annotated to return it, whether it ran now or before."""
+        return self._run.worker_values.decode_step(step.name, function, step.result)
+
+    async def sleep(self, seconds: float) -> None:
+        """Return once this time has passed since the function first came here."""
+        with self._turn(SLEEP):
+            kept = await self._next(SLEEP)
+            now = self._clock.now()
+            until = now + seconds if kept is None else _read(kept, float)
+            if kept is None:
+                await self._keep(SLEEP, msgpack.encode(until), now)
+            if until > now:  # as it was before the sleep was kept: the clock may have been set meanwhile
+                raise Suspended(self._clock.now(), until)  # keeping it may have taken an outage
+
+    async def wait_for(self, name: str, seconds: float | None, *, secret: bool) -> Any:
+        """Return the value of the next signal with this name. Raises `TimeoutError` if it does not come in time.
+
+        A secret wait keeps hidden what it notes: from its beginning, no signal with this name is shown.
+        """
+        seal = hidden if secret else _as_it_is
+        _check_name("a signal", name)
+        with self._turn(waiting(name)):
+            patience = FOREVER if seconds is None else seconds
+            until = await self._noted(waiting(name), lambda: self._clock.now() + patience, seal)
+            kept = await self._next(got(name))
+            if kept is None:
+                kept = await self._arrived(name, until, seal)
+        came, value = _read(kept, tuple[bool, Any])
+        if not came:
+            message = f"signal {name!r} did not arrive in time"
+            raise TimeoutError(message)
+        return value
+
+    async def _arrived(self, name: str, until: float, seal: Callable[[bytes], bytes]) -> Step:
+        try:
+            signal = await self._calls.make(self._run, partial(self._read_signal, name))
+        except BaseException:
+            self._is_uncertain()
+            raise
+        now = self._clock.now()
+        if signal is not None:
+            return await self._keep(got(name), seal(_pair(signal.value)), now, taking=name)
+        if now >= until:
+            return await self._keep(got(name), seal(msgpack.encode((False, None))), now)
+        raise Suspended(now, until, Wait(name, 1))
+
+    async def _noted(self, name: str, make: Callable[[], float], seal: Callable[[bytes], bytes]) -> float:
+        """A number that is worked out once, and kept."""
+        kept = await self._next(name)
+        if kept is None:
+            kept = await self._keep(name, seal(msgpack.encode(make())), self._clock.now())
+        return _read(kept, float)
+
+    def _enter(self, name: str) -> None:
+        if self._is_stale:
+            raise self._stale()
+        if self._run.cancelled:  # a thread cannot be stopped, and the next run may be under way
+            raise told_to_stop(self._run)
+        if self._suspended is not None:  # the function has caught it: what comes later must not run early
+            self._run.overruled = self._suspended.end()
+            raise self._suspended
+        if self._current is not None:
+            running = in_words(self._current)
+            message = (
+                f"step {in_words(name)!r} begins while step {running!r} is running: steps run one after another. "
+                "Do what belongs together inside one step, or let a flow run it in parallel"
+            )
+            raise self._refusal(message)
+        self._current = name
+
+    @contextmanager
+    def _turn(self, name: str) -> Iterator[None]:
+        """Let no other step begin meanwhile."""
+        self._enter(name)
+        try:
+            yield
+        except Suspended as suspended:
+            self._suspended, self._run.overruled = suspended, suspended.end()
+            raise
+        finally:
+            self._current = None
+
+    async def _next(self, name: str) -> Step | None:
+        """Go on to the next step. Returns it if it was kept before."""
+        if not self._kept and not self._is_new:
+            await self._load()
+        await self._keep_failure()
+        if self._done >= STEPS.number:
+            raise self._is_full()
+        if not self._kept:
+            return None
+        step = self._kept[0]
+        if step.name not in (name, failed(name)):
+            was, is_now = in_words(step.name), in_words(name)
+            message = (
+                f"step {step.number} was {was!r} when it ran, and is {is_now!r} now: the steps of a function must "
+                "keep their names and their order while its jobs are in progress. Deploy the old function again, or "
+                "discard the job and enqueue it again"
+            )
+            raise self._refusal(message)
+        self._kept.popleft()
+        self._done += 1
+        self._note_secret(step)
+        return step
+
+    async def _keep_failure(self) -> None:
+        """Keep the failure that the function has caught, now that it goes on."""
+        if self._failure is None:
+            return
+        name, started_at, what = self._failure
+        if isinstance(what, str):
+            raise self._refusal(what)
+        await self._keep(failed(name), what, started_at)
+        self._failure = None
+
+    async def _load(self) -> None:
+        """Read the next steps that were kept before: all of them may be more than fits into memory."""
+        try:
+            page = await self._calls.make(self._run, self._read_steps)
+        except BaseException:
+            self._is_uncertain()
+            raise
+        if page is None:
+            raise self._stale()
+        self._kept.extend(page.steps)
+        self._is_new = not page.more
+
+    async def _read_steps(self) -> StepPage | None:
+        return await (await self._store()).steps(self._run.job.id, self._run.job.fence, self._done)
+
+    async def _read_signal(self, name: str) -> Signal | None:
+        return await (await self._store()).signal(self._run.job.id, name)
+
+    async def _write(self, step: Step, taking: str | None) -> bool:
+        return await (await self._store()).keep_step(self._run.job.id, self._run.job.fence, step, taking=taking)
+
+    async def _keep(self, name: str, result: bytes, started_at: float, taking: str | None = None) -> Step:
+        step = Step(self._done + 1, name, result, started_at, self._clock.now())
+        try:
+            is_kept = await self._calls.make(self._run, partial(self._write, step, taking))
+        except StepsFullError:
+            raise self._is_full() from None
+        except BaseException:
+            self._is_uncertain()
+            raise
+        if not is_kept:
+            raise self._stale()
+        self._has_kept(step)
+        return step
+
+    def _is_uncertain(self) -> None:
+        """Whether the step is kept is not known. If the function goes on, it starts anew, and what is kept decides."""
+        now = self._clock.now()
+        self._suspended = Suspended(now, now + UNCERTAIN_SECONDS)
+
+    def _has_kept(self, step: Step) -> None:
+        self._done += 1
+        self._note_secret(step)
+
+    def _note_secret(self, step: Step) -> None:
+        """Let no text of this run show what the function gets from a hidden step."""
+        if is_hidden(step.result):
+            self._run.hidden = [*(self._run.hidden or ()), step.result]
+
+    def _refusal(self, message: str) -> StepError:
+        """The error for a step that must not run. The job is dead, even if the function catches it."""
+        return self._final(StepError(message))
+
+    def _is_full(self) -> StepError:
+        """The error for a step for which there is no room."""
+        return self._final(steps_full(self._run.job.id))
+
+    def _final(self, error: StepError) -> StepError:
+        self._run.overruled = End(EndKind.RAISED, error=f"{type(error).__name__}: {error}", final=True)
+        return error
+
+    def _stale(self) -> JobStateError:
+        """The error of a run that has lost its job. It begins no other step, and does not complete the job."""
+        self._is_stale = True
+        message = f"this run of job {self._run.job.id} is stale: another run has taken over"
+        self._run.overruled = End(EndKind.LOST, error=message)
+        return JobStateError(message)
+
+
+def _check_name(what: str, name: object) -> None:
+    wrong = wrong_name(what, name)
+    if wrong is not None:
+        raise StepError(wrong)
+
+
+def _is_cancelled_from_outside() -> bool:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # a thread, which nothing cancels
+        return False
+    return task is not None and task.cancelling() > 0
+
+
+def _read(step: Step, kind: type[T]) -> T:
+    """What a sleep or a wait has noted. Raises `StepError` if it is encrypted and cannot be decrypted."""
+    why = why_unreadable(step.result)
+    if why is not None:
+        message = f"{in_words(step.name)!r}, step {step.number}, cannot be read: {why}"
+        raise StepError(message)
+    return msgpack.decode(revealed(step.result), type=kind)
+
+
+def _as_it_is(value: bytes) -> bytes:
+    return value
+
+
+def _pair(value: bytes) -> bytes:
+    return b"\x92\xc3" + value  # [true, value]
+
+
+def step_maker(store: Callable[[], Awaitable[Store]], clock: Clock, calls: StoreCalls) -> Callable[[CurrentRun], Steps]:
+    """Return what makes the steps of a run, for the runs of this event loop and of its threads."""
+    loop = asyncio.get_running_loop()
+    return lambda run: Steps(run, store, clock, calls, loop=loop)

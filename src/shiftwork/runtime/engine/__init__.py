@@ -1,1 +1,0 @@
-"""Claim jobs, run one function, watch its deadline, collect its end and write the outcome."""

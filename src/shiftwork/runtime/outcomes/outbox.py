@@ -1,0 +1,223 @@
+"""Outcomes and progress on their way to the store: gathered, written in batches, retried until they are written.
+
+An outcome that the store rejects because the fence has moved on is dropped: another run of the job counts.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from msgspec import Struct
+
+from shiftwork.core.nouns.job import Claimed, JobStatus, Progress, ProgressNote
+from shiftwork.core.nouns.outcome import Finished, Outcome
+from shiftwork.core.words.numbers import counted
+from shiftwork.errors import StoreError
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.gauge import Stopwatch
+from shiftwork.runtime.store_voice import OUTCOMES, PROGRESS, StoreVoice
+from shiftwork.store.protocol import Store
+
+logger: Final = logging.getLogger("shiftwork")
+
+LARGEST_BATCH: Final = 500
+RETRY_SECONDS: Final = 0.5
+PROGRESS_SECONDS: Final = 0.2
+
+
+class Settled(Struct, frozen=True, gc=False):
+    """An outcome, and when its run began."""
+
+    outcome: Outcome
+    started_at: float
+    written: bool = False
+    """Whether the store has the outcome already: the function wrote it in a transaction."""
+    max_retries: int | None = None
+    """How many retries the job has of its own; None if it has as many as its worker."""
+    final: bool = False
+    """Whether no node of another version of the app can help."""
+
+
+class Outbox:
+    """Writes outcomes. One batch is under way at a time; outcomes that come meanwhile make the next."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        stopwatch: Stopwatch,
+        voice: StoreVoice,
+        review: Callable[[Sequence[Settled]], Awaitable[list[Settled]]],
+        before: Sequence[Callable[[Sequence[Settled]], Awaitable[None]]],
+        written: Callable[[Sequence[Settled], Finished], None],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._stopwatch = stopwatch
+        self._voice = voice
+        self._review = review
+        """Returns what to write instead of a batch."""
+        self._before = before
+        self._written = written
+        self._waiting: list[Settled] = []
+        self._under_way: list[Settled] = []
+        self._task: asyncio.Task[None] | None = None
+        self._no_patience = False
+
+    def put(self, settled: Settled) -> None:
+        """Take an outcome over."""
+        self._waiting.append(settled)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="shiftwork outbox")
+
+    def holds(self) -> set[str]:
+        """The ids of the jobs whose outcome is not written yet."""
+        return {settled.outcome.id for settled in (*self._waiting, *self._under_way)}
+
+    async def drain(self, timeout_seconds: float) -> int:
+        """Wait until everything is written, up to this time; returns how many outcomes were given up on."""
+        timer = self._clock.call_at(self._clock.now() + timeout_seconds, self._lose_patience)
+        await self.settle()
+        timer.cancel()
+        return len(self._waiting)
+
+    async def settle(self) -> None:
+        """Wait until everything is written, or given up on."""
+        while self._task is not None:
+            await asyncio.wait([self._task])
+
+    def _lose_patience(self) -> None:
+        self._no_patience = True
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting and not self._no_patience:
+                self._under_way, self._waiting = self._waiting[:LARGEST_BATCH], self._waiting[LARGEST_BATCH:]
+                await self._write(self._under_way)
+                self._under_way = []
+        finally:
+            self._waiting = [*self._under_way, *self._waiting]
+            self._under_way = []
+            self._task = None
+
+    async def _write(self, batch: list[Settled]) -> None:
+        outcomes: list[Outcome] = []
+        repeated = reviewed = prepared = False
+        while True:
+            try:
+                if not reviewed:
+                    batch[:] = await self._review(batch)
+                    outcomes = [settled.outcome for settled in batch if not settled.written]
+                    reviewed = True
+                if not prepared:
+                    for prepare in self._before:
+                        await prepare(batch)
+                    prepared = True
+                finished = await self._finish(outcomes)
+                if repeated:
+                    finished = await self._recognise(outcomes, finished)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the outcomes must be written
+                self._report(error, len(batch))
+                repeated = True
+                await pause(self._clock, RETRY_SECONDS)
+            else:
+                accepted = iter(finished.accepted)
+                everything = [settled.written or next(accepted) for settled in batch]
+                self._follow_up(batch, Finished(everything, finished.disabled))
+                return
+
+    def _follow_up(self, batch: Sequence[Settled], finished: Finished) -> None:
+        try:
+            self._written(batch, finished)
+        except Exception:  # the store has the outcomes: writing them again would only be refused
+            with suppress(Exception):  # what failed may be a log handler of the user's
+                logger.exception("cannot report %s", counted(len(batch), "outcome"))
+
+    def _report(self, error: Exception, n: int) -> None:
+        if isinstance(error, StoreError):
+            self._voice.failed(OUTCOMES, error)
+        else:
+            what = counted(n, "outcome")
+            logger.error("cannot write %s: %s; trying again in %.1f s", what, error, RETRY_SECONDS, exc_info=error)
+
+    async def _finish(self, outcomes: Sequence[Outcome]) -> Finished:
+        if not outcomes:
+            return Finished([], [])
+        return await self._stopwatch.time(OUTCOMES, self._store.finish(outcomes, self._clock.now()))
+
+    async def _recognise(self, outcomes: Sequence[Outcome], finished: Finished) -> Finished:
+        """Count as accepted what the store rejects only because an earlier try got through and its answer was lost."""
+        rejected = [outcome for outcome, accepted in zip(outcomes, finished.accepted, strict=True) if not accepted]
+        if not rejected:
+            return finished
+        records = await self._store.get([outcome.id for outcome in rejected])
+        # Under one fence a job ends once, and this fence was only ever ours.
+        ours = {
+            record.id: outcome
+            for outcome, record in zip(rejected, records, strict=True)
+            if record and record.fence == outcome.fence and record.status is not JobStatus.PROCESSING
+        }
+        blamed = {outcome.worker: outcome for outcome in ours.values() if outcome.disable_after is not None}
+        lanes = (await self._store.survey(blamed, self._clock.now())).lanes if blamed else {}
+        disabled = [
+            worker
+            for worker, outcome in blamed.items()
+            if worker in lanes and not lanes[worker].state.enabled and lanes[worker].state.last_error == outcome.error
+        ]
+        accepted = [ok or outcome.id in ours for outcome, ok in zip(outcomes, finished.accepted, strict=True)]
+        return Finished(accepted, [*finished.disabled, *disabled])
+
+
+class Notebook:
+    """Writes progress: the newest of each job, a few times a second."""
+
+    def __init__(self, store: Store, clock: Clock, voice: StoreVoice) -> None:
+        self._store = store
+        self._clock = clock
+        self._voice = voice
+        self._loop = asyncio.get_running_loop()
+        self._notes: dict[str, ProgressNote] = {}
+        self._due = False
+        self._task: asyncio.Task[None] | None = None
+
+    def report(self, job: Claimed, progress: Progress) -> None:
+        """Take progress over. Safe from any thread."""
+        self._notes[job.id] = ProgressNote(job.id, job.fence, progress)
+        if not self._due:
+            self._due = True
+            self._loop.call_soon_threadsafe(self._schedule)
+
+    def _schedule(self) -> None:
+        self._clock.call_at(self._clock.now() + PROGRESS_SECONDS, self._begin)
+
+    def _begin(self) -> None:
+        self._task = self._loop.create_task(self.flush(), name="shiftwork progress")
+
+    async def before_end(self, batch: Sequence[Settled]) -> None:
+        """Write the last progress of jobs that end, while the store still accepts it."""
+        if any(settled.outcome.id in self._notes for settled in batch):
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Write what there is. Progress is not retried: the next one is newer."""
+        self._due = False
+        notes, self._notes = self._notes, {}
+        if not notes:
+            return
+        with suppress(StoreError):
+            await self._voice.hear(PROGRESS, self._store.note(list(notes.values())))
+
+
+async def pause(clock: Clock, seconds: float) -> None:
+    """Sleep by the clock."""
+    over = asyncio.Event()
+    timer = clock.call_at(clock.now() + seconds, over.set)
+    try:
+        await over.wait()
+    finally:
+        timer.cancel()

@@ -1,0 +1,224 @@
+"""Inside a process that a node has started: run the jobs that it sends, report how they ended."""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
+from typing import Any, Final
+
+from shiftwork.core.jobs.retry import End, EndKind
+from shiftwork.events import Hooks
+from shiftwork.runtime.clock import SystemClock
+from shiftwork.runtime.context.context_services import context_services
+from shiftwork.runtime.context.surroundings import Surroundings
+from shiftwork.runtime.processes.handover import ProcessEnd
+from shiftwork.runtime.processes.link import LONGEST_DEFINITION, Link, log_refusal, longest_frame
+from shiftwork.runtime.processes.messages import (
+    CallHooks,
+    Drain,
+    Exit,
+    FromNode,
+    LookAgain,
+    NodeFrame,
+    Ping,
+    Pong,
+    ProcessFrame,
+    RunEnded,
+    Setup,
+    ShowStack,
+    StackShown,
+    Start,
+    Stop,
+)
+from shiftwork.runtime.processes.progress_relay import ProgressRelay
+from shiftwork.runtime.processes.serial_runner import SerialRunner
+from shiftwork.runtime.registry import Callee
+from shiftwork.runtime.running.local_runner import LocalRunner
+from shiftwork.runtime.running.loop_watch import LoopWatch
+from shiftwork.runtime.running.run import Run
+from shiftwork.store.protocol import Store
+
+logger: Final = logging.getLogger("shiftwork")
+
+FULL_SECONDS: Final = 0.005
+"""How soon to try again when the node does not read."""
+
+
+class ChildProcess:
+    """Lives until the node ends it, or is gone."""
+
+    def __init__(self, sock: socket.socket, runs: ProcessEnd) -> None:
+        self._given = runs
+        self.setup: asyncio.Future[Setup] = asyncio.get_running_loop().create_future()
+        self.over = asyncio.Event()
+        self.clock = SystemClock()
+        self.link: Link[NodeFrame] = Link(
+            sock,
+            NodeFrame,
+            receive=self._received,
+            closed=self.over.set,
+            wrap=ProcessFrame,
+            refused=self._refused,
+        )
+        self._callees: Mapping[str, Callee] = {}
+        self._runner: LocalRunner | None = None
+        self._serial: SerialRunner | None = None
+        """The same, where runs follow each other."""
+        self._hooks: Hooks | None = None
+        self._runs: dict[str, Run] = {}
+        self._progress = ProgressRelay(self.send)
+
+    def send(self, message: Any) -> None:
+        """Send a message to the node."""
+        self.link.send(message)
+
+    async def finish(self) -> None:
+        """Wait for the hooks that are under way, and until the node has read the last message."""
+        if self._hooks is not None:
+            await self._hooks.drain()
+        self.link.flush()
+        while self.link.unsent and not self.link.closed:  # noqa: ASYNC110 - only the socket knows
+            await asyncio.sleep(FULL_SECONDS)
+
+    def serve(
+        self,
+        callees: Mapping[str, Callee],
+        store: Callable[[], Awaitable[Store]],
+        surroundings: Surroundings,
+        *,
+        alone: bool,
+    ) -> None:
+        """Run jobs from now on."""
+        self._callees = callees
+        services = context_services(store, self.clock, report=self._progress.report, surroundings=surroundings)
+        if alone:
+            self._runner = self._serial = SerialRunner(
+                callees, services, self._given, prepare=self._prepare, not_started=self._not_started
+            )
+        else:
+            self._runner = LocalRunner(callees, services)
+            LoopWatch(self._runs.values).start()  # a run that is alone holds up only itself
+
+    def listen(self, hooks: Hooks) -> None:
+        """Call these hooks from now on."""
+        self._hooks = hooks
+        LoopWatch(tuple, others="a hook", waiting="all other hooks and alerts wait").start()
+
+    # ── messages from the node ───────────────────────────────────────────────────────────────────────────────────
+
+    def _received(self, frames: list[NodeFrame]) -> None:
+        for frame in frames:
+            arrived = False
+            for message in frame.messages:
+                if isinstance(message, Start):
+                    self._given.arrived(message)
+                    arrived = True
+                elif isinstance(message, LookAgain):
+                    arrived = True
+                else:
+                    if arrived:  # the message may be about one of them
+                        self._take()
+                    arrived = False
+                    self._handle(message)
+            if arrived:
+                self._take()
+
+    def _handle(self, message: FromNode) -> None:
+        match message:
+            case Stop():
+                self._stop(message)
+            case Ping():
+                self.clock.follow(message.now, message.at, message.at)
+                self.send(Pong())
+            case ShowStack():
+                self._show_stack(message)
+            case CallHooks():
+                if self._hooks is not None:
+                    self._hooks.fire(message.event)
+            case Setup():
+                self.clock.follow(message.now, message.at, message.at)
+                describes = message.role == "hooks"
+                self.link.longest = LONGEST_DEFINITION if describes else longest_frame(message.max_payload_bytes)
+                self.setup.set_result(message)
+            case Drain():
+                if self._runner is not None:
+                    self._runner.drain()
+            case Exit():
+                self.over.set()
+            case _:
+                pass
+
+    def _stop(self, wanted: Stop) -> None:
+        with nullcontext() if self._serial is None else self._serial.taking:  # a thread may be about to add it
+            run = self._runs.get(wanted.id)
+        if run is not None and run.job.fence == wanted.fence and self._runner is not None:
+            run.stopped_as = wanted.kind
+            self._runner.stop(run)
+
+    def _show_stack(self, wanted: ShowStack) -> None:
+        run = self._runs.get(wanted.id)
+        if run is not None and run.job.fence == wanted.fence and self._runner is not None:
+            self.send(StackShown(wanted.id, wanted.fence, self._runner.around(run)))
+
+    # ── running ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _take(self) -> None:
+        """Start what has arrived and was not taken back: all of it, or the first where runs follow each other."""
+        if self._serial is not None:
+            self._serial.begin_next()
+            return
+        assert self._runner is not None  # noqa: S101 - the node sends no job before we are ready
+        for start in self._given.take_all():
+            run = self._prepare(start)
+            if run is None:
+                continue
+            try:
+                self._runner.start(run)
+            except RuntimeError as error:  # out of threads: another instance may run it
+                self._not_started(run, error)
+
+    def _prepare(self, start: Start) -> Run | None:
+        """Make a run of what was taken, in any thread; None if we cannot run it."""
+        job = start.job
+        callee = self._callees.get(job.worker)
+        if callee is None:
+            error = f"worker {job.worker} is not registered in the app as process {os.getpid()} has imported it"
+            self._send_end(RunEnded(job.id, job.fence, End(EndKind.RAISED, error=f"{error}: restart the node")))
+            return None
+        run = self._runs[job.id] = Run(job, callee.config, self.clock.now(), self, start.state)
+        run.times, run.place = self._given.times, start.place
+        return run
+
+    def _not_started(self, run: Run, error: RuntimeError) -> None:
+        self.run_ended(run, End(EndKind.DRAINED))
+        job = run.job
+        about = {"job_id": job.id, "worker": job.worker}
+        logger.warning("cannot start job %s of %s: %s; handed it back", job.id, job.worker, error, extra=about)
+
+    def run_begun(self, run: Run) -> None:
+        """A run begins at once here. The node watches its deadline."""
+
+    def run_ended(self, run: Run, end: End) -> None:
+        """Report the end of a run to the node. Its job may run here again: see `Runs.run_ended`."""
+        if self._runs.get(run.job.id) is run:
+            del self._runs[run.job.id]
+        self._progress.before_end(run.job.id)
+        stray = self._runner is not None and run in self._runner.strays
+        self._send_end(RunEnded(run.job.id, run.job.fence, end, run.outcome, stray))
+
+    def _send_end(self, ended: RunEnded) -> None:
+        """Where runs follow each other, the node must know of an end before the next run can kill the process."""
+        if self._serial is None:
+            self.link.send(ended)
+        else:
+            self.link.deliver(ended)
+
+    def _refused(self, message: Any, why: str) -> None:
+        """A message is too long for the node, which would hang up on us: the others must not suffer for it."""
+        if isinstance(message, RunEnded):
+            end = End(EndKind.UNENCODABLE, error=f"its end cannot be reported to the node: {why}")
+            self.send(RunEnded(message.id, message.fence, end, stray=message.stray))
+        else:
+            log_refusal(message, why)

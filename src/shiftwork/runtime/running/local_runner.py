@@ -1,0 +1,238 @@
+"""Runs that take place in this process, on its event loop and in threads of its own."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from shiftwork.core.jobs.retry import End, EndKind
+from shiftwork.runtime.context.context import ContextServices
+from shiftwork.runtime.gauge import Load
+from shiftwork.runtime.registry import Callee
+from shiftwork.runtime.running.execute import cancelled, escaped, run_async, run_rest, run_sync
+from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.running.runner import RunnerListener
+from shiftwork.runtime.running.stacks import Stacks
+from shiftwork.runtime.running.threads import Threads
+from shiftwork.telemetry.tracing import processing
+
+logger: Final = logging.getLogger("shiftwork")
+
+STUBBORN_SECONDS: Final = 5.0
+"""How long a function that was told to stop may take before it is given up on."""
+
+
+class LocalRunner:
+    """Runs jobs in this process."""
+
+    apart = False
+    ready = True
+    error = None
+    killed_from_outside = False
+    lapsed = False
+    silence = 0.0
+
+    def __init__(
+        self,
+        callees: Mapping[str, Callee],
+        services: ContextServices,
+        *,
+        load: Callable[[], Load] = Load,
+        gives_up: bool = True,
+    ) -> None:
+        self.strays: dict[Run, float] = {}
+        self.open = True
+        self.dead = False
+        self.served = 0
+        self.pid = os.getpid()
+        self._callees = callees
+        self._services = services
+        self._load = load
+        self._gives_up = gives_up
+        """Whether it ever gives up on a run. False where the node kills the whole process instead."""
+        self._stopping = False
+        self._running: set[Run] = set()
+        self._threads = Threads()
+        self._loop = asyncio.get_running_loop()
+        self._stacks = Stacks()
+        self._listener: RunnerListener | None = None
+        self._watch = self._loop.create_task(self._watch_loop(), name="shiftwork loop watch")
+
+    @property
+    def used(self) -> bool:
+        return self.served > 0 or bool(self._running)
+
+    @property
+    def load(self) -> Load:
+        return self._load()
+
+    def attach(self, listener: RunnerListener) -> None:
+        self._listener = listener
+
+    def start(self, run: Run) -> bool:
+        """Begin, as a task or in a thread."""
+        callee, span = self._callees[run.job.worker], self._prepared(run).span
+        if callee.is_async:
+            self._start_task(run, run_async(run, self._services))
+        elif span is None:
+            self._threads.start(partial(self._in_thread, run))
+        else:
+            span.variables.run(self._threads.start, partial(self._in_thread, run))
+        self._running.add(run)
+        return True
+
+    def _prepared(self, run: Run) -> Run:
+        run.callee = self._callees[run.job.worker]
+        run.pid = self.pid
+        run.stopping = self._stopping
+        run.span = processing(run.job)
+        return run
+
+    def stop(self, run: Run) -> None:
+        """Cancel a coroutine; let a thread know."""
+        run.cancelled = True
+        if run.task is not None:
+            run.task.cancel()
+        if not self._gives_up:
+            return
+        if run.task is None and run.stopped_as is not EndKind.CANCELLED:
+            self._give_up(run)
+        else:
+            run.patience = self._services.clock.call_in(STUBBORN_SECONDS, partial(self._give_up, run))
+
+    @property
+    def places(self) -> int:
+        """None: every run begins at once."""
+        return 0
+
+    @property
+    def waiting(self) -> int:
+        return 0
+
+    def began(self, run: Run) -> float | None:
+        return run.began_at
+
+    def take_back(self) -> list[Run]:
+        """Nothing: every run begins at once."""
+        return []
+
+    def drain(self) -> None:
+        self._stopping = True
+        for run in self._running:
+            run.stopping = True
+
+    def renewed(self, until: float) -> None:
+        """Nothing to do: the node stops the runs of this process when the lease is in danger."""
+
+    def look(self, memory_limit: int | None) -> None:
+        """Nothing to do: the node measures its own process."""
+
+    def around(self, run: Run) -> str:
+        """What a run is doing now, and what else goes on here. Safe from any thread: the loop may be blocked."""
+        return self._stacks.around(run, (*self._running, *self.strays))
+
+    async def stack(self, run: Run) -> str:
+        return self.around(run)
+
+    def kill(self, why: str, *, at_once: bool = False) -> None:  # noqa: ARG002 - no process dies, so none is explained
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the threads."""
+        if not self.dead:
+            self.dead, self.open = True, False
+            self._watch.cancel()
+            self._threads.close()
+            if self._listener is not None:
+                self._listener.runner_gone(self, ())
+
+    # ── ends ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _start_task(self, run: Run, coroutine: Coroutine[Any, Any, End]) -> None:
+        run.task = self._loop.create_task(coroutine, context=run.span.variables if run.span else None)
+        run.task.add_done_callback(partial(self._task_done, run))
+
+    async def _watch_loop(self) -> None:
+        """Wait until the event loop ends without a stop: then it cancels every task, and ours are to be handed back.
+
+        A run that is cancelled by anything else has failed: its own function, or something it called, did that.
+        """
+        try:
+            await self._loop.create_future()
+        finally:
+            if not self.dead:
+                self.open = False
+                for run in self._running:
+                    if run.task is not None and run.stopped_as is None:
+                        run.stopped_as = EndKind.DRAINED
+
+    def _task_done(self, run: Run, task: asyncio.Task[End]) -> None:
+        try:
+            end = task.result()
+        except asyncio.CancelledError:
+            end = cancelled(run)
+        except BaseException as error:  # noqa: BLE001 - the slot must be free again, whatever that was
+            end = escaped(run, error)
+        self._ended(run, end)
+
+    def _end_in_thread(self, run: Run) -> End | Coroutine[Any, Any, Any]:
+        try:
+            return run_sync(run, self._services)
+        except BaseException as error:  # noqa: BLE001 - the slot must be free again, whatever that was
+            return escaped(run, error)
+
+    def _in_thread(self, run: Run) -> None:
+        end = self._end_in_thread(run)
+        try:
+            self._loop.call_soon_threadsafe(self._thread_done, run, end)
+        except RuntimeError:  # the event loop is closed
+            logger.warning("job %s of %s ended after its event loop had closed", run.job.id, run.job.worker)
+
+    def _thread_done(self, run: Run, end: End | Coroutine[Any, Any, Any]) -> None:
+        if isinstance(end, End):
+            self._ended(run, end)
+        elif run.ended or run.stopped_as is not None:
+            end.close()
+            self._ended(run, cancelled(run))
+        else:
+            self._start_task(run, run_rest(run, end))
+
+    def _ended(self, run: Run, end: End) -> None:
+        self._running.discard(run)
+        run.idle = None  # a call that was never awaited refers to the run
+        if run.ended:
+            self.strays.pop(run, None)
+            return
+        if end.kind is EndKind.DRAINED and run.stopped_as is None:
+            end = replace(end, unasked=True)
+        run.ended = True
+        self.served += 1
+        if run.patience is not None:
+            run.patience.cancel()
+        if run.span is not None:
+            run.span.end(end)
+        if run.job_log is not None:
+            run.log = run.job_log.lines()
+        run.owner.run_ended(run, end)
+
+    def _give_up(self, run: Run) -> None:
+        if run.ended:
+            return
+        assert run.stopped_as is not None  # noqa: S101 - set by all who stop a run
+        self.strays[run] = self._services.clock.now()
+        what = "its coroutine swallowed the cancellation" if run.task else "its thread cannot be stopped"
+        timed_out = run.stopped_as is EndKind.TIMED_OUT
+        why = f"timed out after {run.config.timeout_seconds:g} s" if timed_out else "told to stop"
+        self._ended(run, End(run.stopped_as, error=f"{why}, but {what}", traceback=self._stacks.of(run)))
+        logger.error(
+            "job %s of %s was told to stop (%s), but goes on: %s",
+            run.job.id,
+            run.job.worker,
+            run.stopped_as,
+            what,
+            extra={"job_id": run.job.id, "worker": run.job.worker},
+        )

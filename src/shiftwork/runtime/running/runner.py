@@ -1,0 +1,142 @@
+"""Where the runs of an instance take place: what every place owes its users."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from shiftwork.runtime.gauge import Load
+from shiftwork.runtime.running.run import Run
+
+
+class RunnerListener(Protocol):
+    """Hears of the beginning and the end of a runner, on the event loop."""
+
+    def runner_ready(self, runner: "Runner") -> None:
+        """The runner takes runs from now on. Not called by a runner that was ready from the start."""
+
+    def runner_gone(self, runner: "Runner", suspects: Sequence[Run]) -> None:
+        """The runner is dead. Called once, after its runs have ended.
+
+        The suspects have not ended: one of them killed the process, and there is no telling which. From now on they
+        belong to the listener, which may run them again, apart from others.
+        """
+
+
+class Runner(Protocol):
+    """Runs jobs, in this process or in one of its own.
+
+    It owes every run that `start` accepted one `run.owner.run_ended`, on the event loop; except for runs that
+    `take_back` returned and for the suspects of `runner_gone`. It never decides what an end means, and never writes it.
+
+    The properties are safe from any thread; everything else belongs to the event loop.
+    """
+
+    @property
+    def apart(self) -> bool:
+        """Whether the runs take place in another process, which can die, be killed and be replaced."""
+
+    @property
+    def pid(self) -> int:
+        """The process in which the runs take place."""
+
+    @property
+    def load(self) -> Load:
+        """How hard that process works, as of the last look."""
+
+    # ── state ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def ready(self) -> bool:
+        """Whether the runner has ever been able to take runs. In this process: from the start."""
+
+    @property
+    def open(self) -> bool:
+        """Whether the runner takes runs now."""
+
+    @property
+    def dead(self) -> bool:
+        """Whether the runner is gone for good. In this process: whether it was closed."""
+
+    @property
+    def error(self) -> str | None:
+        """Why the runner died before it was ready; None if it did not."""
+
+    @property
+    def killed_from_outside(self) -> bool:
+        """Whether the runner died of a SIGKILL that was not ours, and not for want of memory."""
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether the runner must have ended itself, because no renewal of its lease reached it in time.
+
+        Never in this process: there the node stops the runs itself.
+        """
+
+    @property
+    def silence(self) -> float:
+        """How many seconds the runner has owed an answer. 0 in this process, and where one job may take all of it."""
+
+    # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def used(self) -> bool:
+        """Whether the runner was ever given a run."""
+
+    @property
+    def served(self) -> int:
+        """How many runs have ended in the runner."""
+
+    @property
+    def strays(self) -> Mapping[Run, float]:
+        """Runs that were given up on and whose function goes on regardless, with when that was."""
+
+    def attach(self, listener: RunnerListener) -> None:
+        """Report the runner's own beginning and end to this listener."""
+
+    @property
+    def places(self) -> int:
+        """How many runs it takes beyond the slots of its instance. They wait there until others have ended."""
+
+    @property
+    def waiting(self) -> int:
+        """How many runs wait there now."""
+
+    def start(self, run: Run) -> bool:
+        """Take a run; returns whether it begins at once. Otherwise `run.owner.run_begun` is called when it does.
+
+        Raises if that is impossible: then the run has not begun, and never will.
+        """
+
+    def stop(self, run: Run) -> None:
+        """Make a run end as `run.stopped_as` says. One that does not stop is given up on, or killed."""
+
+    def began(self, run: Run) -> float | None:
+        """When a run that has not ended began, by the monotonic clock: its deadline counts from then. None before."""
+
+    def take_back(self) -> list[Run]:
+        """Take back the runs that were started and have certainly not begun. They never will, and do not end here."""
+
+    async def stack(self, run: Run) -> str:
+        """What a run is doing now, and what else goes on in its process."""
+
+    # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def renewed(self, until: float) -> None:
+        """The lease of the runs holds until then, by the monotonic clock, with some time to spare."""
+
+    def look(self, memory_limit: int | None) -> None:
+        """Measure the process, ask it for a sign of life, and hold it to this many bytes. Called every second.
+
+        Only where the runs are apart: the node measures its own process itself, and never ends it.
+        """
+
+    def drain(self) -> None:
+        """Tell the running functions that the end is near."""
+
+    def kill(self, why: str, *, at_once: bool = False) -> None:
+        """End the runner now, whatever it runs; `at_once` without asking what it does, and without a chance to tidy up.
+
+        Threads of this process cannot be ended: they are abandoned.
+        """
+
+    def close(self) -> None:
+        """End the runner, which has no runs left. Harmless if it is dead."""

@@ -1,0 +1,1 @@
+"""A plan for people: charts, words, tables and one HTML page."""

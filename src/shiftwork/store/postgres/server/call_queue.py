@@ -1,0 +1,443 @@
+"""One connection of one event loop, on which calls take effect in the order in which they are made.
+
+A call is queued and awaited. If its caller is cancelled, a call that has not begun is withdrawn; one that has begun is
+completed. While one call is under way, calls that can be made together are gathered, and go in one round trip: jobs to
+add, steps to keep, and single statements that lock no jobs. Where many wait, half go at a time: the server works
+while the others get their answers and call again.
+
+This module owns what happens when the connection breaks: the call under way fails, and the next one connects again. A
+call that the server has undone because of a deadlock is made again. Where the server does not answer in time, or cannot
+be reached, all calls that wait fail at once: each would wait as long again. For the same reason, the other connections
+of the process are opened anew before their next call: what has silenced one may have silenced all.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any, Final, Generic, TypeVar
+
+import psycopg
+from msgspec import Struct
+from psycopg import AsyncConnection
+from psycopg import errors as pg
+from psycopg.pq.abc import PGresult
+
+from shiftwork.errors import StoreError, StoreUnavailableError
+from shiftwork.store.postgres.server.address import PostgresAddress
+from shiftwork.store.postgres.server.connecting import (
+    Prepare,
+    answered,
+    connect,
+    disconnect,
+    hang_up,
+    is_usable,
+    silence,
+)
+from shiftwork.store.postgres.server.direct_call import DirectCall, Prepared
+from shiftwork.store.postgres.server.faults import UNDONE, lost, translate
+
+T = TypeVar("T")
+DIRECT_AFTER: Final = 2
+"""After this many lone calls on a connection their statement is prepared: a program that makes one never needs it."""
+Work = Callable[[AsyncConnection[Any]], Awaitable[T]]
+BatchWork = Callable[[AsyncConnection[Any], list[Any]], Awaitable[list[Any]]]
+"""Work on a list of items that returns one answer for each item."""
+CALL_SECONDS: Final = 12.0
+"""How long a call may take: a little longer than the server waits for a lock, whose error says more."""
+ITEM_SECONDS: Final = 0.002
+"""How much longer it may take for every item of its batch."""
+ATTEMPTS: Final = 10
+MAX_BATCH: Final = 1_000
+LEAST_SHARED: Final = 32
+"""With at least this many calls that wait, half of them go at a time."""
+GATHERING_TURNS: Final = 3
+"""Turns of the event loop in which those who call at the same time get to their calls, however deep they are nested."""
+CANCEL_TIMEOUT: Final = 1.0
+"""Seconds that a cancelled caller waits for its call to complete, and closing for all of them."""
+
+
+class PendingCall(Generic[T]):
+    """Work to be done on the connection, and the future that its caller awaits."""
+
+    __slots__ = ("_end", "after", "answer", "over", "passable", "patience", "work")
+
+    def __init__(
+        self, work: Work[T], answer: "asyncio.Future[T]", patience: float, after: Sequence["asyncio.Future[Any]"] = ()
+    ) -> None:
+        self.work = work
+        self.answer = answer
+        """Cancelled with its caller, even if the call is under way."""
+        self.patience = patience
+        self.after = after
+        """The ends of calls of other queues that come first."""
+        self.over = False
+        """Whether it is done, or never will be."""
+        self.passable = False
+        """Whether claims do not wait for it."""
+        self._end: asyncio.Future[None] | None = None
+
+    def end(self) -> "asyncio.Future[None]":
+        """Return a future that is done once the call is over."""
+        if self._end is None:
+            self._end = self.answer.get_loop().create_future()
+            if self.over:
+                self._end.set_result(None)
+        return self._end
+
+    def succeed(self, answer: T) -> None:
+        """The call is done."""
+        if not self.answer.done():
+            self.answer.set_result(answer)
+        self.is_over()
+
+    def fail(self, error: Exception) -> None:
+        """The call has failed."""
+        if not self.answer.done():
+            self.answer.set_exception(error)
+            self.answer.exception()  # asyncio must not log it if the caller was cancelled
+        self.is_over()
+
+    def is_over(self) -> None:
+        """Let those go on that wait for its end."""
+        self.over = True
+        if self._end is not None and not self._end.done():
+            self._end.set_result(None)
+
+
+class BatchableCall(PendingCall[Any]):
+    """A call on a list of items, which can be made together with other calls of the same work."""
+
+    __slots__ = ("alone", "batch_work", "items")
+
+    def __init__(self, items: list[Any], batch_work: BatchWork, answer: "asyncio.Future[Any]") -> None:
+        super().__init__(partial(_on_items, batch_work, items), answer, CALL_SECONDS + ITEM_SECONDS * len(items))
+        self.items = items
+        self.batch_work = batch_work
+        self.alone = False
+        """Whether it was made together with others, and one of them has failed: now each is made by itself."""
+
+    def goes_with(self, first: "BatchableCall") -> bool:
+        """Whether it can be made together with this one."""
+        return self.batch_work == first.batch_work and not (self.alone or first.alone)
+
+
+def _on_items(batch_work: BatchWork, items: list[Any], conn: AsyncConnection[Any]) -> Awaitable[list[Any]]:
+    return batch_work(conn, items)
+
+
+class LoneStatement(Struct, frozen=True):
+    """The prepared statement that does the same as a batchable call on one item."""
+
+    statement: Prepared
+    arguments: Sequence[bytes | None]
+    read: Callable[[PGresult], list[Any]]
+    """Reads the answers from the result."""
+
+
+class CallQueue:
+    """A connection, the calls that wait for it, and the task that makes them."""
+
+    def __init__(
+        self, address: PostgresAddress, prepare: Prepare, silent: Callable[[], None], *, gathers: bool = False
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._gathers = gathers
+        """Whether it waits a moment before the first call, for others that are made at the same time."""
+        self._address = address
+        self._prepare = prepare
+        self._silent = silent
+        """Called when the server does not answer."""
+        self._suspected = False
+        """Whether another connection has fallen silent since this one was opened."""
+        self._calls: deque[PendingCall[Any]] = deque()
+        self._conn: AsyncConnection[Any] | None = None
+        self.task: asyncio.Future[Any] | None = None
+        """The task that makes the calls, while there are any, or the direct call that is under way."""
+        self._lone = 0
+        """How many lone calls this connection has seen, up to the one after which their statement is prepared."""
+        self._is_prepared = False
+        """Whether that statement is prepared on this connection."""
+        self._fell_silent = False
+        """Whether the direct call under way has not been answered in time."""
+        self._under_way: Sequence[PendingCall[Any]] = ()
+        self._closed = False
+
+    # ── calling ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def call(
+        self,
+        work: Work[T],
+        patience: float = CALL_SECONDS,
+        *,
+        after: "Sequence[asyncio.Future[Any]]" = (),
+        passable: bool = False,
+    ) -> T:
+        """Do this work after everything that was called before here, and `after` these calls of other queues.
+
+        It may take `patience` seconds from then. Claims do not wait for it if it is `passable`.
+        """
+        answer: asyncio.Future[T] = self.loop.create_future()
+        return await self._enqueue(PendingCall(work, answer, patience, after), passable=passable)
+
+    async def call_in_batch(self, items: list[Any], batch_work: BatchWork, *, passable: bool = False) -> list[Any]:
+        """Do this work on the items, together with the items of other callers, and return the answers to one's own."""
+        call = BatchableCall(items, batch_work, self.loop.create_future())
+        answers: list[Any] = await self._enqueue(call, passable=passable)
+        return answers
+
+    async def call_alone(self, items: list[Any], batch_work: BatchWork, lone: LoneStatement) -> list[Any]:
+        """Do the same as `call_in_batch`, directly if nothing else is under way."""
+        call = BatchableCall(items, batch_work, self.loop.create_future())
+        if self.task is None and self._is_prepared and not self._closed and self._begin_directly(call, lone):
+            return await self._completed(call)
+        if self._lone < DIRECT_AFTER:
+            self._lone += 1
+            if self._lone == DIRECT_AFTER:
+                self._calls.append(
+                    PendingCall(partial(self._prepare_lone, lone.statement), self.loop.create_future(), CALL_SECONDS)
+                )
+        answers: list[Any] = await self._enqueue(call)
+        return answers
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call is under way or waits."""
+        return self.task is not None
+
+    def pending(self) -> "list[asyncio.Future[Any]]":
+        """Return the end of the latest call that is not over."""
+        return self._end_of_latest(passable=True)
+
+    def pending_for_claims(self) -> "list[asyncio.Future[Any]]":
+        """Return the end of the latest call that is not over and that a claim must not overtake."""
+        return self._end_of_latest(passable=False)
+
+    def _end_of_latest(self, *, passable: bool) -> "list[asyncio.Future[Any]]":
+        for call in chain(reversed(self._calls), reversed(self._under_way)):
+            if not call.over and (passable or not call.passable):
+                return [call.end()]
+        return []
+
+    async def _enqueue(self, call: PendingCall[T], *, passable: bool = False) -> T:
+        if self._closed:
+            raise StoreUnavailableError(f"{self._address.place}: the store was closed before this call was made")
+        call.passable = passable
+        self._calls.append(call)
+        if self.task is None:
+            self._start()
+        return await self._completed(call)
+
+    def _start(self) -> None:
+        self.task = self.loop.create_task(self._run(), name="shiftwork postgres")
+
+    async def _completed(self, call: PendingCall[T]) -> T:
+        try:
+            return await call.answer
+        except asyncio.CancelledError:
+            await self._withdraw(call)
+            raise
+
+    async def _withdraw(self, call: PendingCall[Any]) -> None:
+        """Remove a call whose caller was cancelled; if it has begun, wait until it has happened."""
+        if call in self._calls:
+            self._calls.remove(call)
+            call.is_over()
+        elif not call.over:
+            await asyncio.wait([call.end()], timeout=CANCEL_TIMEOUT)
+
+    # ── making the calls ─────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _run(self) -> None:
+        try:
+            for _ in range(GATHERING_TURNS if self._gathers else 0):
+                await asyncio.sleep(0)
+            while self._calls:
+                self._under_way = self._next()
+                await self._make(self._under_way)
+        except asyncio.CancelledError:
+            self._give_up(StoreUnavailableError(f"{self._address.place}: the event loop of this call has ended"))
+            raise
+        finally:
+            self.task, self._under_way = None, ()
+
+    def _next(self) -> list[PendingCall[Any]]:
+        """Take the next call off the queue, and those that can be made together with it."""
+        calls = [self._calls.popleft()]
+        first = calls[0]
+        if not isinstance(first, BatchableCall):
+            return calls
+        size, most = len(first.items), len(self._calls)
+        if most >= LEAST_SHARED:
+            most //= 2
+        while self._calls and size < MAX_BATCH and len(calls) <= most:
+            following = self._calls[0]
+            if not isinstance(following, BatchableCall) or not following.goes_with(first):
+                break
+            size += len(following.items)
+            calls.append(self._calls.popleft())
+        return calls
+
+    async def _make(self, calls: Sequence[PendingCall[Any]]) -> None:
+        if len(calls) == 1:
+            await self._make_one(calls[0])
+            return
+        batch = [call for call in calls if isinstance(call, BatchableCall)]
+        items = [item for call in batch for item in call.items]
+        patience = CALL_SECONDS + ITEM_SECONDS * len(items)
+        try:
+            answers = await self._try(lambda conn: batch[0].batch_work(conn, items), patience)
+        except StoreUnavailableError as error:
+            for call in batch:
+                call.fail(error)
+        except asyncio.CancelledError:
+            self._calls.extendleft(batch)
+            raise
+        except Exception:  # noqa: BLE001 - one of the items is bad; the other callers must not suffer from it
+            for call in batch:
+                call.alone = True
+            self._calls.extendleft(reversed(batch))
+        else:
+            for call in batch:
+                own, answers = answers[: len(call.items)], answers[len(call.items) :]
+                call.succeed(own)
+
+    async def _make_one(self, call: PendingCall[Any]) -> None:
+        try:
+            if call.after:
+                await asyncio.wait(call.after)
+            answer = await self._try(call.work, call.patience)
+        except StoreError as error:
+            call.fail(error)
+        except asyncio.CancelledError:
+            self._calls.appendleft(call)
+            raise
+        except Exception as error:  # noqa: BLE001 - every error belongs to the caller
+            call.fail(error)
+        else:
+            call.succeed(answer)
+
+    async def _try(self, work: Work[T], patience: float) -> T:
+        for attempt in range(ATTEMPTS):
+            conn = await self._connected()
+            try:
+                async with answered(conn, self._address.place, within=patience):
+                    return await work(conn)
+            except UNDONE as error:
+                if attempt == ATTEMPTS - 1:
+                    raise translate(error, self._address.place) from error
+            except pg.UndefinedFunction as error:
+                # A newer version has dropped our functions too early. A new connection installs them again.
+                self._disconnect()
+                if attempt:
+                    raise translate(error, self._address.place) from error
+            except StoreUnavailableError as error:
+                self._give_up(error)
+                self._silent()
+                raise
+            except asyncio.CancelledError:
+                self._disconnect()
+                raise
+            except (psycopg.Error, UnicodeEncodeError) as error:
+                if lost(error) or conn.closed:
+                    self._disconnect()
+                raise translate(error, self._address.place) from error
+        raise AssertionError  # pragma: no cover - the last attempt returns or raises
+
+    # ── a lone call ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _prepare_lone(self, statement: Prepared, conn: AsyncConnection[Any]) -> None:
+        await statement.prepare(conn)
+        self._is_prepared = True
+
+    def _begin_directly(self, call: BatchableCall, lone: LoneStatement) -> bool:
+        """Send the statement of a lone call. False if the connection is gone."""
+        conn = self._conn
+        if conn is None or self._suspected or not is_usable(conn):
+            return False
+        timer = self.loop.call_later(call.patience, self._fall_silent, conn)
+        try:
+            DirectCall(conn, lone.statement, lone.arguments, partial(self._end_directly, call, lone, timer))
+        except psycopg.Error:
+            timer.cancel()
+            return False
+        self.task, self._under_way = call.end(), (call,)
+        return True
+
+    def _fall_silent(self, conn: AsyncConnection[Any]) -> None:
+        """End a direct call that the server does not answer."""
+        self._fell_silent = True
+        hang_up(conn)
+
+    def _end_directly(
+        self, call: BatchableCall, lone: LoneStatement, timer: asyncio.TimerHandle, outcome: PGresult | psycopg.Error
+    ) -> None:
+        timer.cancel()
+        self.task, self._under_way = None, ()
+        if not isinstance(outcome, psycopg.Error):
+            call.succeed(lone.read(outcome))
+        elif self._fell_silent:
+            self._fell_silent = False
+            error = silence(self._address.place, call.patience)
+            self._give_up(error)
+            self._silent()
+            call.fail(error)
+        elif lost(outcome):
+            self._disconnect()
+            call.fail(translate(outcome, self._address.place))
+        else:  # the server has undone it: the ordinary way makes it again, or knows what the error means
+            self._is_prepared = False
+            self._calls.appendleft(call)
+        if self._calls:
+            self._start()
+
+    # ── the connection ───────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _connected(self) -> AsyncConnection[Any]:
+        if self._conn is not None and (self._suspected or not is_usable(self._conn)):
+            self._disconnect()
+        if self._conn is None:
+            self._suspected = False
+            try:
+                self._conn = await connect(self._address, self._prepare)
+            except StoreUnavailableError as error:
+                self._give_up(error)
+                raise
+        return self._conn
+
+    def _disconnect(self) -> None:
+        conn, self._conn = self._conn, None
+        self._lone, self._is_prepared = 0, False
+        if conn is not None:
+            disconnect(conn)
+
+    def _give_up(self, error: StoreError) -> None:
+        """Fail every call that waits."""
+        self._disconnect()
+        while self._calls:
+            self._calls.popleft().fail(error)
+
+    def suspect(self) -> None:
+        """Open another connection before the next call, because the server does not answer; from any thread."""
+        self._suspected = True
+
+    async def close(self) -> None:
+        """Finish all calls and close the connection; on its own event loop. A silent server is not waited for."""
+        self._closed = True
+        while (task := self.task) is not None:
+            done, _ = await asyncio.wait([task], timeout=CANCEL_TIMEOUT)
+            if not done:
+                self.break_off()
+        self._disconnect()
+
+    def break_off(self) -> None:
+        """Fail the call under way, because the server does not answer; on its own event loop."""
+        if self._conn is not None:
+            hang_up(self._conn)
+        elif self.task is not None:  # it is about to connect
+            self.task.cancel()
+
+    def abandon(self) -> None:
+        """Close the connection after its event loop has ended; from any thread."""
+        self._disconnect()

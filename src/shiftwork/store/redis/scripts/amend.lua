@@ -1,0 +1,107 @@
+-- amend: now, the change ("cancel", "requeue" or "discard"), ids, then the reason, or run_at and the key that the
+-- payload makes; followed by the payload, if any. Returns the topics, and for each id its previous status (-1 for an
+-- unknown id) and whether it was changed. The originals are `shiftwork.core.jobs.statuses` (which status allows which
+-- change) and `shiftwork.core.jobs.amending` (how the change alters a job).
+
+local now, change, ids = A[1], A[2], A[3]
+local changed = {}
+
+local function stop(job)
+  if job.status == PROCESSING then
+    set(job, CANCELLING, true)
+    save(job)
+    call('SADD', P .. 'cancels', job.id)
+    ring('orders')
+    return true
+  elseif job.status >= COMPLETED then
+    return false
+  end
+  cancel(job, A[4], now)
+  return true
+end
+
+local function clashes(job) -- whether another live job has the same unique key
+  local twin = job.unique and call('HGET', P .. 'unique', unique_field(job.worker, job.unique))
+  return twin and twin ~= job.id
+end
+
+local KEY_FIELD, FEWEST, MOST = 8, 10, 12 -- fields of i, see states.lua
+
+local function with_key(info, key) -- packed field by field: cmsgpack would pack a table with holes as a map
+  local known = cmsgpack.unpack(info)
+  known[KEY_FIELD] = key
+  local fields = (known[MOST - 1] ~= nil or known[MOST] ~= nil) and MOST or FEWEST
+  local packed = { string.char(0x90 + fields) }
+  for n = 1, fields do
+    packed[n + 1] = cmsgpack.pack(known[n])
+  end
+  return table.concat(packed)
+end
+
+local function requeue(job)
+  local status, run_at, payload = job.status, A[4], ARGV[3]
+  if status == WAITING or status == QUEUED or status == PROCESSING or status == COMPLETED or clashes(job) then
+    return false
+  end
+  take_out(job)
+  at_job('HDEL', RESULT, job.id)
+  call('HDEL', J .. job.id, 'g')
+  set(job, HAS_RESULT, false)
+  set(job, HAS_PROGRESS, false)
+  stop_waiting(job)
+  set(job, EXPIRES, false)
+  local waits = is(job, NEEDS) and call('EXISTS', UNMET .. job.id) == 1
+  job.status, job.run_at = waits and WAITING or run_at <= now and QUEUED or SCHEDULED, run_at
+  job.lead = job.head_start
+  job.attempt, job.crashes, job.ended = 0, 0, NONE
+  if payload then
+    at_job('HSET', PAYLOAD, job.id, payload)
+    at_job('HSET', INFO, job.id, with_key(at_job('HGET', INFO, job.id), A[5]))
+    job.key = A[5] or false
+  end
+  put_in(job)
+  settle(job)
+  if status > COMPLETED and is(job, NEEDED) and not (waits and call('EXISTS', BROKEN .. job.id) == 1) then
+    mend_needs({ job.id })
+  end
+  return true
+end
+
+local function discard(job)
+  if job.status < COMPLETED or is_needed(job) then
+    return false
+  end
+  take_out(job)
+  delist(job)
+  place(P .. 'all:' .. job.worker, job.id, false)
+  erase(job.id)
+  return true
+end
+
+local apply = ({ cancel = stop, requeue = requeue, discard = discard })[change]
+local answer = {}
+for n, id in ipairs(ids) do
+  local job, there = fetch(id)
+  if there and not job then
+    bury(id, '', DAMAGED, now)
+    job = fetch(id)
+  end
+  if not job then
+    answer[n] = { -1, 0 }
+  else
+    local before = job.status
+    local done = apply(job)
+    answer[n] = { before, done and 1 or 0 }
+    if done and before ~= PROCESSING and change ~= 'discard' then
+      changed[job.worker] = true
+    end
+  end
+end
+flush()
+flush_groups()
+flush_flows()
+flush_states()
+for worker in pairs(changed) do
+  wake_tied(worker)
+end
+return { rung(), answer }

@@ -1,0 +1,1 @@
+"""The server under the store: its address, connections, bells, errors and scripts."""

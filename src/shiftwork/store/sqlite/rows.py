@@ -1,0 +1,152 @@
+"""Turns rows into jobs, as people read them. It only reads; rows that cannot be read are for `burial`."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from msgspec import MsgspecError, convert, json, msgpack
+
+from shiftwork.core.docs import read_attempt
+from shiftwork.core.jobs.statuses import STATUSES
+from shiftwork.core.nouns.job import Attempt, JobPriority, JobRecord, JobStatus, Progress
+from shiftwork.core.nouns.parts import Need, Signal, Step, Wait
+from shiftwork.store.sqlite import flows
+from shiftwork.store.sqlite.file.driver import Damaged
+from shiftwork.store.sqlite.file.session import SqliteSession, as_list
+
+Row = dict[str, Any]
+"""A row of the view `records`, by the names of its columns."""
+
+
+class Unreadable(dict[int, str]):
+    """The jobs whose rows cannot be read, by number, each with the reason. They are to be buried."""
+
+
+class Parts:
+    """What a job has in other tables."""
+
+    def __init__(self) -> None:
+        self.attempts: list[Attempt] = []
+        self.steps: list[bytes] = []
+        self.signals: list[bytes] = []
+        self.unmet: list[Need] = []
+
+
+def get(
+    session: SqliteSession, ids: Sequence[str], broken: Unreadable, *, whole: bool = False
+) -> list[JobRecord | None]:
+    """These jobs with their attempts and unmet needs, in order; whole ones with their steps and signals."""
+    rows = read_rows(session, "records_of_ids", (session.namespace, as_list(set(ids))))
+    found = {record.id: record for record in detailed(session, rows, broken, whole=whole)}
+    return [found.get(id) for id in ids]
+
+
+def read_rows(session: SqliteSession, statement: str, args: Sequence[Any]) -> dict[int, Row]:
+    """What a statement selects from the view `records`, by the job's number."""
+    found = session.run(statement, args)
+    names = [name for name, *_ in found.description]
+    return {row["seq"]: row for row in (dict(zip(names, values, strict=True)) for values in found)}
+
+
+def detailed(session: SqliteSession, rows: Mapping[int, Row], broken: Unreadable, *, whole: bool) -> list[JobRecord]:
+    """These rows as jobs with attempts and unmet needs, in order; whole ones with their steps and signals."""
+    return records(rows, broken, _parts(session, rows, whole=whole))
+
+
+def with_broken_needs(session: SqliteSession, rows: Mapping[int, Row], broken: Unreadable) -> list[JobRecord]:
+    """These rows as jobs, in order, with nothing of what they have in other tables but their broken needs."""
+    parts: defaultdict[int, Parts] = defaultdict(Parts)
+    of_flows = [seq for seq, row in rows.items() if row["flow"] is not None]
+    for seq, id, kind in session.run("broken_needs_of_jobs", (as_list(of_flows),)) if of_flows else ():
+        parts[seq].unmet.append(flows.need_of(id, kind))
+    return records(rows, broken, parts)
+
+
+def records(
+    rows: Mapping[int, Row], broken: Unreadable, parts: Mapping[int, Parts] = MappingProxyType({})
+) -> list[JobRecord]:
+    """These rows as jobs, in order, with what they have in other tables."""
+    return [_record(seq, row, parts.get(seq) or Parts(), broken) for seq, row in rows.items()]
+
+
+def _parts(session: SqliteSession, seqs: Iterable[int], *, whole: bool) -> dict[int, Parts]:
+    listed = (as_list(seqs),)
+    found: defaultdict[int, Parts] = defaultdict(Parts)
+    for seq, body in session.run("attempts_of_jobs", listed):
+        found[seq].attempts.append(read_attempt(body))
+    for seq, id, kind in session.run("needs_of_jobs", listed):
+        found[seq].unmet.append(flows.need_of(id, kind))
+    if whole:
+        for seq, body in session.run("steps_of_jobs", listed):
+            found[seq].steps.append(body)
+        for seq, body in session.run("signals_of_jobs", listed):
+            found[seq].signals.append(body)
+    return found
+
+
+def _record(seq: int, row: Row, parts: Parts, broken: Unreadable) -> JobRecord:
+    try:
+        return _decode(row, parts)
+    except (MsgspecError, TypeError, ValueError, IndexError) as error:
+        broken[seq] = f"unreadable: {error}"
+        return _remains(row, parts, broken[seq])
+
+
+def _decode(row: Row, parts: Parts) -> JobRecord:
+    if Damaged in map(type, row.values()):
+        raise ValueError("text that is not valid UTF-8")
+    for name in ("payload", "result", "options"):
+        if isinstance(row[name], str):  # `convert` would take it for base64
+            raise TypeError(f"{name} is text")
+    fields = row | {
+        "status": STATUSES[_index(row["status"])],
+        "parked": bool(row["parked"]),
+        "cancelling": bool(row["cancelling"]),
+        "progress": None if row["progress"] is None else msgpack.decode(row["progress"], type=Progress),
+        "wait": None if row["wait"] is None else msgpack.decode(row["wait"], type=Wait),
+        "tags": () if row["tags"] is None else json.decode(row["tags"], type=tuple[str, ...]),
+        "attempts": tuple(parts.attempts),
+        "steps": tuple(msgpack.decode(body, type=Step) for body in parts.steps),
+        "signals": tuple(msgpack.decode(body, type=Signal) for body in parts.signals),
+        "unmet": tuple(parts.unmet),
+        "payload_size": _size_of_cut(row["payload"], row["payload_size"]),
+        "result_size": _size_of_cut(row["result"], row["result_size"]),
+    }
+    return convert(fields, JobRecord)
+
+
+def _size_of_cut(value: bytes | None, size: int | None) -> int | None:
+    """The size of a value that was cut; None of one that is whole."""
+    return size if value is not None and size is not None and len(value) < size else None
+
+
+def _index(status: Any) -> int:
+    if type(status) is not int or not 0 <= status < len(STATUSES):
+        raise ValueError(f"unknown status {status!r}")
+    return status
+
+
+def _remains(row: Row, parts: Parts, reason: str) -> JobRecord:
+    """What is left of a job whose row cannot be read."""
+    payload = row["payload"]
+    return JobRecord(
+        id=str(row["id"]),
+        worker=str(row["worker"]),
+        pool=str(row["pool"]),
+        status=JobStatus.DEAD,
+        payload=payload if isinstance(payload, bytes) else b"",
+        priority=JobPriority.NORMAL,
+        head_start=0.0,
+        run_at=number(row["run_at"]),
+        rank=number(row["run_at"]),
+        created_at=number(row["created_at"]),
+        error=reason,
+        attempts=tuple(parts.attempts),
+        unmet=tuple(parts.unmet),
+    )
+
+
+def number(value: Any) -> float:
+    """A number from a column that may be damaged."""
+    return float(value) if isinstance(value, int | float) else 0.0
