@@ -1167,7 +1167,7 @@ export interface WorkerConfig {
   keep_completed_seconds: number;
   /** Whether a worker that was never enabled or disabled by hand is enabled. */
   enabled: boolean;
-  /** Former names of the worker: jobs that were added under one of them run with its function. See `core.options.graph`. */
+  /** Former names of the worker: jobs added under one of them run with its function. See `core.options.graph`. */
   aliases: string[];
 }
 
