@@ -119,8 +119,9 @@ wheel: $(STAMP) $(RELEASE_STAMP) ## build what a release publishes, and examine 
 messages: $(STAMP) ## write the template for translations of the command line, build/shiftwork.pot
 	@$(BIN)/python docs/messages.py
 
-house: $(STAMP) ## draw the import graph into docs/house.svg
+house: $(STAMP) ## draw the import graph into docs/house.svg, and print rooms and journeys
 	@$(BIN)/python docs/house.py
+	@$(BIN)/python docs/journeys.py
 
 estimates: $(STAMP) ## simulate many queues, and draw how good the estimates of when jobs start are; a minute
 	@$(BIN)/python -m benchmarks.estimates
