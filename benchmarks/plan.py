@@ -53,6 +53,12 @@ PEERS: Final = {
         " max_concurrent_tasks=100, as it requires twice the batch",
         package="pgqueuer",
     ),
+    "flexiq": Peer(
+        "FlexiQ",
+        "one process, 4 threads, 100 for jobs that wait; push_dispatch, batches of 100, a poll every 2 ms",
+        package="flexiq",
+        parts=10,
+    ),
 }
 SUBJECTS: Final = {
     OURS: About("shiftwork, one process", "app.start(), one async pool of 100 slots, completed jobs are not kept"),
@@ -175,9 +181,9 @@ QUICK: Final = Sizes(
 )
 MEASURES: Final = {
     "enqueue": Measure("enqueue, one at a time", (OURS, BARE, *PEERS)),
-    "blocking": Measure("enqueue, one at a time, blocking", (OURS, "huey")),
+    "blocking": Measure("enqueue, one at a time, blocking", (OURS, "huey", "flexiq")),
     "together": Measure("enqueue, 100 callers", (OURS, BARE, *PEERS)),
-    "bulk": Measure("enqueue, in bulk", (OURS, BARE, "pgqueuer")),
+    "bulk": Measure("enqueue, in bulk", (OURS, BARE, "pgqueuer", "flexiq")),
     "drain": Measure("drain", (OURS, RUN, BARE, BARE_ENGINE, *PEERS)),
     "drain2": Measure("drain, 2 processes", (OURS,)),
     "pool": Measure("process pool of two", (RUN,)),

@@ -28,6 +28,7 @@ HOMES: Final = {
     ("huey", "redis"): ("benchmarks.subjects.huey", "OnRedis"),
     ("huey", "postgresql"): ("benchmarks.subjects.huey", "OnPostgres"),
     ("taskiq", "redis"): ("benchmarks.subjects.taskiq", "OnStream"),
+    **{("flexiq", store): ("benchmarks.subjects.flexiq", "OnFlexiQ") for store in STORES},
     ("pgqueuer", "postgresql"): ("benchmarks.subjects.pgqueuer", "OnPgQueuer"),
 }
 NODE_APP: Final = "benchmarks.subjects.node:app"
