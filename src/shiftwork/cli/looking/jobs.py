@@ -15,8 +15,8 @@ from shiftwork.control.control import Control
 from shiftwork.core.flows.releasing import is_stranded
 from shiftwork.core.jobs.expiry import expiry
 from shiftwork.core.jobs.own_options import unpack
-from shiftwork.core.nouns.job import Attempt, JobRecord, JobStatus
-from shiftwork.core.nouns.parts import SeenParts
+from shiftwork.core.model.job import Attempt, JobRecord, JobStatus
+from shiftwork.core.model.parts import SeenParts
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.estimate import NO_ESTIMATE, Estimate, position_text, start_text, starts_text

@@ -11,9 +11,9 @@ from shiftwork.core.flows.releasing import needs_of
 from shiftwork.core.jobs.beginnings import read_signal, read_step
 from shiftwork.core.jobs.landing import COUNTED
 from shiftwork.core.jobs.statuses import NUMBERS, STATUSES
-from shiftwork.core.nouns.job import Claimed, JobPriority, JobRecord, NewJob, Progress
-from shiftwork.core.nouns.outcome import Outcome
-from shiftwork.core.nouns.parts import Need, Wait
+from shiftwork.core.model.job import Claimed, JobPriority, JobRecord, NewJob, Progress
+from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.parts import Need, Wait
 from shiftwork.core.values.limits import BEGINNING
 from shiftwork.errors import StoreError
 from shiftwork.store.postgres import arrays

@@ -4,8 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from shiftwork.core.nouns.job import Attempt, JobStatus
-from shiftwork.core.nouns.parts import Wait
+from shiftwork.core.model.job import Attempt, JobStatus
+from shiftwork.core.model.parts import Wait
 
 
 class Outcome(Struct, frozen=True, kw_only=True, gc=False):
