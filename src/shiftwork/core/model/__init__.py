@@ -1,1 +1,4 @@
-"""The values that everything speaks of: jobs, outcomes, workers, flows, docs. No rule about them: those are in the other folders."""
+"""The values that all rooms speak of: jobs, outcomes, workers, pools, flows, events, docs.
+
+A rule about them belongs in the folder of its subject (`jobs`, `workers`, `scaling` …), not here.
+"""

@@ -1,4 +1,4 @@
-"""The nouns: what a worker, a pool and a job are. Values only; every rule about them lives in a file of its own.
+"""What a worker, a pool and a job are. Values only; every rule about them lives in a file of its own.
 
 The life of a job::
 
