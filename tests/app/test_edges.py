@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shiftwork import JobStatus, LifecycleError, WorkerOrchestrator
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.store.urls import open_store
 from tests.runtime.stage import (

@@ -6,7 +6,7 @@ import pytest
 
 from shiftwork import ConfigurationError, JobStatus, UnknownNodeError, UnknownPoolError, WorkerOrchestrator
 from shiftwork.core.docs import PLAN, PLAN_NAME
-from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.model.doc import Doc
 from shiftwork.core.observing.beats import Beat
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle
@@ -15,7 +15,7 @@ from shiftwork.views.overview import NodeView
 from tests.runtime.stage import Act, Stage, node_of, status
 
 if TYPE_CHECKING:
-    from shiftwork.core.nouns.event import Event
+    from shiftwork.core.model.event import Event
 
 
 def app_with(stage: Stage, act: Act, **pool: Any) -> tuple[WorkerOrchestrator, Worker[[], object]]:

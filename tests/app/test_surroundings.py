@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shiftwork import Context, JobStatus, WorkerOrchestrator
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 from tests.runtime.stage import DEADLINE, Stage, eventually, started
 
 # ── lifespan ─────────────────────────────────────────────────────────────────────────────────────────────────────────

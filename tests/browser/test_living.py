@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 from shiftwork.handles.options import Options
 from tests.browser.stage import Site, Watched, eventually, served
 from tests.ports import free_port

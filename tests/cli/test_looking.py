@@ -17,10 +17,10 @@ from shiftwork.control.system.events import EventPages
 from shiftwork.control.system.health import System
 from shiftwork.core.docs import GATES
 from shiftwork.core.flows.drawing import FlowJob, draw
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.flow import FlowRecord
-from shiftwork.core.nouns.job import LogLine
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.flow import FlowRecord
+from shiftwork.core.model.job import LogLine
 from shiftwork.core.observing.beats import Beat, WorkerInstance
 from shiftwork.core.workers.admission import Gates
 from shiftwork.handles.call import new_job

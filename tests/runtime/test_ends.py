@@ -15,7 +15,7 @@ from shiftwork.runtime.running.run import Run
 from tests.runtime.stage import DEADLINE, Act, Stage, eventually, node_of, status, worker_of
 
 if TYPE_CHECKING:
-    from shiftwork.core.nouns.event import Event
+    from shiftwork.core.model.event import Event
 
 # ── modes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -8,8 +8,8 @@ import pytest
 
 from shiftwork import Breaker, JobStatus, StoreFullError, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.core.docs import KINDS, MOVE_NAME, PLAN_NAME, STACKS_NAME
-from shiftwork.core.nouns.change import JobFilter
-from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.doc import Doc
 from shiftwork.core.observing.history import hour_name
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.running.threads import Threads

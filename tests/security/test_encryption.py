@@ -20,10 +20,10 @@ from msgspec.structs import replace
 from shiftwork import Context, EncryptionKeyError, JobStatus, PayloadDecodingError, WorkerOrchestrator
 from shiftwork.cli.entry import main
 from shiftwork.core.docs import ENCRYPTION
-from shiftwork.core.nouns.change import Cancel, Discard, JobFilter, Requeue
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.job import Claimed, LogLine, Progress, ProgressNote
-from shiftwork.core.nouns.parts import Signal, Step
+from shiftwork.core.model.change import Cancel, Discard, JobFilter, Requeue
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.job import Claimed, LogLine, Progress, ProgressNote
+from shiftwork.core.model.parts import Signal, Step
 from shiftwork.core.values.sealing import CIPHER, KeyInUse, as_text, is_sealed, key_of, sealed_in, why_unreadable
 from shiftwork.store.docs import change
 from shiftwork.store.memory import MemoryStore

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from shiftwork.core.docs import HISTORY
-from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.model.doc import Doc
 from shiftwork.core.observing.history import HOUR, MINUTE, EndedTotals, Hour, Moment, Point, hour_name
 from shiftwork.core.observing.worker_hours import WorkerHour
 from shiftwork.store.protocol import Store

@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from shiftwork.core.jobs import amending, landing, parking, statuses
-from shiftwork.core.nouns.change import Change, JobFilter
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.job import JobRecord, JobStatus, NewJob
-from shiftwork.core.nouns.outcome import Outcome
-from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.model.change import Change, JobFilter
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.job import JobRecord, JobStatus, NewJob
+from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.observing.beats import Beat
 from shiftwork.core.workers import state as worker_state
 from shiftwork.core.workers.admission import Choice

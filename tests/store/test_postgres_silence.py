@@ -13,9 +13,9 @@ import pytest
 from msgspec import msgpack
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.core.nouns.change import JobFilter
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.event import Event
 from shiftwork.core.workers.admission import Gates
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.store.postgres.server import call_queue, connections

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from shiftwork import Secret, WorkerOrchestrator
 from shiftwork.core.docs import KINDS, POOL, SCHEMA
 from shiftwork.core.flows.releasing import POSTPONED
-from shiftwork.core.nouns.change import Cancel, Discard, JobFilter, Requeue
-from shiftwork.core.nouns.doc import PoolDoc
-from shiftwork.core.nouns.job import SECONDS_A_DAY, JobRecord, JobStatus
-from shiftwork.core.nouns.parts import Need, Signal, Step
+from shiftwork.core.model.change import Cancel, Discard, JobFilter, Requeue
+from shiftwork.core.model.doc import PoolDoc
+from shiftwork.core.model.job import SECONDS_A_DAY, JobRecord, JobStatus
+from shiftwork.core.model.parts import Need, Signal, Step
 from shiftwork.errors import FlowError, LifecycleError, StoreUnavailableError, UnknownStoreError
 from shiftwork.handles.flow import MOST_JOBS
 from shiftwork.handles.ids import new_id

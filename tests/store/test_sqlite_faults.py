@@ -16,10 +16,10 @@ from click.testing import CliRunner
 
 from shiftwork.cli.entry import main
 from shiftwork.core.docs import POOL
-from shiftwork.core.nouns.change import Discard, JobFilter, Requeue
-from shiftwork.core.nouns.doc import Doc, PoolDoc
-from shiftwork.core.nouns.job import JobStatus, Progress, ProgressNote
-from shiftwork.core.nouns.parts import Need
+from shiftwork.core.model.change import Discard, JobFilter, Requeue
+from shiftwork.core.model.doc import Doc, PoolDoc
+from shiftwork.core.model.job import JobStatus, Progress, ProgressNote
+from shiftwork.core.model.parts import Need
 from shiftwork.errors import (
     CorruptStoreError,
     LifecycleError,

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from shiftwork.core.nouns.change import JobFilter, Requeue
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.model.change import JobFilter, Requeue
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.job import JobStatus
 from shiftwork.errors import StoreError
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file import calls, checkpoint, driver

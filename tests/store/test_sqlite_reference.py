@@ -9,11 +9,11 @@ import pytest
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.nouns.change import Cancel, Discard, JobFilter, Requeue
-from shiftwork.core.nouns.doc import Doc, PoolDoc
-from shiftwork.core.nouns.job import Attempt, Claimed, JobPriority, JobStatus, NewJob, Progress, ProgressNote
-from shiftwork.core.nouns.outcome import Outcome
-from shiftwork.core.nouns.parts import Need, Signal, Step, Wait
+from shiftwork.core.model.change import Cancel, Discard, JobFilter, Requeue
+from shiftwork.core.model.doc import Doc, PoolDoc
+from shiftwork.core.model.job import Attempt, Claimed, JobPriority, JobStatus, NewJob, Progress, ProgressNote
+from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.parts import Need, Signal, Step, Wait
 from shiftwork.core.observing.beats import Beat, Orders
 from shiftwork.core.workers.admission import Gates, RateLimit
 from shiftwork.core.workers.breaker import BreakerState

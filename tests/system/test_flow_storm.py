@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from shiftwork import Flow, Job
-from shiftwork.core.nouns.change import JobFilter
-from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.job import JobStatus
 from tests.store.servers.postgres import postgres_servers
 from tests.system.conftest import Start
 from tests.system.mill import Mill, until

@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from shiftwork.control.control import Control
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.job import JobStatus
-from shiftwork.core.nouns.worker import WorkerExecutionMode
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.worker import WorkerExecutionMode
 from shiftwork.core.words.durations import Duration, summed
 from shiftwork.core.words.numbers import counted
 from shiftwork.errors import JobFailedError, LifecycleError

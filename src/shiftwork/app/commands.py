@@ -7,9 +7,9 @@ from msgspec import to_builtins
 
 from shiftwork.control.control import Control
 from shiftwork.control.jobs.filter import JobSearch, JobSelection
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.flow import FlowRecord
-from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.flow import FlowRecord
+from shiftwork.core.model.worker import PoolConfig, WorkerConfig
 from shiftwork.core.options.types import TimingOptions
 from shiftwork.core.words.durations import Duration
 from shiftwork.handles.awaiting import report_forgotten

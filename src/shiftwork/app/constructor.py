@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Final, TypeVar, cast
 
-from shiftwork.core.nouns.option_structs import option_hint
+from shiftwork.core.model.option_structs import option_hint
 from shiftwork.errors import ConfigurationError, UnknownOptionError
 
 Init = TypeVar("Init", bound=Callable[..., None])

@@ -7,7 +7,7 @@ from shiftwork.app.decorators import WorkerDecorator, checked, name_of, nameless
 from shiftwork.app.deployment import Deployment
 from shiftwork.app.life import Life
 from shiftwork.app.registration import Registrations, WorkerFn, merged, named_pool, named_worker
-from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.worker import PoolConfig, WorkerConfig
 from shiftwork.core.options.types import NamedWorkerOptions, PoolOptions, WorkerOptions
 from shiftwork.errors import ConfigurationError, LifecycleError
 from shiftwork.events import AnyHook, Hooks

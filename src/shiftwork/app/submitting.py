@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from shiftwork.control.control import Control
-from shiftwork.core.nouns.job import Claimed
+from shiftwork.core.model.job import Claimed
 from shiftwork.handles.call import Call
 from shiftwork.handles.job import Job
 

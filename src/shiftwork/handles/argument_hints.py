@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from shiftwork.core.nouns.worker import WorkerConfig
+from shiftwork.core.model.worker import WorkerConfig
 from shiftwork.errors import meant_by, nearest, same_as
 from shiftwork.handles.options import Options
 

@@ -6,8 +6,8 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from msgspec import Struct
 
 from shiftwork.core.jobs.own_options import pack
-from shiftwork.core.nouns.job import NewJob
-from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.job import NewJob
+from shiftwork.core.model.worker import PoolConfig, WorkerConfig
 from shiftwork.errors import PayloadTypeError
 from shiftwork.handles.codec import Signature
 from shiftwork.handles.ids import new_id

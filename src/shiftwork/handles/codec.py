@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 from msgspec import UNSET
 
-from shiftwork.core.nouns.worker import WorkerExecutionMode
+from shiftwork.core.model.worker import WorkerExecutionMode
 from shiftwork.core.values.hidden import hidden, revealed
 from shiftwork.core.values.limits import DEEPEST, is_too_deep
 from shiftwork.core.values.sealing import why_unreadable

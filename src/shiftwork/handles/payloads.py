@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from shiftwork.core.nouns.worker import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.values.limits import DEEPEST, MAX_PAYLOAD_BYTES, is_too_deep
 from shiftwork.errors import PayloadEncodingError, PayloadTooLargeError, PayloadTypeError, nearest
 from shiftwork.handles.concurrency_keys import make_key

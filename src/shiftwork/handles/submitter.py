@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from shiftwork.core.nouns.job import Claimed
+from shiftwork.core.model.job import Claimed
 from shiftwork.handles.call import Call
 from shiftwork.handles.job import Job
 

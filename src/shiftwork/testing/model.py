@@ -21,11 +21,11 @@ from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.flows.releasing import is_lost
-from shiftwork.core.nouns.change import Cancel, Change, Discard, JobFilter, Requeue
-from shiftwork.core.nouns.doc import Doc, PoolDoc
-from shiftwork.core.nouns.job import Added, Claimed, JobRecord, JobStatus, NewJob, Progress, ProgressNote
-from shiftwork.core.nouns.outcome import Outcome
-from shiftwork.core.nouns.parts import Need, Signal, Step, Wait
+from shiftwork.core.model.change import Cancel, Change, Discard, JobFilter, Requeue
+from shiftwork.core.model.doc import Doc, PoolDoc
+from shiftwork.core.model.job import Added, Claimed, JobRecord, JobStatus, NewJob, Progress, ProgressNote
+from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.parts import Need, Signal, Step, Wait
 from shiftwork.core.observing.stats import PoolStats, WorkerStats
 from shiftwork.core.workers.admission import Gates, Lane, RateLimit
 from shiftwork.core.workers.breaker import UNTIL_CLOSED, BreakerState

@@ -12,7 +12,7 @@ from shiftwork.cli.terminal.parameters import TypedTime, instant
 from shiftwork.cli.terminal.words import one_line
 from shiftwork.control.control import Control
 from shiftwork.control.system.events import EventSearch
-from shiftwork.core.nouns.event import EVENTS_KEPT, Event
+from shiftwork.core.model.event import EVENTS_KEPT, Event
 from shiftwork.core.observing.event_rows import EventRow, actor_of, rows_of, text_of
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.views.instants import clock_time

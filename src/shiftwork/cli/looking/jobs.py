@@ -14,8 +14,8 @@ from shiftwork.control.control import Control
 from shiftwork.core.flows.releasing import is_stranded
 from shiftwork.core.jobs.expiry import expiry
 from shiftwork.core.jobs.own_options import unpack
-from shiftwork.core.nouns.job import Attempt, JobRecord, JobStatus
-from shiftwork.core.nouns.parts import SeenParts
+from shiftwork.core.model.job import Attempt, JobRecord, JobStatus
+from shiftwork.core.model.parts import SeenParts
 from shiftwork.core.words.numbers import counted
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id

@@ -14,10 +14,10 @@ from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.docs import POOL
-from shiftwork.core.nouns.change import JobFilter
-from shiftwork.core.nouns.doc import PoolDoc
-from shiftwork.core.nouns.job import JobRecord, JobStatus
-from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.doc import PoolDoc
+from shiftwork.core.model.job import JobRecord, JobStatus
+from shiftwork.core.model.worker import PoolConfig
 from shiftwork.core.observing.beats import Beat, InstanceRecord, WorkerInstance
 from shiftwork.core.observing.stats import PoolStats
 from shiftwork.core.options.checks import check_bounds

@@ -17,8 +17,8 @@ numbers and the table; `shiftwork.testing.checks.originals` compares every store
 
 from typing import Final
 
-from shiftwork.core.nouns.change import Cancel, Change, Discard, Requeue
-from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.model.change import Cancel, Change, Discard, Requeue
+from shiftwork.core.model.job import JobStatus
 
 STATUSES: Final = (
     JobStatus.SCHEDULED,

@@ -13,11 +13,11 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from shiftwork.core.nouns.doc import Plan, PoolDoc
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.job import JobPriority
-from shiftwork.core.nouns.outcome import Lost
-from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.model.doc import Plan, PoolDoc
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.job import JobPriority
+from shiftwork.core.model.outcome import Lost
+from shiftwork.core.model.worker import PoolConfig
 from shiftwork.core.observing.beats import Beat
 from shiftwork.core.observing.stats import PoolStats, WorkerStats
 from shiftwork.core.scaling.backlog import Backlog, backlog, largest_gate

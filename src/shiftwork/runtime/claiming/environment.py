@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.model.worker import WorkerState
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.outcomes.outbox import Outbox

@@ -12,9 +12,9 @@ from shiftwork.core.jobs.claiming_ahead import MOST_AHEAD, to_claim
 from shiftwork.core.jobs.expiry import is_expired
 from shiftwork.core.jobs.own_options import is_damaged
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.core.nouns.change import JobFilter
-from shiftwork.core.nouns.job import Claimed, JobRecord, JobStatus
-from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.job import Claimed, JobRecord, JobStatus
+from shiftwork.core.model.worker import PoolConfig
 from shiftwork.core.values.sealing import is_sealed, key_of
 from shiftwork.runtime.claiming.environment import InstanceEnvironment
 from shiftwork.runtime.claiming.inputs import with_failures, with_inputs

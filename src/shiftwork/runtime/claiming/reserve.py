@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from shiftwork.core.jobs.claiming_ahead import LONGEST_WAIT
-from shiftwork.core.nouns.job import Claimed
+from shiftwork.core.model.job import Claimed
 from shiftwork.runtime.clock import Clock
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.core.nouns.job import Claimed
-from shiftwork.core.nouns.worker import RunState
+from shiftwork.core.model.job import Claimed
+from shiftwork.core.model.worker import RunState
 from shiftwork.runtime.claiming.environment import InstanceEnvironment
 from shiftwork.runtime.claiming.settler import Settler
 from shiftwork.runtime.running.deadlines import Deadlines

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from shiftwork.core.jobs.expiry import is_expired
 from shiftwork.core.jobs.own_options import unpack
 from shiftwork.core.jobs.retry import End, EndKind, settle
-from shiftwork.core.nouns.job import Claimed, JobStatus
-from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.model.job import Claimed, JobStatus
+from shiftwork.core.model.outcome import Outcome
 from shiftwork.runtime.claiming.environment import InstanceEnvironment
 from shiftwork.runtime.claiming.tenure import Tenure
 from shiftwork.runtime.outcomes.outbox import Settled

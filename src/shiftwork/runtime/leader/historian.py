@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.core.docs import HISTORY, PLAN, PLAN_NAME
-from shiftwork.core.nouns.doc import Doc, Plan
+from shiftwork.core.model.doc import Doc, Plan
 from shiftwork.core.observing.history import (
     HOUR,
     MINUTE,

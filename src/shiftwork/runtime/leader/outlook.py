@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.model.worker import PoolConfig
 from shiftwork.core.observing.history import MINUTE, Hour
 from shiftwork.core.scaling.forecast import floors_ahead
 from shiftwork.core.scaling.size import Floor

@@ -12,10 +12,10 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.core.docs import PLAN, PLAN_NAME, POOL, POOL_CONFIG, WORKER
-from shiftwork.core.nouns.doc import Doc, Plan, PoolDoc
-from shiftwork.core.nouns.job import JobPriority
-from shiftwork.core.nouns.outcome import Lost
-from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.model.doc import Doc, Plan, PoolDoc
+from shiftwork.core.model.job import JobPriority
+from shiftwork.core.model.outcome import Lost
+from shiftwork.core.model.worker import PoolConfig
 from shiftwork.core.observing.beats import Beat, InstanceRecord
 from shiftwork.core.observing.stats import Stats
 from shiftwork.core.scaling.plan import PlanFacts, PlanMemory, Planned, is_at_rest, next_plan, with_lost

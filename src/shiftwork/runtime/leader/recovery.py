@@ -31,9 +31,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.retry import End, EndKind, settle
-from shiftwork.core.nouns.change import JobFilter
-from shiftwork.core.nouns.job import JobRecord, JobStatus
-from shiftwork.core.nouns.outcome import Lost, Outcome
+from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.job import JobRecord, JobStatus
+from shiftwork.core.model.outcome import Lost, Outcome
 from shiftwork.core.observing.beats import Beat, InstanceRecord
 from shiftwork.core.observing.run_histograms import LEASE_LOST
 from shiftwork.runtime.claiming.environment import InstanceEnvironment

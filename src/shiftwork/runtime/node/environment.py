@@ -5,7 +5,7 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable
 
-from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.observing.beats import ProcessMark
 from shiftwork.events import JobListeners
 from shiftwork.runtime.claiming.environment import InstanceEnvironment

@@ -7,10 +7,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.nouns.change import JobFilter
-from shiftwork.core.nouns.doc import Plan
-from shiftwork.core.nouns.job import LIVE, JobStatus
-from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.doc import Plan
+from shiftwork.core.model.job import LIVE, JobStatus
+from shiftwork.core.model.worker import PoolConfig
 from shiftwork.core.observing.beats import InstanceRecord
 from shiftwork.core.observing.stats import Stats
 from shiftwork.runtime.duty import together

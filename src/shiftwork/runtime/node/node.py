@@ -10,8 +10,8 @@ from typing import Final
 from shiftwork.core.docs import PLAN, PLAN_NAME, RESCHEDULED
 from shiftwork.core.health.problems import Strays
 from shiftwork.core.health.start_line import start_line
-from shiftwork.core.nouns.doc import Plan
-from shiftwork.core.nouns.worker import PoolConfig, WorkerState
+from shiftwork.core.model.doc import Plan
+from shiftwork.core.model.worker import PoolConfig, WorkerState
 from shiftwork.core.scaling.plan import LOOK_SECONDS, Planned
 from shiftwork.core.schedules.timing import Rescheduled, rescheduled
 from shiftwork.core.words.numbers import counted

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, TypeVar
 
-from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.model.worker import PoolConfig
 from shiftwork.core.observing.stack_requests import StackReply
 from shiftwork.errors import StoreError
 from shiftwork.runtime import machine

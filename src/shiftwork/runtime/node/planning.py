@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from shiftwork.core.nouns.doc import Plan
-from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.model.doc import Plan
+from shiftwork.core.model.worker import PoolConfig
 from shiftwork.core.scaling.plan import LOOK_SECONDS, REST_SECONDS, SOON_SECONDS, Planned
 from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.leader.outlook import Outlook

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.model.worker import PoolConfig
 from shiftwork.core.scaling.placement import process_count, shares
 from shiftwork.core.words.numbers import counted
 from shiftwork.runtime.node.environment import NodeEnvironment

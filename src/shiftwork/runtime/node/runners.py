@@ -7,7 +7,7 @@ from itertools import count
 
 from msgspec.structs import replace
 
-from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.model.worker import PoolConfig
 from shiftwork.runtime.context.context_services import context_services
 from shiftwork.runtime.node.environment import NodeEnvironment
 from shiftwork.runtime.pool_instance import PoolInstance, PoolInstanceListener

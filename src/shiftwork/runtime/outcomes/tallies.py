@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from shiftwork.core.jobs.retry import HAND_BACK_LIMIT, HAND_BACK_SECONDS
-from shiftwork.core.nouns.job import JobStatus
-from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.outcome import Outcome
 from shiftwork.core.words.numbers import counted
 from shiftwork.core.workers.admission import Lane
 from shiftwork.runtime.clock import Clock, Timer

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from shiftwork.core.flows.releasing import needs_of
 from shiftwork.core.jobs.statuses import NUMBERS, STATUSES
-from shiftwork.core.nouns.flow import FlowMember
-from shiftwork.core.nouns.job import Added, Claimed, JobRecord, JobStatus, NewJob
-from shiftwork.core.nouns.outcome import Outcome
-from shiftwork.core.nouns.parts import Wait
+from shiftwork.core.model.flow import FlowMember
+from shiftwork.core.model.job import Added, Claimed, JobRecord, JobStatus, NewJob
+from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.parts import Wait
 
 STATE: Final = struct.Struct("<BHHIIddddd")
 PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_RESULT, HAS_PROGRESS = 1, 2, 4, 8, 16, 32, 64

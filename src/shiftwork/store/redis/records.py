@@ -12,8 +12,8 @@ from msgspec import MsgspecError, convert, msgpack
 from shiftwork.core.docs import read_attempt
 from shiftwork.core.jobs.beginnings import read_step, seen_signal, seen_step
 from shiftwork.core.jobs.statuses import NUMBERS, STATUSES
-from shiftwork.core.nouns.job import Attempt, DeadJob, JobPriority, JobRecord, JobStatus, Progress, Rewrite
-from shiftwork.core.nouns.parts import Need, SeenParts, Signal, Step, StepPage, Wait
+from shiftwork.core.model.job import Attempt, DeadJob, JobPriority, JobRecord, JobStatus, Progress, Rewrite
+from shiftwork.core.model.parts import Need, SeenParts, Signal, Step, StepPage, Wait
 from shiftwork.store.redis.jobs import (
     CANCELLING,
     DURABLE,

@@ -9,10 +9,10 @@ from msgspec import MsgspecError, msgpack
 
 from shiftwork.core.docs import BEAT, read_event
 from shiftwork.core.jobs.statuses import STATUSES
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.flow import FlowRecord
-from shiftwork.core.nouns.job import JobStatus
-from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.flow import FlowRecord
+from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.observing.beats import InstanceRecord
 from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.workers.admission import Facts, Head, Lane, Running

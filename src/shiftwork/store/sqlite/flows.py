@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from shiftwork.core.flows.releasing import LOST, POSTPONED, inherited, is_kept, is_lost, meets, needs_of
 from shiftwork.core.jobs.statuses import PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING
-from shiftwork.core.nouns.flow import FlowMember, FlowRecord
-from shiftwork.core.nouns.job import JobRecord, JobStatus, NewJob
-from shiftwork.core.nouns.parts import Need
+from shiftwork.core.model.flow import FlowMember, FlowRecord
+from shiftwork.core.model.job import JobRecord, JobStatus, NewJob
+from shiftwork.core.model.parts import Need
 from shiftwork.store.sqlite import keys
 from shiftwork.store.sqlite.due import ring_if_next
 from shiftwork.store.sqlite.file.session import FLOW_COUNTERS, SqliteSession, as_list

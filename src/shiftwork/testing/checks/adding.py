@@ -3,8 +3,8 @@
 import asyncio
 from typing import Final
 
-from shiftwork.core.nouns.change import Cancel, Discard
-from shiftwork.core.nouns.job import Added, JobPriority, JobRecord, JobStatus
+from shiftwork.core.model.change import Cancel, Discard
+from shiftwork.core.model.job import Added, JobPriority, JobRecord, JobStatus
 from shiftwork.store.protocol import add_blocking
 from shiftwork.testing.acts import NOW, add, claim_ids, claim_one, finish, get, job, outcome, statuses
 from shiftwork.testing.expect import equal, holds, soon

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from shiftwork.core.docs import EDITION_NAME
-from shiftwork.core.nouns.job import Claimed, JobPriority, JobStatus, Progress, ProgressNote
+from shiftwork.core.model.job import Claimed, JobPriority, JobStatus, Progress, ProgressNote
 from shiftwork.core.workers.edition import Edition
 from shiftwork.testing.acts import (
     NOW,

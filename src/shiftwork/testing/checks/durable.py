@@ -1,8 +1,8 @@
 """Durable functions: steps that are kept under the fence, and signals that a job waits for."""
 
-from shiftwork.core.nouns.change import Cancel
-from shiftwork.core.nouns.job import JobStatus
-from shiftwork.core.nouns.parts import Signal, Step, Wait
+from shiftwork.core.model.change import Cancel
+from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.parts import Signal, Step, Wait
 from shiftwork.testing.acts import (
     NOW,
     add,

@@ -1,9 +1,9 @@
 """What a job may have of its own: a time at which it expires, tags, and options that only its run reads."""
 
 from shiftwork.core.jobs.expiry import EXPIRED
-from shiftwork.core.nouns.change import Cancel, Discard, JobFilter, Requeue
-from shiftwork.core.nouns.job import SECONDS_A_DAY, JobStatus
-from shiftwork.core.nouns.parts import Need
+from shiftwork.core.model.change import Cancel, Discard, JobFilter, Requeue
+from shiftwork.core.model.job import SECONDS_A_DAY, JobStatus
+from shiftwork.core.model.parts import Need
 from shiftwork.testing.acts import NOW, add, claim, claim_one, finish, get, job, outcome, state, statuses, succeeded
 from shiftwork.testing.expect import equal
 from shiftwork.testing.lab import Lab

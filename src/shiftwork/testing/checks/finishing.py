@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
-from shiftwork.core.nouns.change import Cancel
-from shiftwork.core.nouns.job import SECONDS_A_DAY, Claimed, JobRecord, JobStatus, LogLine, Progress, ProgressNote
-from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.model.change import Cancel
+from shiftwork.core.model.job import SECONDS_A_DAY, Claimed, JobRecord, JobStatus, LogLine, Progress, ProgressNote
+from shiftwork.core.model.outcome import Outcome
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import (
     NOW,

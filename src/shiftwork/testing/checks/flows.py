@@ -5,10 +5,10 @@ import asyncio
 from msgspec.structs import replace
 
 from shiftwork.core.flows.releasing import POSTPONED
-from shiftwork.core.nouns.change import Amended, Cancel, Discard, JobFilter, Requeue
-from shiftwork.core.nouns.flow import FlowMember, FlowRecord
-from shiftwork.core.nouns.job import Added, JobStatus, NewJob
-from shiftwork.core.nouns.parts import Need
+from shiftwork.core.model.change import Amended, Cancel, Discard, JobFilter, Requeue
+from shiftwork.core.model.flow import FlowMember, FlowRecord
+from shiftwork.core.model.job import Added, JobStatus, NewJob
+from shiftwork.core.model.parts import Need
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import (
     NOW,

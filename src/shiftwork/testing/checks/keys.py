@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from shiftwork.core.nouns.change import Cancel, Requeue
-from shiftwork.core.nouns.job import JobStatus, NewJob
+from shiftwork.core.model.change import Cancel, Requeue
+from shiftwork.core.model.job import JobStatus, NewJob
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import (
     NOW,
@@ -22,7 +22,7 @@ from shiftwork.testing.expect import equal
 from shiftwork.testing.lab import Lab
 
 if TYPE_CHECKING:
-    from shiftwork.core.nouns.outcome import Outcome
+    from shiftwork.core.model.outcome import Outcome
 
 
 def keyed(id: str, after: float = 0.0, *, limit: int = 1, key: str = "k", worker: str = "w") -> NewJob:

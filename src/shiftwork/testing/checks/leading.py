@@ -1,8 +1,8 @@
 """`promote`, `prune`, `hold` and `drop`: what a leader does, and how there is one."""
 
-from shiftwork.core.nouns.change import JobFilter
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.job import JobStatus
 from shiftwork.store.protocol import Promoted
 from shiftwork.testing.acts import (
     NOW,

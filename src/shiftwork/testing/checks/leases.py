@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from shiftwork.core.nouns.change import Cancel
-from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.model.change import Cancel
+from shiftwork.core.model.job import JobStatus
 from shiftwork.core.observing.beats import InstanceRecord
 from shiftwork.testing.acts import (
     NOW,

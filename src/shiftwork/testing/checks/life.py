@@ -3,10 +3,10 @@
 import asyncio
 from contextlib import suppress
 
-from shiftwork.core.nouns.change import Cancel, JobFilter
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.model.change import Cancel, JobFilter
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.job import JobStatus
 from shiftwork.errors import ShiftworkError
 from shiftwork.testing.acts import NOW, add, beat, claim, claim_one, finish, gate, get, job, state, statuses, succeeded
 from shiftwork.testing.expect import equal, holds

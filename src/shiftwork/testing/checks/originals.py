@@ -15,11 +15,11 @@ from shiftwork.core.jobs.amending import amended
 from shiftwork.core.jobs.landing import landed
 from shiftwork.core.jobs.parking import parked
 from shiftwork.core.jobs.statuses import STATUSES, allows
-from shiftwork.core.nouns.change import Amended, Cancel, Change, Discard, JobFilter, Requeue
-from shiftwork.core.nouns.job import Claimed, JobRecord, JobStatus, NewJob, Progress, ProgressNote
-from shiftwork.core.nouns.outcome import Outcome
-from shiftwork.core.nouns.parts import Need
-from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.model.change import Amended, Cancel, Change, Discard, JobFilter, Requeue
+from shiftwork.core.model.job import Claimed, JobRecord, JobStatus, NewJob, Progress, ProgressNote
+from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.parts import Need
+from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.workers.state import after_end, after_run
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import NOW, add, claim, finish, job, outcome, report

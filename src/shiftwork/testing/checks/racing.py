@@ -5,9 +5,9 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from shiftwork.core.nouns.change import JobFilter
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.job import Claimed
+from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.job import Claimed
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import NOW, add, beat, claim, claim_one, finish, gate, job, succeeded
 from shiftwork.testing.expect import equal, holds

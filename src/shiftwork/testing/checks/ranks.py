@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from shiftwork.core.jobs.retry import End, EndKind, settle
-from shiftwork.core.nouns.change import Requeue
-from shiftwork.core.nouns.job import Claimed, JobPriority, NewJob
-from shiftwork.core.nouns.outcome import Outcome
-from shiftwork.core.nouns.parts import Need, Signal, Wait
+from shiftwork.core.model.change import Requeue
+from shiftwork.core.model.job import Claimed, JobPriority, NewJob
+from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.parts import Need, Signal, Wait
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import (
     NOW,

@@ -1,7 +1,7 @@
 """`survey`: the reasons for waiting that people read are the ones that claims act on."""
 
-from shiftwork.core.nouns.doc import PoolDoc
-from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.model.doc import PoolDoc
+from shiftwork.core.model.job import JobStatus
 from shiftwork.core.workers.admission import Facts, Gates, Obstacle, RateLimit, Running, explain, may_start
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.store.protocol import Store

@@ -1,4 +1,4 @@
-"""The nouns: what a worker, a pool and a job are. Values only; every rule about them lives in a file of its own.
+"""What a worker, a pool and a job are. Values only; every rule about them lives in a file of its own.
 
 The life of a job::
 
@@ -19,7 +19,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.nouns.parts import FlowFailure, Need, Signal, Step, Wait
+from shiftwork.core.model.parts import FlowFailure, Need, Signal, Step, Wait
 
 SECONDS_A_DAY: Final = 86_400.0
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.model.job import JobStatus
 
 JobOrder = Literal["newest", "oldest"]
 """Which jobs of a list come first, by when they were created (then by id)."""

@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from shiftwork.core.nouns.outcome import Lost
+from shiftwork.core.model.outcome import Lost
 
 
 class Doc(Struct, frozen=True, gc=False):

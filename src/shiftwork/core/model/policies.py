@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, cast
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from shiftwork.core.nouns.option_structs import OptionStructMeta
+from shiftwork.core.model.option_structs import OptionStructMeta
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,9 +6,9 @@ from typing import Literal
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
-from shiftwork.core.nouns.job import SECONDS_A_DAY, JobPriority
-from shiftwork.core.nouns.option_structs import OptionStructMeta
-from shiftwork.core.nouns.policies import Breaker, Retry
+from shiftwork.core.model.job import SECONDS_A_DAY, JobPriority
+from shiftwork.core.model.option_structs import OptionStructMeta
+from shiftwork.core.model.policies import Breaker, Retry
 
 
 class WorkerExecutionMode(StrEnum):
