@@ -18,12 +18,12 @@ from shiftwork.core.flows.releasing import LOST, POSTPONED, inherited, is_kept, 
 from shiftwork.core.jobs.statuses import PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING
 from shiftwork.core.model.flow import FlowMember, FlowRecord
 from shiftwork.core.model.job import JobRecord, JobStatus, NewJob
-from shiftwork.core.model.parts import Need
+from shiftwork.core.model.parts import NEED_ALONE, NEED_BROKEN, NEED_WHATEVER, Need
 from shiftwork.store.sqlite import keys
 from shiftwork.store.sqlite.due import ring_if_next
 from shiftwork.store.sqlite.file.session import FLOW_COUNTERS, SqliteSession, as_list
 from shiftwork.store.sqlite.large_values import DoomedJob
-from shiftwork.store.sqlite.sql import NEED_ALONE, NEED_BROKEN, NEED_WHATEVER, SQL
+from shiftwork.store.sqlite.sql import SQL
 
 UNKNOWN: Final = -inf
 """A time before all others, for a release whose time is not known: the job is scheduled, and the leader queues it."""

@@ -1,6 +1,6 @@
 """Reads the SQL files: the statements of queries.sql by name, with the marked part repeated for each row.
 
-The names of numbers in them are those of `shiftwork.store.named_numbers`, and the flags of a need.
+Names in them become numbers (`shiftwork.store.named_numbers`).
 """
 
 import re
@@ -8,17 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from shiftwork.core.model.parts import NEED_BROKEN, NEED_WHATEVER
 from shiftwork.store.named_numbers import with_numbers
 
-NEED_WHATEVER, NEED_ALONE, NEED_BROKEN = 1, 2, 4
-"""The flags in `needs.kind`: any end will do; the needed job alone counts; the need is broken."""
-_FLAGS: Final = {
-    "NEED_WHATEVER": NEED_WHATEVER,
-    "NEED_ALONE": NEED_ALONE,
-    "NEED_BROKEN": NEED_BROKEN,
-    "NEED_WHATEVER_OR_BROKEN": NEED_WHATEVER | NEED_BROKEN,
-}
-
+_OWN_NUMBERS: Final = {"NEED_WHATEVER_OR_BROKEN": NEED_WHATEVER | NEED_BROKEN}
 _ROW: Final = re.compile(r"\{(\(.+?\))\}", re.DOTALL)
 _END: Final = re.compile(r";\s*$", re.MULTILINE)
 _NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
@@ -37,7 +30,7 @@ def _bare(body: str) -> str:
 
 def read(name: str) -> str:
     """The text of a file beside this one, with numbers for names."""
-    return with_numbers(Path(__file__).with_name(name).read_text(encoding="utf-8"), _FLAGS)
+    return with_numbers(Path(__file__).with_name(name).read_text(encoding="utf-8"), _OWN_NUMBERS)
 
 
 def script(name: str) -> list[str]:
