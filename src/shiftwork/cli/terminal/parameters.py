@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from shiftwork.cli.terminal.language import t
 from shiftwork.core.words.durations import seconds_in
-from shiftwork.handles.schema import value_of
+from shiftwork.handles.payload_schema import value_of
 
 _LAST_PORT: Final = 65_535
 
