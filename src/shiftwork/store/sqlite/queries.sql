@@ -842,12 +842,10 @@ SELECT records.* FROM json_each(?) AS seqs CROSS JOIN records WHERE records.seq 
 -- The same, with no more than the first bytes of payloads and results.
 -- serves: jobs (rowid)
 SELECT
-    seq, namespace, records.id, worker, pool, status, substr(payload, 1, ?2) AS payload, payload_size, priority,
-    head_start, run_at, rank,
-    created_at, cause, attempt, crashes, fence, instance, started_at, ended_at, unique_key, records.key, key_limit,
-    parked,
-    cancelling, substr(result, 1, ?2) AS result, result_size, error, progress, trace, keep_until, expires_at, tags,
-    flow,
+    seq, namespace, records.id, worker, pool, status, coalesce(substr(payload, 1, ?2), payload) AS payload, payload_size,
+    priority, head_start, run_at, rank, created_at, cause, attempt, crashes, fence, instance, started_at, ended_at,
+    unique_key, records.key, key_limit, parked, cancelling, coalesce(substr(result, 1, ?2), result) AS result,
+    result_size, error, progress, trace, keep_until, expires_at, tags, flow,
     wait, options
 FROM json_each(?1) AS seqs CROSS JOIN records WHERE records.seq = seqs.value;
 
