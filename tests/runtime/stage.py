@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from shiftwork import Context, Job, JobStatus, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.handles.worker import Worker
-from shiftwork.runtime.claiming.reserve import Reserve
+from shiftwork.runtime.claiming.prefetch import PrefetchedJobs
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.node.node import Node
 from shiftwork.runtime.pool_instance import PoolInstance
@@ -201,7 +201,7 @@ def node_of(app: WorkerOrchestrator) -> Node:
 
 def lag_of(app: WorkerOrchestrator) -> float | None:
     """How late the event loop of an orchestrator was, as far as its node has measured it."""
-    return node_of(app)._environment.gauge.load().lag
+    return node_of(app)._services.gauge.load().lag
 
 
 def engine_of(app: WorkerOrchestrator) -> PoolInstance:
@@ -215,7 +215,7 @@ def limit_jobs(engine: PoolInstance, most: int) -> None:
     engine._claimer._pool = replace(engine.pool, max_jobs_per_instance=most)
 
 
-def reserve_of(engine: PoolInstance) -> Reserve:
+def reserve_of(engine: PoolInstance) -> PrefetchedJobs:
     """The jobs that the engine has claimed ahead."""
     return engine._claimer._reserve
 

@@ -25,7 +25,7 @@ from shiftwork.events import Hooks
 from shiftwork.handles.awaiting import report_forgotten
 from shiftwork.runtime.clock import Clock, SystemClock
 from shiftwork.runtime.context.surroundings import Surroundings
-from shiftwork.runtime.node.settings import Settings
+from shiftwork.runtime.node.node_settings import NodeSettings
 from shiftwork.runtime.registry import Registry
 from shiftwork.runtime.signals import stop_signals
 from shiftwork.store.protocol import Store
@@ -81,7 +81,7 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
         self._life = Life(self._surroundings, self._hooks)
         self._deployment = Deployment()
         self._bench: Bench | None = None
-        settings = Settings(
+        settings = NodeSettings(
             tick_interval=seconds_of("tick_interval", tick_interval),
             lease_seconds=seconds_of("lease_seconds", lease_seconds),
             health_checks=enable_health_checks,
@@ -106,7 +106,7 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
         store: Store,
         clock: Clock,
         registered: LocalRegistry,
-        settings: Settings,
+        settings: NodeSettings,
         *,
         again: Callable[[], Store] | None = None,
     ) -> Composition:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from shiftwork.errors import ConfigurationError
 from shiftwork.events import Hooks
 from shiftwork.runtime.context.surroundings import Surroundings
-from shiftwork.runtime.node.settings import Settings
+from shiftwork.runtime.node.node_settings import NodeSettings
 from shiftwork.runtime.processes.messages import Definition
 from shiftwork.runtime.registry import Registry
 
@@ -18,7 +18,7 @@ class ServedApp:
         complete: Callable[[], Registry],
         hooks: Hooks,
         surroundings: Surroundings,
-        settings: Settings,
+        settings: NodeSettings,
         *,
         url: str | None,
         namespace: str,

@@ -1,30 +1,45 @@
-"""The leader's part in the plan: it gathers the facts, and writes the plan that `core.scaling.plan` makes of them.
+"""Plans how many slots each pool has on each node: gathers the facts, writes what `core.scaling.plan` makes of them.
 
-Any process may do this. The plan is changed by compare-and-set, so a process that comes second decides again, from the
-plan that is there by then.
+`PlannerDuty` decides when, `PoolPlanner` does it, and `LoadForecast` looks ahead. Any process may plan: the plan is
+changed by compare-and-set, so a process that comes second decides again, from the plan that is there by then.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from heapq import nlargest
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from shiftwork.core.docs import PLAN, PLAN_NAME, POOL, POOL_CONFIG, WORKER
 from shiftwork.core.model.doc import Doc, Plan, PoolDoc
+from shiftwork.core.model.event import Event
 from shiftwork.core.model.job import JobPriority
-from shiftwork.core.model.outcome import Lost
 from shiftwork.core.model.worker import PoolConfig
 from shiftwork.core.observing.beats import Beat, InstanceRecord
+from shiftwork.core.observing.history import MINUTE, Hour
 from shiftwork.core.observing.stats import Stats
-from shiftwork.core.scaling.plan import PlanFacts, PlanMemory, Planned, is_at_rest, next_plan, with_lost
+from shiftwork.core.scaling.forecast import floors_ahead
+from shiftwork.core.scaling.plan import (
+    LOOK_SECONDS,
+    REST_SECONDS,
+    SOON_SECONDS,
+    PlanFacts,
+    PlanMemory,
+    Planned,
+    is_at_rest,
+    next_plan,
+)
+from shiftwork.core.scaling.size import Floor
 from shiftwork.core.workers.admission import Facts, Gates
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.leader.outlook import Outlook
+from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.registry import WorkerDefinition
 from shiftwork.store.docs import change, read_all
 from shiftwork.store.protocol import Store
+
+if TYPE_CHECKING:
+    from shiftwork.runtime.clock import Timer
 
 MOST_SURVEYED: Final = 100
 """Of how many workers, those with the most queued jobs, the gates are looked at for a plan."""
@@ -44,7 +59,25 @@ class PlanView(Struct, frozen=True):
     """The plan as it is stored, or an empty doc."""
 
 
-class Planner:
+class LoadForecast:
+    """Computes the floors from the hours that the stats recorder has in memory: the store is not asked."""
+
+    def __init__(self, hours: Callable[[], Sequence[Hour]]) -> None:
+        self._hours = hours
+        self._made_of: object = None
+        self._floors: Mapping[str, Floor] = {}
+
+    def floors(self, pools: Mapping[str, PoolConfig], now: float) -> Mapping[str, Floor]:
+        """Return the floor of each pool that yesterday's curve raises now."""
+        hours = self._hours()
+        made_of = int(now // MINUTE), hours[-1].number if hours else None, frozenset(pools)
+        if made_of != self._made_of:
+            moments = sorted((moment for hour in hours for moment in hour.moments), key=lambda one: one.at)
+            self._floors, self._made_of = floors_ahead(pools, moments, now), made_of
+        return self._floors
+
+
+class PoolPlanner:
     """Looks at the queues and the nodes, and writes the plan."""
 
     def __init__(
@@ -54,7 +87,7 @@ class Planner:
         store: Store,
         clock: Clock,
         *,
-        outlook: Outlook | None = None,
+        forecast: LoadForecast | None = None,
         gates: Callable[[], Mapping[str, Gates]] = dict,
     ) -> None:
         self._pools = pools
@@ -63,7 +96,7 @@ class Planner:
         self._store = store
         self._clock = clock
         self._workers = workers
-        self._outlook = outlook or Outlook(list)
+        self._forecast = forecast or LoadForecast(list)
         self._memory = PlanMemory()
         self._elsewhere: dict[str, str | None] = {}
         """The pools of workers that this app does not have; None for one that no app has any longer."""
@@ -111,7 +144,7 @@ class Planner:
             now=seen.now,
             pools=pools,
             changes=seen.changes,
-            floors=self._outlook.floors(pools, seen.now),
+            floors=self._forecast.floors(pools, seen.now),
             stats=seen.stats.pools,
             workers=workers,
             pool_of=await self._pool_of(workers, seen.now),
@@ -155,6 +188,74 @@ def _priorities(workers: Mapping[str, WorkerDefinition]) -> dict[str, JobPriorit
     return highest
 
 
-async def record_lost(store: Store, lost: Mapping[str, Lost]) -> None:
-    """Record in the plan that these nodes have vanished."""
-    await change(store, PLAN, PLAN_NAME, lambda plan: with_lost(plan or Plan(), lost))
+class PlannerDuty:
+    """Makes the plan when this node leads: every second, soon after a pool has no free slot left, seldom at rest."""
+
+    def __init__(
+        self,
+        planner: "PoolPlanner",
+        clock: Clock,
+        *,
+        leads: Callable[[], bool],
+        publish: Callable[[Event], None],
+        make_duty: Callable[[str, Callable[[], Awaitable[float | None]], str], Duty],
+    ) -> None:
+        self._clock = clock
+        self._leads = leads
+        self._publish = publish
+        self._planner = planner
+        self._planned_at = 0.0
+        self._urgent = False
+        """Whether a pool has no free slot left."""
+        self._resting = False
+        self._stirring: Timer | None = None
+        self.duty = make_duty("planner", self._poll, "state")
+        self.on_unknown_workers: Callable[[], None] = lambda: None
+        """Called when there are jobs of a worker that no live node has, or no longer are."""
+        self._unknown: frozenset[str] = frozenset()
+
+    def soon(self) -> None:
+        """Plan soon: a pool has no free slot left, for instance. Safe from any thread."""
+        self._urgent = True
+        self.duty.ring()
+
+    def stir(self) -> None:
+        """End the rest: jobs may have come. They start first."""
+        if self._resting:
+            self._resting = False
+            self._stirring = self._clock.call_in(SOON_SECONDS, self.duty.ring)
+
+    async def look(self) -> PlanView:
+        """Read what the plan is made of."""
+        return await self._planner.look()
+
+    async def plan(self, seen: PlanView | None = None) -> Planned:
+        """Decide how many slots each pool has, here and elsewhere, by what was seen just now if that is given."""
+        planned = await self._planner.plan(seen)
+        for event in planned.events:
+            self._publish(event)
+        if self._planner.unknown != self._unknown:
+            self._unknown = self._planner.unknown
+            self.on_unknown_workers()
+        return planned
+
+    async def _poll(self) -> float | None:
+        now = self._clock.now()
+        due_at = self._planned_at + (SOON_SECONDS if self._urgent or self._resting else LOOK_SECONDS)
+        if self._planned_at <= now < due_at:
+            return due_at
+        self._urgent = False
+        if self._stirring is not None:
+            self._stirring.cancel()
+        leads = self._leads()
+        if leads:
+            await self.plan()
+        self._planned_at = now  # not if it failed: coming too early would count as having worked
+        self._resting = self._planner.resting or not leads
+        return now + (REST_SECONDS if self._resting else LOOK_SECONDS)
+
+
+def slots_in(plan: Plan, node: str) -> Mapping[str, int] | None:
+    """How many slots of each pool a node has in a plan; None if the plan does not know it."""
+    # Drained is drained, even before the leader has planned without the node.
+    return {} if node in plan.drained else plan.nodes.get(node)

@@ -1,4 +1,4 @@
-"""Recovery: jobs of instances whose leases have ended are taken over under new fences, settled, and so run again.
+"""JobRescuer: jobs of instances whose leases have ended are taken over under new fences, settled, and so run again.
 
 So are the jobs of nodes that are proven dead (`bury`): their leases are ended first.
 
@@ -24,31 +24,35 @@ them, so what was seen at the look before counts too.
 
 import asyncio
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import inf
 from typing import Final
 
 from msgspec.structs import replace
 
+from shiftwork.core.docs import PLAN, PLAN_NAME
 from shiftwork.core.jobs.retry import End, EndKind, settle
 from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.doc import Plan
 from shiftwork.core.model.job import JobRecord, JobStatus
 from shiftwork.core.model.outcome import Lost, Outcome
 from shiftwork.core.observing.beats import Beat, InstanceRecord
 from shiftwork.core.observing.run_histograms import LEASE_LOST
-from shiftwork.runtime.claiming.environment import InstanceEnvironment
+from shiftwork.core.scaling.plan import with_lost
+from shiftwork.runtime.claiming.instance_services import InstanceServices
 from shiftwork.runtime.duty import together
-from shiftwork.runtime.leader.planner import record_lost
 from shiftwork.runtime.outcomes.outbox import Settled
+from shiftwork.store.docs import change
+from shiftwork.store.protocol import Store
 
 BATCH: Final = 1_000
 
 
-class Recovery:
+class JobRescuer:
     """Takes over the jobs of instances that are gone."""
 
-    def __init__(self, environment: InstanceEnvironment, *, ttl: float) -> None:
-        here = environment
+    def __init__(self, services: InstanceServices, *, ttl: float) -> None:
+        here = services
         self.holder = f"{here.node}/leader"
         """The instance that holds lost jobs until they are settled."""
         self._registry = here.registry
@@ -143,7 +147,7 @@ class Recovery:
         """Report that these nodes are lost, each for its reason."""
         hosts = {one.beat.node: Lost(one.last_beat_at, one.beat.machine.host) for one, _ in nodes if one.beat.machine}
         if hosts:
-            await record_lost(self._store, hosts)
+            await _record_lost(self._store, hosts)
         for known, why in nodes:
             self._reporter.emit("node.lost", known.beat.node, f"node {known.beat.node} is lost: {why}")
 
@@ -193,3 +197,8 @@ class Recovery:
             instance=record.instance,
             losses=losses,
         )
+
+
+async def _record_lost(store: Store, lost: Mapping[str, Lost]) -> None:
+    """Record in the plan that these nodes have vanished."""
+    await change(store, PLAN, PLAN_NAME, lambda plan: with_lost(plan or Plan(), lost))

@@ -2,10 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Any, Final
-
-from shiftwork.runtime.clock import Clock
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -15,7 +13,7 @@ HURRIED_SECONDS: Final = 0.5
 """How long each thing may take after a second signal, and once the store has been found silent."""
 
 
-class StorePatience:
+class StopBudget:
     """Waits for what needs the store, and goes on without it when that takes too long."""
 
     def __init__(self, grace: float) -> None:
@@ -60,34 +58,3 @@ def _retrieve(task: "asyncio.Future[Any]") -> None:
     """Keep asyncio from reporting an error that comes too late to matter."""
     if not task.cancelled():
         task.exception()
-
-
-class ChangeWatch:
-    """Lets one task at a time wait for a condition."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._look: Callable[[], None] | None = None
-
-    def happened(self) -> None:
-        """Something has changed: look whether the condition is met now."""
-        if self._look is not None:
-            self._look()
-
-    async def until(self, met: Callable[[], bool], deadline: float | None = None) -> None:
-        """Return when the condition is met, or at the deadline."""
-        if deadline is not None and deadline <= self._clock.now():
-            return  # a clock that a test moves by hand would not call back
-        over = asyncio.Event()
-        timer = None if deadline is None else self._clock.call_at(deadline, over.set)
-
-        def look() -> None:
-            if met():
-                over.set()
-
-        self._look = look
-        look()
-        await over.wait()
-        self._look = None
-        if timer is not None:
-            timer.cancel()

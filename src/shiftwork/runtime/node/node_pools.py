@@ -10,10 +10,9 @@ from shiftwork.errors import StoreError
 from shiftwork.runtime import machine
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.gauge import Load
-from shiftwork.runtime.node.environment import NodeEnvironment
-from shiftwork.runtime.node.pool_instances import PoolInstances
-from shiftwork.runtime.node.runners import InstanceStarter, Runners
-from shiftwork.runtime.node.waiting import ChangeWatch
+from shiftwork.runtime.node.instance_starter import InstanceStarter, Runners
+from shiftwork.runtime.node.node_services import NodeServices
+from shiftwork.runtime.node.pool_supervisor import ChangeWatch, PoolSupervisor
 from shiftwork.runtime.pool_instance import PoolInstance
 from shiftwork.runtime.processes.quarantine import FEWEST_CELLS, Quarantine
 from shiftwork.runtime.running.run import Run
@@ -21,37 +20,37 @@ from shiftwork.runtime.running.run import Run
 T = TypeVar("T")
 
 
-class NodeInstances:
+class NodePools:
     """Has the instances of every pool, and the quarantine that they share."""
 
     def __init__(
         self,
-        environment: NodeEnvironment,
+        services: NodeServices,
         *,
         full: Callable[[], None],
         stirred: Callable[[], None],
         started: Callable[[], None],
     ) -> None:
-        self.pools: dict[str, PoolInstances] = {}
-        self._environment = environment
+        self.pools: dict[str, PoolSupervisor] = {}
+        self._services = services
         self._full = full
         """Called when a pool has no free slot and may grow."""
         self._stirred = stirred
         """Called when jobs may have come."""
         self._loop = asyncio.get_running_loop()
-        self._changes = ChangeWatch(environment.clock)
+        self._changes = ChangeWatch(services.clock)
         self._releases: set[asyncio.Task[None]] = set()
         self._cores = machine.measure().cores
-        runners = Runners(environment)
+        runners = Runners(services)
         self._guard = runners.guard
         self._quarantine = Quarantine(
             runners.process,
-            environment.clock,
+            services.clock,
             cells=max(FEWEST_CELLS, int(self._cores)),
             memory_limit=self._memory_limit,
             changed=self._changes.happened,
         )
-        self._starter = InstanceStarter(environment, runners, self._quarantine, started)
+        self._starter = InstanceStarter(services, runners, self._quarantine, started)
 
     @property
     def engines(self) -> list[PoolInstance]:
@@ -81,9 +80,9 @@ class NodeInstances:
 
     def add(self, pool: PoolConfig) -> Duty:
         """Serve one more pool; returns the duty that claims for it."""
-        here = self._environment
+        here = self._services
         bell = here.store.listen({f"pool:{pool.name}"})
-        instances = self.pools[pool.name] = PoolInstances(
+        instances = self.pools[pool.name] = PoolSupervisor(
             pool,
             here,
             self._starter,
@@ -133,7 +132,7 @@ class NodeInstances:
             if runner is not None:
                 text = await (self._on_our_loop(runner.stack(run)) if runner.apart else runner.stack(run))
             pid = engine.runner.pid if runner is None else runner.pid
-            return StackReply(at=self._environment.clock.now(), instance=engine.instance, pid=pid, stack=text)
+            return StackReply(at=self._services.clock.now(), instance=engine.instance, pid=pid, stack=text)
         return None
 
     async def _on_our_loop(self, work: Coroutine[Any, Any, T]) -> T:
@@ -181,7 +180,7 @@ class NodeInstances:
 
     async def gone(self, within: float) -> None:
         """Wait until all processes have ended, but not longer than this."""
-        await self._changes.until(self._all_gone, self._environment.clock.now() + within)
+        await self._changes.until(self._all_gone, self._services.clock.now() + within)
         self._guard.close()
 
     async def released(self) -> None:
@@ -199,7 +198,7 @@ class NodeInstances:
 
     async def _release(self, engine: PoolInstance) -> None:
         """Give up the lease of an instance that has ended."""
-        here = self._environment
+        here = self._services
         try:
             await engine.close()
             await here.outbox.settle()

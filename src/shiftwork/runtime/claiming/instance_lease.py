@@ -1,7 +1,7 @@
 """By what name and by what right an instance claims jobs."""
 
 
-class Tenure:
+class InstanceLease:
     """The name of an instance, and whether it holds a lease under it.
 
     Without a lease it claims nothing: the jobs would be taken from it at once. An instance whose lease was lost goes on

@@ -8,17 +8,16 @@ from collections.abc import Awaitable, Callable
 from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.observing.beats import ProcessMark
 from shiftwork.events import JobListeners
-from shiftwork.runtime.claiming.environment import InstanceEnvironment
+from shiftwork.runtime.claiming.instance_services import InstanceServices, UnaskedHandBacks
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.local_processes import own_mark
-from shiftwork.runtime.node.settings import Settings
+from shiftwork.runtime.node.node_settings import NodeSettings
 from shiftwork.runtime.outcomes.breakers import Breakers
 from shiftwork.runtime.outcomes.outbox import Notebook, Outbox
 from shiftwork.runtime.outcomes.refusals import Refusals
 from shiftwork.runtime.outcomes.reporter import Reporter
-from shiftwork.runtime.outcomes.tallies import UnaskedHandBacks
 from shiftwork.runtime.processes.messages import Setup
 from shiftwork.runtime.publication import Publication
 from shiftwork.runtime.registry import Registry
@@ -26,12 +25,12 @@ from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.protocol import Store
 
 
-class NodeEnvironment(InstanceEnvironment, frozen=True, kw_only=True):
+class NodeServices(InstanceServices, frozen=True, kw_only=True):
     """What all parts of a node share."""
 
     mark: ProcessMark | None
     """The mark of this process, by which others on this machine can prove its death."""
-    settings: Settings
+    settings: NodeSettings
     notebook: Notebook
     voice: StoreVoice
     setup: Setup | None
@@ -49,18 +48,18 @@ class NodeEnvironment(InstanceEnvironment, frozen=True, kw_only=True):
         return Duty(name, poll, clock=self.clock, bell=bell, longest_sleep=longest, voice=self.voice)
 
 
-def environment_of(
+def make_node_services(
     registry: Registry,
     *,
     store: Store,
     clock: Clock,
     hooks: JobListeners,
     states: dict[str, WorkerState],
-    settings: Settings,
+    settings: NodeSettings,
     voice: StoreVoice,
     setup: Setup | None,
     beat: Callable[[], Awaitable[object]],
-) -> NodeEnvironment:
+) -> NodeServices:
     """Put together what the parts of a new node share. `beat` renews its leases at once."""
     gauge = OwnGauge(clock.monotonic, voice)
     reporter = Reporter(
@@ -77,7 +76,7 @@ def environment_of(
         before=(notebook.before_end, Breakers(registry, store, reporter.emit).judge),
         written=reporter.written,
     )
-    return NodeEnvironment(
+    return NodeServices(
         node=f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}",
         mark=own_mark(),
         registry=registry,

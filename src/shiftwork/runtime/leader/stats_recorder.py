@@ -51,7 +51,7 @@ class Page(Struct, frozen=True):
     doc: Doc
 
 
-class Historian:
+class StatsRecorder:
     """Writes the history while its node leads."""
 
     def __init__(self, store: Store, clock: Clock, leads: Callable[[], bool]) -> None:

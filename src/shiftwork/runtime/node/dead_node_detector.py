@@ -19,7 +19,7 @@ AGAIN_SECONDS: Final = 0.05
 """How soon to look again while processes of a dead node are ending; doubled each time, up to `WATCH_SECONDS`."""
 
 
-class Neighbours:
+class DeadNodeDetector:
     """Notices the death of nodes on this machine."""
 
     def __init__(self, store: Store, clock: Clock, leader: Leader, *, mark: ProcessMark | None, every: float) -> None:

@@ -55,7 +55,7 @@ class LeaseHolders(Protocol):
         """Whether nothing runs the jobs: then the leases must end."""
 
 
-class Poke:
+class RenewSoon:
     """Makes a pulse beat soon, once it beats at all. It exists before the pulse does, for all who will need it."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Poke:
             self._bell.ring()
 
 
-class Pulse:
+class LeaseRenewer:
     """Beats for some instances, three times a lease and whenever there are orders."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Pulse:
         stopwatch: Stopwatch,
         voice: StoreVoice,
         holders: LeaseHolders,
-        poke: Poke,
+        renew_soon: RenewSoon,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -91,7 +91,7 @@ class Pulse:
         self._stopwatch = stopwatch
         self._voice = voice
         self._holders = holders
-        self._poke = poke
+        self._renew_soon = renew_soon
         self.over = asyncio.Event()
         """Set when there is no instance left to beat for."""
         self._renewed_at = clock.monotonic()
@@ -103,7 +103,7 @@ class Pulse:
     def duty(self) -> Duty:
         """The duty that beats, for the running event loop."""
         bell = self._store.listen({"orders"})
-        self._poke.reach(bell)
+        self._renew_soon.reach(bell)
         longest = self._ttl / BEATS_A_LEASE
         return Duty("pulse", self.poll, clock=self._clock, bell=bell, longest_sleep=longest, voice=self._voice)
 
@@ -188,10 +188,10 @@ class Pulse:
             self._holders.step_down()
 
 
-class PulseThread:
+class LeaseRenewerThread:
     """Runs a pulse in a thread of its own, and what else must go on while the program's event loop is blocked."""
 
-    def __init__(self, pulse: Pulse, beside: Callable[[], Sequence[Duty]]) -> None:
+    def __init__(self, pulse: LeaseRenewer, beside: Callable[[], Sequence[Duty]]) -> None:
         self._pulse = pulse
         self._beside = beside
         """Makes the other duties, on the thread's own event loop."""

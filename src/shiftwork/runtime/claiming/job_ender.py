@@ -11,25 +11,25 @@ from shiftwork.core.jobs.own_options import unpack
 from shiftwork.core.jobs.retry import End, EndKind, settle
 from shiftwork.core.model.job import Claimed, JobStatus
 from shiftwork.core.model.outcome import Outcome
-from shiftwork.runtime.claiming.environment import InstanceEnvironment
-from shiftwork.runtime.claiming.tenure import Tenure
+from shiftwork.runtime.claiming.instance_lease import InstanceLease
+from shiftwork.runtime.claiming.instance_services import InstanceServices
 from shiftwork.runtime.outcomes.outbox import Settled
 from shiftwork.runtime.running.run import Run
 
 logger: Final = logging.getLogger("shiftwork")
 
 
-class Settler:
+class JobEnder:
     """Settles the runs of one instance."""
 
-    def __init__(self, environment: InstanceEnvironment, tenure: Tenure) -> None:
+    def __init__(self, services: InstanceServices, tenure: InstanceLease) -> None:
         self.completed = 0
         self.failed = 0
-        self._registry = environment.registry
-        self._outbox = environment.outbox
-        self._clock = environment.clock
+        self._registry = services.registry
+        self._outbox = services.outbox
+        self._clock = services.clock
         self._tenure = tenure
-        self._unasked_hand_backs = environment.unasked_hand_backs
+        self._unasked_hand_backs = services.unasked_hand_backs
 
     def settle(self, run: Run, end: End) -> None:
         """Put the outcome of a run into the outbox."""

@@ -1,16 +1,18 @@
-"""How fast an instance gets through its jobs, from the runs that have ended there."""
+"""Jobs that an instance claims before it has a slot for them: how many it may (`PrefetchPace`), and where they wait."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from shiftwork.core.jobs.claiming_ahead import (
     AHEAD_SECONDS,
+    LONGEST_WAIT,
     UsualRunTime,
     allowance,
     ends_soon,
     rate_after,
     run_time_after,
 )
+from shiftwork.core.model.job import Claimed
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.running.run import Run
 
@@ -18,7 +20,7 @@ SAMPLE_SECONDS: Final = 0.002
 """How often to look, at most."""
 
 
-class Pace:
+class PrefetchPace:
     """Measures one instance, and knows what `core.jobs.claiming_ahead` allows it."""
 
     def __init__(self, clock: Clock) -> None:
@@ -85,3 +87,51 @@ class Pace:
         """Start over: the jobs that were claimed ahead are handed back."""
         self._rate, self._ends, self._allowed = 0.0, 0, 0
         self._run_times.clear()
+
+
+class PrefetchedJobs:
+    """Keeps jobs until there is a slot, and calls `overdue` when one has waited for too long.
+
+    That is for when all slots are taken by runs that go on longer than foreseen. It is looked at now and then, so a job
+    may wait for up to twice `LONGEST_WAIT`.
+    """
+
+    def __init__(self, clock: Clock, overdue: Callable[[], None]) -> None:
+        self._clock = clock
+        self._overdue = overdue
+        self.jobs: dict[str, Claimed] = {}
+        """The jobs by id, the next one first."""
+        self._watched: Claimed | None = None
+        """The one that was first when the timer was set; None while there is no timer."""
+
+    def put(self, job: Claimed) -> None:
+        """Keep a job until there is a slot."""
+        self.jobs[job.id] = job
+        if self._watched is None:
+            self._watch()
+
+    def take(self) -> Claimed:
+        """Return the next job, which starts now."""
+        return self.jobs.pop(next(iter(self.jobs)))
+
+    def remove(self, job_id: str, fence: int) -> Claimed | None:
+        """Take one of the jobs out of the row, if it is here under this fence."""
+        job = self.jobs.get(job_id)
+        return self.jobs.pop(job_id) if job is not None and job.fence == fence else None
+
+    def empty(self) -> list[Claimed]:
+        """Take all jobs out."""
+        jobs = list(self.jobs.values())
+        self.jobs.clear()
+        return jobs
+
+    def _watch(self) -> None:
+        self._watched = next(iter(self.jobs.values()))
+        self._clock.call_in(LONGEST_WAIT, self._look)
+
+    def _look(self) -> None:
+        watched, self._watched = self._watched, None
+        if watched is not None and self.jobs.get(watched.id) is watched:
+            self._overdue()
+        elif self.jobs:
+            self._watch()

@@ -10,7 +10,7 @@ from shiftwork.core.model.worker import PoolConfig
 from shiftwork.errors import ConfigurationError
 
 
-class Condition(Struct, frozen=True):
+class NodeCondition(Struct, frozen=True):
     """The state of a node."""
 
     leased: bool
@@ -19,7 +19,7 @@ class Condition(Struct, frozen=True):
     """The state in one line, for people."""
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class NodeSettings(Struct, frozen=True, kw_only=True):
     """How a node behaves."""
 
     tick_interval: float = 5.0
@@ -44,11 +44,11 @@ class Settings(Struct, frozen=True, kw_only=True):
                 message = f"{name} must be a number of seconds above 0, not {value!r}"
                 raise ConfigurationError(message)
 
-    def visitor(self) -> "Settings":
+    def visitor(self) -> "NodeSettings":
         """The settings of a node that runs one job and leaves, and never leads."""
         return replace(self, leads=False, health_checks=False, apart="none")
 
-    def driven(self) -> "Settings":
+    def driven(self) -> "NodeSettings":
         """The settings of a node that a test drives step by step, in one process."""
         return replace(self, health_checks=False, apart="none", pulse_in_thread=False)
 

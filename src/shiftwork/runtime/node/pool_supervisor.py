@@ -4,6 +4,7 @@ In the node's own process a pool is one instance, with as many slots as the plan
 is an instance: `core.scaling.placement` decides how many there are, and how many slots each of them has.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -11,13 +12,14 @@ from typing import Final
 from shiftwork.core.model.worker import PoolConfig
 from shiftwork.core.scaling.placement import process_count, shares
 from shiftwork.core.words.numbers import counted
-from shiftwork.runtime.node.environment import NodeEnvironment
-from shiftwork.runtime.node.runners import InstanceStarter
-from shiftwork.runtime.node.start_failures import (
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.node.instance_starter import (
     LONGEST_WAIT_AFTER_KILL_SECONDS,
     LONGEST_WAIT_SECONDS,
+    InstanceStarter,
     StartFailures,
 )
+from shiftwork.runtime.node.node_services import NodeServices
 from shiftwork.runtime.pool_instance import PoolInstance
 from shiftwork.runtime.running.runner import Runner
 from shiftwork.store.protocol import Bell
@@ -28,13 +30,44 @@ STEADY_SECONDS: Final = 5.0
 """A process that lives this long, or has run a job, could begin; one that dies earlier could not."""
 
 
-class PoolInstances:
+class ChangeWatch:
+    """Lets one task at a time wait for a condition."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._look: Callable[[], None] | None = None
+
+    def happened(self) -> None:
+        """Something has changed: look whether the condition is met now."""
+        if self._look is not None:
+            self._look()
+
+    async def until(self, met: Callable[[], bool], deadline: float | None = None) -> None:
+        """Return when the condition is met, or at the deadline."""
+        if deadline is not None and deadline <= self._clock.now():
+            return  # a clock that a test moves by hand would not call back
+        over = asyncio.Event()
+        timer = None if deadline is None else self._clock.call_at(deadline, over.set)
+
+        def look() -> None:
+            if met():
+                over.set()
+
+        self._look = look
+        look()
+        await over.wait()
+        self._look = None
+        if timer is not None:
+            timer.cancel()
+
+
+class PoolSupervisor:
     """Keeps as many instances as the plan wants, and claims for them."""
 
     def __init__(
         self,
         pool: PoolConfig,
-        environment: NodeEnvironment,
+        services: NodeServices,
         starter: InstanceStarter,
         *,
         cores: float,
@@ -49,7 +82,7 @@ class PoolInstances:
         self.engines: list[PoolInstance] = []
         self.target = 0
         """How many slots the pool has on this node, by the plan."""
-        self._apart = environment.settings.runs_apart(pool)
+        self._apart = services.settings.runs_apart(pool)
         self._cores = cores
         """How many cores this machine has."""
         self._starter = starter
@@ -62,8 +95,8 @@ class PoolInstances:
         """Called when a run or a process has ended."""
         self._ended = ended
         """Called with an instance that has ended and holds nothing."""
-        emit = environment.reporter.emit
-        self._failures = StartFailures(pool.name, clock=environment.clock, emit=emit, retry=self.reconcile)
+        emit = services.reporter.emit
+        self._failures = StartFailures(pool.name, clock=services.clock, emit=emit, retry=self.reconcile)
         self._closed = False
 
     @property

@@ -14,9 +14,9 @@ from shiftwork.core.words.numbers import counted
 from shiftwork.runtime import machine
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.leader.leader import Leader
-from shiftwork.runtime.node.environment import NodeEnvironment
-from shiftwork.runtime.node.node_instances import NodeInstances
-from shiftwork.runtime.node.pulse import Poke, Pulse, PulseThread
+from shiftwork.runtime.node.lease_renewer import LeaseRenewer, LeaseRenewerThread, RenewSoon
+from shiftwork.runtime.node.node_pools import NodePools
+from shiftwork.runtime.node.node_services import NodeServices
 from shiftwork.runtime.node.stack_requests import StackResponder
 from shiftwork.runtime.pool_instance import PoolInstance
 from shiftwork.store.protocol import key_ids
@@ -26,29 +26,29 @@ logger: Final = logging.getLogger("shiftwork")
 P = ParamSpec("P")
 
 
-class LeaseKeeper:
+class NodeLeases:
     """Keeps the leases, in a thread of its own, which also answers questions about what runs are doing."""
 
-    def __init__(self, environment: NodeEnvironment, instances: NodeInstances, leader: Leader, poke: Poke) -> None:
+    def __init__(self, services: NodeServices, instances: NodePools, leader: Leader, renew_soon: RenewSoon) -> None:
         self.draining = False
         """Whether the node is about to stop, as its beats report."""
-        self._environment = environment
+        self._services = services
         self._instances = instances
         self._leader = leader
         self._loop = asyncio.get_running_loop()
-        self._started_at = environment.clock.now()
+        self._started_at = services.clock.now()
         self._machine = machine.measure()
-        self._pulse = Pulse(
-            environment.store,
-            environment.clock,
-            ttl=environment.settings.lease_seconds,
-            stopwatch=environment.gauge.stopwatch,
-            voice=environment.voice,
+        self._pulse = LeaseRenewer(
+            services.store,
+            services.clock,
+            ttl=services.settings.lease_seconds,
+            stopwatch=services.gauge.stopwatch,
+            voice=services.voice,
             holders=self,
-            poke=poke,
+            renew_soon=renew_soon,
         )
-        self._witness = StackResponder(environment.store, environment.clock, instances.see)
-        self._thread: PulseThread | None = None
+        self._witness = StackResponder(services.store, services.clock, instances.see)
+        self._thread: LeaseRenewerThread | None = None
         self.duties: list[Duty] = []
         """What it does over and over on the node's own event loop, if it has no thread."""
 
@@ -65,9 +65,9 @@ class LeaseKeeper:
     async def start(self) -> None:
         """Renew the leases, and go on with it."""
         await self._pulse.poll()
-        if self._environment.settings.pulse_in_thread:
+        if self._services.settings.pulse_in_thread:
             # The witness too: it is wanted most while a job blocks the event loop that it shares with us.
-            self._thread = PulseThread(self._pulse, lambda: [self._witness_duty()])
+            self._thread = LeaseRenewerThread(self._pulse, lambda: [self._witness_duty()])
             self._thread.start()
         else:
             self.duties = [self._pulse.duty(), self._witness_duty()]
@@ -82,13 +82,13 @@ class LeaseKeeper:
             await duty.stop()
 
     def _witness_duty(self) -> Duty:
-        return self._environment.duty("stack requests", self._witness.poll, "state")
+        return self._services.duty("stack requests", self._witness.poll, "state")
 
     # ── what beats report: in the pulse's thread, reads only ─────────────────────────────────────────────────────
 
     def beats(self) -> Sequence[Beat]:
         """A beat for every instance, and one for the node itself."""
-        here = self._environment
+        here = self._services
         leads: Literal["busy", "idle"] = "busy" if self._leader.leading else "idle"
         visits = not here.settings.leads
         node = Beat(
@@ -108,25 +108,25 @@ class LeaseKeeper:
         return [*(engine.beat() for engine in self._instances.engines), node]
 
     def _node_beat(self) -> NodeBeat:
-        voice = self._environment.voice
+        voice = self._services.voice
         rejection = voice.rejection
         pools, children = list(self._instances.pools.values()), self._instances.children
-        own = self._environment.gauge.load()
+        own = self._services.gauge.load()
         return NodeBeat(
             host=socket.gethostname(),
             cores=self._machine.cores,
             memory=self._machine.memory,
-            labels=self._environment.settings.labels,
+            labels=self._services.settings.labels,
             pools=tuple(sorted(instances.pool.name for instances in pools)),
             failing={instances.pool.name: instances.failing for instances in pools if instances.failing is not None},
             cpu=None if own.cpu is None else round(own.cpu + sum(child.cpu or 0.0 for child in children), 1),
             memory_used=own.memory + sum(child.memory for child in children) if own.memory else None,
             lag=own.lag,
-            store_seconds=self._environment.gauge.stopwatch.read(),
-            keys=key_ids(self._environment.store),
-            version=self._environment.registry.version,
+            store_seconds=self._services.gauge.stopwatch.read(),
+            keys=key_ids(self._services.store),
+            version=self._services.registry.version,
             store_fault=rejection,
-            store_fault_since=self._environment.clock.now() - voice.fault_seconds if rejection else None,
+            store_fault_since=self._services.clock.now() - voice.fault_seconds if rejection else None,
         )
 
     # ── what follows: passed on to the node's own event loop ─────────────────────────────────────────────────────
