@@ -1,4 +1,4 @@
-"""An app under test: its jobs run here when the test says so, and time passes when the test says so.
+"""What `app.testing()` yields: an app whose jobs run, and whose time passes, when the test says so.
 
 A bench drives a node step by step. It runs what is due until nothing is left; then it sets the clock to the next time
 at which something is due. So a day without work takes no time. While a function runs, the clock stands still.

@@ -1,11 +1,13 @@
-"""What an app is made of, under the names that people call: workers, pools, hooks, and what is around its jobs."""
+"""What a module declares that defines an app: workers, pools, hooks, alerts, and what is around its jobs.
+
+Everything here is called by people. `registration` checks what they declare, and keeps it.
+"""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
-from shiftwork.app.decorators import WorkerDecorator, checked, name_of, nameless
 from shiftwork.app.deployment import Deployment
-from shiftwork.app.life import Life
+from shiftwork.app.lifecycle import Lifecycle
 from shiftwork.app.registration import Registrations, WorkerFn, merged, named_pool, named_worker
 from shiftwork.core.model.worker import PoolConfig, WorkerConfig
 from shiftwork.core.options.types import NamedWorkerOptions, PoolOptions, WorkerOptions
@@ -17,7 +19,6 @@ from shiftwork.runtime.context.surroundings import AroundJob, Lifespan, Surround
 
 if TYPE_CHECKING:
     from shiftwork.app.alerts import AlertFormat
-    from shiftwork.app.decorators import AsyncWorker, AsyncWorkerWithContext, PlainWorker, PlainWorkerWithContext
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,13 +27,85 @@ AnyDeploy = TypeVar("AnyDeploy", bound=Callable[[], Any])
 AnyAround = TypeVar("AnyAround", bound=AroundJob)
 
 
-class OrchestratorRegistration:
+if TYPE_CHECKING:  # a `Worker` each, of which a type checker knows how it is called
+
+    class PlainWorker(Worker[P, R]):
+        """A worker whose function is a plain one, without a context."""
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    class AsyncWorker(Worker[P, R]):
+        """A worker whose function is a coroutine function, without a context."""
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]: ...
+
+    class PlainWorkerWithContext(Worker[P, R]):
+        """A worker whose function is a plain one, with a context first."""
+
+        def __call__(self, ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    class AsyncWorkerWithContext(Worker[P, R]):
+        """A worker whose function is a coroutine function, with a context first."""
+
+        def __call__(self, ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]: ...
+
+
+class WorkerDecorator:
+    """The decorator that `@app.task(...)` and `@app.worker(...)` make: it takes a function and returns a typed handle.
+
+    A type checker can leave out a parameter in first place only. So a context goes first.
+    """
+
+    def __init__(self, add: Callable[[Callable[..., Any], Mapping[str, Any]], Any], options: Mapping[str, Any]) -> None:
+        self._add = add
+        self._options = options
+
+    @overload
+    def __call__(  # type: ignore[overload-overlap]  # a coroutine is a value, too
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> "AsyncWorkerWithContext[P, R]": ...
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> "PlainWorkerWithContext[P, R]": ...
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> "AsyncWorker[P, R]": ...  # type: ignore[overload-overlap]
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> "PlainWorker[P, R]": ...
+
+    def __call__(self, function: Callable[..., Any], /) -> Worker[Any, Any]:
+        """Register the function."""
+        worker: Worker[Any, Any] = self._add(function, self._options)
+        return worker
+
+
+def name_of(function: Callable[..., Any], options: Mapping[str, Any]) -> str:
+    """Return the worker's name: the given one, or the function's."""
+    return str(options.get("name") or getattr(function, "__name__", ""))
+
+
+def checked(decorator: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function. Raises `ConfigurationError` if something else was passed in its place."""
+    if not callable(function):
+        raise ConfigurationError(
+            f"@app.{decorator} takes options by name, not {function!r}: @app.{decorator}(name={str(function)!r})"
+        )
+    return function
+
+
+def nameless(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options without the name."""
+    return {name: value for name, value in options.items() if name != "name"}
+
+
+class OrchestratorDeclarations:
     """What a module does that defines an app, before any process runs it."""
 
     _registrations: Registrations
     _surroundings: Surroundings
     _hooks: Hooks
-    _life: Life
+    _lifecycle: Lifecycle
     _deployment: Deployment
 
     def register_worker(
@@ -130,7 +203,7 @@ class OrchestratorRegistration:
         The function takes nothing and yields once, or returns a context manager; plain or async. If it raises, the
         process takes no jobs. It is left when the process has finished its jobs.
         """
-        if self._life.state != "stopped":
+        if self._lifecycle.state != "stopped":
             raise LifecycleError("@app.lifespan belongs before start(): this process runs jobs already")
         self._surroundings.set_lifespan(function)
         return function

@@ -29,7 +29,7 @@ _REMEDY: Final = (
 )
 
 
-class Life:
+class Lifecycle:
     """Starts and stops the node of an app in this process, once at a time."""
 
     def __init__(self, surroundings: Surroundings, hooks: Hooks) -> None:
