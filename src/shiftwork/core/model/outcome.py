@@ -1,11 +1,15 @@
 """What became of a claimed job, and what the store says to that."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from shiftwork.core.model.job import Attempt, JobStatus
 from shiftwork.core.model.parts import Wait
+
+Verdict = Literal["success", "failure", "neutral"]
+VERDICTS: Final[dict[Verdict, int]] = {"success": 1, "neutral": 0, "failure": -1}
+"""The number by which a store may pass each verdict on."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True, gc=False):
@@ -22,7 +26,7 @@ class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     attempt: int
     """How many attempts count so far; the store keeps this number."""
     crashes: int
-    verdict: Literal["success", "failure", "neutral"] = "neutral"
+    verdict: Verdict = "neutral"
     """What it says about the worker: a success clears its consecutive failures, a failure adds one."""
     disable_after: int | None = None
     """The number of consecutive failures at which the store disables the worker, in the same step."""

@@ -4,7 +4,14 @@ Values only. `core.flows.releasing` has the rules about needs, `core.jobs.landin
 waits.
 """
 
+from typing import Final
+
 from msgspec import Struct
+
+NEED_WHATEVER: Final = 1
+NEED_ALONE: Final = 2
+NEED_BROKEN: Final = 4
+"""The bits of the number in which a store keeps what it knows of a `Need` beside its id."""
 
 
 class Need(Struct, frozen=True, array_like=True, gc=False):
