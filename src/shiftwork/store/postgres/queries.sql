@@ -119,7 +119,8 @@ SELECT
         ORDER BY l.number DESC LIMIT 1
     ), 0)
 FROM shiftwork.jobs j
-WHERE j.namespace = %(namespace)s::int AND j.id = %(id)s::text AND j.status + 0 = STATUS_PROCESSING AND j.fence = %(fence)s::bigint;
+WHERE j.namespace = %(namespace)s::int AND j.id = %(id)s::text AND j.status + 0 = STATUS_PROCESSING
+    AND j.fence = %(fence)s::bigint;
 
 -- name: first_signal
 -- serves: signals_pkey
@@ -165,7 +166,8 @@ ORDER BY g.number LIMIT %(limit)s;
 -- A running job that was not asked to stop.
 -- serves: jobs_pkey
 SELECT true FROM shiftwork.jobs j
-WHERE j.namespace = %s::int AND j.id = %s::text AND j.fence = %s::bigint AND j.status + 0 = STATUS_PROCESSING AND NOT j.cancelling;
+WHERE j.namespace = %s::int AND j.id = %s::text AND j.fence = %s::bigint AND j.status + 0 = STATUS_PROCESSING
+    AND NOT j.cancelling;
 
 -- name: send
 SELECT had, is_full, topics FROM shiftwork.send(
@@ -476,8 +478,8 @@ SELECT
 FROM (
     SELECT
         pool, worker, sum(scheduled)::bigint AS scheduled, sum(retrying)::bigint AS retrying,
-        sum(waiting)::bigint AS waiting, sum(queued)::bigint AS queued, sum(processing)::bigint AS processing, sum(completed)::bigint AS completed,
-        sum(dead)::bigint AS dead, sum(cancelled)::bigint AS cancelled, sum(added)::bigint AS added,
+        sum(waiting)::bigint AS waiting, sum(queued)::bigint AS queued, sum(processing)::bigint AS processing,
+        sum(completed)::bigint AS completed, sum(dead)::bigint AS dead, sum(cancelled)::bigint AS cancelled, sum(added)::bigint AS added,
         sum(succeeded)::bigint AS succeeded, sum(failed)::bigint AS failed, sum(died)::bigint AS died,
         sum(run_seconds) AS run_seconds,
         row_number() OVER (PARTITION BY pool ORDER BY worker) AS place

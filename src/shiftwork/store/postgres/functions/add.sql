@@ -104,7 +104,9 @@ BEGIN
                 t.key IS NOT NULL AND t.run_at <= t.at AND NOT borrowed AND t.unmet IS NULL,
                 t.run_at - t.head_start, t.run_at, t.head_start, t.at, t.priority, t.key_limit, t.cause, t.unique_key,
                 t.key, t.trace, t.payload, t.expires_at, t.options, t.tags::text[], t.flow, t.unmet,
-                CASE WHEN t.needed THEN true ELSE (SELECT true FROM shiftwork.needs n WHERE n.namespace = ns AND n.needed = t.id LIMIT 1) END
+                CASE WHEN t.needed THEN true ELSE (
+                    SELECT true FROM shiftwork.needs n WHERE n.namespace = ns AND n.needed = t.id LIMIT 1
+                ) END
             FROM given t
             WHERE left_over IS NULL OR t.ord = ANY (left_over)
             ORDER BY t.ord
@@ -161,8 +163,14 @@ BEGIN
         topics := topics || ARRAY(
             SELECT 'pool:' || p FROM unnest(shiftwork.repark(
                 ns,
-                ARRAY(SELECT m.worker FROM unnest(made_workers, made_statuses) AS m (worker, status) WHERE m.status = STATUS_QUEUED),
-                ARRAY(SELECT m.key FROM unnest(made_keys, made_statuses) AS m (key, status) WHERE m.status = STATUS_QUEUED)
+                ARRAY(
+                    SELECT m.worker FROM unnest(made_workers, made_statuses) AS m (worker, status)
+                    WHERE m.status = STATUS_QUEUED
+                ),
+                ARRAY(
+                    SELECT m.key FROM unnest(made_keys, made_statuses) AS m (key, status)
+                    WHERE m.status = STATUS_QUEUED
+                )
             )) AS p
         );
         PERFORM shiftwork.tally(ns, made_workers, made_pools, NULL, made_statuses);

@@ -33,8 +33,8 @@ BEGIN
             CONTINUE;
         END IF;
         UPDATE shiftwork.jobs j SET
-            status = STATUS_CANCELLED, parked = false, ended_at = at, error = because, keep_until = at + KEPT_CANCELLED, wait_name = NULL,
-            wait_nth = NULL
+            status = STATUS_CANCELLED, parked = false, ended_at = at, error = because, keep_until = at + SECONDS_A_DAY,
+            wait_name = NULL, wait_nth = NULL
         WHERE j.namespace = ns AND j.id = wanted;
         topics := topics || 'ended'::text;
         IF job.cause <> 'enqueued' THEN

@@ -1,5 +1,6 @@
--- Counters per lane (worker and pool), in eight slots, so that connections rarely wait for each other. There are another
--- eight for claims (start.sql), and eight for released jobs (flows.sql), which are counted after everything else.
+-- Counters per lane (worker and pool), in SLOT_COUNT slots, so that connections rarely wait for each other. There are as many
+-- again for claims (from SLOT_CLAIMS on), and for released jobs (from SLOT_RELEASED on), which are counted after everything
+-- else. Users' transactions have a slot each, from SLOT_LOOSE on.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: lanes_pkey.

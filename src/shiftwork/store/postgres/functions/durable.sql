@@ -114,7 +114,9 @@ BEGIN
             SELECT 'pool:' || p FROM unnest(shiftwork.repark(ns, ARRAY[job.worker], ARRAY[job.key])) AS p
         );
     END IF;
-    PERFORM shiftwork.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[STATUS_SCHEDULED::smallint], ARRAY[STATUS_QUEUED::smallint]);
+    PERFORM shiftwork.tally(
+        ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[STATUS_SCHEDULED::smallint], ARRAY[STATUS_QUEUED::smallint]
+    );
 END $$;
 
 -- Whether the signal that a job waits for is among those that were sent to it.

@@ -60,7 +60,8 @@ BEGIN
                         SELECT json_build_array(h.rank, h.id, h.since)
                         FROM unnest(l.pools) AS p CROSS JOIN LATERAL (
                             SELECT j.rank, j.id, j.rank + j.head_start AS since FROM shiftwork.jobs j
-                            WHERE j.namespace = ns AND j.pool = p AND j.worker = w.name AND j.status = STATUS_QUEUED AND NOT j.parked
+                            WHERE j.namespace = ns AND j.pool = p AND j.worker = w.name AND j.status = STATUS_QUEUED
+                                AND NOT j.parked
                             ORDER BY j.rank, j.id LIMIT 1
                         ) AS h ORDER BY h.rank, h.id LIMIT 1
                     ) END,

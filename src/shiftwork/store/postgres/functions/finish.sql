@@ -75,13 +75,13 @@ BEGIN
             attempts = CASE
                 WHEN t.report IS NULL THEN j.attempts
                 -- The first and the last ones are kept; the original is `shiftwork.core.values.limits.kept_attempts`.
-                WHEN cardinality(j.attempts) >= KEPT_ATTEMPTS THEN
-                    j.attempts[1:KEPT_FIRST] || j.attempts[KEPT_LATER:KEPT_ATTEMPTS] || t.report
+                WHEN cardinality(j.attempts) >= LIMIT_ATTEMPTS THEN
+                    j.attempts[1:LIMIT_FIRST_ATTEMPTS] || j.attempts[LIMIT_AFTER_DROPPED:LIMIT_ATTEMPTS] || t.report
                 ELSE j.attempts || t.report
             END,
             keep_until = CASE
                 WHEN t.status >= STATUS_COMPLETED THEN t.keep_until
-                WHEN j.cancelling THEN at + KEPT_CANCELLED
+                WHEN j.cancelling THEN at + SECONDS_A_DAY
             END,
             wait_name = CASE WHEN t.status < STATUS_COMPLETED AND NOT j.cancelling THEN t.wait_name END,
             wait_nth = CASE WHEN t.status < STATUS_COMPLETED AND NOT j.cancelling THEN t.wait_nth END,

@@ -151,7 +151,8 @@ BEGIN
         array_agg(m.id), array_agg(m.worker), array_agg(m.pool), array_agg(m.key), array_agg(m.status),
         coalesce(array_agg(DISTINCT 'pool:' || m.pool) FILTER (WHERE m.status = STATUS_QUEUED AND m.key IS NULL), '{}')
     INTO freed, workers, pools, keys, news, topics
-    FROM moved m WHERE m.unmet IS NULL AND m.status IN (STATUS_SCHEDULED, STATUS_QUEUED);  -- a job with an unmet need has neither status
+    FROM moved m  -- a job with an unmet need has neither status
+    WHERE m.unmet IS NULL AND m.status IN (STATUS_SCHEDULED, STATUS_QUEUED);
     IF freed IS NULL THEN
         RETURN '{}';
     END IF;
@@ -162,7 +163,9 @@ BEGIN
     IF STATUS_SCHEDULED = ANY (news) AND shiftwork.due_first(ns, freed) THEN
         topics := topics || 'leader'::text;
     END IF;
-    PERFORM shiftwork.tally(ns, workers, pools, array_fill(STATUS_WAITING::smallint, ARRAY[cardinality(news)]), news, SLOT_RELEASED);
+    PERFORM shiftwork.tally(
+        ns, workers, pools, array_fill(STATUS_WAITING::smallint, ARRAY[cardinality(news)]), news, SLOT_RELEASED
+    );
     RETURN topics;
 END $$;
 
@@ -233,7 +236,8 @@ BEGIN
             SELECT ns, c.id, h.id, h.whatever, false, j.status + 0 > STATUS_COMPLETED
             FROM heir h JOIN unnest(family.children, family.places) AS c (id, place) ON h.place <= c.place
             JOIN shiftwork.jobs j ON j.namespace + 0 = ns AND j.id = c.id
-            WHERE j.status + 0 < STATUS_COMPLETED OR j.status + 0 > STATUS_COMPLETED AND NOT h.whatever  -- one of a user's transaction may have ended
+            WHERE j.status + 0 < STATUS_COMPLETED  -- a job of a user's transaction may have ended
+                OR j.status + 0 > STATUS_COMPLETED AND NOT h.whatever
             ON CONFLICT (namespace, needed, id) DO UPDATE SET
                 whatever = excluded.whatever, alone = false, broken = excluded.broken
             RETURNING id, xmax = 0 AS is_new, broken

@@ -31,7 +31,8 @@ BEGIN
         PERFORM shiftwork.lock_keys(ns, workers, keys);
         WITH before AS MATERIALIZED (
             SELECT j.id, j.status FROM shiftwork.jobs j
-            WHERE j.namespace = ns AND j.id = ANY (due) AND j.status + 0 <= STATUS_FAILED AND j.run_at <= at ORDER BY j.id FOR UPDATE
+            WHERE j.namespace = ns AND j.id = ANY (due) AND j.status + 0 <= STATUS_FAILED AND j.run_at <= at
+            ORDER BY j.id FOR UPDATE
         ),
         queued AS (
             UPDATE shiftwork.jobs j SET status = STATUS_QUEUED, parked = j.key IS NOT NULL
@@ -58,7 +59,8 @@ BEGIN
         ));
     END IF;
     next_at := least(
-        (SELECT j.run_at FROM shiftwork.jobs j WHERE j.namespace = ns AND j.status <= STATUS_FAILED ORDER BY j.run_at, j.id LIMIT 1),
+        (SELECT j.run_at FROM shiftwork.jobs j WHERE j.namespace = ns AND j.status <= STATUS_FAILED
+         ORDER BY j.run_at, j.id LIMIT 1),
         (SELECT j.expires_at FROM shiftwork.jobs j WHERE j.namespace = ns AND j.expires_at > 0 AND j.status <= STATUS_QUEUED
          ORDER BY j.expires_at, j.id LIMIT 1)
     );

@@ -80,10 +80,13 @@ BEGIN
             SELECT
                 f.flow, EXISTS (
                     SELECT 1 FROM shiftwork.jobs j
-                    WHERE j.namespace = ns AND j.flow = f.flow AND j.status = ANY ('{STATUS_SCHEDULED, STATUS_FAILED, STATUS_WAITING, STATUS_QUEUED, STATUS_PROCESSING, STATUS_DEAD}'::smallint[])
+                    WHERE j.namespace = ns AND j.flow = f.flow AND j.status = ANY (
+                        '{STATUS_SCHEDULED, STATUS_FAILED, STATUS_WAITING, STATUS_QUEUED, STATUS_PROCESSING, STATUS_DEAD}'::smallint[]
+                    )
                 ) OR EXISTS (  -- the job that the flow is named after
                     SELECT 1 FROM shiftwork.jobs j
-                    WHERE j.namespace + 0 = ns AND j.id = f.flow AND j.status + 0 <> ALL ('{STATUS_COMPLETED, STATUS_CANCELLED}'::smallint[])
+                    WHERE j.namespace + 0 = ns AND j.id = f.flow
+                        AND j.status + 0 <> ALL ('{STATUS_COMPLETED, STATUS_CANCELLED}'::smallint[])
                 ) AS unsettled, EXISTS (
                     SELECT 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.flow = f.flow AND j.status = STATUS_CANCELLED
                 ) AS cancelled
@@ -94,7 +97,8 @@ BEGIN
             SELECT 1 FROM shiftwork.needs n CROSS JOIN LATERAL (
                 SELECT j.status FROM shiftwork.jobs j WHERE j.namespace + 0 = ns AND j.id = n.id OFFSET 0
             ) AS waiter
-            WHERE n.namespace = ns AND n.needed = job.id AND waiter.status <> ALL ('{STATUS_COMPLETED, STATUS_CANCELLED}'::smallint[])
+            WHERE n.namespace = ns AND n.needed = job.id
+                AND waiter.status <> ALL ('{STATUS_COMPLETED, STATUS_CANCELLED}'::smallint[])
         )
     );
 END $$;

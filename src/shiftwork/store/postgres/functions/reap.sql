@@ -19,7 +19,8 @@ BEGIN
     -- Instances that never sent a beat need a row to lock; a beat that arrives now waits, and then learns of the loss.
     INSERT INTO shiftwork.instances (namespace, name, seen_at)
     SELECT ns, h.instance, at FROM (
-        SELECT DISTINCT j.instance FROM shiftwork.jobs j WHERE j.namespace = ns AND j.status = STATUS_PROCESSING AND j.instance <> taker
+        SELECT DISTINCT j.instance FROM shiftwork.jobs j
+        WHERE j.namespace = ns AND j.status = STATUS_PROCESSING AND j.instance <> taker
     ) AS h
     WHERE NOT EXISTS (SELECT 1 FROM shiftwork.instances i WHERE i.namespace = ns AND i.name = h.instance)
     ORDER BY h.instance

@@ -112,8 +112,8 @@ END $$;
 CREATE OR REPLACE FUNCTION shiftwork.restore_parts(
     ns integer, made text[], ids text[], in_flows text[], marked text[], ats double precision[], need_jobs text[],
     need_ids text[], need_whatevers boolean[], need_alones boolean[], need_brokens boolean[], step_jobs text[],
-    step_numbers integer[], step_sizes integer[], step_bodies bytea[], signal_jobs text[], signal_names text[], signal_sizes integer[],
-    signal_bodies bytea[]
+    step_numbers integer[], step_sizes integer[], step_bodies bytea[], signal_jobs text[], signal_names text[],
+    signal_sizes integer[], signal_bodies bytea[]
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN

@@ -49,7 +49,8 @@ BEGIN
         INSERT INTO shiftwork.workers (namespace, name) VALUES (ns, who) ON CONFLICT DO NOTHING;
         SELECT s.* INTO state FROM shiftwork.workers s WHERE s.namespace = ns AND s.name = who FOR UPDATE;
         FOR place IN SELECT m.place FROM unnest(places, names) AS m (place, name) WHERE m.name = who ORDER BY 1 LOOP
-            IF (verdicts[place] < VERDICT_NEUTRAL OR statuses[place] = STATUS_FAILED) AND ends[place] >= coalesce(state.last_error_at, 0) THEN
+            IF (verdicts[place] < VERDICT_NEUTRAL OR statuses[place] = STATUS_FAILED)
+                AND ends[place] >= coalesce(state.last_error_at, 0) THEN
                 state.last_error := errors[place];
                 state.last_error_at := ends[place];
             END IF;
