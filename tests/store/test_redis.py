@@ -17,8 +17,8 @@ from shiftwork.core.model.doc import PoolDoc
 from shiftwork.core.model.job import SECONDS_A_DAY, JobRecord, JobStatus
 from shiftwork.core.model.parts import Need, Signal, Step
 from shiftwork.errors import FlowError, LifecycleError, StoreUnavailableError, UnknownStoreError
+from shiftwork.handles.call import new_id
 from shiftwork.handles.flow import MOST_JOBS
-from shiftwork.handles.ids import new_id
 from shiftwork.store.docs import change, read
 from shiftwork.store.protocol import Store, add_blocking
 from shiftwork.store.redis import add_batcher, jobs
@@ -481,7 +481,7 @@ async def test_opening_twice_at_once_is_opening_once(valkey_url: str, place: str
 
 
 def made_by(process: str, count: int) -> str:
-    """An id as `shiftwork.handles.ids` makes them; 4096 of one process in a row are on one shelf."""
+    """An id as `shiftwork.handles.call` makes them; 4096 of one process in a row are on one shelf."""
     return f"01a1e39cf7fc{count:06x}{process * 14}"
 
 

@@ -22,8 +22,8 @@ from shiftwork.core.words.durations import Duration, summed
 from shiftwork.core.words.numbers import counted
 from shiftwork.errors import JobFailedError, LifecycleError
 from shiftwork.events import OF_EVERY_JOB, Hooks, JobListeners
-from shiftwork.handles.awaiting import report_forgotten
 from shiftwork.handles.job import Job
+from shiftwork.handles.unawaited import report_forgotten
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.context.context import Context
 from shiftwork.runtime.context.surroundings import Surroundings

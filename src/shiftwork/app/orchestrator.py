@@ -15,14 +15,13 @@ from shiftwork.app.deployment import Deployment
 from shiftwork.app.life import Life, refuse_windows
 from shiftwork.app.registering import OrchestratorRegistration
 from shiftwork.app.registration import Registrations, default_pool
-from shiftwork.app.submitting import CurrentSubmitter
 from shiftwork.control.environment import DEFAULT_NAMESPACE, default_store, namespace_of_app
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.values.limits import MAX_PAYLOAD_BYTES
 from shiftwork.core.words.durations import Duration, seconds_of, timeout_of
 from shiftwork.errors import ConfigurationError, LifecycleError
 from shiftwork.events import Hooks
-from shiftwork.handles.awaiting import report_forgotten
+from shiftwork.handles.unawaited import report_forgotten
 from shiftwork.runtime.clock import Clock, SystemClock
 from shiftwork.runtime.context.surroundings import Surroundings
 from shiftwork.runtime.node.settings import Settings
@@ -92,7 +91,7 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
         self._max_payload_bytes = max_payload_bytes
         self._registrations = Registrations(
             registered,
-            CurrentSubmitter(lambda: self.control),
+            self,
             self._surroundings,
             serving=self._life.serving,
             max_payload_bytes=max_payload_bytes,

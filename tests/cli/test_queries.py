@@ -24,8 +24,8 @@ from shiftwork.core.model.job import LogLine
 from shiftwork.core.observing.beats import Beat, WorkerInstance
 from shiftwork.core.workers.admission import Gates
 from shiftwork.handles.call import new_job
+from shiftwork.handles.codec import Packed
 from shiftwork.handles.options import Options
-from shiftwork.handles.payloads import Packed
 from shiftwork.serve.loading import load_app
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.transfer.rekeying import Rekeyed

@@ -14,7 +14,7 @@ import pytest
 from shiftwork import JobStatus
 from tests.store.servers.postgres import postgres_servers
 from tests.system.mill import Mill, until
-from tests.system.places import Place, on_postgres, on_sqlite, on_valkey
+from tests.system.shared_stores import Place, on_postgres, on_sqlite, on_valkey
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 

@@ -6,6 +6,7 @@ does so too in Python 3.11. Later versions keep its frame until it is freed. The
 for the name of a forgotten coroutine, to warn about it.
 """
 
+import asyncio
 import inspect
 import logging
 import sys
@@ -14,8 +15,6 @@ from functools import wraps
 from types import CodeType, CoroutineType
 from typing import Any, Final, TypeVar, cast
 from weakref import ref
-
-from shiftwork.handles.coroutine_mark import mark_as_coroutine_function
 
 Handle = TypeVar("Handle", bound=type)
 
@@ -132,3 +131,21 @@ async def _started(
 ) -> Any:
     mark.coroutine = None
     return await method(*args, **kwargs)
+
+
+if sys.version_info >= (3, 12):
+
+    def mark_as_coroutine_function(called: Callable[..., Any]) -> None:
+        """Let `inspect.iscoroutinefunction` and `asyncio.iscoroutinefunction` return True for this object."""
+        inspect.markcoroutinefunction(called)
+
+else:
+
+    def mark_as_coroutine_function(called: Callable[..., Any]) -> None:
+        """Let `asyncio.iscoroutinefunction` return True for this object, and that of `inspect` if it is a function."""
+        called._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]  # noqa: SLF001
+        if inspect.isfunction(called):
+            # `inspect` has no mark in this Python, and reads the flag, which is for readers alone: what makes a
+            # coroutine is an instruction of the code.
+            code = called.__code__
+            called.__code__ = code.replace(co_flags=code.co_flags | inspect.CO_COROUTINE)
