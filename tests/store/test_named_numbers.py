@@ -58,7 +58,10 @@ def test_a_bare_number_is_found(text: str) -> None:
     assert bare_numbers(text)
 
 
-@pytest.mark.parametrize("text", ["status = STATUS_QUEUED", "status + 0 = STATUS_QUEUED", "parked = 0", "-- status = 3", "attempt = attempt + 1"])
+@pytest.mark.parametrize(
+    "text",
+    ["status = STATUS_QUEUED", "status + 0 = STATUS_QUEUED", "parked = 0", "-- status = 3", "attempt = attempt + 1"],
+)
 def test_other_numbers_are_not_meant(text: str) -> None:
     assert bare_numbers(text) == []
 
