@@ -74,7 +74,7 @@ def _sources(folder: str) -> dict[str, str]:
     texts = {file.stem: file.read_text(encoding="utf-8") for file in files}
     if folder == "parts":
         return texts
-    found = {}
+    found: dict[str, str] = {}
     for text in texts.values():
         _, *sections = _HEADING.split(text)
         found.update(zip(sections[::2], sections[1::2], strict=True))
