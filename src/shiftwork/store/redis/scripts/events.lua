@@ -1,3 +1,8 @@
+-- Events.
+
+-- ══ record ═══════════════════════════════════════════════════════════════════════════════════════════════════════════
+-- include: shards, keys
+
 -- record: for each event whether a person caused it; followed by the bytes of each.
 
 local by_person = A[1]

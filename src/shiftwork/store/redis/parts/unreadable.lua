@@ -2,7 +2,7 @@
 -- contain it are searched, because what the record says about itself may be wrong.
 
 local DAMAGED = 'unreadable: its record in the store is damaged'
-local meet_needs -- see releasing.lua
+local meet_needs -- see release_full.lua
 
 local bury
 do

@@ -2,7 +2,7 @@
 -- It makes few functions and tables, because the server makes them anew in each call. If it returns nothing, it has
 -- written nothing.
 
-local function add_plain(many, columns)
+local function add_fast(many, columns)
   local worker, pool = columns[2], columns[3]
   if type(worker) ~= 'string' or type(pool) ~= 'string' or columns[6] or columns[7] or columns[11] then
     return nil
@@ -53,7 +53,7 @@ if A[3] then
     return { '', false }
   end
 end
-local added = A[1] > 0 and add_plain(A[1], A[2])
+local added = A[1] > 0 and add_fast(A[1], A[2])
 if added then
   return added
 end

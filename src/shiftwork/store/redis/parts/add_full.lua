@@ -119,7 +119,7 @@ local function tie_children(one) -- what waits for its parent waits for the new 
   end
 end
 
-local function strand(one) -- see `meet_needs` in releasing.lua
+local function strand(one) -- see `meet_needs` in release_full.lua
   local ended = { one.job.id, CANCELLED }
   break_needs(ended)
   for _, id in ipairs(freed_by(ended)) do

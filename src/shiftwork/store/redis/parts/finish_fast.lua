@@ -37,7 +37,7 @@ local function write_end(worker, verdict, last_ended) -- the original is `shiftw
   end
 end
 
-local function finish_plain(now, many, counted, columns)
+local function finish_fast(now, many, counted, columns)
   local ids, fences = spread(columns[1], many), spread(columns[2], many)
   local states = read_all(STATE, ids)
   if not all_plain(columns, many, states, fences, ids) then
@@ -115,7 +115,7 @@ local function finish_plain(now, many, counted, columns)
     move_in_flows(in_flows, ids, PROCESSING, COMPLETED)
   end
   if needed[1] then
-    left, woken = release_plain(freed_by(needed), now, changes, in_flows)
+    left, woken = release_fast(freed_by(needed), now, changes, in_flows)
     for name in pairs(woken) do
       topics = topics .. '\npool:' .. name
     end
@@ -129,7 +129,7 @@ local function finish_plain(now, many, counted, columns)
   return { notify(topics), accepted, {} }
 end
 
-local finished = A[2] > 0 and finish_plain(unpack(A, 1, 4))
+local finished = A[2] > 0 and finish_fast(unpack(A, 1, 4))
 if finished then
   return finished
 end

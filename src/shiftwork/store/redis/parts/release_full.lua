@@ -15,7 +15,7 @@ local function release_all(free, now)
     local list = (jobs[id] or saved[id]) and touched or untouched
     list[#list + 1] = id
   end
-  local odd, pools = release_plain(untouched, now, numbers, flow_numbers)
+  local odd, pools = release_fast(untouched, now, numbers, flow_numbers)
   for pool in pairs(pools) do
     ring('pool:' .. pool)
   end

@@ -1,3 +1,8 @@
+-- Docs, and the switch of a worker.
+
+-- ══ put ══════════════════════════════════════════════════════════════════════════════════════════════════════════════
+-- include: shards, keys, job_state, pending_writes, gates, wake_tied
+
 -- put: for each doc kind, name, version, and the value that claims read (false if they read none): until when a breaker
 -- is open, whether a pool is paused, the breaker of gates, the token of an edition. Then whether to delete the docs
 -- instead. Behind that, for each doc, come the body, and the value for the key `gates`. Returns the topics, and for each
@@ -67,3 +72,25 @@ if any then
   ring('leader')
 end
 return { rung(), written }
+
+-- ══ switch ═══════════════════════════════════════════════════════════════════════════════════════════════════════════
+-- include: shards, keys, job_state, pending_writes, worker_state, gates, wake_tied
+
+-- switch: now, worker, enabled, reason (false for none). Returns the topics, and the state of the worker.
+
+local now, worker, enabled, reason = A[1], A[2], A[3], A[4]
+local key = P .. 'w:' .. worker
+know(worker)
+call('HSET', key, 'on', enabled and '1' or '0', 'at', now)
+if enabled then
+  call('HSET', key, 'failures', 0)
+end
+if reason and not enabled then
+  call('HSET', key, 'why', reason)
+else
+  call('HDEL', key, 'why')
+end
+ring('state')
+ring('leader')
+wake_neighbours(worker)
+return { rung(), fields_of_worker(worker) }
