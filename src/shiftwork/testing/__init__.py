@@ -1,6 +1,6 @@
 """What users test with: an app under test, a manual clock, a context, and the suite that binds every store.
 
-Nothing in shiftwork imports this. `app.testing()` yields a `Bench`, which is in `shiftwork.app.bench`.
+Nothing in shiftwork imports this. `app.testing()` yields a `Bench`, which is in `shiftwork.app.testing`.
 
 A store's author runs each check as a separate test::
 
@@ -11,7 +11,7 @@ A store's author runs each check as a separate test::
 or all of them at once, with `await check_store(my_store_factory)`.
 """
 
-from shiftwork.app.bench import Bench, BlockingBench, Ran
+from shiftwork.app.testing import Bench, BlockingBench, Ran
 from shiftwork.runtime.clock import ManualClock
 from shiftwork.testing.contexts import MadeContext, make_context
 from shiftwork.testing.lab import Lab, StoreFactory
