@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from shiftwork.testing import StoreFactory
-from shiftwork.testing.model import Histories
+from tests.store.conformance.histories import Histories
+from tests.store.conformance.lab import StoreFactory
 
 QUICK: Final = settings(
     max_examples=5,

@@ -20,7 +20,7 @@ from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file.session import SqliteSession
-from shiftwork.testing.acts import NOW, add, claim_one, finish, job, outcome
+from tests.store.conformance.acts import NOW, add, claim_one, finish, job, outcome
 
 WORKERS = ("a", "b", "c", "d")
 POOLS = ("p", "q")
