@@ -188,15 +188,15 @@ class Stage:
             engine.runs.clear()
             engine._claimer._reserve.empty()
             engine._runs.close()
-        app._life.node = None
-        app._life.state = "stopped"
+        app._lifecycle.node = None
+        app._lifecycle.state = "stopped"
         await settle()
 
 
 def node_of(app: WorkerOrchestrator) -> Node:
     """The node of an orchestrator that has been started."""
-    assert app._life.node is not None
-    return app._life.node
+    assert app._lifecycle.node is not None
+    return app._lifecycle.node
 
 
 def lag_of(app: WorkerOrchestrator) -> float | None:
@@ -222,7 +222,7 @@ def reserve_of(engine: PoolInstance) -> Reserve:
 
 def leads(app: WorkerOrchestrator) -> bool:
     """Whether the orchestrator runs, and leads."""
-    return app._life.node is not None and app._life.node.leader.leading
+    return app._lifecycle.node is not None and app._lifecycle.node.leader.leading
 
 
 def worker_of(app: WorkerOrchestrator, name: str) -> Worker[..., Any]:

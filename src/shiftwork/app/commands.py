@@ -12,10 +12,10 @@ from shiftwork.core.model.flow import FlowRecord
 from shiftwork.core.model.worker import PoolConfig, WorkerConfig
 from shiftwork.core.options.types import TimingOptions
 from shiftwork.core.words.durations import Duration
-from shiftwork.handles.awaiting import report_forgotten
 from shiftwork.handles.call import Call, listed
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
+from shiftwork.handles.unawaited import report_forgotten
 
 if TYPE_CHECKING:
     from shiftwork.core.health.problems import Finding

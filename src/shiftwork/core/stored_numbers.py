@@ -1,4 +1,4 @@
-"""The numbers that SQL and Lua share with core: statuses, verdicts, kinds of needs, limits.
+"""The numbers that SQL and Lua share with core: statuses, priorities, verdicts, kinds of needs, limits.
 
 `shiftwork.store.named_numbers` puts them in place of their names when the text is loaded, so no SQL and no Lua spells
 them out. Numbers that only one store has, such as its flags, are not here but in that store.
@@ -7,7 +7,7 @@ them out. Numbers that only one store has, such as its flags, are not here but i
 from typing import Final
 
 from shiftwork.core.jobs.statuses import STATUSES
-from shiftwork.core.model.job import SECONDS_A_DAY
+from shiftwork.core.model.job import SECONDS_A_DAY, JobPriority
 from shiftwork.core.model.outcome import VERDICTS
 from shiftwork.core.model.parts import NEED_ALONE, NEED_BROKEN, NEED_WHATEVER
 from shiftwork.core.values.limits import FIRST_ATTEMPTS, LAST_ATTEMPTS, MOST_ATTEMPTS
@@ -16,6 +16,7 @@ from shiftwork.core.workers.breaker import UNTIL_CLOSED
 
 STORED_NUMBERS: Final[dict[str, int]] = {
     **{f"STATUS_{status.name}": number for number, status in enumerate(STATUSES)},
+    **{f"PRIORITY_{priority.name}": priority.value for priority in JobPriority},
     **{f"VERDICT_{verdict.upper()}": number for verdict, number in VERDICTS.items()},
     "NEED_WHATEVER": NEED_WHATEVER,
     "NEED_ALONE": NEED_ALONE,

@@ -20,9 +20,9 @@ from shiftwork.errors import (
     ResultTimeoutError,
     UnknownJobError,
 )
-from shiftwork.handles.awaiting import report_forgotten
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import Secrets
+from shiftwork.handles.unawaited import report_forgotten
 from shiftwork.store.protocol import Store
 
 R_co = TypeVar("R_co", covariant=True)

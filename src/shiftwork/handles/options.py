@@ -52,11 +52,6 @@ class Options(Struct, frozen=True, kw_only=True):
         """Return the options that only the job's run reads."""
         return OwnOptions(max_retries=self.max_retries, timeout_seconds=self.timeout_seconds)
 
-    @property
-    def of_run(self) -> bool:
-        """Return whether there are options that only the job's run reads."""
-        return self.max_retries is not None or self.timeout_seconds is not None
-
 
 NO_OPTIONS: Final = Options()
 """The options of a job that has none of its own."""

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from shiftwork.core.words.durations import seconds_in
-from shiftwork.handles.schema import value_of
+from shiftwork.handles.payload_schema import value_of
 
 _LAST_PORT: Final = 65_535
 

@@ -24,9 +24,8 @@ from shiftwork.core.model.job import Claimed, JobRecord, JobStatus, NewJob
 from shiftwork.core.model.parts import Input, Need
 from shiftwork.core.words.numbers import counted
 from shiftwork.errors import FlowError, JobStateError, ResultTimeoutError, UnknownFlowError
-from shiftwork.handles.call import Call
+from shiftwork.handles.call import Call, new_id
 from shiftwork.handles.flow import Flow, FlowStatus, child_ids, in_order
-from shiftwork.handles.ids import new_id
 from shiftwork.handles.job import Job
 from shiftwork.store.lost_jobs import jobs_before
 

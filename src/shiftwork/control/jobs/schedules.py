@@ -45,8 +45,7 @@ from shiftwork.errors import (
     UnknownWorkerError,
     nearest,
 )
-from shiftwork.handles.call import Call, check_call
-from shiftwork.handles.ids import new_id
+from shiftwork.handles.call import Call, check_call, new_id
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import Options
 from shiftwork.handles.plain_values import plain

@@ -1,4 +1,4 @@
-"""Adding jobs: what the handles of workers need (`handles.submitter.Submitter`)."""
+"""Adding jobs: what the handles of workers need (`handles.worker.Submitter`)."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -56,7 +56,12 @@ class Submission:
         known: Mapping[str, JobRecord | None] = await self._known(store, calls) if _may_clash(calls) else {}
         now = self._now()
         with sending(self._new_jobs(calls, now)) as jobs:
-            added = await self._heard(store.add(jobs, now))
+            try:  # not `_heard`, which would be one more coroutine per job
+                added = await store.add(jobs, now)
+            except StoreError as error:
+                self._failed(error)
+                raise
+        self._voice.worked(ADDS)
         existing = [one.id for one in added if not one.created and one.id not in known]
         if existing:
             known = {**known, **await _records(store, existing)}

@@ -23,7 +23,7 @@ from shiftwork.core.workers.starting import trigger_refusal
 from shiftwork.errors import JobStateError, ScheduleError, UnknownWorkerError, nearest
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import TRIGGERED
-from shiftwork.handles.schema import read_schema
+from shiftwork.handles.payload_schema import read_schema
 from shiftwork.runtime.outcomes.reporter import refresh
 from shiftwork.store.docs import change
 

@@ -1,6 +1,6 @@
 """What a rewrite makes of a job: the same content in other bytes, value by value, each only if it is unchanged.
 
-The memory and SQLite stores call `rewritten`. Redis (rewrite.lua) and PostgreSQL (the statement `rewrite`) repeat it;
+The memory and SQLite stores call `rewritten`. Redis (amend.lua) and PostgreSQL (the statement `rewrite`) repeat it;
 `tests.store.conformance.checks.rewriting` compares every store with it.
 """
 
