@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from shiftwork.core.model.change import Cancel, Requeue
 from shiftwork.core.model.job import JobStatus, NewJob
 from shiftwork.store.protocol import Store
-from shiftwork.testing.acts import (
+from tests.store.conformance.acts import (
     NOW,
     add,
     beat,
@@ -18,8 +18,8 @@ from shiftwork.testing.acts import (
     outcome,
     statuses,
 )
-from shiftwork.testing.expect import equal
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.expect import equal
+from tests.store.conformance.lab import Lab
 
 if TYPE_CHECKING:
     from shiftwork.core.model.outcome import Outcome

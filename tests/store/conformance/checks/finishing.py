@@ -6,7 +6,7 @@ from shiftwork.core.model.change import Cancel
 from shiftwork.core.model.job import SECONDS_A_DAY, Claimed, JobRecord, JobStatus, LogLine, Progress, ProgressNote
 from shiftwork.core.model.outcome import Outcome
 from shiftwork.store.protocol import Store
-from shiftwork.testing.acts import (
+from tests.store.conformance.acts import (
     NOW,
     add,
     beat,
@@ -23,8 +23,8 @@ from shiftwork.testing.acts import (
     statuses,
     succeeded,
 )
-from shiftwork.testing.expect import equal, holds
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.expect import equal, holds
+from tests.store.conformance.lab import Lab
 
 LATER = NOW + 60
 

@@ -9,7 +9,7 @@ from shiftwork.core.model.job import Claimed, JobPriority, NewJob
 from shiftwork.core.model.outcome import Outcome
 from shiftwork.core.model.parts import Need, Signal, Wait
 from shiftwork.store.protocol import Store
-from shiftwork.testing.acts import (
+from tests.store.conformance.acts import (
     NOW,
     add,
     beat,
@@ -24,8 +24,8 @@ from shiftwork.testing.acts import (
     run,
     succeeded,
 )
-from shiftwork.testing.expect import equal, there
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.expect import equal, there
+from tests.store.conformance.lab import Lab
 
 LATER: Final = NOW + 100
 """When every pause is over."""

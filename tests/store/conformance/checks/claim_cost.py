@@ -13,9 +13,9 @@ from shiftwork.core.health.position import QueuePlace
 from shiftwork.core.model.job import JobRecord, JobStatus, NewJob
 from shiftwork.core.workers.admission import RateLimit
 from shiftwork.store.protocol import Store
-from shiftwork.testing.acts import NOW, add, claim, claim_one, finish, gate, job, outcome
-from shiftwork.testing.expect import holds
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.acts import NOW, add, claim, claim_one, finish, gate, job, outcome
+from tests.store.conformance.expect import holds
+from tests.store.conformance.lab import Lab
 
 CROWD = 100_000
 BATCH = 5_000

@@ -11,7 +11,7 @@ from shiftwork.core.model.parts import Need
 from shiftwork.core.observing.run_histograms import runs, timed, waits
 from shiftwork.core.observing.stats import PoolStats, WorkerStats
 from shiftwork.store.protocol import Store
-from shiftwork.testing.acts import (
+from tests.store.conformance.acts import (
     NOW,
     add,
     claim,
@@ -27,8 +27,8 @@ from shiftwork.testing.acts import (
     statuses,
     succeeded,
 )
-from shiftwork.testing.expect import equal
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.expect import equal
+from tests.store.conformance.lab import Lab
 
 LATER = NOW + 60
 ENDED = (JobStatus.COMPLETED, JobStatus.DEAD, JobStatus.CANCELLED)

@@ -8,7 +8,7 @@ from shiftwork.core.model.job import JobStatus, NewJob
 from shiftwork.core.model.parts import Need
 from shiftwork.core.values.limits import BEGINNING
 from shiftwork.store.protocol import Store
-from shiftwork.testing.acts import (
+from tests.store.conformance.acts import (
     NOW,
     add,
     beat,
@@ -23,9 +23,9 @@ from shiftwork.testing.acts import (
     statuses,
     succeeded,
 )
-from shiftwork.testing.checks.flows import after
-from shiftwork.testing.expect import equal, holds
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.checks.flows import after
+from tests.store.conformance.expect import equal, holds
+from tests.store.conformance.lab import Lab
 
 LONG = 300
 ROUNDS = 40

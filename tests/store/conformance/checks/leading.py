@@ -4,7 +4,7 @@ from shiftwork.core.model.change import JobFilter
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.job import JobStatus
 from shiftwork.store.protocol import Promoted
-from shiftwork.testing.acts import (
+from tests.store.conformance.acts import (
     NOW,
     add,
     claim_ids,
@@ -16,8 +16,8 @@ from shiftwork.testing.acts import (
     state,
     statuses,
 )
-from shiftwork.testing.expect import equal, holds
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.expect import equal, holds
+from tests.store.conformance.lab import Lab
 
 
 async def check_due_jobs_are_promoted_earliest_first(lab: Lab) -> None:

@@ -6,10 +6,10 @@ from msgspec.structs import replace
 
 from shiftwork.core.model.job import JobRecord, JobStatus, LogLine, Progress, ProgressNote, Rewrite
 from shiftwork.core.values.rewriting import is_written, rewritten
-from shiftwork.testing.acts import NOW, add, claim_one, finish, get_whole, job, outcome, report, succeeded
-from shiftwork.testing.checks.restoring import LARGE, record, run_before
-from shiftwork.testing.expect import equal, holds
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.acts import NOW, add, claim_one, finish, get_whole, job, outcome, report, succeeded
+from tests.store.conformance.checks.restoring import LARGE, record, run_before
+from tests.store.conformance.expect import equal, holds
+from tests.store.conformance.lab import Lab
 
 
 def other_bytes(one: JobRecord) -> JobRecord:

@@ -10,7 +10,7 @@ from shiftwork.core.model.flow import FlowMember, FlowRecord
 from shiftwork.core.model.job import Added, JobStatus, NewJob
 from shiftwork.core.model.parts import Need
 from shiftwork.store.protocol import Store
-from shiftwork.testing.acts import (
+from tests.store.conformance.acts import (
     NOW,
     add,
     beat,
@@ -25,8 +25,8 @@ from shiftwork.testing.acts import (
     statuses,
     succeeded,
 )
-from shiftwork.testing.expect import equal, holds, soon
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.expect import equal, holds, soon
+from tests.store.conformance.lab import Lab
 
 LATER = NOW + 60
 MANY = 300

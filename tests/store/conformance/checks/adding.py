@@ -6,9 +6,9 @@ from typing import Final
 from shiftwork.core.model.change import Cancel, Discard
 from shiftwork.core.model.job import Added, JobPriority, JobRecord, JobStatus
 from shiftwork.store.protocol import add_blocking
-from shiftwork.testing.acts import NOW, add, claim_ids, claim_one, finish, get, job, outcome, statuses
-from shiftwork.testing.expect import equal, holds, soon
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.acts import NOW, add, claim_ids, claim_one, finish, get, job, outcome, statuses
+from tests.store.conformance.expect import equal, holds, soon
+from tests.store.conformance.lab import Lab
 
 LATER: Final = NOW + 3600
 

@@ -11,7 +11,7 @@ from shiftwork.core.model.parts import Need, Signal, Step, Wait
 from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.observing.stats import PoolStats
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.testing.acts import (
+from tests.store.conformance.acts import (
     NOW,
     add,
     claim_ids,
@@ -26,8 +26,8 @@ from shiftwork.testing.acts import (
     statuses,
     succeeded,
 )
-from shiftwork.testing.expect import equal, holds, soon
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.expect import equal, holds, soon
+from tests.store.conformance.lab import Lab
 
 LARGE: Final = 10_000
 FAR: Final = 1 << 51

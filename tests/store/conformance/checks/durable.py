@@ -3,7 +3,7 @@
 from shiftwork.core.model.change import Cancel
 from shiftwork.core.model.job import JobStatus
 from shiftwork.core.model.parts import Signal, Step, Wait
-from shiftwork.testing.acts import (
+from tests.store.conformance.acts import (
     NOW,
     add,
     beat,
@@ -17,8 +17,8 @@ from shiftwork.testing.acts import (
     outcome,
     statuses,
 )
-from shiftwork.testing.expect import equal, holds, soon
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.expect import equal, holds, soon
+from tests.store.conformance.lab import Lab
 
 LATER = NOW + 60
 LARGE = 100_000

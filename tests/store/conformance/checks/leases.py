@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from shiftwork.core.model.change import Cancel
 from shiftwork.core.model.job import JobStatus
 from shiftwork.core.observing.beats import InstanceRecord
-from shiftwork.testing.acts import (
+from tests.store.conformance.acts import (
     NOW,
     add,
     beat,
@@ -20,8 +20,8 @@ from shiftwork.testing.acts import (
     statuses,
     succeeded,
 )
-from shiftwork.testing.expect import equal, holds
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.expect import equal, holds
+from tests.store.conformance.lab import Lab
 
 TTL = 15.0
 

@@ -8,9 +8,22 @@ from shiftwork.core.model.doc import Doc
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.job import JobStatus
 from shiftwork.errors import ShiftworkError
-from shiftwork.testing.acts import NOW, add, beat, claim, claim_one, finish, gate, get, job, state, statuses, succeeded
-from shiftwork.testing.expect import equal, holds
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.acts import (
+    NOW,
+    add,
+    beat,
+    claim,
+    claim_one,
+    finish,
+    gate,
+    get,
+    job,
+    state,
+    statuses,
+    succeeded,
+)
+from tests.store.conformance.expect import equal, holds
+from tests.store.conformance.lab import Lab
 
 
 async def check_opening_and_closing_twice_is_once(lab: Lab) -> None:

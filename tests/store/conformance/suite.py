@@ -1,67 +1,67 @@
-"""The whole suite: every check, and two ways to run them."""
+"""The whole conformance suite: every check, and two ways to run them.
+
+`tests/store/test_conformance.py` runs it against the stores of this repository; docs/testing.md says how the author of
+another store runs it.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from shiftwork.testing.checks import (
+from tests.store.conformance.checks import (
     adding,
+    bells,
+    claim_cost,
     claiming,
-    crowds,
+    concurrency_keys,
+    core_rules,
+    docs_and_events,
     durable,
     expiring,
+    explaining,
+    finding_and_amending,
     finishing,
     flows,
     gates,
-    keys,
+    job_limits,
     leading,
     leases,
-    life,
-    limits,
-    many_workers,
-    originals,
-    people,
-    positions,
+    opening_and_closing,
     racing,
     ranks,
-    records,
     restoring,
     rewriting,
-    ringing,
     schedules,
     stranded,
-    surveys,
 )
-from shiftwork.testing.lab import Lab, StoreFactory
+from tests.store.conformance.lab import Lab, StoreFactory
 
 Check = Callable[[Lab], Awaitable[None]]
 TOPICS: Final = (
-    life,
+    opening_and_closing,
     adding,
     claiming,
-    many_workers,
-    keys,
+    concurrency_keys,
     gates,
     finishing,
     ranks,
-    originals,
+    core_rules,
     leases,
     leading,
-    records,
+    docs_and_events,
     restoring,
     rewriting,
-    people,
-    surveys,
-    positions,
-    ringing,
+    finding_and_amending,
+    explaining,
+    bells,
     expiring,
     flows,
     stranded,
     durable,
-    limits,
+    job_limits,
     schedules,
     racing,
-    crowds,
+    claim_cost,
 )
 CHECKS: Final[list[Check]] = [
     value for topic in TOPICS for name, value in vars(topic).items() if name.startswith("check_")

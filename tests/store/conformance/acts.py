@@ -16,7 +16,7 @@ from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.observing.beats import Beat
 from shiftwork.core.workers.admission import Gates
 from shiftwork.store.protocol import Claims, Store
-from shiftwork.testing.expect import equal, holds, there
+from tests.store.conformance.expect import equal, holds, there
 
 NOW: Final = 1_000_000.0
 """When the checks begin. Any instant would do, because a store has no clock of its own."""

@@ -10,7 +10,7 @@ from shiftwork.core.model.change import Cancel, Requeue
 from shiftwork.core.model.doc import Doc, PoolDoc
 from shiftwork.core.model.job import JobStatus
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.testing.acts import (
+from tests.store.conformance.acts import (
     NOW,
     add,
     beat,
@@ -25,8 +25,8 @@ from shiftwork.testing.acts import (
     run,
     succeeded,
 )
-from shiftwork.testing.expect import equal, holds, soon
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.expect import equal, holds, soon
+from tests.store.conformance.lab import Lab
 
 PROMPT = 0.02
 """Seconds within which a ring arrives."""

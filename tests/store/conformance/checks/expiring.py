@@ -4,9 +4,21 @@ from shiftwork.core.jobs.expiry import EXPIRED
 from shiftwork.core.model.change import Cancel, Discard, JobFilter, Requeue
 from shiftwork.core.model.job import SECONDS_A_DAY, JobStatus
 from shiftwork.core.model.parts import Need
-from shiftwork.testing.acts import NOW, add, claim, claim_one, finish, get, job, outcome, state, statuses, succeeded
-from shiftwork.testing.expect import equal
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.acts import (
+    NOW,
+    add,
+    claim,
+    claim_one,
+    finish,
+    get,
+    job,
+    outcome,
+    state,
+    statuses,
+    succeeded,
+)
+from tests.store.conformance.expect import equal
+from tests.store.conformance.lab import Lab
 
 SOON = NOW + 10
 LATER = NOW + 60

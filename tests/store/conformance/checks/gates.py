@@ -11,7 +11,7 @@ from shiftwork.core.model.job import JobStatus
 from shiftwork.core.workers.admission import Gates, RateLimit
 from shiftwork.core.workers.breaker import BreakerState, closed, held_open
 from shiftwork.store.protocol import Store
-from shiftwork.testing.acts import (
+from tests.store.conformance.acts import (
     NOW,
     add,
     beat,
@@ -29,8 +29,8 @@ from shiftwork.testing.acts import (
     state,
     succeeded,
 )
-from shiftwork.testing.expect import equal, holds
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.expect import equal, holds
+from tests.store.conformance.lab import Lab
 
 
 async def conflicting(store: Store) -> None:

@@ -22,9 +22,9 @@ from shiftwork.core.model.parts import Need
 from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.workers.state import after_end, after_run
 from shiftwork.store.protocol import Store
-from shiftwork.testing.acts import NOW, add, claim, finish, job, outcome, report
-from shiftwork.testing.expect import equal, there
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.acts import NOW, add, claim, finish, job, outcome, report
+from tests.store.conformance.expect import equal, there
+from tests.store.conformance.lab import Lab
 
 MANY: Final = 10_000
 LATER: Final = NOW + 60

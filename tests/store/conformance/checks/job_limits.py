@@ -20,9 +20,9 @@ from shiftwork.core.values.limits import (
 )
 from shiftwork.errors import SignalsFullError, StepsFullError
 from shiftwork.store.protocol import Store
-from shiftwork.testing.acts import NOW, add, claim_one, finish, get, get_whole, job, outcome, report
-from shiftwork.testing.expect import equal, holds, there
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.acts import NOW, add, claim_one, finish, get, get_whole, job, outcome, report
+from tests.store.conformance.expect import equal, holds, there
+from tests.store.conformance.lab import Lab
 
 MIB = 1_048_576
 SENDERS = 100

@@ -10,9 +10,9 @@ from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.store.protocol import Store
-from shiftwork.testing.acts import NOW, add, claim, claim_one, failed, finish, job, state
-from shiftwork.testing.expect import equal, holds
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.acts import NOW, add, claim, claim_one, failed, finish, job, state
+from tests.store.conformance.expect import equal, holds
+from tests.store.conformance.lab import Lab
 
 
 async def check_docs_are_written_by_compare_and_set(lab: Lab) -> None:

@@ -31,9 +31,9 @@ from shiftwork.core.workers.admission import Gates, Lane, RateLimit
 from shiftwork.core.workers.breaker import UNTIL_CLOSED, BreakerState
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
-from shiftwork.testing.acts import NOW, outcome, report, signs
-from shiftwork.testing.expect import equal, holds
-from shiftwork.testing.lab import Lab, StoreFactory
+from tests.store.conformance.acts import NOW, outcome, report, signs
+from tests.store.conformance.expect import equal, holds
+from tests.store.conformance.lab import Lab, StoreFactory
 
 WORKERS: Final = ("a", "b", "c", "d")
 POOLS: Final = {"a": "p", "b": "q", "c": "p", "d": "p"}

@@ -9,9 +9,9 @@ from shiftwork.core.model.change import JobFilter
 from shiftwork.core.model.doc import Doc
 from shiftwork.core.model.job import Claimed
 from shiftwork.store.protocol import Store
-from shiftwork.testing.acts import NOW, add, beat, claim, claim_one, finish, gate, job, succeeded
-from shiftwork.testing.expect import equal, holds
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.acts import NOW, add, beat, claim, claim_one, finish, gate, job, succeeded
+from tests.store.conformance.expect import equal, holds
+from tests.store.conformance.lab import Lab
 
 THREADS = 4
 WORKERS = ("w", "v", "a", "b")

@@ -9,9 +9,9 @@ from shiftwork.core.docs import FIRED_PART
 from shiftwork.core.schedules.stored import Place, StoredSchedule, part_of
 from shiftwork.core.schedules.timing import Timing
 from shiftwork.store.schedules import change_schedule, places_in, read_fired, read_index, read_parts
-from shiftwork.testing.acts import NOW, job
-from shiftwork.testing.expect import equal
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.acts import NOW, job
+from tests.store.conformance.expect import equal
+from tests.store.conformance.lab import Lab
 
 
 async def check_many_changes_of_schedules_at_once_all_hold(lab: Lab) -> None:
