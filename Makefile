@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint fix ui client provide bench peers originals morning recovery promises worst soak docs pictures site wheel messages house estimates lock clean
+.PHONY: help demo test check lint fix ui client provide bench peers originals morning recovery promises worst soak docs pictures site wheel house estimates lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -115,9 +115,6 @@ site: $(SITE_STAMP) ## build the documentation as a site, in build/site
 
 wheel: $(STAMP) $(RELEASE_STAMP) ## build what a release publishes, and examine it; minutes
 	@$(BIN)/python -m tests.release
-
-messages: $(STAMP) ## write the template for translations of the command line, build/shiftwork.pot
-	@$(BIN)/python docs/messages.py
 
 house: $(STAMP) ## draw the import graph into docs/house.svg, and print rooms and journeys
 	@$(BIN)/python docs/house.py

@@ -39,7 +39,7 @@ WORKER: Final = "shiftwork.handles.worker.Worker"
 FIELDS: Final = {
     "shiftwork.core.observing.beats",
     "shiftwork.core.model",
-    "shiftwork.core.nouns.policies",
+    "shiftwork.core.model.policies",
     "shiftwork.core.options.types",
     "shiftwork.handles.options",
 }

@@ -15,11 +15,11 @@ from shiftwork.control.definitions import Definitions
 from shiftwork.control.jobs.explanations import Explanations
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.docs import BREAKER, GATES, POOL_CONFIG, WORKER
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.job import Claimed, JobStatus, NewJob
-from shiftwork.core.nouns.outcome import Outcome
-from shiftwork.core.nouns.policies import Breaker
-from shiftwork.core.nouns.worker import WorkerConfig
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.job import Claimed, JobStatus, NewJob
+from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.policies import Breaker
+from shiftwork.core.model.worker import WorkerConfig
 from shiftwork.core.observing.beats import Beat, NodeBeat
 from shiftwork.core.scaling.plan import PlanFacts, PlanMemory, decide_pools
 from shiftwork.core.workers.admission import Gates

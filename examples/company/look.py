@@ -12,7 +12,7 @@ from examples.company.health import Health
 from examples.company.outcome import Sample
 from shiftwork import WorkerExecutionMode
 from shiftwork.core.health.problems import Problem
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 from shiftwork.views.overview import Overview, PoolView
 
 WHERE: Final = re.compile(r" on \S+#\d+")

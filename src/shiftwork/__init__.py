@@ -4,11 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from shiftwork.core.jobs.retry_requests import GiveUp, RetryAfter, Snooze
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.job import JobPriority, JobStatus
-from shiftwork.core.nouns.parts import FlowFailure
-from shiftwork.core.nouns.policies import Breaker, Retry
-from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.job import JobPriority, JobStatus
+from shiftwork.core.model.parts import FlowFailure
+from shiftwork.core.model.policies import Breaker, Retry
+from shiftwork.core.model.worker import PoolConfig, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.observing.beats import WorkerInstance
 from shiftwork.core.options.types import PoolOptions, WorkerOptions
 from shiftwork.errors import (

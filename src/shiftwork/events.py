@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final, Protocol, TypeVar
 
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 from shiftwork.errors import UnknownOptionError, nearest
 
 logger: Final = logging.getLogger("shiftwork")

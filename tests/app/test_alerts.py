@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from shiftwork import ConfigurationError, UnknownOptionError, WorkerOrchestrator, events
 from shiftwork.app import alerts
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 from shiftwork.runtime.clock import settle
 from tests.runtime.stage import Stage, eventually
 from tests.system.conftest import eventually as waited

@@ -7,12 +7,12 @@ import pytest
 
 from shiftwork import Job, WorkerOrchestrator
 from shiftwork.control.access.actor import acting_as, current_actor
-from shiftwork.core.nouns.change import Cancel
+from shiftwork.core.model.change import Cancel
 from shiftwork.runtime.clock import settle
 from tests.runtime.stage import DEADLINE, Stage
 
 if TYPE_CHECKING:
-    from shiftwork.core.nouns.event import Event
+    from shiftwork.core.model.event import Event
 
 CHANGES: dict[str, Callable[[WorkerOrchestrator, str], Awaitable[Any]]] = {
     "cancelled": WorkerOrchestrator.cancel_job,

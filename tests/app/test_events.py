@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from shiftwork import UnknownOptionError, WorkerOrchestrator
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 from shiftwork.events import NAMES
 from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import DEADLINE, Act, Stage, node_of, started

@@ -14,7 +14,7 @@ from shiftwork.store.memory.store import MemoryStore
 from tests.runtime.stage import Act, Stage, worker_of
 
 if TYPE_CHECKING:
-    from shiftwork.core.nouns.event import Event
+    from shiftwork.core.model.event import Event
 
 
 async def test_a_problem_is_said_once_and_taken_back_once(stage: Stage, clock: ManualClock) -> None:

@@ -29,7 +29,7 @@ from shiftwork import WorkerOrchestrator
 from shiftwork.core.observing.history import HOUR, MINUTE, Hour, Moment, Point
 from tests.browser.conftest import QUIET, browser_path
 from tests.browser.stage import HERE, Node, Site, eventually, node_of, served
-from tests.sim.past import past, put
+from tests.sim.recorded_past import past, put
 from tests.store.servers.redis import Server, binary, required, wheel_binary
 
 DOCS: Final = HERE.parent.parent / "docs" / "dashboard"

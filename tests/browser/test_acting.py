@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.core.docs import WORKER
-from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.model.doc import Doc
 from shiftwork.core.observing.beats import Beat, NodeBeat
 from tests.browser.stage import Site, Watched, eventually, served
 

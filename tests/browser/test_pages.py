@@ -10,10 +10,10 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 from shiftwork.events import NAMES, OF_EVERY_JOB
 from tests.browser.stage import WIDE, Site, Watched, served
-from tests.sim.past import past, put
+from tests.sim.recorded_past import past, put
 from tests.system.conftest import eventually
 
 PAGES = {

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 from shiftwork import WorkerOrchestrator
 from tests.browser.stage import Watched, eventually, served
 from tests.browser.test_pages import settled, violations
-from tests.sim.past import past, put
+from tests.sim.recorded_past import past, put
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from shiftwork import WorkerOrchestrator
 from shiftwork.control.access.actor import current_actor
 from shiftwork.core.docs import GATES
-from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.model.doc import Doc
 from shiftwork.core.workers.admission import Gates
 from tests.cli.terminal import URL, Terminal, in_shop
 

@@ -8,8 +8,8 @@ from shiftwork import WorkerOrchestrator
 from shiftwork.cli.changing import changes
 from shiftwork.control.access.actor import current_actor
 from shiftwork.core.docs import WORKER
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.worker import WorkerConfig
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.worker import WorkerConfig
 from shiftwork.handles.options import Options
 from shiftwork.serve.loading import load_app
 from tests.cli.terminal import Terminal, in_shop

@@ -3,7 +3,7 @@
 from shiftwork import WorkerOrchestrator
 from shiftwork.sim.reading import AS_WRITTEN, read_scenario
 from tests.cli.terminal import Terminal, in_shop
-from tests.sim.past import past, put
+from tests.sim.recorded_past import past, put
 
 
 def remember(minutes: int) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 from shiftwork.core.docs import ATTEMPT, BEAT, EVENT, KINDS
 from shiftwork.core.health.noticed import Noticed
 from shiftwork.core.jobs.expiry import ExpiredLately
+from shiftwork.core.model.doc import Plan, PoolDoc
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.job import Attempt
+from shiftwork.core.model.outcome import Lost
+from shiftwork.core.model.worker import PoolConfig, WorkerConfig
 from shiftwork.core.move import Arrival, Departure
-from shiftwork.core.nouns.doc import Plan, PoolDoc
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.job import Attempt
-from shiftwork.core.nouns.outcome import Lost
-from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
 from shiftwork.core.observing.beats import Beat
 from shiftwork.core.observing.history import EndedTotals, Hour, Moment, Point
 from shiftwork.core.observing.stack_requests import StackReply, StackRequest, StackRequests

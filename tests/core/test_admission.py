@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shiftwork.core.nouns.doc import PoolDoc
-from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.model.doc import PoolDoc
+from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.workers.admission import (
     SETTLING_SECONDS,
     Facts,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 from shiftwork.core.observing.event_rows import EventFilter, EventRows, rows_of, text_of
 
 

@@ -17,9 +17,9 @@ from shiftwork.core.health.problems import (
     WorkerFacts,
     WriteFault,
 )
-from shiftwork.core.nouns.outcome import Lost
-from shiftwork.core.nouns.policies import Breaker
-from shiftwork.core.nouns.worker import WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.model.outcome import Lost
+from shiftwork.core.model.policies import Breaker
+from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.scaling.backlog import Gate
 from shiftwork.core.workers.breaker import BreakerState
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from shiftwork.core.nouns.job import JobPriority
-from shiftwork.core.nouns.policies import Breaker, Retry
-from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model.job import JobPriority
+from shiftwork.core.model.policies import Breaker, Retry
+from shiftwork.core.model.worker import PoolConfig, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.options.checks import OTHER_NAMES, pool_config, worker_config
 from shiftwork.core.options.types import NamedWorkerOptions, PoolOptions, TimingOptions, WorkerOptions
 from shiftwork.core.options.values import parse_rate

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.nouns.doc import Plan, PoolDoc
-from shiftwork.core.nouns.job import JobPriority
-from shiftwork.core.nouns.outcome import Lost
-from shiftwork.core.nouns.worker import PoolConfig, WorkerState
+from shiftwork.core.model.doc import Plan, PoolDoc
+from shiftwork.core.model.job import JobPriority
+from shiftwork.core.model.outcome import Lost
+from shiftwork.core.model.worker import PoolConfig, WorkerState
 from shiftwork.core.observing.beats import Beat, NodeBeat
 from shiftwork.core.observing.stats import PoolStats, WorkerStats
 from shiftwork.core.scaling.plan import (

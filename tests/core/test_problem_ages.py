@@ -19,8 +19,8 @@ from shiftwork.core.health.problems import (
     WorkerFacts,
     WriteFault,
 )
-from shiftwork.core.nouns.outcome import Lost
-from shiftwork.core.nouns.worker import WorkerConfig, WorkerState
+from shiftwork.core.model.outcome import Lost
+from shiftwork.core.model.worker import WorkerConfig, WorkerState
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.core.workers.edition import Edition
 

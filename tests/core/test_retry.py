@@ -21,10 +21,10 @@ from shiftwork.core.jobs.retry import (
     refusal,
     settle,
 )
-from shiftwork.core.nouns.job import SECONDS_A_DAY, Claimed, JobStatus
-from shiftwork.core.nouns.outcome import Outcome
-from shiftwork.core.nouns.policies import Retry
-from shiftwork.core.nouns.worker import WorkerConfig
+from shiftwork.core.model.job import SECONDS_A_DAY, Claimed, JobStatus
+from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.policies import Retry
+from shiftwork.core.model.worker import WorkerConfig
 
 CONFIG = WorkerConfig(
     name="w",

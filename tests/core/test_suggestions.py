@@ -2,7 +2,7 @@
 
 import pytest
 
-from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.worker import PoolConfig, WorkerConfig
 from shiftwork.core.words.durations import seconds_in
 from shiftwork.errors import _ELSEWHERE, meant_by, nearest
 

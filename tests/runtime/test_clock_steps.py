@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from shiftwork.core.nouns.job import JobStatus
-from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.worker import PoolConfig, WorkerConfig
 from shiftwork.core.options.checks import worker_config
 from shiftwork.core.schedules.fire_times import CRON_AHEAD_SECONDS, INTERVAL_AHEAD_SECONDS
 from shiftwork.runtime.clock import ManualClock, settle
@@ -19,8 +19,8 @@ from shiftwork.runtime.leader.schedules import Schedules
 from shiftwork.runtime.registry import Registry, WorkerDefinition
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
-from shiftwork.testing.acts import NOW, succeeded
 from tests.runtime.stage import Act, Stage
+from tests.store.conformance.acts import NOW, succeeded
 
 HOUR = 3600.0
 POOL = "default"

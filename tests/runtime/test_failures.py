@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shiftwork import Breaker, Context, JobStatus, Retry, RetryAfter, Snooze, WorkerOrchestrator
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import DEADLINE, Act, Stage, status, statuses, worker_of
 

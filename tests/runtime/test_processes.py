@@ -20,10 +20,10 @@ from msgspec.structs import replace
 
 from shiftwork.core.jobs.own_options import pack
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.job import Claimed
-from shiftwork.core.nouns.parts import OwnOptions
-from shiftwork.core.nouns.worker import WorkerConfig
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.job import Claimed
+from shiftwork.core.model.parts import OwnOptions
+from shiftwork.core.model.worker import WorkerConfig
 from shiftwork.runtime import machine
 from shiftwork.runtime.claiming.runs import Runs
 from shiftwork.runtime.clock import ManualClock, SystemClock

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from shiftwork import StoreUnavailableError, WorkerOrchestrator
-from shiftwork.core.nouns.change import Discard
-from shiftwork.core.nouns.job import Progress, ProgressNote
+from shiftwork.core.model.change import Discard
+from shiftwork.core.model.job import Progress, ProgressNote
 from shiftwork.serve.vitals import Vitals, write_vitals
 from shiftwork.store.sqlite.file import driver
 from shiftwork.store.sqlite.file import modes as file_modes
 from shiftwork.store.sqlite.file.modes import create_database
 from shiftwork.store.sqlite.file.threads import StoreThreads
 from shiftwork.store.sqlite.store import SqliteStore
-from shiftwork.testing.acts import NOW, add, claim_one, failed, finish, job, report
+from tests.store.conformance.acts import NOW, add, claim_one, failed, finish, job, report
 
 MARK = "sw-marker-4f1c9b27"
 

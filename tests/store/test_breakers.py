@@ -9,16 +9,16 @@ import pytest
 from shiftwork import Breaker
 from shiftwork.control.control import Control
 from shiftwork.core.docs import BREAKER, GATES
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.job import Attempt, JobStatus
-from shiftwork.core.nouns.outcome import Outcome
-from shiftwork.core.nouns.worker import WorkerConfig
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.job import Attempt, JobStatus
+from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.worker import WorkerConfig
 from shiftwork.core.workers.admission import Gates
 from shiftwork.runtime.outcomes.breakers import Breakers
 from shiftwork.runtime.outcomes.outbox import Settled
 from shiftwork.store.docs import read
 from shiftwork.store.protocol import Store
-from shiftwork.testing import StoreFactory
+from tests.store.conformance.lab import StoreFactory
 
 POLICY = Breaker(failures=1, name="bank")
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shiftwork.core.docs import BREAKER, KINDS, POOL, Kind
-from shiftwork.core.nouns.doc import Doc, PoolDoc
+from shiftwork.core.model.doc import Doc, PoolDoc
 from shiftwork.store.docs import change, read, read_all, stored, write
 from shiftwork.store.memory.store import MemoryStore
 from tests.core.records import VALUES, damages

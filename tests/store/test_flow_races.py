@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from shiftwork.core.flows.releasing import is_lost
-from shiftwork.core.nouns.change import Cancel, JobFilter, Requeue
-from shiftwork.core.nouns.job import Claimed, JobStatus, NewJob
-from shiftwork.core.nouns.outcome import Outcome
-from shiftwork.core.nouns.parts import Need
+from shiftwork.core.model.change import Cancel, JobFilter, Requeue
+from shiftwork.core.model.job import Claimed, JobStatus, NewJob
+from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.parts import Need
 from shiftwork.store.protocol import Store
-from shiftwork.testing import StoreFactory
-from shiftwork.testing.acts import outcome, signs
+from tests.store.conformance.acts import outcome, signs
+from tests.store.conformance.lab import StoreFactory
 
 SECONDS = 8.0
 LARGE = 20_000

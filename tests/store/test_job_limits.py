@@ -16,14 +16,14 @@ from shiftwork import (
     StepsFullError,
     WorkerOrchestrator,
 )
-from shiftwork.core.nouns.job import JobStatus
-from shiftwork.core.nouns.parts import Signal, Step
+from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.parts import Signal, Step
 from shiftwork.core.values.limits import BEGINNING, PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.postgres import restore
 from shiftwork.store.protocol import Store
-from shiftwork.testing import StoreFactory
 from shiftwork.views.shapes.jobs import job_shape, whole_job_shape
+from tests.store.conformance.lab import StoreFactory
 
 DEADLINE: Final = 60.0
 MIB: Final = 1_048_576

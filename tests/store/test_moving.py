@@ -12,12 +12,12 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.docs import MOVE_NAME
-from shiftwork.core.nouns.change import Cancel, Discard, JobFilter
-from shiftwork.core.nouns.doc import Doc, PoolDoc
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.job import JobRecord, JobStatus, Progress, ProgressNote
-from shiftwork.core.nouns.parts import Need
-from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.model.change import Cancel, Discard, JobFilter
+from shiftwork.core.model.doc import Doc, PoolDoc
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.job import JobRecord, JobStatus, Progress, ProgressNote
+from shiftwork.core.model.parts import Need
+from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.observing.stats import PoolStats, WorkerStats
 from shiftwork.core.schedules.fire_times import Cursor
 from shiftwork.core.workers.admission import Gates
@@ -25,8 +25,12 @@ from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.errors import MoveError
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
-from shiftwork.testing import StoreFactory
-from shiftwork.testing.acts import (
+from shiftwork.transfer import late, moving
+from shiftwork.transfer.late import left_behind
+from shiftwork.transfer.move_record import STAYING, refuse_to_add, refuse_to_change, reset_damaged
+from shiftwork.transfer.moving import Move, Moved, _opened, abandon
+from shiftwork.transfer.records import carry
+from tests.store.conformance.acts import (
     add,
     beat,
     claim,
@@ -44,11 +48,7 @@ from shiftwork.testing.acts import (
     statuses,
     succeeded,
 )
-from shiftwork.transfer import late, moving
-from shiftwork.transfer.late import left_behind
-from shiftwork.transfer.move_record import STAYING, refuse_to_add, refuse_to_change, reset_damaged
-from shiftwork.transfer.moving import Move, Moved, _opened, abandon
-from shiftwork.transfer.records import carry
+from tests.store.conformance.lab import StoreFactory
 from tests.store.conftest import Maker, postgres, sqlite, valkey
 from tests.store.servers.postgres import names
 

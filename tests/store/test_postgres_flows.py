@@ -12,13 +12,13 @@ import pytest
 from psycopg import AsyncConnection
 
 from shiftwork.core.flows.releasing import POSTPONED
-from shiftwork.core.nouns.change import Requeue
-from shiftwork.core.nouns.job import JobStatus
-from shiftwork.core.nouns.parts import Need, Step
+from shiftwork.core.model.change import Requeue
+from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.parts import Need, Step
 from shiftwork.store.postgres import jobs
 from shiftwork.store.postgres.lead import prune
 from shiftwork.store.postgres.store import PostgresStore
-from shiftwork.testing.acts import (
+from tests.store.conformance.acts import (
     NOW,
     add,
     claim,
@@ -32,7 +32,7 @@ from shiftwork.testing.acts import (
     statuses,
     succeeded,
 )
-from shiftwork.testing.expect import soon
+from tests.store.conformance.expect import soon
 from tests.store.servers.postgres import names, server_url
 from tests.store.test_postgres_plans import place
 

@@ -13,10 +13,10 @@ import psycopg
 import pytest
 
 from shiftwork import Job, JobStatus, WorkerOrchestrator
-from shiftwork.core.nouns.job import JobRecord
+from shiftwork.core.model.job import JobRecord
 from shiftwork.errors import StoreError
 from shiftwork.store.protocol import Store
-from shiftwork.testing.expect import soon
+from tests.store.conformance.expect import soon
 from tests.store.servers.postgres import Server, names, own_server, server_url
 
 LONGEST: Final = 3_000

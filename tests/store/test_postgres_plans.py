@@ -11,17 +11,17 @@ import psycopg
 import pytest
 from msgspec import msgpack
 
-from shiftwork.core.nouns.change import JobFilter
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.job import JobStatus
-from shiftwork.core.nouns.outcome import Outcome
-from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.workers.admission import Gates
 from shiftwork.store.postgres import rows, sql
 from shiftwork.store.postgres.rows import new_columns, outcome_columns
 from shiftwork.store.postgres.server import queries
 from shiftwork.store.postgres.store import PostgresStore
-from shiftwork.testing.acts import NOW, add, claim, finish, job, succeeded
+from tests.store.conformance.acts import NOW, add, claim, finish, job, succeeded
 from tests.store.servers.postgres import names, server_url
 
 SERVES: Final = re.compile(r"^-- name: (\w+)\n(?:--(?! serves).*\n)*-- serves: (.+)$", re.MULTILINE)

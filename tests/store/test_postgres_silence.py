@@ -13,15 +13,15 @@ import pytest
 from msgspec import msgpack
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.core.nouns.change import JobFilter
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.event import Event
 from shiftwork.core.workers.admission import Gates
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.store.postgres.server import call_queue, connections
 from shiftwork.store.postgres.store import PostgresStore
-from shiftwork.testing.acts import NOW, add, claim, finish, job, signs, statuses, succeeded
-from shiftwork.testing.expect import soon
+from tests.store.conformance.acts import NOW, add, claim, finish, job, signs, statuses, succeeded
+from tests.store.conformance.expect import soon
 from tests.store.proxy import Proxy
 from tests.store.servers.postgres import Server, own_server
 from tests.system.mill import Mill, gone, until

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shiftwork.core.nouns.change import Discard, JobFilter
-from shiftwork.core.nouns.job import JobStatus
-from shiftwork.core.nouns.parts import Need
+from shiftwork.core.model.change import Discard, JobFilter
+from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.parts import Need
 from shiftwork.core.workers.admission import Gates
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file.session import SqliteSession
-from shiftwork.testing.acts import NOW, add, claim, claim_ids, gate, job, succeeded
+from tests.store.conformance.acts import NOW, add, claim, claim_ids, claim_one, finish, gate, job, outcome, succeeded
 
 if TYPE_CHECKING:
-    from shiftwork.core.nouns.outcome import Outcome
+    from shiftwork.core.model.outcome import Outcome
 
 CROWD = 4_000
 """Enough to notice a look at every row: that would take many times as many steps as the round itself."""
@@ -219,3 +219,17 @@ async def test_an_end_releases_many_without_looking_at_all_of_them_for_each(stor
         await store.amend(["needed"], Discard(), NOW)
     few, many = costs
     assert many < few * 11, f"{many} steps for 1,000 jobs, {few} for 100"
+
+
+async def test_large_payloads_and_results_lie_apart(store: SqliteStore) -> None:
+    payload, result = bytes(range(256)) * 40, bytes(range(255)) * 40
+    await add(store, job("1", payload=payload))
+    claimed = await claim_one(store, "1")
+    assert claimed.payload == payload
+    await finish(store, outcome(claimed, JobStatus.COMPLETED, result=result))
+    [record] = await store.find(JobFilter(whole=True))
+    assert (record.payload, record.result) == (payload, result)
+    sizes = await store._read(
+        lambda session: session.db.execute("SELECT payload IS NULL, result IS NULL FROM jobs").fetchall()
+    )
+    assert sizes == [(1, 1)]

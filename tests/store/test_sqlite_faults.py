@@ -16,10 +16,10 @@ from click.testing import CliRunner
 
 from shiftwork.cli.entry import main
 from shiftwork.core.docs import POOL
-from shiftwork.core.nouns.change import Discard, JobFilter, Requeue
-from shiftwork.core.nouns.doc import Doc, PoolDoc
-from shiftwork.core.nouns.job import JobStatus, Progress, ProgressNote
-from shiftwork.core.nouns.parts import Need
+from shiftwork.core.model.change import Discard, JobFilter, Requeue
+from shiftwork.core.model.doc import Doc, PoolDoc
+from shiftwork.core.model.job import JobStatus, Progress, ProgressNote
+from shiftwork.core.model.parts import Need
 from shiftwork.errors import (
     CorruptStoreError,
     LifecycleError,
@@ -36,7 +36,7 @@ from shiftwork.store.sealed.key_ring import KeyRing
 from shiftwork.store.sealed.store import sealed
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file import driver, faults, schema, turn
-from shiftwork.testing.acts import NOW, add, claim, claim_ids, claim_one, finish, job, statuses, succeeded
+from tests.store.conformance.acts import NOW, add, claim, claim_ids, claim_one, finish, job, statuses, succeeded
 from tests.store.servers.small_disk import small_disk
 
 NOBODY = 65534

@@ -13,19 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from shiftwork.core.nouns.change import JobFilter
-from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.job import JobStatus
 from shiftwork.store.protocol import Bell
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file import doorbell
-from shiftwork.testing.acts import NOW, add, claim, job
+from tests.store.conformance.acts import NOW, add, claim, job
 
 DEADLINE = 30.0
 
 CLAIMER = """
 import asyncio, json, sys
-from shiftwork.core.nouns.job import JobStatus
-from shiftwork.core.nouns.outcome import Outcome
+from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.outcome import Outcome
 from shiftwork.store.sqlite import SqliteStore
 
 async def main(path, name):
@@ -50,7 +50,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 ADDER = """
 import asyncio, sys
-from shiftwork.core.nouns.job import NewJob
+from shiftwork.core.model.job import NewJob
 from shiftwork.store.sqlite import SqliteStore
 
 async def main(path):
@@ -73,7 +73,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 RINGER = """
 import asyncio, sys
-from shiftwork.core.nouns.job import NewJob
+from shiftwork.core.model.job import NewJob
 from shiftwork.store.sqlite import SqliteStore
 
 async def main(path):

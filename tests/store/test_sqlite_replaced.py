@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from shiftwork import StoreUnavailableError, WorkerOrchestrator
-from shiftwork.core.nouns.change import JobFilter
+from shiftwork.core.model.change import JobFilter
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file import threads
-from shiftwork.testing.acts import NOW, add, claim_ids, claim_one, claims, finish, job, outcome
+from tests.store.conformance.acts import NOW, add, claim_ids, claim_one, claims, finish, job, outcome
 
 DEADLINE = 30.0
 

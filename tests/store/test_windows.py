@@ -1,6 +1,6 @@
 """A process on Windows adds jobs, gets their results and looks at them, on a server. Serving stays POSIX.
 
-SQLite is tested in tests/app/test_light_clients.py: one machine is either Windows or runs jobs.
+SQLite is tested in tests/app/test_clients_that_only_enqueue.py: one machine is either Windows or runs jobs.
 """
 
 import asyncio

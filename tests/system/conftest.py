@@ -11,7 +11,7 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.system.mill import Mill
-    from tests.system.places import Place
+    from tests.system.shared_stores import Place
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -58,7 +58,7 @@ def lease() -> float:
 @pytest.fixture
 def place() -> "Place":
     """Where the mill keeps its jobs."""
-    from tests.system.places import on_sqlite
+    from tests.system.shared_stores import on_sqlite
 
     return on_sqlite
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from shiftwork import Flow, Job
-from shiftwork.core.nouns.change import JobFilter
-from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.job import JobStatus
 from tests.store.servers.postgres import postgres_servers
 from tests.system.conftest import Start
 from tests.system.mill import Mill, until
-from tests.system.places import Place, on_postgres, on_sqlite, on_valkey
+from tests.system.shared_stores import Place, on_postgres, on_sqlite, on_valkey
 from tests.system.test_storm import Storm
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy

@@ -11,7 +11,7 @@ from benchmarks.recovery.measure import recover
 from shiftwork import JobStatus
 from tests.store.servers.postgres import postgres_servers
 from tests.system.mill import Mill, gone, until
-from tests.system.places import Place, on_postgres, on_sqlite, on_valkey
+from tests.system.shared_stores import Place, on_postgres, on_sqlite, on_valkey
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 

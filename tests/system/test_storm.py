@@ -12,7 +12,7 @@ import pytest
 from shiftwork import Job, JobStatus
 from tests.store.servers.postgres import postgres_servers
 from tests.system.mill import Mill, MillNode, statuses
-from tests.system.places import on_postgres, on_sqlite, on_valkey
+from tests.system.shared_stores import on_postgres, on_sqlite, on_valkey
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.web import live as live_module
 from tests.web.conftest import Web

@@ -8,7 +8,7 @@ import pytest
 
 from shiftwork.control.control import Control
 from shiftwork.core.health.problems import Strays
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 from shiftwork.runtime.processes.link import Link
 from shiftwork.serve import web_child
 from shiftwork.serve.web_child import NodeConnection

@@ -8,7 +8,7 @@ import pytest
 
 from shiftwork.sim import what_if as simulation
 from shiftwork.web import what_if
-from tests.sim.past import past, put
+from tests.sim.recorded_past import past, put
 from tests.web.conftest import Web
 
 PATH = "pools/images/what-if"

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.observing.history import DAY, HOUR, Hour
 from shiftwork.core.observing.worker_hours import WorkerHour, WorkerMinute
-from tests.sim.past import put
+from tests.sim.recorded_past import put
 from tests.web.conftest import Web
 
 LATE = 50.0

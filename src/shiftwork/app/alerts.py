@@ -23,7 +23,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 from shiftwork.errors import ConfigurationError
 from shiftwork.views.shapes.system import event_shape
 

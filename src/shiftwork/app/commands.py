@@ -7,15 +7,15 @@ from msgspec import to_builtins
 
 from shiftwork.control.control import Control
 from shiftwork.control.jobs.filter import JobSearch, JobSelection
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.flow import FlowRecord
-from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.flow import FlowRecord
+from shiftwork.core.model.worker import PoolConfig, WorkerConfig
 from shiftwork.core.options.types import TimingOptions
 from shiftwork.core.words.durations import Duration
-from shiftwork.handles.awaiting import report_forgotten
 from shiftwork.handles.call import Call, listed
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
+from shiftwork.handles.unawaited import report_forgotten
 
 if TYPE_CHECKING:
     from shiftwork.core.health.problems import Finding

@@ -1,4 +1,4 @@
-"""Registering workers and pools: each is checked at once, and all of them together at start.
+"""The checks on workers and pools that are registered: of each at once, and of all of them together at the start.
 
 While the orchestrator runs, all of them together are checked at each registration, and its node adopts what is new.
 """
@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import asdict, replace
 
 from shiftwork.control.registry import DEFAULT_POOL, LocalRegistry
-from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.worker import PoolConfig, WorkerConfig
 from shiftwork.core.options.checks import pool_config, worker_config
 from shiftwork.core.options.graph import alias_config, compile_gates
 from shiftwork.core.options.retry import rule_in
 from shiftwork.core.options.values import shown
 from shiftwork.errors import ConfigurationError, DuplicateNameError, LifecycleError, UnknownPoolError
 from shiftwork.handles.codec import Signature
-from shiftwork.handles.submitter import Submitter
-from shiftwork.handles.worker import Worker
+from shiftwork.handles.worker import App, Worker
 from shiftwork.runtime.context.surroundings import Surroundings
 from shiftwork.runtime.registry import Registry
 
@@ -38,7 +37,7 @@ class Registrations:
     def __init__(
         self,
         registry: LocalRegistry,
-        submitter: Submitter,
+        app: App,
         surroundings: Surroundings,
         *,
         serving: "Callable[[str], Node | None]",
@@ -46,7 +45,7 @@ class Registrations:
     ) -> None:
         check_size("max_payload_bytes", max_payload_bytes)
         self._registry = registry
-        self._submitter = submitter
+        self._app = app
         self._surroundings = surroundings
         self._serving = serving
         """Returns the node that runs now, if there is one. Raises `LifecycleError` between start and stop."""
@@ -68,9 +67,7 @@ class Registrations:
         if config.concurrency_key is not None:
             signature.check_key(config.concurrency_key)
         added: dict[str, Worker[Any, Any]] = {
-            known.name: Worker(
-                known, function, signature=signature, submitter=self._submitter, retry_rule=rule_in(given)
-            )
+            known.name: Worker(known, function, signature=signature, app=self._app, retry_rule=rule_in(given))
             for known in (config, *(alias_config(config, alias) for alias in config.aliases))
         }
         self._registry.workers.update(added)

@@ -17,7 +17,6 @@ from click.core import ParameterSource
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.cli.terminal.language import t
 from shiftwork.cli.terminal.output import aside
 from shiftwork.control.calling.event_loop import run_once
 from shiftwork.control.control import Control, control_of
@@ -76,12 +75,7 @@ class Source(Struct, frozen=True, kw_only=True):
                 raise UnknownStoreError(message) from None
         control = load_app(self.app).control
         if control.store.url.startswith("memory:"):
-            aside(
-                t(
-                    "shiftwork: the store of {app} is memory: this command has its own and sees no other process",
-                    app=self.app,
-                )
-            )
+            aside(f"shiftwork: the store of {self.app} is memory: this command has its own and sees no other process")
         return control
 
 
@@ -126,16 +120,14 @@ def find_source(store: str | None, app: str | None, namespace: str | None) -> So
     app = app or os.environ.get("SHIFTWORK_APP")
     if app:
         if namespace:
-            message = t("--namespace goes with --store: an app has its own namespace")
+            message = "--namespace goes with --store: an app has its own namespace"
             raise click.UsageError(message)
         return Source(app=app)
     if Path(DEFAULT_FILE).exists():
         return Source(store=f"{_SQLITE}{DEFAULT_FILE}", namespace=space)
-    message = t(
+    message = (
         "which store? Give --store URL or --app MODULE:NAME, or set SHIFTWORK_STORE or SHIFTWORK_APP "
-        "(there is no {default_file} in {cwd})",
-        default_file=DEFAULT_FILE,
-        cwd=Path.cwd(),
+        f"(there is no {DEFAULT_FILE} in {Path.cwd()})"
     )
     raise click.UsageError(message)
 
@@ -143,7 +135,7 @@ def find_source(store: str | None, app: str | None, namespace: str | None) -> So
 def shared(url: str) -> str:
     """Return the URL. Raises `UsageError` if only the process that runs the app can use it."""
     if url.startswith("memory:"):
-        message = t("a memory:// store lives inside one process: no command can read it from outside")
+        message = "a memory:// store lives inside one process: no command can read it from outside"
         raise click.UsageError(message)
     return url
 
@@ -154,10 +146,7 @@ def refuse_missing(url: str, *, create: bool = False) -> None:
         return
     path = Path(url.removeprefix(_SQLITE).partition("?")[0])
     if not path.exists():
-        message = t(
-            "there is no database {value}; `shiftwork run` makes it, or name another one with --store",
-            value=path.absolute(),
-        )
+        message = f"there is no database {path.absolute()}; `shiftwork run` makes it, or name another one with --store"
         raise StoreUnavailableError(message)
 
 
@@ -166,8 +155,8 @@ async def _watched(work: Awaitable[T], url: str) -> T:
     try:
         await asyncio.wait({working}, timeout=SILENT_SECONDS)
         if not working.done():
-            silence = t("no answer for {seconds:g} s from {url}", seconds=SILENT_SECONDS, url=url)
-            aside(t("shiftwork: {silence}; still waiting, Ctrl-C ends it", silence=silence))
+            silence = f"no answer for {SILENT_SECONDS:g} s from {url}"
+            aside(f"shiftwork: {silence}; still waiting, Ctrl-C ends it")
         return await working
     finally:
         working.cancel()

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import click
 
-from shiftwork.cli.terminal.language import localised, t
 from shiftwork.cli.terminal.output import aside
 from shiftwork.errors import ShiftworkError, StoreError, UnknownStoreError, nearest
 from shiftwork.serve.process import end_in_time, open_standard_streams
@@ -106,19 +105,17 @@ class Commands(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         command: click.Command = getattr(import_module(f"shiftwork.cli.{_MODULES.get(cmd_name, cmd_name)}"), cmd_name)
-        return localised(command)
+        return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the command that is meant. Raises `UsageError` with the nearest one if there is no such command."""
         name = args[0]
         known = self.list_commands(ctx)
         if name in _NOT_ON_WINDOWS and name not in known:
-            message = t(
-                "shiftwork {name} needs Linux or macOS; a process on Windows can enqueue and control jobs", name=name
-            )
+            message = f"shiftwork {name} needs Linux or macOS; a process on Windows can enqueue and control jobs"
             raise click.UsageError(message, ctx)
         if not name.startswith("-") and name not in known:
-            message = t("there is no command {name!r}; {nearest}", name=name, nearest=nearest(name, known))
+            message = f"there is no command {name!r}; {nearest(name, known)}"
             raise click.UsageError(message, ctx)
         return super().resolve_command(ctx, args)
 
@@ -140,7 +137,7 @@ class Commands(click.Group):
         """List the commands by purpose."""
         for title, names in SECTIONS.items():
             members = [(name, self.get_command(ctx, name)) for name in names]
-            with formatter.section(t(title)):
+            with formatter.section(title):
                 formatter.write_dl([(name, _summary(member)) for name, member in members if member])
 
 
@@ -179,7 +176,7 @@ seconds.
 
 
 @click.group(
-    cls=Commands, help=t(HELP), context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=Commands, help=HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(package_name="shiftwork", message="shiftwork %(version)s")
 def main() -> None:

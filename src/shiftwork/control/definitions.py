@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.core.docs import POOL_CONFIG, SCHEMA, WORKER
-from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model.worker import PoolConfig, WorkerConfig, WorkerExecutionMode
 from shiftwork.errors import UnknownWorkerError, nearest
 from shiftwork.store.docs import read_all
 

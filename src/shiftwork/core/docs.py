@@ -41,11 +41,11 @@ from msgspec.structs import replace
 
 from shiftwork.core.health.noticed import Noticed
 from shiftwork.core.jobs.expiry import ExpiredLately
+from shiftwork.core.model.doc import Doc, Plan, PoolDoc
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.job import Attempt
+from shiftwork.core.model.worker import PoolConfig, WorkerConfig
 from shiftwork.core.move import Arrival, Departure
-from shiftwork.core.nouns.doc import Doc, Plan, PoolDoc
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.job import Attempt
-from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
 from shiftwork.core.observing.beats import Beat
 from shiftwork.core.observing.history import Hour
 from shiftwork.core.observing.stack_requests import StackRequests

@@ -1,19 +1,19 @@
-"""A `Call`: a job that is not added yet."""
+"""A `Call`: a job that is not added yet, and how it becomes a job with an id."""
 
+import os
 from collections.abc import Iterable
-from typing import Any, Generic, Protocol, TypeVar, cast
+from itertools import count
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from msgspec import Struct
 
 from shiftwork.core.jobs.own_options import pack
-from shiftwork.core.nouns.job import NewJob
-from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.job import NewJob
+from shiftwork.core.model.worker import PoolConfig, WorkerConfig
 from shiftwork.errors import PayloadTypeError
-from shiftwork.handles.codec import Signature
-from shiftwork.handles.ids import new_id
+from shiftwork.handles.codec import Packed, Signature
 from shiftwork.handles.options import Options
 from shiftwork.handles.output import Output, Path
-from shiftwork.handles.payloads import Packed
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -112,5 +112,28 @@ def new_job(
         cause=options.cause,
         expires_at=None if expires is None else max(run_at, now) + expires,
         tags=options.tags,
-        options=pack(options.own) if options.of_run else None,
+        options=None if options.max_retries is None and options.timeout_seconds is None else pack(options.own),
     )
+
+
+_order: Final = count()
+
+
+def new_id(now: float) -> str:
+    """Return a job id: milliseconds, a count and 56 random bits, in 32 hexadecimal digits that sort by time.
+
+    The count keeps jobs with the same timestamp in the order in which they were enqueued. The random part belongs to
+    this process and keeps its ids apart from those of other processes.
+    """
+    return f"{int(now * 1000):012x}{next(_order) & 0xFFFFFF:06x}{_random_part}"
+
+
+def _draw() -> None:
+    global _random_part  # noqa: PLW0603 - a forked process must draw its own
+    _random_part = os.urandom(7).hex()
+
+
+_random_part = ""
+_draw()
+if hasattr(os, "register_at_fork"):  # Windows never forks
+    os.register_at_fork(after_in_child=_draw)

@@ -11,25 +11,72 @@ from weakref import WeakKeyDictionary
 import msgspec
 from msgspec import UNSET
 
-from shiftwork.core.nouns.worker import WorkerExecutionMode
+from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.values.hidden import hidden, revealed
 from shiftwork.core.values.limits import DEEPEST, is_too_deep
 from shiftwork.core.values.sealing import why_unreadable
 from shiftwork.core.words.numbers import counted
 from shiftwork.errors import (
     PayloadDecodingError,
+    PayloadEncodingError,
+    PayloadTooLargeError,
     PayloadTypeError,
     ResultEncodingError,
     StepError,
+    meant_by,
+    nearest,
+    same_as,
 )
-from shiftwork.handles.argument_hints import missing_argument, unexpected_payload, unknown_argument
-from shiftwork.handles.call_shape import result_decoder, shape_of
+from shiftwork.handles.call_shape import has_secret, result_decoder, shape_of
 from shiftwork.handles.concurrency_keys import check_key, make_key
-from shiftwork.handles.payload_schema import has_secret
-from shiftwork.handles.payloads import Packed, encode_payload
+from shiftwork.handles.options import Options
+from shiftwork.handles.output import argument_with_a_call
 from shiftwork.handles.plain_values import OutputArgumentError, from_plain, plain, to_plain
 from shiftwork.handles.redaction import hide, secrets_of, value_texts
 from shiftwork.runtime.context.context import Context
+
+JOB_OPTIONS: Final = tuple(name for name in Options.__struct_fields__ if name != "cause")
+_CONTEXT_WORDS: Final = {"ctx", "context", "config", "worker", "job", "worker_config"}
+_LONGEST_SHOWN: Final = 40
+"""How many characters of a wrong argument an error repeats."""
+
+
+class Packed(msgspec.Struct, frozen=True):
+    """Encoded arguments, and the concurrency key made from them."""
+
+    payload: bytes
+    key: str | None
+
+
+def encode_payload(worker: str, arguments: Mapping[str, Any], max_bytes: int) -> bytes:
+    """Return the payload for these arguments. Every payload that a store gets was checked here."""
+    try:
+        payload = msgspec.msgpack.encode(arguments, enc_hook=to_plain)
+    except RecursionError:
+        raise PayloadEncodingError(_too_deep(worker)) from None
+    except (TypeError, ValueError, OverflowError) as error:
+        call = argument_with_a_call(arguments)
+        if call is not None:
+            message = f"{worker}: argument {call!r} is a call, which has no value; pass its output: {call}=CALL.output"
+            raise PayloadTypeError(message) from None
+        message = f"{worker}: the payload cannot be encoded: {error}; pass numbers, text, lists, dicts, dataclasses"
+        raise PayloadEncodingError(message) from None
+    if len(payload) > max_bytes:
+        message = (
+            f"{worker}: the payload has {len(payload):,} bytes; {max_bytes:,} are allowed: "
+            "store the data elsewhere and pass a reference to it, or raise max_payload_bytes"
+        )
+        raise PayloadTooLargeError(message)
+    if len(payload) > DEEPEST and is_too_deep(payload):  # each level has a byte of its own
+        raise PayloadEncodingError(_too_deep(worker))
+    return payload
+
+
+def _too_deep(worker: str) -> str:
+    return (
+        f"{worker}: the payload is nested more than {DEEPEST} levels deep, or contains itself: "
+        "pass a flatter value, or store the data elsewhere and pass a reference to it"
+    )
 
 
 class Signature:
@@ -271,3 +318,37 @@ def _in_words(error: Exception) -> str:
     text = str(error)
     words, _, path = text.partition(" - at `$.")
     return f"argument {path.rstrip('`')!r}: {words}" if path else text
+
+
+def unknown_argument(worker: str, name: str, known: Iterable[str], arguments: Mapping[str, Any]) -> str:
+    """Return what is wrong with an argument that the task does not take."""
+    names = [*known]
+    options = [] if meant_by(name, names) else meant_by(name, JOB_OPTIONS)
+    policy = None if meant_by(name, names) else same_as(name, WorkerConfig.__struct_fields__)
+    if not options and policy is not None:
+        return f"{worker} takes no argument {name!r}, which is an option of the task: @app.task({policy}=…)"
+    if not options:
+        return f"{worker} takes no argument {name!r}: {nearest(name, names)}"
+    task = worker if worker.isidentifier() else "task"
+    others = ", ".join(f"{other}=…" for other in arguments if other in names)
+    remedy = f"{task}.with_options({options[0]}={_shown(arguments[name])}).enqueue({others})"
+    return f"{worker} takes no argument {name!r}, which is an option of the job: {remedy}"
+
+
+def unexpected_payload(worker: str, parameter: str) -> str:
+    """Return what is wrong with arguments for a task whose only parameter gets the context."""
+    return (
+        f"{worker} takes no arguments: its only parameter {parameter!r} has no annotation, so it gets the Context; "
+        f"to make it payload, annotate it, for example {parameter}: str"
+    )
+
+
+def missing_argument(worker: str, name: str, hints: Mapping[str, Any]) -> str:
+    """Return what is wrong where an argument is missing."""
+    remedy = f"; if it is the context, annotate it: {name}: Context"
+    return f"{worker} needs the argument {name!r}" + (remedy if name in _CONTEXT_WORDS and name not in hints else "")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value) if isinstance(value, int | float | str) else "…"
+    return text if len(text) <= _LONGEST_SHOWN else "…"

@@ -10,9 +10,9 @@ from msgspec import Struct, msgpack
 from shiftwork.core.words.durations import Duration, timeout_of
 from shiftwork.core.words.numbers import counted
 from shiftwork.errors import FlowError
-from shiftwork.handles.awaiting import report_forgotten
 from shiftwork.handles.call import Call
 from shiftwork.handles.job import Job, RunBlocking
+from shiftwork.handles.unawaited import report_forgotten
 
 R = TypeVar("R")
 

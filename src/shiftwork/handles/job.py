@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from shiftwork.core.jobs.expiry import EXPIRED
-from shiftwork.core.nouns.job import Attempt, JobPriority, JobRecord, JobStatus, LogLine, NewJob
+from shiftwork.core.model.job import Attempt, JobPriority, JobRecord, JobStatus, LogLine, NewJob
 from shiftwork.core.values.hidden import revealed
 from shiftwork.core.words.durations import Duration, timeout_of
 from shiftwork.errors import (
@@ -20,9 +20,9 @@ from shiftwork.errors import (
     ResultTimeoutError,
     UnknownJobError,
 )
-from shiftwork.handles.awaiting import report_forgotten
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import Secrets
+from shiftwork.handles.unawaited import report_forgotten
 from shiftwork.store.protocol import Store
 
 R_co = TypeVar("R_co", covariant=True)

@@ -9,9 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.tags import tags_in
-from shiftwork.core.nouns.job import JobPriority
-from shiftwork.core.nouns.option_structs import option_hint
-from shiftwork.core.nouns.parts import OwnOptions
+from shiftwork.core.model.job import JobPriority
+from shiftwork.core.model.option_structs import option_hint
+from shiftwork.core.model.parts import OwnOptions
 from shiftwork.core.options.values import long_enough
 from shiftwork.core.schedules.fire_times import is_fire_id
 from shiftwork.core.words.durations import Duration, seconds_in
@@ -51,11 +51,6 @@ class Options(Struct, frozen=True, kw_only=True):
     def own(self) -> OwnOptions:
         """Return the options that only the job's run reads."""
         return OwnOptions(max_retries=self.max_retries, timeout_seconds=self.timeout_seconds)
-
-    @property
-    def of_run(self) -> bool:
-        """Return whether there are options that only the job's run reads."""
-        return self.max_retries is not None or self.timeout_seconds is not None
 
 
 NO_OPTIONS: Final = Options()

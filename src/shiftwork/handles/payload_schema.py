@@ -1,71 +1,71 @@
-"""The JSON Schema of a function's payload, as it is published: with the defaults, but without those that are secret."""
+"""The JSON Schema of a worker's payload: as it is stored, and what a typed text means by it."""
 
-from collections.abc import Collection, Mapping
-from contextlib import suppress
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
 
-from shiftwork.handles.parameters import awaited
-from shiftwork.handles.payloads import MAX_BYTES
-from shiftwork.handles.plain_values import plain, to_plain, type_schema
-from shiftwork.handles.redaction import SECRET_MARK, Secrets, default_texts, is_secret, without_defaults
+from shiftwork.core.values.limits import MAX_PAYLOAD_BYTES
+
+MAX_BYTES: Final = "x-max-bytes"
+"""Where a published schema says how many bytes a payload may have: other processes hold to it, too."""
+
+_KIND_OF: Final = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
 
 
-def describe(
-    shape: type[msgspec.Struct],
-    names: Collection[str],
-    *,
-    hints: Mapping[str, Any],
-    defaults: Mapping[str, Any],
-    max_bytes: int,
-) -> tuple[bytes, set[str]]:
-    """Return the schema, and the forms in which defaults of secret arguments may appear in a text."""
-    whole = {**_whole(shape, names, hints, defaults), MAX_BYTES: max_bytes}
-    return msgspec.json.encode(without_defaults(whole)), _default_texts(whole, defaults)
-
-
-def has_secret(returned: Any) -> bool:
-    """Return whether a function with this return annotation returns a secret, or something that contains one."""
-    wanted = awaited(returned)
-    if wanted is Any:
-        return False
+def read_schema(body: bytes | None) -> dict[str, Any] | None:
+    """Return the schema; None if there is none, or if it is damaged."""
+    if body is None:
+        return None
     try:
-        described = msgspec.json.encode(msgspec.json.schema(wanted, schema_hook=type_schema))
-    except TypeError:  # a type that can be encoded, but has no schema
-        return is_secret(wanted)
-    return SECRET_MARK in described
+        schema = msgspec.json.decode(body, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    properties = schema.get("properties", {})
+    is_sound = isinstance(properties, dict) and all(isinstance(one, dict) for one in properties.values())
+    return schema if is_sound else None
 
 
-def _whole(
-    shape: type[msgspec.Struct], names: Collection[str], hints: Mapping[str, Any], defaults: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the schema with all defaults."""
+def value_of(text: str, name: str, schema: Mapping[str, Any] | None) -> Any:
+    """Return the value of an argument that a person typed: JSON if that fits the schema, otherwise the text itself."""
     try:
-        whole = msgspec.json.schema(shape, schema_hook=type_schema)
-    except TypeError:  # a type that can be encoded, but has no schema
-        return {"type": "object", **_apart(names, hints)}
-    parts = whole.pop("$defs")
-    described = parts.pop(whole.pop("$ref").removeprefix("#/$defs/"))
-    for name, default in defaults.items():
-        with suppress(TypeError, ValueError, OverflowError, RecursionError):
-            described["properties"][name]["default"] = msgspec.json.decode(
-                msgspec.json.encode(default, enc_hook=to_plain)
-            )
-    described.pop("title", None)
-    return {**described, **({"$defs": parts} if parts else {})}
+        value = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return text
+    wanted = {} if schema is None else schema.get("properties", {}).get(name, {})
+    kinds = _kinds(wanted, {} if schema is None else schema.get("$defs", {}))
+    kind = _KIND_OF[type(value)]
+    fits = kinds is None or kind in kinds or (kind == "integer" and "number" in kinds)
+    return text if not fits and kinds is not None and "string" in kinds else value
 
 
-def _apart(names: Collection[str], hints: Mapping[str, Any]) -> dict[str, Any]:
-    """Return which arguments are secret, where there is no schema for all of them together."""
-    secret = {name: {"writeOnly": True} for name, hint in hints.items() if is_secret(hint)}
-    others: dict[str, Any] = {name: {} for name in names if name not in secret}
-    return {"properties": {**others, **secret}} if secret else {}
+def _kinds(wanted: Any, parts: Mapping[str, Any], depth: int = 0) -> set[str] | None:
+    """Return the kinds of JSON values that a schema allows; None if it does not say."""
+    if not isinstance(wanted, Mapping) or depth > _DEEPEST:
+        return None
+    if "$ref" in wanted:
+        return _kinds(parts.get(str(wanted["$ref"]).rpartition("/")[2]), parts, depth + 1)
+    if "enum" in wanted:
+        return {_KIND_OF.get(type(value), "object") for value in wanted["enum"]}
+    if "anyOf" in wanted:
+        each = [_kinds(one, parts, depth + 1) for one in wanted["anyOf"]]
+        return None if None in each else {kind for kinds in each if kinds is not None for kind in kinds}
+    kinds = wanted.get("type")
+    return {kinds} if isinstance(kinds, str) else None
 
 
-def _default_texts(whole: Mapping[str, Any], defaults: Mapping[str, Any]) -> set[str]:
-    found = default_texts(whole)
-    for name, default in defaults.items():
-        with suppress(TypeError, ValueError, OverflowError, RecursionError):
-            found |= Secrets(whole).texts({name: plain(msgspec.msgpack.encode(default, enc_hook=to_plain))})
-    return found
+_DEEPEST: Final = 10
+
+
+def max_bytes_of(schema: bytes | None) -> int:
+    """Return how many bytes a payload of a worker may have, by its schema."""
+    max_bytes = (read_schema(schema) or {}).get(MAX_BYTES)
+    return max_bytes if isinstance(max_bytes, int) else MAX_PAYLOAD_BYTES

@@ -1,7 +1,7 @@
-"""Payloads as a store gets them: encoded, within the limits, and checked.
+"""Payloads and signals for a worker whose function is in another process.
 
-`Signature` checks a payload by the types of the function. A process that does not have the function checks it by the
-JSON Schema that was published for it (`pack_plain`).
+A process that has the function checks a payload by the function's types (`codec.Signature`). Any other process checks
+it here, by the JSON Schema that was published for the worker.
 """
 
 from collections.abc import Mapping
@@ -9,60 +9,14 @@ from typing import Any, Final
 
 import msgspec
 
-from shiftwork.core.nouns.worker import WorkerConfig, WorkerExecutionMode
-from shiftwork.core.values.limits import DEEPEST, MAX_PAYLOAD_BYTES, is_too_deep
+from shiftwork.core.jobs.durable import wrong_name
+from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.values.limits import DEEPEST, is_too_deep
 from shiftwork.errors import PayloadEncodingError, PayloadTooLargeError, PayloadTypeError, nearest
+from shiftwork.handles.codec import Packed, encode_payload
 from shiftwork.handles.concurrency_keys import make_key
-from shiftwork.handles.output import argument_with_a_call
+from shiftwork.handles.payload_schema import max_bytes_of, read_schema
 from shiftwork.handles.plain_values import to_plain
-from shiftwork.handles.schema import read_schema
-
-MAX_BYTES: Final = "x-max-bytes"
-"""Where a published schema says how many bytes a payload may have: other processes hold to it, too."""
-
-
-class Packed(msgspec.Struct, frozen=True):
-    """Encoded arguments, and the concurrency key made from them."""
-
-    payload: bytes
-    key: str | None
-
-
-def encode_payload(worker: str, arguments: Mapping[str, Any], max_bytes: int) -> bytes:
-    """Return the payload for these arguments. Every payload that a store gets was checked here."""
-    try:
-        payload = msgspec.msgpack.encode(arguments, enc_hook=to_plain)
-    except RecursionError:
-        raise PayloadEncodingError(_too_deep(worker)) from None
-    except (TypeError, ValueError, OverflowError) as error:
-        call = argument_with_a_call(arguments)
-        if call is not None:
-            message = f"{worker}: argument {call!r} is a call, which has no value; pass its output: {call}=CALL.output"
-            raise PayloadTypeError(message) from None
-        message = f"{worker}: the payload cannot be encoded: {error}; pass numbers, text, lists, dicts, dataclasses"
-        raise PayloadEncodingError(message) from None
-    if len(payload) > max_bytes:
-        message = (
-            f"{worker}: the payload has {len(payload):,} bytes; {max_bytes:,} are allowed: "
-            "store the data elsewhere and pass a reference to it, or raise max_payload_bytes"
-        )
-        raise PayloadTooLargeError(message)
-    if is_too_deep(payload):
-        raise PayloadEncodingError(_too_deep(worker))
-    return payload
-
-
-def _too_deep(worker: str) -> str:
-    return (
-        f"{worker}: the payload is nested more than {DEEPEST} levels deep, or contains itself: "
-        "pass a flatter value, or store the data elsewhere and pass a reference to it"
-    )
-
-
-def max_bytes_of(schema: bytes | None) -> int:
-    """Return how many bytes a payload of a worker may have, by its schema."""
-    max_bytes = (read_schema(schema) or {}).get(MAX_BYTES)
-    return max_bytes if isinstance(max_bytes, int) else MAX_PAYLOAD_BYTES
 
 
 def pack_plain(config: WorkerConfig, arguments: Mapping[str, Any], schema: bytes | None = None) -> Packed:
@@ -104,3 +58,32 @@ def _check_plain(worker: str, arguments: Mapping[str, Any], schema: Mapping[str,
         if kinds is not None and not (isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds)):
             message = f"{worker}: argument {name!r}: Expected `{wanted['type']}`, got `{type(value).__name__}`"
             raise PayloadTypeError(message)
+
+
+def encode_signal(name: object, value: Any) -> bytes:
+    """Return the value of a signal as its job keeps it. Raises a `PayloadError` if one of the two cannot be kept.
+
+    `check_signal_size` says whether it is small enough for its job.
+    """
+    wrong = wrong_name("a signal", name)
+    if wrong is not None:
+        raise PayloadTypeError(wrong)
+    try:
+        encoded = msgspec.msgpack.encode(value, enc_hook=to_plain)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        message = f"the value of signal {name!r} cannot be encoded: {error}; send numbers, text, lists or dicts"
+        raise PayloadEncodingError(message) from None
+    if is_too_deep(encoded):
+        message = f"the value of signal {name!r} is nested more than {DEEPEST} levels deep: send a flatter value"
+        raise PayloadEncodingError(message)
+    return encoded
+
+
+def check_signal_size(name: str, encoded: bytes, max_bytes: int) -> None:
+    """Raise `PayloadTooLargeError` if the value of a signal is larger than a payload of its worker may be."""
+    if len(encoded) > max_bytes:
+        message = (
+            f"the value of signal {name!r} has {len(encoded):,} bytes; {max_bytes:,} are allowed: "
+            "store the data elsewhere and send a reference to it, or raise max_payload_bytes"
+        )
+        raise PayloadTooLargeError(message)

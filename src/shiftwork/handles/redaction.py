@@ -14,7 +14,7 @@ from typing import Any, Final, Union, get_args, get_origin
 import msgspec
 
 from shiftwork.errors import PayloadTypeError
-from shiftwork.handles.schema import read_schema
+from shiftwork.handles.payload_schema import read_schema
 
 Secret: Final = msgspec.Meta(extra_json_schema={"writeOnly": True})
 """Marks an argument as secret, `password: Annotated[str, Secret]`, or what a function returns."""

@@ -3,26 +3,67 @@
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack
 
-from shiftwork.core.nouns.job import Claimed
-from shiftwork.core.nouns.worker import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model.job import Claimed
+from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.options.retry import RetryRule
 from shiftwork.errors import PayloadTypeError, nearest
-from shiftwork.handles.awaiting import Unstarted, report_forgotten, unstarted, watch
 from shiftwork.handles.call import Call
 from shiftwork.handles.codec import Signature
 from shiftwork.handles.concurrency_keys import early_key, make_key
-from shiftwork.handles.coroutine_mark import mark_as_coroutine_function
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import NO_OPTIONS, JobOptions, Options, changed
 from shiftwork.handles.output import take_outputs
 from shiftwork.handles.plain_values import OutputArgumentError
-from shiftwork.handles.submitter import Submitter
+from shiftwork.handles.unawaited import Unstarted, mark_as_coroutine_function, report_forgotten, unstarted, watch
 from shiftwork.runtime.context.context import Context
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class Submitter(Protocol):
+    """Adds jobs to a store: `control.jobs.submission`."""
+
+    async def submit(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
+        """Add jobs in one step: all of them, or none."""
+
+    def submit_blocking(self, calls: Sequence[Call[Any]], instead: str) -> list[Job[Any]]:
+        """Add jobs in one step, from synchronous code. Where an event loop runs, `instead` is the remedy."""
+
+    async def submit_with(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
+        """Add jobs within the transaction of the user's connection."""
+
+    def submit_with_blocking(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
+        """Add jobs within the transaction of the user's connection, from synchronous code."""
+
+
+class FlowExtender(Protocol):
+    """Adds jobs to flows: `control.jobs.flows`."""
+
+    async def extend(self, job: Claimed, calls: Sequence[Call[Any]], before: Sequence[str]) -> list[str]:
+        """Add calls to the flow of a running job that has added `before`, and return the ids of their jobs."""
+
+
+class Commands(Protocol):
+    """What a worker needs of `control.Control`."""
+
+    @property
+    def submission(self) -> Submitter:
+        """Return what adds jobs."""
+
+    @property
+    def flows(self) -> FlowExtender:
+        """Return what adds jobs to flows."""
+
+
+class App(Protocol):
+    """The app of a worker. It has another control while it is tested, so a worker asks for it each time."""
+
+    @property
+    def control(self) -> Commands:
+        """Return the commands of the store that the app stands on now."""
 
 
 @report_forgotten("task", "task.{name}_blocking(…)")
@@ -41,7 +82,7 @@ class Worker(Generic[P, R]):
         function: Callable[..., Any],
         *,
         signature: Signature,
-        submitter: Submitter,
+        app: App,
         retry_rule: RetryRule | None = None,
     ) -> None:
         self.config = config
@@ -52,7 +93,7 @@ class Worker(Generic[P, R]):
         if self.is_async:
             mark_as_coroutine_function(self)
         self.retry_rule = retry_rule
-        self._submitter = submitter
+        self._app = app
         self._options = NO_OPTIONS
 
     @property
@@ -121,11 +162,13 @@ class Worker(Generic[P, R]):
 
     async def _enqueue(self, mark: Unstarted, args: Any, kwargs: Any) -> Job[R]:
         mark.coroutine = None
-        return (await self._submitter.submit([self.call(*args, **kwargs)]))[0]
+        return (await self._app.control.submission.submit([self.call(*args, **kwargs)]))[0]
 
     def enqueue_blocking(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Add a job from synchronous code."""
-        return self._submitter.submit_blocking([self.call(*args, **kwargs)], f"await {self.name}.enqueue(…)")[0]
+        return self._app.control.submission.submit_blocking(
+            [self.call(*args, **kwargs)], f"await {self.name}.enqueue(…)"
+        )[0]
 
     async def enqueue_with(self, connection: Any, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Add a job within your own transaction: it exists once that commits, and never if it is rolled back.
@@ -133,18 +176,18 @@ class Worker(Generic[P, R]):
         `connection` is psycopg's AsyncConnection, asyncpg's Connection, SQLAlchemy's AsyncConnection or AsyncSession,
         on the database that the store is in (`postgresql://`).
         """
-        return (await self._submitter.submit_with(connection, [self.call(*args, **kwargs)]))[0]
+        return (await self._app.control.submission.submit_with(connection, [self.call(*args, **kwargs)]))[0]
 
     def enqueue_with_blocking(self, connection: Any, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Add a job within your own transaction, from synchronous code.
 
         `connection` is psycopg's, SQLAlchemy's or Django's connection, or SQLAlchemy's Session.
         """
-        return self._submitter.submit_with_blocking(connection, [self.call(*args, **kwargs)])[0]
+        return self._app.control.submission.submit_with_blocking(connection, [self.call(*args, **kwargs)])[0]
 
     async def add_calls(self, job: Claimed, calls: Sequence[Call[Any]], before: Sequence[str]) -> list[str]:
         """Add calls to the flow of a running job of this worker. For `Context.enqueue_flow`."""
-        return await self._submitter.extend_flow(job, calls, before)
+        return await self._app.control.flows.extend(job, calls, before)
 
     def with_options(self, **options: Unpack[JobOptions]) -> Self:
         """Return the same worker, whose jobs have these options.
@@ -161,7 +204,7 @@ class Worker(Generic[P, R]):
             self.config,
             self.function,
             signature=self.signature,
-            submitter=self._submitter,
+            app=self._app,
             retry_rule=self.retry_rule,
         )
         copy._options = options  # noqa: SLF001 - one of us

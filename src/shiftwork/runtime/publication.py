@@ -11,8 +11,8 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.core.docs import EDITION, EDITION_NAME, GATES, POOL_CONFIG, READ_BY_CLAIMS, SCHEMA, WORKER, damaged_doc
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.words.numbers import counted
 from shiftwork.core.workers import edition
 from shiftwork.core.workers.admission import Lane

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from shiftwork.core.health.problems import Strays
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 
 
 class WebSetup(Struct, frozen=True, kw_only=True, tag=True):

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 from shiftwork.runtime.processes.link import Link
 from shiftwork.runtime.processes.process import exit_in_words
 from shiftwork.runtime.processes.spawn import child_environment

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import Struct, structs
 
-from shiftwork.core.nouns.job import SECONDS_A_DAY
+from shiftwork.core.model.job import SECONDS_A_DAY
 from shiftwork.core.options.checks import pool_config
 from shiftwork.core.schedules.fire_times import zone_problem
 from shiftwork.core.words.numbers import counted
@@ -26,7 +26,7 @@ from shiftwork.sim.scenario import Configuration, NodeGroup, Scenario, Target, T
 from shiftwork.sim.tables import NodeTable, TargetTable, WorkerTable, seconds
 
 if TYPE_CHECKING:
-    from shiftwork.core.nouns.worker import PoolConfig
+    from shiftwork.core.model.worker import PoolConfig
 
 DEFAULT_START: Final = datetime(2026, 1, 5)  # noqa: DTZ001 - a Monday, in the scenario's own time zone
 LARGEST_SEED: Final = 2**63 - 1

@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.worker import PoolConfig, WorkerConfig
 from shiftwork.core.observing.beats import NodeBeat
 from shiftwork.core.observing.history import HOUR, MINUTE, Hour
 from shiftwork.core.observing.worker_hours import MOST_WORKERS, WorkerHour

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from msgspec import Struct, structs
 
-from shiftwork.core.nouns.job import JobPriority
+from shiftwork.core.model.job import JobPriority
 from shiftwork.core.observing.run_histograms import OLD_BOUNDS, from_old
 from shiftwork.core.options.values import parse_memory
 from shiftwork.core.words.durations import seconds_in

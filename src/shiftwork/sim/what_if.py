@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.model.worker import PoolConfig
 from shiftwork.core.observing.history import DAY, HOUR, MINUTE, EndedTotals, Moment, Point, last_day, point_of
 from shiftwork.core.observing.run_histograms import since, wait_quantile
 from shiftwork.core.scaling.system_record import SystemRecord

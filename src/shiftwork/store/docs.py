@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from shiftwork.core.docs import Kind
-from shiftwork.core.nouns.doc import Doc
+from shiftwork.core.model.doc import Doc
 from shiftwork.errors import SchemaVersionError
 from shiftwork.store.protocol import Store
 

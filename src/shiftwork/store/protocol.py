@@ -1,4 +1,4 @@
-"""The contract every store keeps. `shiftwork.testing.check_store` is its executable form.
+"""The contract every store keeps. `tests/store/conformance` is its executable form.
 
 Obligations that hold for every method:
 
@@ -29,14 +29,14 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 from msgspec import Struct
 
 from shiftwork.core.health.position import Ahead, QueuePlace
-from shiftwork.core.nouns.change import Amended, Change, JobFilter
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.flow import FlowMember, FlowRecord
-from shiftwork.core.nouns.job import Added, Claimed, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
-from shiftwork.core.nouns.outcome import Finished, Outcome
-from shiftwork.core.nouns.parts import SeenParts, Signal, Step, StepPage
-from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.model.change import Amended, Change, JobFilter
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.flow import FlowMember, FlowRecord
+from shiftwork.core.model.job import Added, Claimed, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
+from shiftwork.core.model.outcome import Finished, Outcome
+from shiftwork.core.model.parts import SeenParts, Signal, Step, StepPage
+from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.observing.stats import PoolStats, Stats
 from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS

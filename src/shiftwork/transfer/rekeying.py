@@ -13,9 +13,9 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.core.docs import ENCRYPTION, SCHEDULE_PART, STORED_SCHEDULE
-from shiftwork.core.nouns.change import Cancel, JobFilter
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.job import JobRecord, Rewrite
+from shiftwork.core.model.change import Cancel, JobFilter
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.job import JobRecord, Rewrite
 from shiftwork.core.schedules.stored import schedules_kind
 from shiftwork.core.values.sealing import CIPHER, PLAIN, KeyInUse, is_outdated, is_sealed, key_of, keys_in
 from shiftwork.store.docs import change

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from shiftwork.core.jobs.expiry import EXPIRED, expiry
-from shiftwork.core.nouns.job import JobRecord, JobStatus
+from shiftwork.core.model.job import JobRecord, JobStatus
 from shiftwork.core.words.durations import in_words
 from shiftwork.core.words.numbers import counted
 from shiftwork.core.workers.admission import Obstacle

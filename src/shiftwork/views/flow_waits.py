@@ -6,8 +6,8 @@ from typing import Final
 
 from shiftwork.core.jobs.durable import SLEEP
 from shiftwork.core.jobs.own_options import unpack
-from shiftwork.core.nouns.job import SECONDS_A_DAY, JobRecord, JobStatus
-from shiftwork.core.nouns.parts import SeenStep
+from shiftwork.core.model.job import SECONDS_A_DAY, JobRecord, JobStatus
+from shiftwork.core.model.parts import SeenStep
 from shiftwork.core.words.numbers import counted
 from shiftwork.core.workers.admission import Obstacle
 

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from shiftwork.core.docs import POOL_CONFIG
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 from shiftwork.errors import ShiftworkError
 from shiftwork.store.protocol import Bell, Store
 from shiftwork.views.instants import iso

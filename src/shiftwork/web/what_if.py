@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.nouns.doc import PoolDoc
+from shiftwork.core.model.doc import PoolDoc
 from shiftwork.core.observing.history import MINUTE, Point
 from shiftwork.core.options.checks import check_bounds
 from shiftwork.core.scaling.bounds import bounds_at

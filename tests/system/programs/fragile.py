@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from shiftwork import Context, WorkerOrchestrator
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 
 folder = Path(os.environ["MILL_LOG"]).parent
 log = os.open(os.environ["MILL_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)

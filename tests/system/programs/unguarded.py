@@ -4,7 +4,7 @@ import asyncio
 import os
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 
 app = WorkerOrchestrator(os.environ["MILL_STORE"])
 app.register_pool("apart", kind="process", min_workers=1, max_workers=1, cpu=0.1)

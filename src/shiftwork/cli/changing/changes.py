@@ -9,12 +9,12 @@ import click
 from msgspec import Struct, field
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.terminal.language import counted, t
 from shiftwork.cli.terminal.output import aside, json_option, say, show_json
 from shiftwork.cli.terminal.parameters import json_object
 from shiftwork.control.control import Control
 from shiftwork.control.jobs.bulk import Action, Changed, check_rate
-from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.model.job import JobStatus
+from shiftwork.core.words.numbers import counted
 from shiftwork.errors import JobError, UnknownJobError
 from shiftwork.views.instants import clock_time, iso
 
@@ -123,15 +123,15 @@ def retry(
         return
     wanted = _wanted(ids, _dead(narrowed, dead=dead), narrowed, "--dead, --group or --flow")
     if rate is not None and wanted is None:
-        message = t("--rate is for many jobs: select them with --dead or --group")
+        message = "--rate is for many jobs: select them with --dead or --group"
         raise click.UsageError(message)
     if payload is not None and len(ids) != 1:
-        message = t("--payload is for one job: give one ID")
+        message = "--payload is for one job: give one ID"
         raise click.UsageError(message)
 
     async def again(control: Control, job_id: str, reason: str | None) -> str:
         job = await control.jobs.retry(job_id, payload=payload, reason=reason)
-        return t("job {job_id} of {worker} is {status} again", job_id=job_id, worker=job.worker, status=job.status)
+        return f"job {job_id} of {job.worker} is {job.status} again"
 
     if wanted is None:
         _each(source, ids, again, how)
@@ -162,10 +162,10 @@ def _wanted(
     if ids and not statuses and not given:
         return None
     if ids:
-        message = t("name jobs by ID, or select them with {flags}, not both", flags=flags)
+        message = f"name jobs by ID, or select them with {flags}, not both"
         raise click.UsageError(message)
     if not statuses:
-        message = t("which jobs? Give their IDs, or {flags}", flags=flags)
+        message = f"which jobs? Give their IDs, or {flags}"
         raise click.UsageError(message)
     return {"status": statuses} | given
 
@@ -180,13 +180,13 @@ def _dead(narrowed: dict[str, Any], *, dead: bool) -> tuple[JobStatus, ...] | No
 async def _cancel(control: Control, job_id: str, reason: str | None) -> str:
     job = await control.jobs.cancel(job_id, reason=reason)
     if job.status is JobStatus.PROCESSING:
-        return t("job {job_id} of {worker} is running; it was asked to stop", job_id=job_id, worker=job.worker)
-    return t("job {job_id} of {worker} is {status}", job_id=job_id, worker=job.worker, status=job.status)
+        return f"job {job_id} of {job.worker} is running; it was asked to stop"
+    return f"job {job_id} of {job.worker} is {job.status}"
 
 
 async def _discard(control: Control, job_id: str, reason: str | None) -> str:
     await control.jobs.discard(job_id, reason=reason)
-    return t("job {job_id} is discarded", job_id=job_id)
+    return f"job {job_id} is discarded"
 
 
 def _each(source: Source, ids: Sequence[str], act: One, how: How) -> None:
@@ -220,10 +220,9 @@ async def _refuse_arguments(control: Control, ids: Sequence[str]) -> None:
         try:
             await control.jobs.get(word)
         except UnknownJobError:
-            message = t(
-                "{word!r} is not the id of a job, and nothing was changed; to run a job with other arguments: "
-                "shiftwork retry ID --payload JSON",
-                word=word,
+            message = (
+                f"{word!r} is not the id of a job, and nothing was changed; to run a job with other arguments: "
+                "shiftwork retry ID --payload JSON"
             )
             raise click.UsageError(message) from None
 
@@ -233,7 +232,7 @@ async def _refuse_arguments(control: Control, ids: Sequence[str]) -> None:
 
 def _whole_flow(source: Source, verb: Action, flow: str, others: Sequence[object], how: How) -> None:
     if any(others):
-        message = t("--flow selects all jobs of the flow: give no IDs and no other filter with it")
+        message = "--flow selects all jobs of the flow: give no IDs and no other filter with it"
         raise click.UsageError(message)
 
     async def act_on_flow(control: Control) -> int:
@@ -244,7 +243,7 @@ def _whole_flow(source: Source, verb: Action, flow: str, others: Sequence[object
     if how.as_json:
         show_json({"flow": flow, "changed_count": changed})
     else:
-        say(t("flow {flow}: {jobs} {past}", flow=flow, jobs=counted(changed, "job"), past=t(_PAST[verb])))
+        say(f"flow {flow}: {counted(changed, 'job')} {_PAST[verb]}")
 
 
 # ── in bulk ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -266,27 +265,19 @@ def _in_bulk(source: Source, verb: Action, wanted: dict[str, Any], how: How, *, 
     if how.as_json:
         show_json({"matched": matched, "changed_count": changed.count, "until_at": iso(changed.until)})
     elif not matched:
-        aside(t("no jobs match; nothing was changed"))
+        aside("no jobs match; nothing was changed")
     else:
-        until = t(", the last one due at {time}", time=clock_time(changed.until)) if changed.until else ""
-        say(
-            t(
-                "{count:,} of {jobs}: {past}{until}",
-                count=changed.count,
-                jobs=counted(matched, "job"),
-                past=t(_PAST[verb]),
-                until=until,
-            )
-        )
+        until = f", the last one due at {clock_time(changed.until)}" if changed.until else ""
+        say(f"{changed.count:,} of {counted(matched, 'job')}: {_PAST[verb]}{until}")
 
 
 def _agreed(verb: str, matched: int) -> bool:
     try:
-        agreed = click.confirm(t("{verb} {jobs}?", verb=t(verb), jobs=counted(matched, "job")), err=True)
+        agreed = click.confirm(f"{verb} {counted(matched, 'job')}?", err=True)
     except click.Abort:  # no terminal to ask at
         agreed = False
     if not agreed:
-        aside(t("shiftwork: nothing was changed; use --yes to skip the confirmation"))
+        aside("shiftwork: nothing was changed; use --yes to skip the confirmation")
         click.get_current_context().exit(1)
     return True
 
@@ -300,7 +291,7 @@ def _asked_reason() -> str | None:
     """Ask a person at a terminal for the reason; they may have none."""
     if not at_terminal():
         return None
-    asked = click.prompt(t("reason, for the event (Enter for none)"), default="", show_default=False, err=True)
+    asked = click.prompt("reason, for the event (Enter for none)", default="", show_default=False, err=True)
     return str(asked).strip() or None
 
 

@@ -6,10 +6,10 @@ import click
 from msgspec import to_builtins
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.terminal.language import counted, t
 from shiftwork.cli.terminal.output import aside, json_option, say, show_json, show_table
 from shiftwork.control.access.store_schema import SchemaView
 from shiftwork.control.control import Control
+from shiftwork.core.words.numbers import counted
 
 _PHASE: Final = click.option(
     "--phase",
@@ -53,12 +53,9 @@ def upgrade(phase: str, source: Source, *, as_json: bool) -> None:
         say(_nothing_by_hand(url, seen))
     else:
         for step in done:
-            say(t("{name}, {phase}: done", name=step.name, phase=step.phase))
+            say(f"{step.name}, {step.phase}: done")
         left = _left(seen)
-        say(
-            t("{url}, schema version {version}", url=url, version=seen.version)
-            + (f"; {left}" if left else t(": up to date"))
-        )
+        say(f"{url}, schema version {seen.version}" + (f"; {left}" if left else ": up to date"))
 
 
 @db.command()
@@ -90,18 +87,16 @@ async def _sql(control: Control, wanted: dict[str, Any]) -> tuple[str, str | Non
 
 
 def _nothing_by_hand(url: str, seen: SchemaView) -> str:
-    version = t("no schema") if seen.version is None else t("schema version {version}", version=seen.version)
-    return t(
-        "{url}, {version}: nothing to do by hand. Opening the store creates what it needs.", url=url, version=version
-    )
+    version = "no schema" if seen.version is None else f"schema version {seen.version}"
+    return f"{url}, {version}: nothing to do by hand. Opening the store creates what it needs."
 
 
 def _show(url: str, seen: SchemaView) -> None:
-    say(t("{url}, schema version {version}", url=url, version=seen.version))
+    say(f"{url}, schema version {seen.version}")
     say()
     show_table(
         ("NUMBER", "NAME", "PHASE", "STATE"),
-        [(step.number, step.name, step.phase, t("done") if step.done else t("pending")) for step in seen.steps],
+        [(step.number, step.name, step.phase, "done" if step.done else "pending") for step in seen.steps],
     )
     say()
     say(_left(seen) or "up to date")
@@ -112,9 +107,7 @@ def _left(seen: SchemaView) -> str:
     if not left:
         return ""
     if seen.version == 0:
-        return t(
-            "there is no schema yet: shiftwork db upgrade creates it, as does the first process that opens the store"
-        )
+        return "there is no schema yet: shiftwork db upgrade creates it, as does the first process that opens the store"
     safe = any(step.phase == "before" for step in left)
-    when = "" if safe else t(", once all processes of the previous version have stopped")
-    return t("{steps} pending: shiftwork db upgrade{when}", steps=counted(len(left), "step"), when=when)
+    when = "" if safe else ", once all processes of the previous version have stopped"
+    return f"{counted(len(left), 'step')} pending: shiftwork db upgrade{when}"

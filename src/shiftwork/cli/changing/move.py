@@ -6,12 +6,12 @@ from typing import Any
 import click
 
 from shiftwork.cli.connect import refuse_missing, shared
-from shiftwork.cli.terminal.language import counted, t
 from shiftwork.cli.terminal.output import json_option, say, show_json, show_table
 from shiftwork.cli.terminal.progress import ProgressBar
 from shiftwork.control.calling.event_loop import run_once
 from shiftwork.control.environment import namespace_of_environment
-from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.model.job import JobStatus
+from shiftwork.core.words.numbers import counted
 from shiftwork.transfer.moving import Moved, abandon
 from shiftwork.transfer.moving import move as move_content
 
@@ -34,7 +34,7 @@ def move(source: str, destination: str | None, *, namespace: str | None, give_up
         _give_up(source, space, as_json=as_json)
         return
     if destination is None:
-        message = t("DST is missing: shiftwork move SRC DST")
+        message = "DST is missing: shiftwork move SRC DST"
         raise click.UsageError(message)
     progress = ProgressBar(terminal=sys.stderr.isatty())
     try:
@@ -52,42 +52,35 @@ def _give_up(source: str, namespace: str, *, as_json: bool) -> None:
     if as_json:
         show_json({"source": source, "abandoned": to})
     elif to is None:
-        say(t("no move was started; nothing is changed"))
+        say("no move was started; nothing is changed")
     else:
-        say(t("the move to {to} is abandoned: nodes may run on the source again", to=to))
-        say(t("{to} holds a part of it, which can be deleted", to=to))
+        say(f"the move to {to} is abandoned: nodes may run on the source again")
+        say(f"{to} holds a part of it, which can be deleted")
 
 
 def _show(moved: Moved) -> None:
     if moved.late:
         carried = (
-            t("{jobs} added since: carried over", jobs=counted(moved.copied, "job"))
-            if moved.copied
-            else t("nothing was added since")
+            f"{counted(moved.copied, 'job')} added since: carried over" if moved.copied else "nothing was added since"
         )
-        say(t("everything had moved before; {carried}", carried=carried))
+        say(f"everything had moved before; {carried}")
         return
     statuses = [
         status.value for status in JobStatus if moved.counted.counts.get(status) or moved.arrived.counts.get(status)
     ]
     rows = [(status, moved.counted.counts.get(status, 0), moved.arrived.counts.get(status, 0)) for status in statuses]
     show_table(("JOBS", "SOURCE", "DESTINATION"), [*rows, ("all", moved.counted.jobs, moved.arrived.jobs)])
-    say(t("checksum     {checksum} on both sides", checksum=moved.counted.checksum))
+    say(f"checksum     {moved.counted.checksum} on both sides")
     small = moved.records
     others = (counted(small.workers, "worker"), counted(small.docs, "setting"), counted(small.events, "event"))
-    say(t("and also     {others}", others=", ".join(others)))
+    say(f"and also     {', '.join(others)}")
     if moved.handed_back:
-        say(
-            t(
-                "handed back  {jobs} whose process had vanished: queued again, uncounted",
-                jobs=counted(moved.handed_back, "job"),
-            )
-        )
+        say(f"handed back  {counted(moved.handed_back, 'job')} whose process had vanished: queued again, uncounted")
     say()
-    say(t("Everything of {source} is in {destination} now. Next:", source=moved.source, destination=moved.destination))
-    say(t("  1. give every process the new URL, and start the nodes"))
-    say(t("  2. run this command again: it carries over what processes with the old URL have added since"))
-    say(t("The source still holds what it held; delete it when you are sure."))
+    say(f"Everything of {moved.source} is in {moved.destination} now. Next:")
+    say("  1. give every process the new URL, and start the nodes")
+    say("  2. run this command again: it carries over what processes with the old URL have added since")
+    say("The source still holds what it held; delete it when you are sure.")
 
 
 def _shape(moved: Moved) -> dict[str, Any]:

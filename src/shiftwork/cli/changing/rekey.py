@@ -6,10 +6,10 @@ import click
 from msgspec.structs import asdict
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.terminal.language import counted, t
 from shiftwork.cli.terminal.output import json_option, say, show_json
 from shiftwork.cli.terminal.progress import ProgressBar
 from shiftwork.control.access.encryption import Encryption
+from shiftwork.core.words.numbers import counted
 from shiftwork.transfer.rekeying import Rekeyed
 
 
@@ -47,22 +47,16 @@ def _show_given_up(key: str, cancelled: int, *, as_json: bool) -> None:
     if as_json:
         show_json({"key": key, "cancelled": cancelled})
     else:
-        say(t("key {key} is given up; {jobs} cancelled", key=key, jobs=counted(cancelled, "job")))
+        say(f"key {key} is given up; {counted(cancelled, 'job')} cancelled")
 
 
 def _show(done: Rekeyed) -> None:
-    say(t("{jobs} rewritten; key {key} encrypts", jobs=counted(done.rewritten, "job"), key=done.key))
+    say(f"{counted(done.rewritten, 'job')} rewritten; key {done.key} encrypts")
     if done.unreadable:
-        say(t("{jobs} could not be decrypted: the key is missing here", jobs=counted(done.unreadable, "job")))
+        say(f"{counted(done.unreadable, 'job')} could not be decrypted: the key is missing here")
     if done.changing:
-        say(t("{jobs} changed in the meantime: run this again", jobs=counted(done.changing, "job")))
+        say(f"{counted(done.changing, 'job')} changed in the meantime: run this again")
     for node in done.lagging:
-        say(
-            t(
-                "node {node} still encrypts with another key: put {key} first there, restart it, run this again",
-                node=node,
-                key=done.key,
-            )
-        )
+        say(f"node {node} still encrypts with another key: put {done.key} first there, restart it, run this again")
     for retired in done.retired:
-        say(t("no job needs key {retired}: remove it from the keys of every process", retired=retired))
+        say(f"no job needs key {retired}: remove it from the keys of every process")

@@ -3,7 +3,6 @@
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.terminal.language import t
 from shiftwork.cli.terminal.output import json_option, say, show_json
 
 
@@ -20,9 +19,7 @@ def scale(pool: str, low: int | None, high: int | None, source: Source, *, reset
     A bound that is not given stays as it is. Running nodes follow within a second; running jobs are not interrupted.
     """
     if low is None and high is None and not reset:
-        message = t(
-            "nothing to change: give --min N, --max N or --reset, as in shiftwork scale {pool} --max 4", pool=pool
-        )
+        message = f"nothing to change: give --min N, --max N or --reset, as in shiftwork scale {pool} --max 4"
         raise click.UsageError(message)
     now = source.ask(lambda control: control.pools.scale(pool, low, high, reset=reset), create=True)
     by_hand = low is not None or high is not None
@@ -31,14 +28,6 @@ def scale(pool: str, low: int | None, high: int | None, source: Source, *, reset
             {"pool": pool, "min_workers": now.min_workers, "max_workers": now.max_workers, "bounds_changed": by_hand}
         )
     else:
-        registered = t(", by the clock as registered") if now.bounds else t(", as registered")
-        until = t(", until: shiftwork scale {pool} --reset", pool=pool) if by_hand else registered
-        say(
-            t(
-                "pool {pool} may have {min_workers} to {max_workers} slots{until}",
-                pool=pool,
-                min_workers=now.min_workers,
-                max_workers=now.max_workers,
-                until=until,
-            )
-        )
+        registered = ", by the clock as registered" if now.bounds else ", as registered"
+        until = f", until: shiftwork scale {pool} --reset" if by_hand else registered
+        say(f"pool {pool} may have {now.min_workers} to {now.max_workers} slots{until}")

@@ -6,7 +6,6 @@ import click
 from msgspec.structs import asdict
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.terminal.language import t
 from shiftwork.cli.terminal.output import aside, json_option, say, show_json, show_table
 from shiftwork.cli.terminal.parameters import seconds
 from shiftwork.cli.terminal.words import ago
@@ -37,14 +36,7 @@ def create(name: str, role: str, valid: float | None, source: Source, *, as_json
         show_json(asdict(token_shape(made)) | {"token": secret})
     else:
         say(secret)
-        aside(
-            t(
-                "token {name} may {role}; it is not shown again. Use it as Authorization: Bearer {secret}…",
-                name=name,
-                role=role,
-                secret=secret[:6],
-            )
-        )
+        aside(f"token {name} may {role}; it is not shown again. Use it as Authorization: Bearer {secret[:6]}…")
 
 
 @token.command(name="list")
@@ -63,7 +55,7 @@ def list_tokens(source: Source, *, as_json: bool) -> None:
         rows = [(one.name, one.role, one.id, ago(one.created_at, now), _state(one, now)) for one in tokens]
         show_table(("TOKEN", "ROLE", "ID", "CREATED", "STATE"), rows)
     else:
-        aside(t("no tokens; shiftwork token create NAME --role read|operate makes one"))
+        aside("no tokens; shiftwork token create NAME --role read|operate makes one")
 
 
 @token.command()
@@ -76,16 +68,12 @@ def revoke(name: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json(token_shape(revoked))
     else:
-        say(t("token {name} revoked", name=revoked.name))
+        say(f"token {revoked.name} revoked")
 
 
 def _state(one: Token, now: float) -> str:
     if one.revoked_at is not None:
-        return t("revoked {time}", time=ago(one.revoked_at, now))
+        return f"revoked {ago(one.revoked_at, now)}"
     if one.expires_at is None:
-        return t("valid until revoked")
-    return (
-        t("valid, expires {time}", time=ago(one.expires_at, now))
-        if one.holds(now)
-        else t("expired {time}", time=ago(one.expires_at, now))
-    )
+        return "valid until revoked"
+    return f"valid, expires {ago(one.expires_at, now)}" if one.holds(now) else f"expired {ago(one.expires_at, now)}"

@@ -8,7 +8,6 @@ from typing import Any, Final
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.terminal.language import t
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.terminal.parameters import seconds
 from shiftwork.cli.terminal.words import ago, span
@@ -49,7 +48,7 @@ def breakers(source: Source, *, as_json: bool) -> None:
     elif found:
         show_table(_TITLES, [_row(one, now) for one in found], least=_LEAST)
     else:
-        aside(t("no worker has a breaker"))
+        aside("no worker has a breaker")
 
 
 @breakers.command("close")
@@ -63,7 +62,7 @@ def close_one(name: str, reason: str | None, source: Source, *, as_json: bool) -
     if as_json:
         show_json({"breaker": breaker_shape(closed)})
     else:
-        say(t("breaker {name} is closed; its count of failures is reset", name=name))
+        say(f"breaker {name} is closed; its count of failures is reset")
 
 
 @breakers.command("open")
@@ -79,17 +78,17 @@ def open_one(name: str, reason: str | None, for_seconds: float | None, source: S
         show_json({"breaker": breaker_shape(opened)})
     else:
         close = source.again(f"breakers close {quote(name)}")
-        until = t("until: {close}", close=close)
+        until = f"until: {close}"
         if for_seconds is not None:
-            until = t("for {time}, then one run probes it; or until: {close}", time=span(for_seconds), close=close)
-        say(t("breaker {name} is held open; running jobs continue, queued ones wait {until}", name=name, until=until))
+            until = f"for {span(for_seconds)}, then one run probes it; or until: {close}"
+        say(f"breaker {name} is held open; running jobs continue, queued ones wait {until}")
 
 
 def _row(one: BreakerView, now: float) -> list[Cell]:
     held = None if one.forced_by is None else f"{one.forced_by}: {one.reason}" if one.reason else one.forced_by
     return [
         one.name,
-        t(one.state),
+        one.state,
         None if one.since is None else ago(one.since, now),
         one.failures,
         _probe(one, now),
@@ -101,7 +100,7 @@ def _row(one: BreakerView, now: float) -> list[Cell]:
 def _probe(one: BreakerView, now: float) -> str | None:
     """Return when a run tests whether it may close."""
     if one.state == "half-open":
-        return t("now")
+        return "now"
     if one.until is not None:
         return ago(one.until, now)
-    return None if one.forced_by is None else t("never")
+    return None if one.forced_by is None else "never"

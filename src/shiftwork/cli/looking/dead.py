@@ -7,12 +7,12 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.looking.jobs import ListedJobs, listed, show_jobs
-from shiftwork.cli.terminal.language import counted, t
 from shiftwork.cli.terminal.output import aside, json_option, show_json, show_table
 from shiftwork.cli.terminal.words import ago
 from shiftwork.control.control import Control
-from shiftwork.core.nouns.job import DeadJob, JobStatus
+from shiftwork.core.model.job import DeadJob, JobStatus
 from shiftwork.core.observing.dead_groups import Group, groups_of
+from shiftwork.core.words.numbers import counted
 from shiftwork.views.instants import iso
 
 
@@ -84,7 +84,7 @@ def _shape(group: Group) -> dict[str, Any]:
 
 def _show(groups: list[Group], now: float, source: Source) -> None:
     if not groups:
-        aside(t("no dead jobs"))
+        aside("no dead jobs")
         return
     rows = [
         (
@@ -102,4 +102,4 @@ def _show(groups: list[Group], now: float, source: Source) -> None:
     show_table(titles, rows, least=("EXAMPLE", "FIRST", "LAST"))
     total = counted(sum(group.count for group in groups), "dead job")
     see = source.again("job ID")
-    aside(t("{total}. See one: {see}. Then retry --dead or --group GROUP, or discard", total=total, see=see))
+    aside(f"{total}. See one: {see}. Then retry --dead or --group GROUP, or discard")

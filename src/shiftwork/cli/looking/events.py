@@ -7,13 +7,12 @@ import click
 from msgspec import Struct, field
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.terminal.language import t
 from shiftwork.cli.terminal.output import aside, json_option, show_json, show_json_line, show_wrapped
 from shiftwork.cli.terminal.parameters import TypedTime, instant
 from shiftwork.cli.terminal.words import one_line
 from shiftwork.control.control import Control
 from shiftwork.control.system.events import EventSearch
-from shiftwork.core.nouns.event import EVENTS_KEPT, Event
+from shiftwork.core.model.event import EVENTS_KEPT, Event
 from shiftwork.core.observing.event_rows import EventRow, actor_of, rows_of, text_of
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.views.instants import clock_time
@@ -78,7 +77,7 @@ def events(
     if as_json:
         show_json({"events": [event_row_shape(row) for row in found]})
     elif not found:
-        aside(t("no events match"))
+        aside("no events match")
     for row in () if as_json else found:
         _show(row, as_json=False)
 
@@ -104,7 +103,7 @@ async def _follow(control: Control, wanted: Wanted, *, as_json: bool) -> None:
             if seen is None:
                 raise
             if not away:
-                aside(t("shiftwork: {error} Waiting until it is back.", error=error))
+                aside(f"shiftwork: {error} Waiting until it is back.")
             away = True
             await asyncio.sleep(AWAY_SECONDS)
             continue
@@ -127,6 +126,6 @@ def _show(row: EventRow, *, as_json: bool) -> None:
         show_json_line(event_row_shape(row))
         return
     who = actor_of(row.event)
-    by = t(" (by {who})", who=who) if who else ""
+    by = f" (by {who})" if who else ""
     head = f"{clock_time(row.event.at)}  {row.event.name:<{_NAME_COLUMNS}}  "
     show_wrapped(head, one_line(text_of(row) + by))

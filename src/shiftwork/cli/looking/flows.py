@@ -8,13 +8,13 @@ import click
 import msgspec
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.terminal.language import counted, t
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.terminal.words import ago, took, when
 from shiftwork.control.control import Control
 from shiftwork.core.flows.drawing import FlowBox, FlowGraph, FlowJob, state_of
-from shiftwork.core.nouns.flow import FlowRecord
-from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.model.flow import FlowRecord
+from shiftwork.core.model.job import JobStatus
+from shiftwork.core.words.numbers import counted
 from shiftwork.views.shapes.flows import flow_shape, whole_flow_shape
 
 _TITLES: Final = ("ID", "FOR", "STATE", "ENDED", "JOBS", "CREATED", "DETAIL")
@@ -36,7 +36,7 @@ def flows(source: Source, *, limit: int, as_json: bool) -> None:
     if as_json:
         show_json({"flows": [flow_shape(one) for one in found]})
     elif not found:
-        aside(t("no flows"))
+        aside("no flows")
     else:
         rows = [_row(one, now) for one in found]
         show_table(_TITLES, rows, least=("CREATED", "ENDED", "JOBS"))
@@ -69,22 +69,14 @@ def flow(flow_id: str, source: Source, *, as_json: bool) -> None:
     jobs = sum(found.counts.values())
     stranded = sum(box.stranded for box in graph.boxes)
     say(
-        t(
-            "flow {id}: {state_of}, {jobs}, added {time}",
-            id=found.id,
-            state_of=state_of(found.counts, stranded),
-            jobs=counted(jobs, "job"),
-            time=when(found.created_at, now),
-        )
+        f"flow {found.id}: {state_of(found.counts, stranded)}, {counted(jobs, 'job')}, added "
+        f"{when(found.created_at, now)}"
     )
     say(f"  {_counts(found.counts)}")
     if stranded:
         say(
-            t(
-                "  {jobs} cannot run: a job before is dead or cancelled; shiftwork retry --flow {id}, or cancel it",
-                jobs=counted(stranded, "job"),
-                id=found.id,
-            )
+            f"  {counted(stranded, 'job')} cannot run: a job before is dead or cancelled; shiftwork retry --flow "
+            f"{found.id}, or cancel it"
         )
     for box in graph.boxes:
         _show_box(box)
@@ -97,47 +89,25 @@ def _show_box(box: FlowBox) -> None:
     mark = "*" if box.critical else "-"
     jobs = sum(box.counts.values())
     if jobs == 1:
-        say(
-            t(
-                "{indent}{mark} {worker}: {next}, job {samples}",
-                indent=indent,
-                mark=mark,
-                worker=box.worker,
-                next=next(iter(box.counts)),
-                samples=box.samples[0],
-            )
-        )
+        say(f"{indent}{mark} {box.worker}: {next(iter(box.counts))}, job {box.samples[0]}")
         return
     say(f"{indent}{mark} {box.worker}: {counted(jobs, 'job')}: {_counts(box.counts)}")
     bad = box.counts.get(JobStatus.DEAD, 0)
     if bad:
-        say(
-            t(
-                "{indent}    dead: {samples}{rest}",
-                indent=indent,
-                samples=", ".join(box.samples[:bad]),
-                rest=" …" if bad > len(box.samples) else "",
-            )
-        )
+        say(f"{indent}    dead: {', '.join(box.samples[:bad])}{(' …' if bad > len(box.samples) else '')}")
 
 
 def _show_critical(path: list[FlowJob], now: float) -> None:
     if len(path) > 1:
         before = "… → " if len(path) > MOST_SHOWN else ""
-        say(
-            t(
-                "critical path (*): {before}{value}",
-                before=before,
-                value=" → ".join(_passage(job, now) for job in path[-MOST_SHOWN:]),
-            )
-        )
+        say(f"critical path (*): {before}{' → '.join(_passage(job, now) for job in path[-MOST_SHOWN:])}")
 
 
 def _passage(job: FlowJob, now: float) -> str:
     if job.started_at is None or job.status in {JobStatus.WAITING, JobStatus.QUEUED, JobStatus.SCHEDULED}:
         return f"{job.worker} ({job.status})"
     if job.status is JobStatus.PROCESSING:
-        return t("{worker} (running for {time})", worker=job.worker, time=took(now - job.started_at))
+        return f"{job.worker} (running for {took(now - job.started_at)})"
     seconds = took((job.ended_at or job.started_at) - job.started_at)
     return f"{job.worker} {seconds}" if job.status is JobStatus.COMPLETED else f"{job.worker} ({job.status})"
 
@@ -165,8 +135,8 @@ def send(job_id: str, name: str, value: str | None, source: Source, *, as_json: 
     if as_json:
         show_json({"sent": {"id": job_id, "name": name}})
     else:
-        waits = t("; it waits for {other!r} now", other=other) if other else ""
-        say(t("signal {name!r} sent to job {job_id}", name=name, job_id=job_id) + waits)
+        waits = f"; it waits for {other!r} now" if other else ""
+        say(f"signal {name!r} sent to job {job_id}" + waits)
 
 
 def _value(text: str | None) -> Any:
@@ -176,5 +146,5 @@ def _value(text: str | None) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.MsgspecError, RecursionError) as error:
-        message = t("the value must be JSON, such as true, 5 or '\"text\"': {error}", error=error)
+        message = f"the value must be JSON, such as true, 5 or '\"text\"': {error}"
         raise click.BadParameter(message) from None

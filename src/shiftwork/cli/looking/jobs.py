@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.terminal.language import counted, t
 from shiftwork.cli.terminal.output import Cell, aside, json_option, json_text, padded, say, show_json, show_table
 from shiftwork.cli.terminal.parameters import TypedTime, instant
 from shiftwork.cli.terminal.words import ago, one_line, took, when
@@ -15,8 +14,9 @@ from shiftwork.control.control import Control
 from shiftwork.core.flows.releasing import is_stranded
 from shiftwork.core.jobs.expiry import expiry
 from shiftwork.core.jobs.own_options import unpack
-from shiftwork.core.nouns.job import Attempt, JobRecord, JobStatus
-from shiftwork.core.nouns.parts import SeenParts
+from shiftwork.core.model.job import Attempt, JobRecord, JobStatus
+from shiftwork.core.model.parts import SeenParts
+from shiftwork.core.words.numbers import counted
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.estimate import NO_ESTIMATE, Estimate, position_text, start_text, starts_text
@@ -117,32 +117,18 @@ def explain(job_id: str, source: Source, *, as_json: bool) -> None:
         show_json(explanation_shape(why))
         return
     if len(why.waits) > 1:
-        say(
-            t(
-                "job {job_id} is {status} and waits for {waits} things:",
-                job_id=why.job_id,
-                status=why.status,
-                waits=len(why.waits),
-            )
-        )
+        say(f"job {why.job_id} is {why.status} and waits for {len(why.waits)} things:")
         for wait in why.waits:
-            say(f"  {one_line(wait.why)}" + (t(", since {time}", time=clock_time(wait.since)) if wait.since else ""))
+            say(f"  {one_line(wait.why)}" + (f", since {clock_time(wait.since)}" if wait.since else ""))
         if why.expires_at is not None:
-            say(t("it expires at {time} if it has not started by then", time=clock_time(why.expires_at)))
+            say(f"it expires at {clock_time(why.expires_at)} if it has not started by then")
     else:
-        say(
-            t(
-                "job {job_id}{rest}{text}",
-                job_id=why.job_id,
-                rest=" " if why.status.live else " is ",
-                text=one_line(why.text),
-            )
-        )
+        say(f"job {why.job_id}{(' ' if why.status.live else ' is ')}{one_line(why.text)}")
     if why.position is not None:
         place = position_text(why.position, exact=why.position_exact)
-        say(t("it has position {place} in its queue", place=place))
+        say(f"it has position {place} in its queue")
     if why.estimate is not None:
-        say(t("it starts {time}: {basis}", time=start_text(why.estimate), basis=one_line(why.estimate_basis or "")))
+        say(f"it starts {start_text(why.estimate)}: {one_line(why.estimate_basis or '')}")
     elif why.estimate_basis is not None and why.estimate_basis.removeprefix(NO_ESTIMATE) not in why.text:
         say(one_line(why.estimate_basis))
 
@@ -176,21 +162,15 @@ def show_jobs(listed: ListedJobs, *, as_json: bool) -> None:
         show_json({"jobs": [placed_job_shape(one, placed) for one in found], "total": n, "next_after": last})
         return
     if not found:
-        aside(t("no jobs match"))
+        aside("no jobs match")
         return
     show_table(_TITLES, [_row(one, placed, now) for one in found], least=_LEAST)
     if last:
-        shown = f"{len(found):,}" if n is None else t("{shown:,} of {total:,}", shown=len(found), total=n)
+        shown = f"{len(found):,}" if n is None else f"{len(found):,} of {n:,}"
         if order == "oldest":
-            aside(
-                t(
-                    "these are the oldest {shown}; for the next ones add: --after {last}",
-                    shown=shown,
-                    last=last,
-                )
-            )
+            aside(f"these are the oldest {shown}; for the next ones add: --after {last}")
         else:
-            aside(t("these are the newest {shown}; for older jobs add: --after {last}", shown=shown, last=last))
+            aside(f"these are the newest {shown}; for older jobs add: --after {last}")
 
 
 def _row(job: Job[Any], placed: Mapping[str, Estimate], now: float) -> list[Cell]:
@@ -211,23 +191,23 @@ def _detail(job: Job[Any], now: float) -> str | None:
     if status is JobStatus.PROCESSING:
         return _running(job, now)
     if is_stranded(record):
-        return t("cannot run: a job before it is dead or cancelled")
+        return "cannot run: a job before it is dead or cancelled"
     if record.wait is not None and status is JobStatus.SCHEDULED:
-        return t("waits for the signal {name!r}", name=record.wait.name)
+        return f"waits for the signal {record.wait.name!r}"
     if status is JobStatus.SCHEDULED:
-        return t("due {time}", time=ago(record.run_at, now))
+        return f"due {ago(record.run_at, now)}"
     if status is JobStatus.FAILED:
-        return t("retried {time}: {error}", time=ago(record.run_at, now), error=error)
+        return f"retried {ago(record.run_at, now)}: {error}"
     if status is JobStatus.COMPLETED:
-        return t("took {time}", time=took(_seconds(record)))
+        return f"took {took(_seconds(record))}"
     return error
 
 
 def _running(job: Job[Any], now: float) -> str:
-    verb = t("stopping") if job.record.cancelling else t("running")
+    verb = "stopping" if job.record.cancelling else "running"
     how_far = _how_far(job.progress)
     progress = f", {how_far}" if how_far else ""
-    return t("{verb} for {time}{progress}", verb=verb, time=took(now - (job.started_at or now)), progress=progress)
+    return f"{verb} for {took(now - (job.started_at or now))}{progress}"
 
 
 def _seconds(record: JobRecord) -> float:
@@ -237,11 +217,7 @@ def _seconds(record: JobRecord) -> float:
 def _how_far(progress: JobProgress | None) -> str | None:
     if progress is None:
         return None
-    of = (
-        t(" of {total:g} ({number:.0%})", total=progress.total, number=progress.done / progress.total)
-        if progress.total
-        else ""
-    )
+    of = f" of {progress.total:g} ({progress.done / progress.total:.0%})" if progress.total else ""
     message = f": {progress.message}" if progress.message else ""
     return f"{progress.done:g}{of}{message}"
 
@@ -251,14 +227,14 @@ def _how_far(progress: JobProgress | None) -> str | None:
 
 def show_job(found: Job[Any], why: Explanation, parts: SeenParts, now: float) -> None:
     """Print a whole job."""
-    say(t("job {id}", id=found.id))
+    say(f"job {found.id}")
     for name, value in _facts(found, why, parts, now).items():
         if value is not None:
-            say(f"  {padded(t(name), 12)}{one_line(value)}")
+            say(f"  {padded(name, 12)}{one_line(value)}")
     whole = whole_job_shape(found, why, parts)
     for name, value in (("payload", whole.payload), ("result", whole.result)):
         if value is not None and value != {}:
-            say(f"{t(name)}\n{_indented(json_text(value))}")
+            say(f"{name}\n{_indented(json_text(value))}")
     _show_steps(whole)
     for attempt in found.history:
         _show_attempt(attempt)
@@ -266,56 +242,46 @@ def show_job(found: Job[Any], why: Explanation, parts: SeenParts, now: float) ->
 
 def _show_steps(whole: WholeJobShape) -> None:
     if len(whole.steps) < whole.step_count:
-        say(t("steps, the newest {shown:,} of {count:,}", shown=len(whole.steps), count=whole.step_count))
+        say(f"steps, the newest {len(whole.steps):,} of {whole.step_count:,}")
     elif whole.steps:
-        say(t("steps"))
+        say("steps")
     for step in whole.steps:
-        until = t(", until {until_at}", until_at=step.until_at) if step.until_at else ""
+        until = f", until {step.until_at}" if step.until_at else ""
         result = "" if step.result is None else f": {one_line(json_text(step.result))}"
-        ended = {"failed": t(", failed"), "timeout": t(", not in time")}.get(step.kind, "")
+        ended = {"failed": ", failed", "timeout": ", not in time"}.get(step.kind, "")
         say(f"  {step.number:>3}  {step.ended_at}  {step.name}{until}{ended}{result}")
     if whole.signals:
         waiting = counted(len(whole.signals), "signal")
-        say(t("{waiting} sent that it has not taken, {size:,} bytes", waiting=waiting, size=whole.signal_bytes))
+        say(f"{waiting} sent that it has not taken, {whole.signal_bytes:,} bytes")
 
 
 def show_logs(found: Job[Any]) -> None:
     """Print what a job logged."""
     if not found.logs:
-        aside(
-            t(
-                "job {id} of {worker} has logged nothing through ctx.logger, at INFO or above",
-                id=found.id,
-                worker=found.worker,
-            )
-        )
+        aside(f"job {found.id} of {found.worker} has logged nothing through ctx.logger, at INFO or above")
     for line in found.logs:
-        again = t(" (attempt {attempt})", attempt=line.attempt) if line.attempt > 1 else ""
+        again = f" (attempt {line.attempt})" if line.attempt > 1 else ""
         say(f"{clock_time(line.at)} {line.level.upper():<7} {line.message}{again}")
 
 
 def _facts(job: Job[Any], why: Explanation, parts: SeenParts, now: float) -> dict[str, str | None]:
     record = job.record
     own = unpack(record.options)
-    crashes = t(", and {crashes}", crashes=counted(record.crashes, "crash", "crashes")) if record.crashes else ""
+    crashes = f", and {counted(record.crashes, 'crash', 'crashes')}" if record.crashes else ""
     return {
-        "status": record.status + (t(", asked to stop") if record.cancelling else ""),
+        "status": record.status + (", asked to stop" if record.cancelling else ""),
         "why": why.text if record.status.live else None,
         **_start(why, record.pool),
         "error": record.error,
-        "worker": t("{worker}, in pool {pool}", worker=record.worker, pool=record.pool),
+        "worker": f"{record.worker}, in pool {record.pool}",
         "priority": f"{record.priority.name.lower()}, {record.cause}",
         "created": when(record.created_at, now),
         "due": when(due, now) if (due := due_at(record)) is not None and due != record.created_at else None,
-        "expires": t("{time}, if it has not started", time=when(expires, now)) if (expires := expiry(record)) else None,
+        "expires": f"{when(expires, now)}, if it has not started" if (expires := expiry(record)) else None,
         **_run(record, parts, now),
         "attempts": f"{record.attempt}{crashes}",
-        "retries": t("{max_retries} at most, for this job", max_retries=own.max_retries)
-        if own.max_retries is not None
-        else None,
-        "timeout": t("{timeout_seconds:g} s, for this job", timeout_seconds=own.timeout_seconds)
-        if own.timeout_seconds is not None
-        else None,
+        "retries": f"{own.max_retries} at most, for this job" if own.max_retries is not None else None,
+        "timeout": f"{own.timeout_seconds:g} s, for this job" if own.timeout_seconds is not None else None,
         "progress": _how_far(job.progress),
         "tags": ", ".join(record.tags) or None,
         "unique key": record.unique_key,
@@ -330,9 +296,7 @@ def _start(why: Explanation, pool: str) -> dict[str, str | None]:
     place, at, basis = why.position, why.estimate, why.estimate_basis
     starts = start_text(at) if at is not None else None
     return {
-        "position": None
-        if place is None
-        else t("{place} in pool {pool}", place=position_text(place, exact=why.position_exact), pool=pool),
+        "position": None if place is None else f"{position_text(place, exact=why.position_exact)} in pool {pool}",
         "starts": f"{starts}: {basis}" if starts else basis,
     }
 
@@ -341,9 +305,9 @@ def _run(record: JobRecord, parts: SeenParts, now: float) -> dict[str, str | Non
     """Return when the last run began and ended. A job that waits for its next run has not ended itself."""
     began = None
     if record.started_at:
-        began = t("{time} on {instance}", time=when(record.started_at, now), instance=record.instance)
+        began = f"{when(record.started_at, now)} on {record.instance}"
     seconds = _spent(record, parts)
-    spent = t(", took {time}", time=took(seconds)) if seconds is not None else ""
+    spent = f", took {took(seconds)}" if seconds is not None else ""
     if record.status.live and record.status is not JobStatus.PROCESSING:
         return {"last run": began and began + spent}
     return {"started": began, "ended": when(record.ended_at, now) + spent if record.ended_at else None}
@@ -364,17 +328,8 @@ def _spent(record: JobRecord, parts: SeenParts) -> float | None:
 
 def _show_attempt(attempt: Attempt) -> None:
     seconds = took(attempt.ended_at - attempt.started_at)
-    on = t(" on {instance}", instance=attempt.instance) if attempt.instance else ""
-    say(
-        t(
-            "attempt {number}, {kind}, {time}, {seconds}{on}",
-            number=attempt.number,
-            kind=attempt.kind,
-            time=clock_time(attempt.started_at),
-            seconds=seconds,
-            on=on,
-        )
-    )
+    on = f" on {attempt.instance}" if attempt.instance else ""
+    say(f"attempt {attempt.number}, {attempt.kind}, {clock_time(attempt.started_at)}, {seconds}{on}")
     say(_indented(attempt.traceback or attempt.error))
 
 

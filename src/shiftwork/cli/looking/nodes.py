@@ -7,11 +7,11 @@ from typing import Final
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.terminal.language import counted, t
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.terminal.parameters import seconds
 from shiftwork.cli.terminal.words import ago, percent, size, span
 from shiftwork.control.control import Control
+from shiftwork.core.words.numbers import counted
 from shiftwork.errors import ResultTimeoutError, UnknownNodeError
 from shiftwork.views.overview import NodeView
 from shiftwork.views.shapes.pools import node_shape
@@ -51,7 +51,7 @@ def nodes(source: Source, *, as_json: bool) -> None:
     elif found:
         show_table(_TITLES, [_row(node, now) for node in found], least=_LEAST)
     else:
-        aside(t("no node is running: start one with `shiftwork run MODULE:NAME`"))
+        aside("no node is running: start one with `shiftwork run MODULE:NAME`")
 
 
 @click.command()
@@ -70,10 +70,10 @@ def drain(
     The node stays up, empty, until it is stopped or this is undone. An empty node stops without a wait.
     """
     if undo and (wait or reason):
-        message = t("--wait and --reason go with draining, not with --undo")
+        message = "--wait and --reason go with draining, not with --undo"
         raise click.UsageError(message)
     if timeout is not None and not wait:
-        message = t("--timeout goes with --wait")
+        message = "--timeout goes with --wait"
         raise click.UsageError(message)
 
     async def change(control: Control) -> NodeView:
@@ -87,19 +87,12 @@ def drain(
     if as_json:
         show_json({"node": node_shape(seen)})
     elif undo:
-        say(t("node {name} takes work again", name=seen.name))
+        say(f"node {seen.name} takes work again")
     elif seen.runs:
-        say(
-            t(
-                "node {name} gets no more work; it still runs {running}; see: {see}",
-                name=seen.name,
-                running=_running(seen),
-                see=source.again("nodes"),
-            )
-        )
+        say(f"node {seen.name} gets no more work; it still runs {_running(seen)}; see: {source.again('nodes')}")
     else:
         again = source.again(f"drain {quote(seen.name)} --undo")
-        say(t("node {name} is drained and empty; to use it again: {again}", name=seen.name, again=again))
+        say(f"node {seen.name} is drained and empty; to use it again: {again}")
 
 
 async def _until_empty(control: Control, node: NodeView, patience: float | None) -> None:
@@ -108,25 +101,21 @@ async def _until_empty(control: Control, node: NodeView, patience: float | None)
         async with asyncio.timeout(patience):
             while (node := await _look(control, node)).runs:
                 if (text := _running(node)) != printed:
-                    aside(t("node {name} still runs {text}", name=node.name, text=text))
+                    aside(f"node {node.name} still runs {text}")
                     printed = text
                 await asyncio.sleep(LOOK_SECONDS)
     except TimeoutError:
-        message = t(
-            "node {name} was not empty in time: it still runs {printed}; draining continues",
-            name=node.name,
-            printed=printed,
-        )
+        message = f"node {node.name} was not empty in time: it still runs {printed}; draining continues"
         raise ResultTimeoutError(message) from None
 
 
 async def _look(control: Control, node: NodeView) -> NodeView:
     found = [seen for seen in await control.nodes.all() if seen.name == node.name]
     if not found:
-        message = t("node {name} has ended", name=node.name)
+        message = f"node {node.name} has ended"
         raise UnknownNodeError(message)
     if found[0].drained_at is None:
-        message = t("node {name} is no longer drained: it was undone", name=node.name)
+        message = f"node {node.name} is no longer drained: it was undone"
         raise UnknownNodeError(message)
     return found[0]
 
@@ -137,7 +126,7 @@ def _row(node: NodeView, now: float) -> list[Cell]:
         node.host,
         str(node.pid),
         ago(node.started_at, now),
-        t("yes") if node.leads else t("no"),
+        "yes" if node.leads else "no",
         f"{node.cores:g}",
         percent(node.cpu),
         size(node.memory),
@@ -152,15 +141,14 @@ def _row(node: NodeView, now: float) -> list[Cell]:
 def _state(node: NodeView, now: float) -> str:
     words: str = node.status
     if node.drained_at is not None:
-        words += t(" for {time}", time=span(now - node.drained_at))
+        words += f" for {span(now - node.drained_at)}"
     if node.failing:
-        words += t(", cannot start {sorted}", sorted=", ".join(sorted(node.failing)))
+        words += f", cannot start {', '.join(sorted(node.failing))}"
     return words
 
 
 def _running(node: NodeView) -> str:
     """Return what a node runs: `images 8 slots, 3 busy; mail 2 slots`."""
     return "; ".join(
-        f"{run.pool} {counted(run.workers, 'slot')}" + (t(", {busy} busy", busy=run.busy) if run.busy else "")
-        for run in node.runs
+        f"{run.pool} {counted(run.workers, 'slot')}" + (f", {run.busy} busy" if run.busy else "") for run in node.runs
     )

@@ -6,7 +6,6 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.looking.status import pool_state
-from shiftwork.cli.terminal.language import t
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.terminal.words import bounds, span
 from shiftwork.views.overview import PoolView
@@ -35,7 +34,7 @@ def pools(source: Source, *, as_json: bool) -> None:
     elif seen.pools:
         show_table(_TITLES, [_row(pool) for pool in seen.pools], least=_LEAST)
     else:
-        aside(t("{store} has no pools yet: `shiftwork run` publishes those of an app", store=seen.store))
+        aside(f"{seen.store} has no pools yet: `shiftwork run` publishes those of an app")
 
 
 @click.command()
@@ -49,13 +48,8 @@ def pause(pool: str, reason: str | None, source: Source, *, as_json: bool) -> No
     if as_json:
         show_json({"pool": pool, "paused": True, "reason": reason})
     else:
-        say(
-            t(
-                "pool {pool} is paused; running jobs continue, queued ones wait until: {resume}",
-                pool=pool,
-                resume=source.again(f"resume {quote(pool)}"),
-            )
-        )
+        resume = source.again(f"resume {quote(pool)}")
+        say(f"pool {pool} is paused; running jobs continue, queued ones wait until: {resume}")
 
 
 @click.command()
@@ -68,7 +62,7 @@ def resume(pool: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"pool": pool, "paused": False, "reason": None})
     else:
-        say(t("pool {pool} is resumed", pool=pool))
+        say(f"pool {pool} is resumed")
 
 
 def _row(pool: PoolView) -> list[Cell]:

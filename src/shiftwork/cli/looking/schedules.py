@@ -7,7 +7,6 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.running.job_options import options_of, with_job_options
-from shiftwork.cli.terminal.language import t
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.terminal.parameters import arguments_of, json_object, seconds
 from shiftwork.cli.terminal.words import ago, status_line
@@ -45,7 +44,7 @@ def schedules(worker: str | None, source: Source, *, as_json: bool) -> None:
     elif found:
         show_table(_TITLES, [_row(one, now) for one in found], least=_LEAST)
     else:
-        aside(t("there are no stored schedules; add one: shiftwork schedule put NAME WORKER --every 5m"))
+        aside("there are no stored schedules; add one: shiftwork schedule put NAME WORKER --every 5m")
 
 
 @click.group()
@@ -125,7 +124,7 @@ def pause_one(name: str, source: Source, *, as_json: bool) -> None:
         show_json({"schedule": schedule_shape(view)})
     else:
         resume = source.again(f"schedule resume {quote(name)}")
-        say(t("schedule {name} is paused, until: {resume}", name=name, resume=resume))
+        say(f"schedule {name} is paused, until: {resume}")
 
 
 @schedule.command("resume")
@@ -147,7 +146,7 @@ def delete(name: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"deleted": name})
     else:
-        say(t("schedule {name} is deleted", name=name))
+        say(f"schedule {name} is deleted")
 
 
 @schedule.command("run")
@@ -209,8 +208,8 @@ def reschedule(
     if as_json:
         show_json({"worker": worker, "schedule": describe(now), "rescheduled": not reset})
     else:
-        until = t("as in the code") if reset else t("until: shiftwork reschedule {worker} --reset", worker=worker)
-        say(t("worker {worker} runs {describe}; {until}", worker=worker, describe=describe(now), until=until))
+        until = "as in the code" if reset else f"until: shiftwork reschedule {worker} --reset"
+        say(f"worker {worker} runs {describe(now)}; {until}")
 
 
 def _row(one: ScheduleView, now: float) -> list[Cell]:
@@ -218,8 +217,8 @@ def _row(one: ScheduleView, now: float) -> list[Cell]:
         one.name,
         one.worker,
         one.words,
-        t("PAUSED") if one.paused else t("active"),
-        None if one.next_fire is None else t("now") if one.next_fire <= now else ago(one.next_fire, now),
+        "PAUSED" if one.paused else "active",
+        None if one.next_fire is None else "now" if one.next_fire <= now else ago(one.next_fire, now),
         ago(one.last_fire, now),
         one.last_job,
     ]
@@ -229,10 +228,7 @@ def _show(one: ScheduleView, *, as_json: bool) -> None:
     if as_json:
         show_json({"schedule": schedule_shape(one)})
         return
-    say(
-        t("schedule {name} runs {worker} {words}", name=one.name, worker=one.worker, words=one.words)
-        + (t("; it is paused") if one.paused else "")
-    )
+    say(f"schedule {one.name} runs {one.worker} {one.words}" + ("; it is paused" if one.paused else ""))
     _show_times(one.preview)
 
 

@@ -3,7 +3,6 @@
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.terminal.language import t
 from shiftwork.cli.terminal.output import aside, json_option, say, show_json
 from shiftwork.views.instants import clock_time
 from shiftwork.views.shapes.jobs import stack_shape
@@ -19,13 +18,5 @@ def stack(job_id: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json(stack_shape(seen))
         return
-    aside(
-        t(
-            "job {job_id} at {time}, on {instance}, process {pid}",
-            job_id=seen.job_id,
-            time=clock_time(seen.at),
-            instance=seen.instance,
-            pid=seen.pid,
-        )
-    )
+    aside(f"job {seen.job_id} at {clock_time(seen.at)}, on {seen.instance}, process {seen.pid}")
     say(seen.stack.rstrip())

@@ -10,12 +10,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.terminal.language import counted, t
 from shiftwork.cli.terminal.output import Cell, json_option, padded, say, show_json, show_table, show_wrapped
 from shiftwork.cli.terminal.words import one_line, span, when
 from shiftwork.control.control import Control
 from shiftwork.core.health.judging import store_away
 from shiftwork.core.health.problems import Problem, gist
+from shiftwork.core.words.numbers import counted
 from shiftwork.core.workers.state import is_failing
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.views.instants import clock_time, past_iso
@@ -68,7 +68,7 @@ class NoAnswer(Struct, frozen=True):
             problems = [problem_shape(self.problem)]
             show_json({"at": past_iso(self.at), "store": self.store, "status": "failing", "problems": problems})
             return
-        show_wrapped("", t("{store} at {time}", store=self.store, time=clock_time(self.at)))
+        show_wrapped("", f"{self.store} at {clock_time(self.at)}")
         show_health("failing", [self.problem], now=self.at)
 
 
@@ -86,12 +86,12 @@ async def within_patience(control: Control, work: Awaitable[T]) -> T | NoAnswer:
 
 
 def _show(seen: Overview) -> None:
-    show_wrapped("", t("{store} at {time}", store=seen.store, time=clock_time(seen.at)))
+    show_wrapped("", f"{seen.store} at {clock_time(seen.at)}")
     show_health(seen.health.status, seen.health.problems, now=seen.at)
     say()
-    say(t("leader   {leader}", leader=seen.leader or t("none")))
-    say(t("nodes    {nodes}", nodes=", ".join(seen.nodes) or t("none")))
-    say(t("workers  {workers}", workers=_workers(seen)))
+    say(f"leader   {seen.leader or 'none'}")
+    say(f"nodes    {', '.join(seen.nodes) or 'none'}")
+    say(f"workers  {_workers(seen)}")
     if seen.pools:
         say()
         show_table(
@@ -103,37 +103,37 @@ def _show(seen: Overview) -> None:
 
 def show_health(verdict: str, problems: list[Problem], *, now: float | None = None) -> None:
     """Print the verdict, and every problem with its remedy; with since when, if `now` is given."""
-    found = counted(len(problems), "problem") if problems else t("nothing is wrong")
-    show_wrapped(f"{click.style(t(verdict.upper()), fg=_COLOURS[verdict], bold=True)}: ", found)
+    found = counted(len(problems), "problem") if problems else "nothing is wrong"
+    show_wrapped(f"{click.style(verdict.upper(), fg=_COLOURS[verdict], bold=True)}: ", found)
     for problem in problems:
-        severity = click.style(padded(t(problem.severity), 8), fg=_COLOURS[problem.severity])
+        severity = click.style(padded(problem.severity, 8), fg=_COLOURS[problem.severity])
         show_wrapped(f"  {severity}  ", one_line(problem.message))
-        show_wrapped(t("            remedy: "), one_line(remedy(problem)))
+        show_wrapped("            remedy: ", one_line(remedy(problem)))
         if now is not None and problem.since is not None:
-            show_wrapped(t("            since: "), when(problem.since, now))
-        show_wrapped(t("            see: "), see(problem))
+            show_wrapped("            since: ", when(problem.since, now))
+        show_wrapped("            see: ", see(problem))
 
 
 def pool_state(pool: PoolView) -> str:
     """Return in a few words whether a pool takes jobs."""
     if pool.change.paused:
-        return t("paused: {reason}", reason=pool.change.reason) if pool.change.reason else t("paused")
+        return f"paused: {pool.change.reason}" if pool.change.reason else "paused"
     if pool.failing:
-        return t("failing: {gist}", gist=gist(next(iter(pool.failing.values()))))
+        return f"failing: {gist(next(iter(pool.failing.values())))}"
     if pool.unplaced is not None and pool.hosting == "ready":
-        return t("full: {unplaced}", unplaced=pool.unplaced)
+        return f"full: {pool.unplaced}"
     if pool.instances:
-        return t("serving")
+        return "serving"
     if pool.hosting == "ready":
-        return t("starting") if pool.wanted else t("idle: no workers needed")
-    return t(_UNHOSTED[pool.hosting])
+        return "starting" if pool.wanted else "idle: no workers needed"
+    return _UNHOSTED[pool.hosting]
 
 
 def _workers(seen: Overview) -> str:
     off = [worker.config.name for worker in seen.workers if not worker.state.enabled]
     failing = [worker.config.name for worker in seen.workers if worker.state.enabled and is_failing(worker.state)]
-    words = t(", disabled: {off}", off=", ".join(off)) if off else t(", all enabled") if seen.workers else ""
-    return f"{len(seen.workers)}{words}" + (t(", failing: {failing}", failing=", ".join(failing)) if failing else "")
+    words = f", disabled: {', '.join(off)}" if off else ", all enabled" if seen.workers else ""
+    return f"{len(seen.workers)}{words}" + (f", failing: {', '.join(failing)}" if failing else "")
 
 
 def _pool(pool: PoolView) -> list[Cell]:

@@ -15,15 +15,15 @@ from msgspec import Struct, field
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.looking.pools import bounds_of, workers_of
 from shiftwork.cli.looking.status import pool_state
-from shiftwork.cli.terminal.language import counted, t
 from shiftwork.cli.terminal.output import Cell, cut, json_option, say, show_json, table, terminal_width
 from shiftwork.cli.terminal.parameters import seconds
 from shiftwork.cli.terminal.screen import Screen
 from shiftwork.cli.terminal.words import one_line, percent, size, span, took
 from shiftwork.control.control import Control
 from shiftwork.control.system.glances import MOST_JOBS
-from shiftwork.core.nouns.job import JobRecord
+from shiftwork.core.model.job import JobRecord
 from shiftwork.core.observing.beats import WorkerInstance
+from shiftwork.core.words.numbers import counted
 from shiftwork.errors import StoreError
 from shiftwork.views.instants import clock_time, iso
 from shiftwork.views.overview import NodeView, PoolView
@@ -107,7 +107,7 @@ def top(source: Source, *, once: bool, interval: float, sort: str, as_json: bool
     q or Ctrl-C quits, p pauses and resumes, s sorts the pools by the next column.
     """
     if interval < SHORTEST_SECONDS:
-        message = t("--interval must be at least {shortest_seconds} s", shortest_seconds=SHORTEST_SECONDS)
+        message = f"--interval must be at least {SHORTEST_SECONDS} s"
         raise click.UsageError(message)
     if as_json:
         show_json(_document(source.look(lambda control: _two_glances(control, interval))))
@@ -210,7 +210,7 @@ class Top:
         try:
             self._take(looking.result())
         except StoreError as error:
-            self._trouble = t("cannot refresh: {error}", error=error)
+            self._trouble = f"cannot refresh: {error}"
         return None
 
     def _take(self, seen: Glance) -> None:
@@ -233,14 +233,14 @@ class Top:
         if self._screen is None:
             return
         columns, lines = shutil.get_terminal_size()
-        keys = t("paused; p resumes, q quits") if self._paused else t("q quits, p pauses, s sorts")
+        keys = "paused; p resumes, q quits" if self._paused else "q quits, p pauses, s sorts"
         self._screen.paint(
             frame(
                 self._history,
                 width=columns,
                 height=lines,
                 blocks=self._blocks,
-                word=keys if self._sort == "name" else t("{keys}; sorted by {sort}", keys=keys, sort=self._sort),
+                word=keys if self._sort == "name" else f"{keys}; sorted by {self._sort}",
                 sort=self._sort,
                 warning=staleness(time.monotonic() - self._seen_at, self._trouble, paused=self._paused),
                 colour=self._colour,
@@ -252,10 +252,10 @@ def staleness(age: float, trouble: str | None, *, paused: bool) -> str | None:
     """Return what is wrong with a frame of this age; None if it is fresh, or old because a person paused it."""
     if trouble is None and (paused or age < OLD_SECONDS):
         return None
-    old = t("OLD: what you see is {time} old", time=span(age))
+    old = f"OLD: what you see is {span(age)} old"
     if trouble is not None:
         return f"{old}; {trouble}" if age >= OLD_SECONDS else trouble
-    return old + t("; the store does not answer")
+    return old + "; the store does not answer"
 
 
 def frame(
@@ -313,7 +313,7 @@ def _sections(
     lines += [("", {}), *members] if members else []
     lines += [("", {}), *jobs] if jobs else []
     if seen.more and room is None:
-        lines.append((t("(the newest {most_jobs} running jobs)", most_jobs=MOST_JOBS), {}))
+        lines.append((f"(the newest {MOST_JOBS} running jobs)", {}))
     return lines
 
 
@@ -340,19 +340,13 @@ def _first(lines: list[Line], room: int | None) -> list[Line]:
     """Return as many lines as fit, and how many do not."""
     if room is None or len(lines) <= room:
         return lines
-    more = t("… and {number:,} more", number=len(lines) - room + 1)
+    more = f"… and {len(lines) - room + 1:,} more"
     return [*lines[: room - 1], (more, {})] if room > 0 else []
 
 
 def _headline(seen: Glance) -> str:
-    leader = t("{leader} leads", leader=seen.leader) if seen.leader else t("no leader")
-    return t(
-        "shiftwork  {time}  {nodes}, {leader}  {store}",
-        time=clock_time(seen.at),
-        nodes=counted(len(seen.nodes), "node"),
-        leader=leader,
-        store=one_line(seen.store),
-    )
+    leader = f"{seen.leader} leads" if seen.leader else "no leader"
+    return f"shiftwork  {clock_time(seen.at)}  {counted(len(seen.nodes), 'node')}, {leader}  {one_line(seen.store)}"
 
 
 def _pool(pool: PoolView, history: GlanceHistory, blocks: str) -> list[Cell]:
@@ -418,13 +412,13 @@ def _instance(one: WorkerInstance, seen: Glance) -> list[Cell]:
 
 def _job(job: JobRecord, now: float, *, gone: bool) -> list[Cell]:
     ran = took(now - (job.started_at or now))
-    progress = t("its instance is gone") if gone else _progress(job)
+    progress = "its instance is gone" if gone else _progress(job)
     return [job.id, job.worker, job.pool, ran, job.attempt, job.instance, progress]
 
 
 def _progress(job: JobRecord) -> str | None:
     if job.cancelling:
-        return t("being cancelled")
+        return "being cancelled"
     if job.progress is None or job.progress.done is None:
         return None
     done, total, message = job.progress.done, job.progress.total, job.progress.message

@@ -3,10 +3,9 @@
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.terminal.language import t
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.terminal.words import ago
-from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.workers.state import is_failing
 from shiftwork.views.overview import WorkerView
 from shiftwork.views.shapes.system import worker_shape
@@ -31,7 +30,7 @@ def workers(source: Source, *, as_json: bool) -> None:
     elif seen.workers:
         show_table(_TITLES, [_row(worker, seen.at) for worker in seen.workers], least=_LEAST)
     else:
-        aside(t("{store} has no workers yet: `shiftwork run` publishes those of an app", store=seen.store))
+        aside(f"{seen.store} has no workers yet: `shiftwork run` publishes those of an app")
 
 
 @click.command()
@@ -44,7 +43,7 @@ def enable(worker: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"worker": worker, "enabled": True, "reason": None})
     else:
-        say(t("worker {worker} is enabled; its count of failures is reset", worker=worker))
+        say(f"worker {worker} is enabled; its count of failures is reset")
 
 
 @click.command()
@@ -58,13 +57,7 @@ def disable(worker: str, reason: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"worker": worker, "enabled": False, "reason": reason})
     else:
-        say(
-            t(
-                "worker {worker} is disabled: {reason}; running jobs continue, queued ones wait",
-                worker=worker,
-                reason=reason,
-            )
-        )
+        say(f"worker {worker} is disabled: {reason}; running jobs continue, queued ones wait")
 
 
 @click.command()
@@ -80,7 +73,7 @@ def forget(worker: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"worker": worker})
     else:
-        say(t("worker {worker} is forgotten; its ended jobs stay until they are pruned or discarded", worker=worker))
+        say(f"worker {worker} is forgotten; its ended jobs stay until they are pruned or discarded")
 
 
 def _row(worker: WorkerView, now: float) -> list[Cell]:
@@ -89,27 +82,27 @@ def _row(worker: WorkerView, now: float) -> list[Cell]:
         config.name,
         config.execution_mode,
         worker.schedule.removesuffix(", counted from the end of the last run") + ("*" if worker.rescheduled else ""),
-        t("yes") if state.enabled else t("NO"),
+        "yes" if state.enabled else "NO",
         worker.stats.processing,
         worker.stats.retrying,
         state.failures,
         ago(state.last_started, now),
         _due(worker, now),
-        _wrong(state, now) if worker.known else t("no running node has it"),
+        _wrong(state, now) if worker.known else "no running node has it",
     ]
 
 
 def _wrong(state: WorkerState, now: float) -> str | None:
     """Return why a worker is disabled, or the last error and when it was; a success since then is said as well."""
     if not state.enabled and state.reason:
-        return t("disabled: {reason}", reason=state.reason)
+        return f"disabled: {state.reason}"
     if state.last_error is None:
         return None
-    since = "" if is_failing(state) else t(", succeeded since")
+    since = "" if is_failing(state) else ", succeeded since"
     return f"{ago(state.last_error_at, now)}{since}: {state.last_error}"
 
 
 def _due(worker: WorkerView, now: float) -> str | None:
     if worker.next_due is None:
-        return t("after the retry") if worker.stats.retrying and worker.config.cron is None else None
-    return ago(worker.next_due, now) if worker.next_due > now else t("now")
+        return "after the retry" if worker.stats.retrying and worker.config.cron is None else None
+    return ago(worker.next_due, now) if worker.next_due > now else "now"

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from shiftwork.cli.terminal.language import t
 from shiftwork.cli.terminal.output import json_option, say, show_json, show_table, show_wrapped
 from shiftwork.cli.terminal.progress import ProgressBar
 from shiftwork.errors import ConfigurationError
@@ -90,7 +89,7 @@ def plan(
         _show(made)
         if html is not None:
             say()
-            say(t("The curves are in {html}.", html=html))
+            say(f"The curves are in {html}.")
 
 
 def _text(path: Path) -> str:
@@ -102,13 +101,13 @@ def _text(path: Path) -> str:
         with path.open(encoding="utf-8") as file:
             return file.read(MOST_BYTES + 1)  # one more than is allowed, so that it is refused
     except FileNotFoundError:
-        message = t("there is no file {path}; `shiftwork record` writes a scenario from a running system", path=path)
+        message = f"there is no file {path}; `shiftwork record` writes a scenario from a running system"
         raise ConfigurationError(message) from None
     except OSError as error:
-        message = t("{path} cannot be read: {strerror}", path=path, strerror=error.strerror)
+        message = f"{path} cannot be read: {error.strerror}"
         raise ConfigurationError(message) from None
     except UnicodeDecodeError:
-        message = t("{path} is not a text file in UTF-8; a scenario is a TOML file", path=path)
+        message = f"{path} is not a text file in UTF-8; a scenario is a TOML file"
         raise ConfigurationError(message) from None
 
 
@@ -116,7 +115,7 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        message = t("{path} cannot be written: {strerror}", path=path, strerror=error.strerror)
+        message = f"{path} cannot be written: {error.strerror}"
         raise ConfigurationError(message) from None
 
 
@@ -146,7 +145,7 @@ def _show(made: "ScenarioPlan") -> None:
         show_wrapped("- ", one)
     if made.suggestion is not None:
         say()
-        show_wrapped(t("suggestion: "), suggestion_words(made, made.suggestion))
+        show_wrapped("suggestion: ", suggestion_words(made, made.suggestion))
         rows = change_rows(made, made.suggestion)
         if rows:
             show_table(CHANGES, rows)

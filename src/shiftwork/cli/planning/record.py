@@ -5,7 +5,6 @@ from pathlib import Path
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.terminal.language import t
 from shiftwork.cli.terminal.output import aside, say
 from shiftwork.sim.recorded import recorded
 from shiftwork.sim.writing import written
@@ -32,6 +31,6 @@ def record(output: Path | None, source: Source) -> None:
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
-        message = t("{output} cannot be written: {strerror}", output=output, strerror=error.strerror)
+        message = f"{output} cannot be written: {error.strerror}"
         raise click.UsageError(message) from None
-    aside(t("wrote {output}; next: shiftwork plan {output}", output=output))
+    aside(f"wrote {output}; next: shiftwork plan {output}")

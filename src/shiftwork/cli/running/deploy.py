@@ -2,7 +2,6 @@
 
 import click
 
-from shiftwork.cli.terminal.language import t
 from shiftwork.cli.terminal.output import aside, json_option, say, show_json
 from shiftwork.control.calling import event_loop
 from shiftwork.errors import LifecycleError, ShiftworkError
@@ -34,6 +33,6 @@ def deploy(app_name: str, *, as_json: bool) -> None:
     if as_json:
         show_json({"app": app_name, "deployed": done})
     elif done:
-        say(t("{app} is deployed: {functions}", app=app_name, functions=", ".join(done)))
+        say(f"{app_name} is deployed: {', '.join(done)}")
     else:
-        aside(t("{app} has no function with @app.on_deploy: there is nothing to do", app=app_name))
+        aside(f"{app_name} has no function with @app.on_deploy: there is nothing to do")

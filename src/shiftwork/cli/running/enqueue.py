@@ -6,11 +6,10 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.running.job_options import options_of, with_job_options
-from shiftwork.cli.terminal.language import t
 from shiftwork.cli.terminal.output import json_option, say, show_json
 from shiftwork.cli.terminal.parameters import arguments_of, json_object, seconds
 from shiftwork.control.control import Control
-from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.model.job import JobStatus
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import JobOptions, Options, changed
 from shiftwork.views.shapes.jobs import job_shape
@@ -60,13 +59,6 @@ def enqueue(
 
 def _summary(job: Job[Any], *, created: bool) -> str:
     if not created:
-        return t("job {id} of {worker} exists already: {status}", id=job.id, worker=job.worker, status=job.status)
-    later = t(" for later") if job.status is JobStatus.SCHEDULED else ""
-    return t(
-        "job {id} of {worker} is {status}{later}, in pool {pool}",
-        id=job.id,
-        worker=job.worker,
-        status=job.status,
-        later=later,
-        pool=job.pool,
-    )
+        return f"job {job.id} of {job.worker} exists already: {job.status}"
+    later = " for later" if job.status is JobStatus.SCHEDULED else ""
+    return f"job {job.id} of {job.worker} is {job.status}{later}, in pool {job.pool}"

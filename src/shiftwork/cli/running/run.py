@@ -10,13 +10,12 @@ from typing import Final
 import click
 
 from shiftwork.cli.running.serving import address_options, log_options, web_at
-from shiftwork.cli.terminal.language import t
 from shiftwork.cli.terminal.output import aside, show_table
 from shiftwork.cli.terminal.parameters import seconds
 from shiftwork.cli.terminal.words import bounds
 from shiftwork.control.calling import event_loop
 from shiftwork.control.environment import NAMESPACE, STORE, namespace_of_environment, store_of_environment
-from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.model.worker import PoolConfig
 from shiftwork.core.schedules.fire_times import describe
 from shiftwork.serve.logging import set_up_logging
 from shiftwork.serve.process import die_with_parent
@@ -107,7 +106,7 @@ def run(
 def _refuse_without_web(options: Mapping[str, object]) -> None:
     for name, value in options.items():
         if value is not None:
-            message = t("{name} needs the web, which --no-web turns off; remove one of them", name=name)
+            message = f"{name} needs the web, which --no-web turns off; remove one of them"
             raise click.UsageError(message)
 
 
@@ -141,7 +140,7 @@ def _size(pool: PoolConfig) -> str:
     if not pool.bounds:
         return bounds(pool.min_workers, pool.max_workers)
     lows, highs = zip(*pool.bounds.values(), strict=True)
-    return t("{bounds} by the clock", bounds=bounds(min(lows), max(highs)))
+    return f"{bounds(min(lows), max(highs))} by the clock"
 
 
 def introduce(definition: Definition, name: str, *, as_table: bool) -> None:
@@ -150,7 +149,7 @@ def introduce(definition: Definition, name: str, *, as_table: bool) -> None:
     sizes = {pool.name: f"{pool.kind}, {_size(pool)}" for pool in definition.pools}
     schedules = {config.name: describe(config) for config in workers.values()}
     store = shown(definition)
-    headline = t("shiftwork {version} runs {name} on {store}", version=__version__, name=name, store=store)
+    headline = f"shiftwork {__version__} runs {name} on {store}"
     if not as_table:
         logger.info(
             headline,

@@ -6,7 +6,6 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from shiftwork.cli.terminal.language import t
 from shiftwork.cli.terminal.parameters import host_and_port
 from shiftwork.serve.logging import FORMATS, LEVELS
 from shiftwork.serve.service import Web
@@ -21,19 +20,15 @@ def address_options(command: Command) -> Command:
     options = (
         click.option(
             "--host",
-            help=t(
+            help=(
                 "The address of the dashboard and the API; other machines need a token.  "
-                "[default: {host}; or {variable}=HOST:PORT]",
-                host=Web().host,
-                variable=VARIABLE,
+                f"[default: {Web().host}; or {VARIABLE}=HOST:PORT]"
             ),
         ),
         click.option(
             "--port",
             type=click.IntRange(0, 65_535),
-            help=t(
-                "Their port; 0 takes a free one.  [default: {port}; or {variable}]", port=Web().port, variable=VARIABLE
-            ),
+            help=f"Their port; 0 takes a free one.  [default: {Web().port}; or {VARIABLE}]",
         ),
         click.option(
             "--always-token",

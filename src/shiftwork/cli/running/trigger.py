@@ -9,13 +9,12 @@ from typing import Any, Final
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.terminal.language import t
 from shiftwork.cli.terminal.output import aside, json_option, json_text, say, show_json
 from shiftwork.cli.terminal.parameters import Arguments, arguments_of, json_object, seconds
 from shiftwork.cli.terminal.words import one_line, status_line, took
 from shiftwork.control.control import Control
-from shiftwork.core.nouns.job import JobStatus
-from shiftwork.core.nouns.parts import SeenParts
+from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.parts import SeenParts
 from shiftwork.errors import ResultTimeoutError, StoreError
 from shiftwork.handles.job import Job
 from shiftwork.views.explanation import Explanation
@@ -86,10 +85,12 @@ async def _until_ended(control: Control, job: Job[Any], patience: float | None, 
         await ending
     except (asyncio.CancelledError, StoreError):
         ending.cancel()
-        aside(t("shiftwork: stopped waiting; the job continues: {see}", see=again(f"job {quote(job.id)}")))
+        see = again(f"job {quote(job.id)}")
+        aside(f"shiftwork: stopped waiting; the job continues: {see}")
         raise
     except ResultTimeoutError as error:
-        message = t("{error}; see: {see}", error=error, see=again(f"explain {quote(job.id)}"))
+        see = again(f"explain {quote(job.id)}")
+        message = f"{error}; see: {see}"
         raise ResultTimeoutError(message) from None
 
 
@@ -101,8 +102,8 @@ def _retrieve(ending: asyncio.Future[Any]) -> None:
 
 async def _print_wait(control: Control, job_id: str, printed: str) -> str:
     job, why = await control.jobs.get_explained(job_id)
-    failed = t("failed: {error}; ", error=job.error) if job.status is JobStatus.FAILED else ""
-    text = t("job {job_id} {failed}{text}", job_id=job_id, failed=failed, text=why.text)
+    failed = f"failed: {job.error}; " if job.status is JobStatus.FAILED else ""
+    text = f"job {job_id} {failed}{why.text}"
     if text != printed:
         aside(one_line(text))
     return text
@@ -112,19 +113,13 @@ def _show_end(job: Job[Any], parts: SeenParts, source: Source) -> None:
     record = job.record
     seconds = took((record.ended_at or 0.0) - (record.started_at or record.ended_at or 0.0))
     if job.status is JobStatus.COMPLETED:
-        say(t("job {id} of {worker} completed in {seconds}", id=job.id, worker=job.worker, seconds=seconds))
+        say(f"job {job.id} of {job.worker} completed in {seconds}")
         result = result_shape(job, parts)
         if result is not None:
             say(json_text(result))
     elif job.status is JobStatus.CANCELLED:
-        aside(t("shiftwork: job {id} of {worker} was cancelled", id=job.id, worker=job.worker))
+        aside(f"shiftwork: job {job.id} of {job.worker} was cancelled")
     else:
-        aside(
-            t(
-                "shiftwork: job {id} of {worker} is dead: {error}",
-                id=job.id,
-                worker=job.worker,
-                error=one_line(job.error or ""),
-            )
-        )
-        aside(t("see its attempts and tracebacks: {see}", see=source.again(f"job {quote(job.id)}")))
+        aside(f"shiftwork: job {job.id} of {job.worker} is dead: {one_line(job.error or '')}")
+        see = source.again(f"job {quote(job.id)}")
+        aside(f"see its attempts and tracebacks: {see}")

@@ -4,7 +4,6 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.running.serving import address_options, log_options, web_at
-from shiftwork.cli.terminal.language import t
 from shiftwork.cli.terminal.output import aside
 from shiftwork.control.control import Control
 from shiftwork.errors import ConfigurationError
@@ -37,13 +36,10 @@ def web(
         from shiftwork.web.listening import listen
         from shiftwork.web.server import WebServer, serve
     except ModuleNotFoundError as error:
-        message = t("shiftwork web needs {name}: pip install 'shiftwork[web]'", name=error.name)
+        message = f"shiftwork web needs {error.name}: pip install 'shiftwork[web]'"
         raise ConfigurationError(message) from None
     if root_path and (not root_path.startswith("/") or root_path.endswith("/")):
-        message = t(
-            "--root-path must begin with a slash and end without one, as in /shiftwork, not {root_path!r}",
-            root_path=root_path,
-        )
+        message = f"--root-path must begin with a slash and end without one, as in /shiftwork, not {root_path!r}"
         raise click.UsageError(message)
     set_up_logging(log_level, log_format)
     place = web_at(host, port, always_token=always_token)
@@ -54,10 +50,10 @@ def web(
         server = WebServer(control, listener, trust_loopback=place.trust_loopback, root_path=root_path)
 
         async def started() -> None:
-            aside(t("shiftwork serves {url} at {address}", url=control.store.url, address=server.address))
+            aside(f"shiftwork serves {control.store.url} at {server.address}")
             tokens = await control.tokens.all()
             if (listener.beyond_loopback or always_token) and not any(token.holds(control.now()) for token in tokens):
-                aside(t("there is no valid token yet: shiftwork token create NAME --role read|operate"))
+                aside("there is no valid token yet: shiftwork token create NAME --role read|operate")
 
         await serve(server, started)
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 import click
 import msgspec
 
-from shiftwork.cli.terminal.language import t
 from shiftwork.cli.terminal.words import one_line
 from shiftwork.core.words.printable import printable, printable_json
 
@@ -91,7 +90,7 @@ def show_table(
         say(line, err=err)
     hidden = [title for title in least if title not in fitting(titles, rows, least, width)]
     if hidden:
-        aside(t("not shown at this width: {titles}", titles=", ".join(t(title) for title in hidden)))
+        aside(f"not shown at this width: {', '.join(hidden)}")
 
 
 def table(
@@ -129,7 +128,7 @@ def fitting(
 
 def _measured(titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> tuple[list[list[str]], list[int], list[bool]]:
     """Return the texts of all lines, and for each column its width, and whether it holds numbers."""
-    texts = [[t(title) for title in titles], *([_text(cell) for cell in row] for row in rows)]
+    texts = [list(titles), *([_text(cell) for cell in row] for row in rows)]
     widths = [max(_width(line[column]) for line in texts) for column in range(len(titles))]
     numeric = [bool(rows) and all(isinstance(row[column], int) for row in rows) for column in range(len(titles))]
     return texts, widths, numeric

@@ -9,9 +9,8 @@ import click
 import msgspec
 from msgspec import Struct
 
-from shiftwork.cli.terminal.language import t
 from shiftwork.core.words.durations import seconds_in
-from shiftwork.handles.schema import value_of
+from shiftwork.handles.payload_schema import value_of
 
 _LAST_PORT: Final = 65_535
 
@@ -20,7 +19,7 @@ def seconds(text: str) -> float:
     """Return a duration in seconds: `90`, `1.5`, `5m`, `2h`, `1d`."""
     found = seconds_in(text)
     if found is None:
-        message = t("{text!r} is not a duration: write seconds, or 5m, 2h, 1d", text=text)
+        message = f"{text!r} is not a duration: write seconds, or 5m, 2h, 1d"
         raise click.BadParameter(message)
     return found
 
@@ -44,7 +43,7 @@ def instant(text: str) -> TypedTime:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        message = t("{text!r} is not a time: write how long ago, 5m or 2h, or 2026-11-18T10:00 (UTC)", text=text)
+        message = f"{text!r} is not a time: write how long ago, 5m or 2h, or 2026-11-18T10:00 (UTC)"
         raise click.BadParameter(message) from None
     return TypedTime(at=(at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp())
 
@@ -53,7 +52,7 @@ def host_and_port(text: str) -> tuple[str, int]:
     """Return an address to listen on: `127.0.0.1:8421`, `[::]:8421`, or only `8421`."""
     host, _, port = text.rpartition(":")
     if not port.isdecimal() or int(port) > _LAST_PORT:
-        message = t("{text!r} is not an address to listen on: write HOST:PORT, for example 127.0.0.1:8421", text=text)
+        message = f"{text!r} is not an address to listen on: write HOST:PORT, for example 127.0.0.1:8421"
         raise click.BadParameter(message)
     return host.strip("[]") or "127.0.0.1", int(port)
 
@@ -65,7 +64,7 @@ def json_object(text: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError) as error:
-        message = t("a payload is a JSON object, such as '{{\"width\": 320}}': {error}", error=error)
+        message = f"a payload is a JSON object, such as '{{\"width\": 320}}': {error}"
         raise click.BadParameter(message) from None
 
 
@@ -89,13 +88,13 @@ def arguments_of(pairs: Iterable[str], document: dict[str, Any] | None) -> Argum
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name:
-            message = t("{pair!r} is not an argument: write name=value", pair=pair)
+            message = f"{pair!r} is not an argument: write name=value"
             raise click.UsageError(message)
         if name in words:
-            message = t("the argument {name!r} is given twice", name=name)
+            message = f"the argument {name!r} is given twice"
             raise click.UsageError(message)
         words[name] = text
     if words and document is not None:
-        message = t("give name=value arguments, or --payload, not both")
+        message = "give name=value arguments, or --payload, not both"
         raise click.UsageError(message)
     return Arguments(words, document)

@@ -5,8 +5,8 @@ from typing import Final
 
 import click
 
-from shiftwork.cli.terminal.language import counted, t
 from shiftwork.cli.terminal.output import aside, say
+from shiftwork.core.words.numbers import counted
 
 _BAR: Final = 30
 _TERMINAL_SECONDS: Final = 0.1
@@ -55,8 +55,4 @@ class ProgressBar:
     def _numbers(self, done: int, total: int) -> str:
         if self._noun is None:
             return f"{done / total:.0%}" if total else f"{done:,}"
-        return (
-            t("{done:,} of {counted}", done=done, counted=counted(total, self._noun))
-            if total
-            else counted(done, self._noun)
-        )
+        return f"{done:,} of {counted(total, self._noun)}" if total else counted(done, self._noun)

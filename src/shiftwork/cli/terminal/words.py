@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-from shiftwork.cli.terminal.language import t
 from shiftwork.core.words.printable import printable
 from shiftwork.views.instants import clock_time
 
@@ -32,11 +31,11 @@ def bounds(low: int, high: int) -> str:
 def ago(at: float | None, now: float, *, never: str = "never") -> str:
     """Return an instant relative to now: `3 s ago`, `in 2 h`."""
     if at is None:
-        return t(never)
+        return never
     distance = int(now - at)
     if distance == 0:
-        return t("now")
-    return t("{time} ago", time=span(distance)) if distance > 0 else t("in {time}", time=span(-distance))
+        return "now"
+    return f"{span(distance)} ago" if distance > 0 else f"in {span(-distance)}"
 
 
 def when(at: float, now: float) -> str:
@@ -58,8 +57,7 @@ def one_line(text: str) -> str:
 
 def status_line(job: "Job[Any]") -> str:
     """Return the status of a job, and where it is, in one line."""
-    about = {"id": job.id, "worker": job.worker, "status": job.status, "pool": job.pool}
-    return t("job {id} of {worker} is {status}, in pool {pool}", **about)
+    return f"job {job.id} of {job.worker} is {job.status}, in pool {job.pool}"
 
 
 def size(n: float) -> str:

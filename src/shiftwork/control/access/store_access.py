@@ -23,13 +23,14 @@ class StoreAccess:
         self._again = again
         """Makes the same store again, for a process that is forked from this one; None if that is impossible."""
         self._opened = False
-        self._may_add = False
+        self.open_for_adding: Store | None = None
+        """The store, if it is open and `open_to_add` has found nothing against it."""
         self._is_inherited = False
         begin_anew_when_forked(self)
 
     def forked(self) -> None:
         """Leave the store to the parent, and take one of our own. A store in memory was copied, and has no parent."""
-        self._opened = self._may_add = False
+        self._opened, self.open_for_adding = False, None
         if self._again is not None:
             never_free(self._store)
             self._store = self._again()
@@ -64,17 +65,12 @@ class StoreAccess:
         """Return the store, open. Raises `MoveError` if its content has moved elsewhere, and `EncryptionKeyError` if
         it is encrypted with keys that this process lacks; that is checked once.
         """
-        if not self._may_add:
+        if self.open_for_adding is None:
             from shiftwork.transfer.move_record import refuse_to_add
 
             await self._open_if(refuse_to_add)
-            self._may_add = True
+            self.open_for_adding = self._store
         return self._store
-
-    @property
-    def open_for_adding(self) -> Store | None:
-        """Return the store, if it is open and `open_to_add` has found nothing against it."""
-        return self.store if self._may_add else None
 
     async def open_to_change(self) -> Store:
         """Return the store, open. Raises `MoveError` if its content has moved elsewhere, or is being moved, and
@@ -83,7 +79,7 @@ class StoreAccess:
         from shiftwork.transfer.move_record import refuse_to_change
 
         await self._open_if(refuse_to_change)
-        self._may_add = True
+        self.open_for_adding = self._store
         return self._store
 
     async def _open_if(self, refuse: Callable[[Store], Awaitable[object]]) -> None:
@@ -98,7 +94,7 @@ class StoreAccess:
 
     async def close(self) -> None:
         """Close the store. It is opened again when it is next needed."""
-        self._opened = self._may_add = False
+        self._opened, self.open_for_adding = False, None
         await self._store.close()
 
     @property

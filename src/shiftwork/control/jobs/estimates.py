@@ -25,10 +25,10 @@ from shiftwork.core.health.estimate import (
     starts_in,
 )
 from shiftwork.core.health.position import LANES, Ahead, QueuePlace, behind, position
-from shiftwork.core.nouns.change import JobFilter
-from shiftwork.core.nouns.doc import Plan
-from shiftwork.core.nouns.job import JobRecord, JobStatus
-from shiftwork.core.nouns.worker import PoolConfig, WorkerState
+from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.doc import Plan
+from shiftwork.core.model.job import JobRecord, JobStatus
+from shiftwork.core.model.worker import PoolConfig, WorkerState
 from shiftwork.core.observing.beats import Beat, slots_of
 from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.scaling.bounds import bounds_at

@@ -13,9 +13,9 @@ from shiftwork.core.flows.failures import behind, lost_jobs
 from shiftwork.core.health.estimate import along
 from shiftwork.core.health.position import position
 from shiftwork.core.jobs.own_options import policy
-from shiftwork.core.nouns.change import JobFilter
-from shiftwork.core.nouns.job import JobRecord, JobStatus
-from shiftwork.core.nouns.worker import WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.job import JobRecord, JobStatus
+from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.observing.beats import Beat
 from shiftwork.core.words.numbers import counted
 from shiftwork.core.workers.admission import Facts, Head, Lane, Obstacle, explain

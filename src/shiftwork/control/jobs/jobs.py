@@ -13,18 +13,19 @@ from shiftwork.control.jobs.stacks import read_stack
 from shiftwork.control.jobs.submission import Submission, id_taken
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.jobs.own_options import unpack
-from shiftwork.core.nouns.change import Cancel, Change, Discard, Requeue
-from shiftwork.core.nouns.job import JobRecord, NewJob
-from shiftwork.core.nouns.parts import SeenParts, Signal
-from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.change import Cancel, Change, Discard, Requeue
+from shiftwork.core.model.job import JobRecord, NewJob
+from shiftwork.core.model.parts import SeenParts, Signal
+from shiftwork.core.model.worker import PoolConfig, WorkerConfig
 from shiftwork.errors import JobStateError, UnknownJobError
 from shiftwork.handles.call import new_job
+from shiftwork.handles.codec import Packed
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import Options
-from shiftwork.handles.payloads import Packed, max_bytes_of, pack_plain
+from shiftwork.handles.payload_schema import max_bytes_of
+from shiftwork.handles.payloads import check_signal_size, encode_signal, pack_plain
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import secrets_of
-from shiftwork.handles.signal_values import check_signal_size, encode_signal
 from shiftwork.telemetry.tracing import sending
 from shiftwork.views.estimate import Estimate
 from shiftwork.views.explanation import Explanation

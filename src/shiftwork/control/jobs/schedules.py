@@ -20,8 +20,8 @@ from shiftwork.control.definitions import Definitions
 from shiftwork.control.jobs.jobs import Jobs
 from shiftwork.control.jobs.submission import Submission
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.nouns.job import JobPriority, NewJob
-from shiftwork.core.nouns.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.job import JobPriority, NewJob
+from shiftwork.core.model.worker import PoolConfig, WorkerConfig
 from shiftwork.core.options.checks import check_schedule, timing
 from shiftwork.core.options.types import TimingOptions
 from shiftwork.core.schedules.stored import (
@@ -45,8 +45,7 @@ from shiftwork.errors import (
     UnknownWorkerError,
     nearest,
 )
-from shiftwork.handles.call import Call, check_call
-from shiftwork.handles.ids import new_id
+from shiftwork.handles.call import Call, check_call, new_id
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import Options
 from shiftwork.handles.plain_values import plain

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from shiftwork.core.nouns.job import JobRecord, JobStatus
+from shiftwork.core.model.job import JobRecord, JobStatus
 from shiftwork.core.observing.stack_requests import StackReply, StackRequest
 from shiftwork.errors import JobStateError, NodeSilentError, StoreError
 from shiftwork.runtime.node.stack_requests import REPLY_SECONDS, Requests, change_stack_requests, read_stack_requests

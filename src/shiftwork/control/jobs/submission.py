@@ -1,4 +1,4 @@
-"""Adding jobs: what the handles of workers need (`handles.submitter.Submitter`)."""
+"""Adding jobs: what the handles of workers need (`handles.worker.Submitter`)."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -9,8 +9,8 @@ from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.calling.portal import Portal, refuse_on_a_loop
 from shiftwork.control.jobs.known_calls import known_jobs
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.job import Added, Claimed, JobRecord, NewJob
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.job import Added, Claimed, JobRecord, NewJob
 from shiftwork.errors import FlowError, JobStateError, StoreError
 from shiftwork.handles.call import Call, CalledWorker
 from shiftwork.handles.job import Job, JobAccess, Look
@@ -20,7 +20,7 @@ from shiftwork.store.protocol import Store, add_blocking, transactional
 from shiftwork.telemetry.tracing import sending
 
 if TYPE_CHECKING:
-    from shiftwork.core.nouns.worker import PoolConfig
+    from shiftwork.core.model.worker import PoolConfig
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -56,7 +56,12 @@ class Submission:
         known: Mapping[str, JobRecord | None] = await self._known(store, calls) if _may_clash(calls) else {}
         now = self._now()
         with sending(self._new_jobs(calls, now)) as jobs:
-            added = await self._heard(store.add(jobs, now))
+            try:  # not `_heard`, which would be one more coroutine per job
+                added = await store.add(jobs, now)
+            except StoreError as error:
+                self._failed(error)
+                raise
+        self._voice.worked(ADDS)
         existing = [one.id for one in added if not one.created and one.id not in known]
         if existing:
             known = {**known, **await _records(store, existing)}

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.system.workers import Workers
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 from shiftwork.core.observing.event_rows import EventFilter, EventRow, EventRows
 from shiftwork.errors import UnknownOptionError, nearest
 from shiftwork.events import NAMES, OF_EVERY_JOB

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable
 from shlex import quote
 
 from shiftwork.core.docs import BREAKER, GATES, RESCHEDULED, SCHEDULE, SCHEMA, WORKER
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.observing.beats import InstanceRecord
 from shiftwork.core.observing.stats import WorkerStats
 from shiftwork.store.protocol import Store

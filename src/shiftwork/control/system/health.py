@@ -24,7 +24,7 @@ from shiftwork.core.docs import (
 )
 from shiftwork.core.health.noticed import Noticed
 from shiftwork.core.health.problems import Health, Strays, WriteFault
-from shiftwork.core.nouns.doc import Plan
+from shiftwork.core.model.doc import Plan
 from shiftwork.core.schedules.timing import rescheduled
 from shiftwork.errors import StoreError
 from shiftwork.runtime.store_voice import TEST, StoreVoice

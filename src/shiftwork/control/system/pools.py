@@ -14,10 +14,10 @@ from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.docs import POOL
-from shiftwork.core.nouns.change import JobFilter
-from shiftwork.core.nouns.doc import PoolDoc
-from shiftwork.core.nouns.job import JobRecord, JobStatus
-from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.doc import PoolDoc
+from shiftwork.core.model.job import JobRecord, JobStatus
+from shiftwork.core.model.worker import PoolConfig
 from shiftwork.core.observing.beats import Beat, InstanceRecord, WorkerInstance
 from shiftwork.core.observing.stats import PoolStats
 from shiftwork.core.options.checks import check_bounds
@@ -25,7 +25,7 @@ from shiftwork.core.scaling.bounds import bounded, bounds_at
 from shiftwork.core.scaling.plan import Planned
 from shiftwork.errors import ConfigurationError, UnknownPoolError, nearest
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.leader.planner import Planner
+from shiftwork.runtime.leader.pool_planner import PoolPlanner
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 from shiftwork.views.pool_entries import dashboard_entry, held, instance_of, place
@@ -117,7 +117,7 @@ class Pools:
     async def plan(self) -> Planned:
         """Decide how many slots each pool should have, in a process that runs no node, and write it down."""
         store = await self._access.open()
-        planned = await Planner(await self.all(), self._registry.workers, store, self._clock).plan()
+        planned = await PoolPlanner(await self.all(), self._registry.workers, store, self._clock).plan()
         await self._audit.publish(planned.events)
         return planned
 

@@ -14,7 +14,7 @@ from shiftwork.control.jobs.jobs import Jobs
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.system.forgetting import erase_worker, refusal_to_forget
 from shiftwork.core.docs import RESCHEDULED
-from shiftwork.core.nouns.worker import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.options.checks import timing
 from shiftwork.core.options.types import TimingOptions
 from shiftwork.core.schedules.fire_times import describe
@@ -23,7 +23,7 @@ from shiftwork.core.workers.starting import trigger_refusal
 from shiftwork.errors import JobStateError, ScheduleError, UnknownWorkerError, nearest
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import TRIGGERED
-from shiftwork.handles.schema import read_schema
+from shiftwork.handles.payload_schema import read_schema
 from shiftwork.runtime.outcomes.reporter import refresh
 from shiftwork.store.docs import change
 

@@ -24,7 +24,8 @@ all of it while it ran, is live or dead, because it may run again and add the sa
 `POSTPONED` seconds. If it is pruned while a cancelled job waits for it, that need is met.
 
 The memory store calls these functions, and the SQLite store all but `released`, which its statement `release_jobs`
-repeats. Redis (flows.lua) and PostgreSQL (flows.sql) repeat them; the suite compares every store with the memory store.
+repeats. Redis (release_fast.lua, needs.lua) and PostgreSQL (flows.sql) repeat them; the suite compares every store with
+the memory store.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,8 +33,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.nouns.job import JobRecord, JobStatus, NewJob
-from shiftwork.core.nouns.parts import Need
+from shiftwork.core.model.job import JobRecord, JobStatus, NewJob
+from shiftwork.core.model.parts import Need
 
 POSTPONED: Final = 60.0
 """How many seconds later an ended job is looked at again that its flow still needs."""

@@ -5,8 +5,8 @@ from typing import Final, Literal
 
 from msgspec import Struct, field
 
-from shiftwork.core.nouns.outcome import Lost
-from shiftwork.core.nouns.worker import WorkerConfig, WorkerState
+from shiftwork.core.model.outcome import Lost
+from shiftwork.core.model.worker import WorkerConfig, WorkerState
 from shiftwork.core.scaling.backlog import Gate
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.core.workers.edition import Edition

@@ -9,13 +9,14 @@
     discard  the job is deleted
 
 The memory store calls `amended`. SQLite, Redis (amend.lua) and PostgreSQL (the functions `cancel`, `requeue` and
-`discard`) write only the columns that change; `shiftwork.testing.checks.originals` compares every store with `amended`.
+`discard`) write only the columns that change; `tests.store.conformance.checks.core_rules` compares every store with
+`amended`.
 """
 
 from msgspec.structs import replace
 
-from shiftwork.core.nouns.change import Cancel, Change, Requeue
-from shiftwork.core.nouns.job import SECONDS_A_DAY, JobRecord, JobStatus
+from shiftwork.core.model.change import Cancel, Change, Requeue
+from shiftwork.core.model.job import SECONDS_A_DAY, JobRecord, JobStatus
 
 
 def amended(job: JobRecord, change: Change, now: float) -> JobRecord | None:

@@ -13,8 +13,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.nouns.job import JobRecord, JobStatus
-from shiftwork.core.nouns.parts import SeenParts, SeenSignal, SeenStep, Signal, Step, StepPage, Wait
+from shiftwork.core.model.job import JobRecord, JobStatus
+from shiftwork.core.model.parts import SeenParts, SeenSignal, SeenStep, Signal, Step, StepPage, Wait
 from shiftwork.core.values.limits import BEGINNING, PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS
 from shiftwork.core.values.sealing import is_sealed
 from shiftwork.core.words.printable import wrong_id

@@ -6,13 +6,13 @@ every job behind it. So a job that arrives later and ranks ahead takes the place
 job keeps its place, and nothing passes a job with a lower limit. Jobs in other statuses take no place.
 
 The memory and SQLite stores call `free`. Redis (`repark` in jobs.lua) and PostgreSQL (the function `repark`) repeat it;
-`shiftwork.testing.checks.originals` compares every store with it.
+`tests.store.conformance.checks.core_rules` compares every store with it.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from shiftwork.core.nouns.job import JobRecord, JobStatus
+from shiftwork.core.model.job import JobRecord, JobStatus
 
 T = TypeVar("T")
 

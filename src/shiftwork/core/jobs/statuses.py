@@ -12,13 +12,13 @@
 
 Stores that keep a status as a number use these numbers. Their order matters: a plain comparison says whether a job
 waits for its time (`<= FAILED`), is live (`<= PROCESSING`) or has ended (`>= COMPLETED`). The Lua and SQL repeat the
-numbers and the table; `shiftwork.testing.checks.originals` compares every store with it.
+numbers and the table; `tests.store.conformance.checks.core_rules` compares every store with it.
 """
 
 from typing import Final
 
-from shiftwork.core.nouns.change import Cancel, Change, Discard, Requeue
-from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.model.change import Cancel, Change, Discard, Requeue
+from shiftwork.core.model.job import JobStatus
 
 STATUSES: Final = (
     JobStatus.SCHEDULED,

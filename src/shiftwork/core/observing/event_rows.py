@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 from shiftwork.core.observing.dead_groups import NO_ERROR, group_key
 from shiftwork.core.words.printable import printable
 

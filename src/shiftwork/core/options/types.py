@@ -7,9 +7,9 @@ compares the names.
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
-from shiftwork.core.nouns.job import JobPriority
-from shiftwork.core.nouns.policies import Breaker, Retry
-from shiftwork.core.nouns.worker import WorkerExecutionMode
+from shiftwork.core.model.job import JobPriority
+from shiftwork.core.model.policies import Breaker, Retry
+from shiftwork.core.model.worker import WorkerExecutionMode
 from shiftwork.core.options.retry import RetryRule
 from shiftwork.core.words.durations import Duration
 

@@ -3,7 +3,7 @@
 `next_plan` makes the whole decision, from the plan as it is written and from what was seen of queues and nodes. It
 decides for every pool how many slots there should be (`core.scaling.size.decide`), places them on nodes
 (`core.scaling.placement.place`), and keeps what the plan remembers: which nodes are drained and which have vanished. It
-writes nothing; the leader's `Planner` gathers the facts and writes the plan.
+writes nothing; the leader's `PoolPlanner` gathers the facts and writes the plan.
 """
 
 from collections import Counter
@@ -13,11 +13,11 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from shiftwork.core.nouns.doc import Plan, PoolDoc
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.job import JobPriority
-from shiftwork.core.nouns.outcome import Lost
-from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.model.doc import Plan, PoolDoc
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.job import JobPriority
+from shiftwork.core.model.outcome import Lost
+from shiftwork.core.model.worker import PoolConfig
 from shiftwork.core.observing.beats import Beat
 from shiftwork.core.observing.stats import PoolStats, WorkerStats
 from shiftwork.core.scaling.backlog import Backlog, backlog, largest_gate

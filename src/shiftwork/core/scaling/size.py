@@ -29,7 +29,7 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.nouns.worker import PoolConfig
+from shiftwork.core.model.worker import PoolConfig
 from shiftwork.core.scaling.bounds import Bounds, bounds_at
 from shiftwork.core.scaling.demand import Demand
 from shiftwork.core.words.numbers import counted, number, seconds

@@ -9,13 +9,13 @@
 * Enabling a worker clears its consecutive failures.
 
 The memory and SQLite stores call these functions. Redis (worker_state.lua) and PostgreSQL (`apply_verdicts` and
-`switch`) repeat them; `shiftwork.testing.checks.originals` compares every store with them.
+`switch`) repeat them; `tests.store.conformance.checks.core_rules` compares every store with them.
 """
 
 from shiftwork.core.jobs.statuses import ENDED
-from shiftwork.core.nouns.job import JobStatus
-from shiftwork.core.nouns.outcome import Outcome
-from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.worker import WorkerState
 
 
 def after_run(state: WorkerState, outcome: Outcome, status: JobStatus) -> bool:

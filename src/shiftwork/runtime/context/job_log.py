@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, MutableMapping
 from typing import Any, Final
 
-from shiftwork.core.nouns.job import LogLine
+from shiftwork.core.model.job import LogLine
 from shiftwork.core.values.limits import LONGEST_ERROR, MOST_CHARACTERS, MOST_LINES
 from shiftwork.core.words.numbers import counted
 from shiftwork.runtime.error_text import describe, exact, storable

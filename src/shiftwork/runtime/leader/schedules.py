@@ -20,9 +20,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.core.docs import RESCHEDULED, SCHEDULE, SCHEDULES, SCHEDULES_NAME
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.job import Added, NewJob
-from shiftwork.core.nouns.worker import WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.job import Added, NewJob
+from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.schedules.fire_times import Cursor, Fire, duration, fire, past
 from shiftwork.core.schedules.timing import rescheduled
 from shiftwork.core.words.numbers import counted

@@ -16,8 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.core.docs import FIRED_PART, SCHEDULES
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.job import Added, NewJob
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.job import Added, NewJob
 from shiftwork.core.schedules.fire_times import CRON_AHEAD_SECONDS, Fire
 from shiftwork.core.schedules.stored import (
     Place,

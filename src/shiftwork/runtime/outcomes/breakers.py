@@ -5,8 +5,8 @@ from functools import reduce
 from typing import Final
 
 from shiftwork.core.docs import BREAKER
-from shiftwork.core.nouns.job import JobStatus
-from shiftwork.core.nouns.policies import Breaker
+from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.policies import Breaker
 from shiftwork.core.words.numbers import counted
 from shiftwork.core.workers.breaker import BreakerState, step
 from shiftwork.runtime.outcomes.outbox import Settled

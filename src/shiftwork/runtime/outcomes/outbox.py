@@ -11,8 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.nouns.job import Claimed, JobStatus, Progress, ProgressNote
-from shiftwork.core.nouns.outcome import Finished, Outcome
+from shiftwork.core.model.job import Claimed, JobStatus, Progress, ProgressNote
+from shiftwork.core.model.outcome import Finished, Outcome
 from shiftwork.core.words.numbers import counted
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from shiftwork.core.docs import EXPIRED_LATELY
 from shiftwork.core.jobs.expiry import EXPIRED, ExpiredLately
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.job import Claimed, JobStatus
-from shiftwork.core.nouns.outcome import Finished, Outcome
-from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.job import Claimed, JobStatus
+from shiftwork.core.model.outcome import Finished, Outcome
+from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.workers.admission import Lane
 from shiftwork.core.workers.state import after_run
 from shiftwork.errors import StoreError

@@ -20,9 +20,9 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from shiftwork.core.jobs.retry import EndKind
-from shiftwork.core.nouns.job import Claimed, JobStatus
-from shiftwork.core.nouns.outcome import Outcome
-from shiftwork.core.nouns.worker import WorkerExecutionMode
+from shiftwork.core.model.job import Claimed, JobStatus
+from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.worker import WorkerExecutionMode
 from shiftwork.core.words.durations import in_words
 from shiftwork.core.words.numbers import counted
 from shiftwork.core.words.printable import printable

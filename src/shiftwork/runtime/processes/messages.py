@@ -5,10 +5,10 @@ from typing import Literal
 from msgspec import Struct, field
 
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.job import Claimed, Progress
-from shiftwork.core.nouns.outcome import Outcome
-from shiftwork.core.nouns.worker import PoolConfig, RunState, WorkerConfig
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.job import Claimed, Progress
+from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.worker import PoolConfig, RunState, WorkerConfig
 from shiftwork.core.values.limits import MAX_PAYLOAD_BYTES
 from shiftwork.core.workers.admission import Gates
 

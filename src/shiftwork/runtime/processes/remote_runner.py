@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final, Literal
 
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.core.nouns.job import Claimed, Progress
+from shiftwork.core.model.job import Claimed, Progress
 from shiftwork.core.words.numbers import counted
 from shiftwork.runtime import machine
 from shiftwork.runtime.clock import Clock, Timer

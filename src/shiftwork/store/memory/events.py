@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from shiftwork.core.nouns.event import EVENTS_KEPT, Event
+from shiftwork.core.model.event import EVENTS_KEPT, Event
 
 
 class EventLog:

@@ -7,9 +7,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.nouns.change import JobFilter
-from shiftwork.core.nouns.flow import FlowMember
-from shiftwork.core.nouns.job import DeadJob, JobRecord, JobStatus, begun
+from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.flow import FlowMember
+from shiftwork.core.model.job import DeadJob, JobRecord, JobStatus, begun
 from shiftwork.core.values.limits import BEGINNING
 from shiftwork.store.memory.jobs import JobTable
 

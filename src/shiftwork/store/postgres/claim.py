@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import json
 
-from shiftwork.core.nouns.job import Claimed
+from shiftwork.core.model.job import Claimed
 from shiftwork.core.workers.admission import Choice, Head, choose
 from shiftwork.store import crews
 from shiftwork.store.postgres import arrays, rows

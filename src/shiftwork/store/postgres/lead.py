@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from shiftwork.core.docs import BEAT
 from shiftwork.core.flows.releasing import POSTPONED
 from shiftwork.core.jobs.expiry import EXPIRED
-from shiftwork.core.nouns.event import EVENTS_KEPT
-from shiftwork.core.nouns.job import SECONDS_A_DAY, JobRecord
+from shiftwork.core.model.event import EVENTS_KEPT
+from shiftwork.core.model.job import SECONDS_A_DAY, JobRecord
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
 from shiftwork.store.postgres import arrays
 from shiftwork.store.postgres.jobs import get

@@ -11,17 +11,15 @@ from shiftwork.core.flows.releasing import needs_of
 from shiftwork.core.jobs.beginnings import read_signal, read_step
 from shiftwork.core.jobs.landing import COUNTED
 from shiftwork.core.jobs.statuses import NUMBERS, STATUSES
-from shiftwork.core.nouns.job import Claimed, JobPriority, JobRecord, NewJob, Progress
-from shiftwork.core.nouns.outcome import Outcome
-from shiftwork.core.nouns.parts import Need, Wait
+from shiftwork.core.model.job import Claimed, JobPriority, JobRecord, NewJob, Progress
+from shiftwork.core.model.outcome import VERDICTS, Outcome
+from shiftwork.core.model.parts import Need, Wait
 from shiftwork.core.values.limits import BEGINNING
 from shiftwork.errors import StoreError
 from shiftwork.store.postgres import arrays
 
 WAITED: Final = ""
 """The name under which the table `marks` has the seconds that runs had waited."""
-FAILURE: Final = -1
-VERDICTS: Final = {"success": 1, "neutral": 0, "failure": FAILURE}
 WHOLE: Final = ("attempts", "unmet", "steps", "signals")
 """What lists do not have, in the order in which `get` and `get_whole` read it."""
 _SIZES: Final = {"payload_size": "payload", "result_size": "result"}
@@ -201,7 +199,7 @@ def outcome_columns(outcomes: Sequence[Outcome]) -> tuple[Any, ...]:
         arrays.numbers(arrays.collapsed([one.attempt for one in outcomes])),
         arrays.numbers(arrays.collapsed([one.crashes for one in outcomes])),
         arrays.numbers(arrays.collapsed(verdicts)),
-        arrays.optional_numbers([one.disable_after for one in outcomes]) if FAILURE in verdicts else None,
+        arrays.optional_numbers([one.disable_after for one in outcomes]) if VERDICTS["failure"] in verdicts else None,
         arrays.blobs([one.result for one in outcomes]),
         arrays.texts([storable(one.error) for one in outcomes]),
         arrays.blobs([msgpack.encode(one.report) if one.report else None for one in outcomes]),

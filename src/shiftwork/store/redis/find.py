@@ -1,11 +1,11 @@
-"""Searching for jobs: the arguments of `find.lua`, and what happens to records that cannot be read."""
+"""Searching for jobs: the arguments of `find`, and what happens to records that cannot be read."""
 
 from collections.abc import Iterable
 from typing import Any, Final
 
 from shiftwork.core.jobs.statuses import NUMBERS
-from shiftwork.core.nouns.change import JobFilter
-from shiftwork.core.nouns.job import JobRecord
+from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.job import JobRecord
 from shiftwork.core.values.limits import BEGINNING
 from shiftwork.store.redis.records import Fields, UnreadableError, record, remains
 
@@ -36,7 +36,7 @@ def decoded(found: FoundJobs, *, whole: bool) -> list[JobRecord]:
 
 
 def criteria(wanted: JobFilter, behind: Any, limit: int) -> tuple[Any, ...]:
-    """Return the arguments of `find.lua`."""
+    """Return the arguments of `find`."""
     narrowed = any(getattr(wanted, name) is not None for name in NARROWING)
     statuses = None if wanted.status is None else {str(NUMBERS[status]): True for status in wanted.status}
     return (

@@ -21,14 +21,14 @@ from shiftwork.core.health.problems import Finding
 from shiftwork.core.jobs.beginnings import HEAD, TAIL, read_signal
 from shiftwork.core.jobs.expiry import EXPIRED
 from shiftwork.core.jobs.statuses import STATUSES
-from shiftwork.core.nouns.change import Amended, Cancel, Change, JobFilter, Requeue
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.event import EVENTS_KEPT, Event
-from shiftwork.core.nouns.flow import FlowMember, FlowRecord
-from shiftwork.core.nouns.job import SECONDS_A_DAY, Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
-from shiftwork.core.nouns.outcome import Finished, Outcome
-from shiftwork.core.nouns.parts import SeenParts, Signal, Step, StepPage
-from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.model.change import Amended, Cancel, Change, JobFilter, Requeue
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.event import EVENTS_KEPT, Event
+from shiftwork.core.model.flow import FlowMember, FlowRecord
+from shiftwork.core.model.job import SECONDS_A_DAY, Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
+from shiftwork.core.model.outcome import Finished, Outcome
+from shiftwork.core.model.parts import SeenParts, Signal, Step, StepPage
+from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.observing.stats import PoolStats, Stats
 from shiftwork.core.values.limits import PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS, signals_full, steps_full
@@ -48,7 +48,7 @@ from shiftwork.store.redis.server.blocking_line import BlockingLine
 from shiftwork.store.redis.server.client import RedisClient, RedisConnection, SentCommand
 
 FULL: Final = -2
-"""What `send.lua` returns instead of a status if there is no room."""
+"""What `send` returns instead of a status if there is no room."""
 VERSION: Final = b"2"
 """The version of the key dictionary in `keys.lua`."""
 LOSSES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
@@ -223,7 +223,7 @@ class RedisStore:
         return records.step_page(*answer) if answer else None
 
     async def signal(self, id: str, name: str) -> Signal | None:
-        found = await self._run("first_signal", id, name)
+        found = await self._run("signal", id, name)
         return None if found is None else read_signal(found)
 
     async def parts(self, id: str, *, steps: int = SHOWN_STEPS, signals: int = SIGNALS.number) -> SeenParts:
@@ -244,7 +244,7 @@ class RedisStore:
         return STATUSES[status] if status >= 0 else None
 
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
-        return replies.flows(await self._run("list_flows", behind, limit))
+        return replies.flows(await self._run("flows", behind, limit))
 
     async def members(
         self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000

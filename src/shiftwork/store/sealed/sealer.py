@@ -22,12 +22,12 @@ from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.docs import SCHEDULE_PART, STORED_SCHEDULE
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.job import Attempt, Claimed, DeadJob, JobRecord, LogLine, NewJob, Progress
-from shiftwork.core.nouns.outcome import Outcome
-from shiftwork.core.nouns.parts import SeenParts, SeenSignal, SeenStep, Signal, Step
-from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.job import Attempt, Claimed, DeadJob, JobRecord, LogLine, NewJob, Progress
+from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.parts import SeenParts, SeenSignal, SeenStep, Signal, Step
+from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.schedules.stored import PREFIX
 from shiftwork.core.values.sealing import (
     BEFORE,

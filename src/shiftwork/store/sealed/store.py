@@ -14,14 +14,14 @@ from msgspec.structs import replace
 
 from shiftwork.core.health.position import Ahead, QueuePlace
 from shiftwork.core.health.problems import Finding
-from shiftwork.core.nouns.change import Amended, Change, JobFilter, Requeue
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.flow import FlowMember, FlowRecord
-from shiftwork.core.nouns.job import Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
-from shiftwork.core.nouns.outcome import Finished, Outcome
-from shiftwork.core.nouns.parts import SeenParts, Signal, Step, StepPage
-from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.model.change import Amended, Change, JobFilter, Requeue
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.flow import FlowMember, FlowRecord
+from shiftwork.core.model.job import Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
+from shiftwork.core.model.outcome import Finished, Outcome
+from shiftwork.core.model.parts import SeenParts, Signal, Step, StepPage
+from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.observing.stats import PoolStats, Stats
 from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from shiftwork.core.jobs.statuses import NUMBERS, QUEUED, SCHEDULED, WAITING
-from shiftwork.core.nouns.job import Added, JobStatus, NewJob
+from shiftwork.core.model.job import Added, JobStatus, NewJob
 from shiftwork.store.sqlite import flows, keys
 from shiftwork.store.sqlite.due import due_before, ring_if_sooner
 from shiftwork.store.sqlite.file.session import ADDED, FLOW_COUNTERS, SqliteSession, as_list

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from shiftwork.core.flows.releasing import LOST
 from shiftwork.core.jobs.statuses import CANCELLED, NUMBERS, PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING, allows
-from shiftwork.core.nouns.change import Amended, Cancel, Change, Discard, Requeue
-from shiftwork.core.nouns.job import SECONDS_A_DAY, JobStatus
+from shiftwork.core.model.change import Amended, Cancel, Change, Discard, Requeue
+from shiftwork.core.model.job import SECONDS_A_DAY, JobStatus
 from shiftwork.core.workers.state import after_end
 from shiftwork.store.sqlite import flows, keys
 from shiftwork.store.sqlite import large_values as jobs

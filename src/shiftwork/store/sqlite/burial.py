@@ -1,7 +1,7 @@
 """Puts jobs whose rows cannot be read into the dead-letter queue. A burial is the end of the job, like any other."""
 
 from shiftwork.core.jobs.statuses import COMPLETED, DEAD, PROCESSING, QUEUED
-from shiftwork.core.nouns.job import JobStatus
+from shiftwork.core.model.job import JobStatus
 from shiftwork.store.sqlite import flows, keys
 from shiftwork.store.sqlite.file.session import SqliteSession, as_list
 from shiftwork.store.sqlite.rows import Unreadable, detailed, read_rows

@@ -6,8 +6,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from shiftwork.core.docs import READ_BY_CLAIMS, UNREADABLE
-from shiftwork.core.nouns.doc import Doc
-from shiftwork.core.nouns.worker import WorkerState
+from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.workers import state as worker_state
 from shiftwork.core.workers.admission import neighbours
 from shiftwork.store.sqlite.claim import stir_all

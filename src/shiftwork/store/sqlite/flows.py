@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from shiftwork.core.flows.releasing import LOST, POSTPONED, inherited, is_kept, is_lost, meets, needs_of
 from shiftwork.core.jobs.statuses import PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING
-from shiftwork.core.nouns.flow import FlowMember, FlowRecord
-from shiftwork.core.nouns.job import JobRecord, JobStatus, NewJob
-from shiftwork.core.nouns.parts import Need
+from shiftwork.core.model.flow import FlowMember, FlowRecord
+from shiftwork.core.model.job import JobRecord, JobStatus, NewJob
+from shiftwork.core.model.parts import NEED_ALONE, NEED_BROKEN, NEED_WHATEVER, Need
 from shiftwork.store.sqlite import keys
 from shiftwork.store.sqlite.due import ring_if_next
 from shiftwork.store.sqlite.file.session import FLOW_COUNTERS, SqliteSession, as_list
@@ -128,11 +128,11 @@ def need_all(session: SqliteSession, needs: Sequence[tuple[int, Need]]) -> None:
 
 def need_of(id: str, kind: int) -> Need:
     """A row of `needs`."""
-    return Need(id, whatever=bool(kind & 1), alone=bool(kind & 2), broken=bool(kind & 4))
+    return Need(id, whatever=bool(kind & NEED_WHATEVER), alone=bool(kind & NEED_ALONE), broken=bool(kind & NEED_BROKEN))
 
 
 def _kind(need: Need) -> int:
-    return need.whatever + 2 * need.alone + 4 * need.broken
+    return NEED_WHATEVER * need.whatever + NEED_ALONE * need.alone + NEED_BROKEN * need.broken
 
 
 # ── release ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -162,8 +162,8 @@ def _lose(session: SqliteSession, ids: Iterable[str], now: float) -> None:
     lost = list(ids)
     while lost:
         needs = session.run("needs_of_ids", (session.namespace, as_list(lost))).fetchall()
-        met += [(seq, id) for id, seq, kind in needs if kind & 1]
-        strained = {seq for _, seq, kind in needs if not kind & 5}
+        met += [(seq, id) for id, seq, kind in needs if kind & NEED_WHATEVER]
+        strained = {seq for _, seq, kind in needs if not kind & (NEED_WHATEVER | NEED_BROKEN)}
         reached = session.values("waiting_with_whole_needs", (as_list(strained),)) if strained else []
         if strained:
             session.run("break_needs", (session.namespace, as_list(lost)))

@@ -6,9 +6,9 @@ from typing import Final
 
 from shiftwork.core.jobs.expiry import EXPIRED
 from shiftwork.core.jobs.statuses import QUEUED
-from shiftwork.core.nouns.change import Cancel
-from shiftwork.core.nouns.event import EVENTS_KEPT
-from shiftwork.core.nouns.job import SECONDS_A_DAY, JobRecord
+from shiftwork.core.model.change import Cancel
+from shiftwork.core.model.event import EVENTS_KEPT
+from shiftwork.core.model.job import SECONDS_A_DAY, JobRecord
 from shiftwork.store.protocol import Promoted
 from shiftwork.store.sqlite import flows, keys
 from shiftwork.store.sqlite import large_values as jobs

@@ -5,9 +5,9 @@
 -- that runs once for every row opens every index each time. In there, nullif(?, 0) takes a text or a blob and
 -- nullif(?, '') a number, so that 0 and '' stand for NULL: the drivers take twenty times as long to bind a None.
 --
--- The rules are in shiftwork.core (statuses, landing, parking, amending, releasing, signals). The numbers of the
--- statuses, and the columns that a cancel, a requeue or a release sets, are repeated here; shiftwork.testing.checks
--- compares them with the originals.
+-- The rules are in shiftwork.core (statuses, landing, parking, amending, releasing, signals). Names such as STATUS_DEAD
+-- become numbers when this text is loaded (shiftwork.store.named_numbers). The columns that a cancel, a requeue or a
+-- release sets are repeated here; the conformance suite compares them with the originals.
 
 -- ── the store itself ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -198,13 +198,14 @@ WHERE namespace = ?1 AND (created_at, name) < (?2, ?3) ORDER BY created_at DESC,
 -- name: running_in_flows
 -- How many jobs of each flow run.
 -- serves: jobs_running, whole: as many as run at this moment
-SELECT flow, count(*) FROM jobs INDEXED BY jobs_running WHERE status = 4 AND flow IS NOT NULL GROUP BY flow;
+SELECT flow, count(*)
+FROM jobs INDEXED BY jobs_running WHERE status = STATUS_PROCESSING AND flow IS NOT NULL GROUP BY flow;
 
 -- name: members_of_flow
 -- serves: jobs_of_flow, needs_broken
 SELECT
     id, worker, status, created_at, started_at, ended_at, options,
-    status = 2 AND EXISTS (SELECT 1 FROM needs WHERE needs.job = jobs.seq AND needs.kind >= 4)
+    status = STATUS_WAITING AND EXISTS (SELECT 1 FROM needs WHERE needs.job = jobs.seq AND needs.kind >= NEED_BROKEN)
 FROM jobs INDEXED BY jobs_of_flow
 WHERE flow = ?1 AND flow IS NOT NULL AND (created_at, id) < (?2, ?3) ORDER BY created_at DESC, id DESC LIMIT ?4;
 
@@ -252,33 +253,33 @@ SELECT jobs.id, jobs.seq FROM json_each(?2) AS ids CROSS JOIN jobs WHERE jobs.na
 
 -- name: live_twin
 -- serves: jobs_unique
-SELECT id, seq FROM jobs INDEXED BY jobs_unique WHERE worker = ? AND unique_key = ? AND status <= 4;
+SELECT id, seq FROM jobs INDEXED BY jobs_unique WHERE worker = ? AND unique_key = ? AND status <= STATUS_PROCESSING;
 
 -- name: next_due
 -- serves: jobs_due
-SELECT run_at FROM jobs INDEXED BY jobs_due WHERE namespace = ? AND status <= 1 ORDER BY run_at, id LIMIT 1;
+SELECT run_at FROM jobs INDEXED BY jobs_due WHERE namespace = ? AND status <= STATUS_FAILED ORDER BY run_at, id LIMIT 1;
 
 -- name: next_expiry
 -- serves: jobs_expiring
 SELECT expires_at FROM jobs INDEXED BY jobs_expiring
-WHERE namespace = ? AND expires_at IS NOT NULL AND status <= 3 ORDER BY expires_at, id LIMIT 1;
+WHERE namespace = ? AND expires_at IS NOT NULL AND status <= STATUS_QUEUED ORDER BY expires_at, id LIMIT 1;
 
 -- ── concurrency keys ────────────────────────────────────────────────────────────────────────────────────────────────
 
 -- name: count_key_running
 -- serves: jobs_by_key
 SELECT count(*) FROM jobs INDEXED BY jobs_by_key
-WHERE worker = ? AND key = ? AND status = 4;
+WHERE worker = ? AND key = ? AND status = STATUS_PROCESSING;
 
 -- name: key_free
 -- serves: jobs_by_key
 SELECT rank, id, seq, key_limit, pool FROM jobs INDEXED BY jobs_by_key
-WHERE worker = ? AND key = ? AND status = 3 AND parked = 0 ORDER BY rank, id;
+WHERE worker = ? AND key = ? AND status = STATUS_QUEUED AND parked = 0 ORDER BY rank, id;
 
 -- name: key_parked
 -- serves: jobs_by_key
 SELECT rank, id, seq, key_limit, pool FROM jobs INDEXED BY jobs_by_key
-WHERE worker = ? AND key = ? AND status = 3 AND parked = 1 ORDER BY rank, id;
+WHERE worker = ? AND key = ? AND status = STATUS_QUEUED AND parked = 1 ORDER BY rank, id;
 
 -- name: set_parked
 -- serves: jobs (rowid)
@@ -290,27 +291,27 @@ UPDATE jobs SET parked = ? WHERE seq = ?;
 -- serves: jobs_next
 SELECT seq, id, payload, attempt, crashes, run_at, cause, trace, expires_at, options, worker, rank, key
 FROM jobs INDEXED BY jobs_next
-WHERE pool = ? AND status = 3 AND parked = 0 ORDER BY rank, id LIMIT ?;
+WHERE pool = ? AND status = STATUS_QUEUED AND parked = 0 ORDER BY rank, id LIMIT ?;
 
 -- name: oldest_ready
 -- When the job at the head of a pool's queue became due.
 -- serves: jobs_next
 SELECT run_at FROM jobs INDEXED BY jobs_next
-WHERE pool = ? AND status = 3 AND parked = 0 ORDER BY rank, id LIMIT 1;
+WHERE pool = ? AND status = STATUS_QUEUED AND parked = 0 ORDER BY rank, id LIMIT 1;
 
 -- name: next_workers
 -- serves: jobs_next
 SELECT seq, worker FROM jobs INDEXED BY jobs_next
-WHERE pool = ? AND status = 3 AND parked = 0 ORDER BY rank, id LIMIT ?;
+WHERE pool = ? AND status = STATUS_QUEUED AND parked = 0 ORDER BY rank, id LIMIT ?;
 
 -- name: ready_lanes
 -- A loose index scan: one step for each worker that has ready jobs in the pool, however many jobs there are.
 -- serves: jobs_ready
 WITH RECURSIVE lane (worker) AS (
-    SELECT min(worker) FROM jobs INDEXED BY jobs_ready WHERE pool = ?1 AND status = 3 AND parked = 0
+    SELECT min(worker) FROM jobs INDEXED BY jobs_ready WHERE pool = ?1 AND status = STATUS_QUEUED AND parked = 0
     UNION ALL
     SELECT (SELECT min(jobs.worker) FROM jobs INDEXED BY jobs_ready
-            WHERE jobs.pool = ?1 AND jobs.worker > lane.worker AND jobs.status = 3 AND jobs.parked = 0)
+            WHERE jobs.pool = ?1 AND jobs.worker > lane.worker AND jobs.status = STATUS_QUEUED AND jobs.parked = 0)
     FROM lane WHERE lane.worker IS NOT NULL
 )
 SELECT worker FROM lane WHERE worker IS NOT NULL;
@@ -320,21 +321,23 @@ SELECT worker FROM lane WHERE worker IS NOT NULL;
 -- serves: jobs_ready
 SELECT seq, id, payload, attempt, crashes, run_at, cause, trace, expires_at, options, worker, rank, key
 FROM jobs INDEXED BY jobs_ready
-WHERE pool = ? AND worker = ? AND status = 3 AND parked = 0;
+WHERE pool = ? AND worker = ? AND status = STATUS_QUEUED AND parked = 0;
 
 -- name: heads_of_lane
 -- serves: jobs_ready
 SELECT rank, id, rank + head_start, seq FROM jobs INDEXED BY jobs_ready
-WHERE pool = ? AND worker = ? AND status = 3 AND parked = 0 ORDER BY rank, id LIMIT ?;
+WHERE pool = ? AND worker = ? AND status = STATUS_QUEUED AND parked = 0 ORDER BY rank, id LIMIT ?;
 
 -- name: has_keys
 -- serves: jobs_by_key
-SELECT EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_by_key WHERE worker = ? AND status = 3 AND key IS NOT NULL);
+SELECT EXISTS (SELECT 1
+    FROM jobs INDEXED BY jobs_by_key WHERE worker = ? AND status = STATUS_QUEUED AND key IS NOT NULL);
 
 -- name: ready_in_lane
 -- serves: jobs_ready
 SELECT count(*) FROM (
-    SELECT 1 FROM jobs INDEXED BY jobs_ready WHERE pool = ? AND worker = ? AND status = 3 AND parked = 0 LIMIT ?
+    SELECT 1 FROM jobs INDEXED BY jobs_ready
+    WHERE pool = ? AND worker = ? AND status = STATUS_QUEUED AND parked = 0 LIMIT ?
 );
 
 -- name: deepest_lanes
@@ -350,26 +353,29 @@ ORDER BY lanes.worker NOT IN (SELECT value FROM json_each(?2)), lanes.queued DES
 SELECT (
     SELECT count(*) FROM (
         SELECT 1 FROM jobs INDEXED BY jobs_ready
-        WHERE pool = ?1 AND worker = ?2 AND status = 3 AND parked = 0
+        WHERE pool = ?1 AND worker = ?2 AND status = STATUS_QUEUED AND parked = 0
             AND rank = ?3 AND id >= ?4 AND (?3 < ?5 OR id < ?6) LIMIT ?7
     )
 ) + (
     SELECT count(*) FROM (
         SELECT 1 FROM jobs INDEXED BY jobs_ready
-        WHERE pool = ?1 AND worker = ?2 AND status = 3 AND parked = 0 AND rank > ?3 AND rank < ?5 LIMIT ?7
+        WHERE pool = ?1 AND worker = ?2 AND status = STATUS_QUEUED AND parked = 0 AND rank > ?3 AND rank < ?5 LIMIT ?7
     )
 ) + (
     SELECT count(*) FROM (
         SELECT 1 FROM jobs INDEXED BY jobs_ready
-        WHERE pool = ?1 AND worker = ?2 AND status = 3 AND parked = 0 AND ?3 < ?5 AND rank = ?5 AND id < ?6 LIMIT ?7
+        WHERE pool = ?1 AND worker = ?2 AND status = STATUS_QUEUED AND parked = 0 AND ?3 < ?5 AND rank = ?5
+        AND id < ?6 LIMIT ?7
     )
 );
 
 -- name: ends_of_lane
 -- serves: jobs_ready
 SELECT
-    (SELECT min(rank) FROM jobs INDEXED BY jobs_ready WHERE pool = ?1 AND worker = ?2 AND status = 3 AND parked = 0),
-    (SELECT max(rank) FROM jobs INDEXED BY jobs_ready WHERE pool = ?1 AND worker = ?2 AND status = 3 AND parked = 0);
+    (SELECT min(rank) FROM jobs INDEXED BY jobs_ready
+        WHERE pool = ?1 AND worker = ?2 AND status = STATUS_QUEUED AND parked = 0),
+    (SELECT max(rank) FROM jobs INDEXED BY jobs_ready
+        WHERE pool = ?1 AND worker = ?2 AND status = STATUS_QUEUED AND parked = 0);
 
 -- name: chosen_jobs
 -- serves: jobs (rowid)
@@ -381,7 +387,8 @@ FROM json_each(?) AS chosen CROSS JOIN jobs WHERE jobs.seq = chosen.value ORDER 
 -- name: start_jobs
 -- serves: jobs (rowid)
 UPDATE jobs SET
-    status = 4, fence = ?1 + started.key, holder = ?2, started_at = ?3, attempt = attempt + 1, ended_at = NULL,
+    status = STATUS_PROCESSING, fence = ?1 + started.key, holder = ?2, started_at = ?3, attempt = attempt + 1,
+    ended_at = NULL,
     progress = NULL, expires_at = NULL, wait = NULL
 FROM json_each(?4) AS started WHERE jobs.seq = started.value;
 
@@ -392,11 +399,12 @@ SELECT body FROM payloads WHERE job = ?;
 -- name: eldest_running
 -- serves: jobs_running
 SELECT id, holder, started_at FROM jobs INDEXED BY jobs_running
-WHERE worker = ? AND status = 4 ORDER BY started_at, id LIMIT 1;
+WHERE worker = ? AND status = STATUS_PROCESSING ORDER BY started_at, id LIMIT 1;
 
 -- name: newest_running
 -- serves: jobs_running
-SELECT started_at FROM jobs INDEXED BY jobs_running WHERE worker = ? AND status = 4 ORDER BY started_at DESC LIMIT 1;
+SELECT started_at FROM jobs INDEXED BY jobs_running
+WHERE worker = ? AND status = STATUS_PROCESSING ORDER BY started_at DESC LIMIT 1;
 
 -- name: served_pools
 -- serves: instances (namespace, name)
@@ -413,7 +421,7 @@ SELECT lost FROM instances WHERE no = ?;
 -- serves: jobs_by_id
 SELECT ids.key, jobs.seq, jobs.fence, jobs.pool, jobs.worker, jobs.started_at, jobs.cancelling, jobs.key, jobs.flow
 FROM json_each(?2) AS ids CROSS JOIN jobs
-WHERE jobs.namespace = ?1 AND jobs.id = ids.value AND jobs.status = 4;
+WHERE jobs.namespace = ?1 AND jobs.id = ids.value AND jobs.status = STATUS_PROCESSING;
 
 -- name: end_jobs
 -- serves: jobs (rowid)
@@ -454,7 +462,7 @@ DELETE FROM attempts WHERE no IN (
 
 -- name: note_progress
 -- serves: jobs_by_id
-UPDATE jobs SET progress = ? WHERE namespace = ? AND id = ? AND fence = ? AND status = 4;
+UPDATE jobs SET progress = ? WHERE namespace = ? AND id = ? AND fence = ? AND status = STATUS_PROCESSING;
 
 -- ── flows and durable functions ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -492,43 +500,44 @@ DELETE FROM needs WHERE job = ? AND needed = ?;
 -- name: break_needs
 -- These jobs are lost, and so are the needs that ask for their completion.
 -- serves: needs_of_id
-UPDATE needs INDEXED BY needs_of_id SET kind = kind + 4
-WHERE namespace = ?1 AND needed IN (SELECT value FROM json_each(?2)) AND kind & 5 = 0;
+UPDATE needs INDEXED BY needs_of_id SET kind = kind + NEED_BROKEN
+WHERE namespace = ?1 AND needed IN (SELECT value FROM json_each(?2)) AND kind & NEED_WHATEVER_OR_BROKEN = 0;
 
 -- name: mend_needs
 -- These jobs may complete after all. Returns the jobs that have such a need.
 -- serves: needs_of_id
-UPDATE needs INDEXED BY needs_of_id SET kind = kind - 4
-WHERE namespace = ?1 AND needed IN (SELECT value FROM json_each(?2)) AND kind >= 4
+UPDATE needs INDEXED BY needs_of_id SET kind = kind - NEED_BROKEN
+WHERE namespace = ?1 AND needed IN (SELECT value FROM json_each(?2)) AND kind >= NEED_BROKEN
 RETURNING job;
 
 -- name: waiting_with_whole_needs
 -- Those of the jobs that wait and have no broken need.
 -- serves: jobs (rowid), needs_broken
 SELECT jobs.id FROM json_each(?) AS seqs CROSS JOIN jobs
-WHERE jobs.seq = seqs.value AND jobs.status = 2
-    AND NOT EXISTS (SELECT 1 FROM needs WHERE needs.job = jobs.seq AND needs.kind >= 4);
+WHERE jobs.seq = seqs.value AND jobs.status = STATUS_WAITING
+    AND NOT EXISTS (SELECT 1 FROM needs WHERE needs.job = jobs.seq AND needs.kind >= NEED_BROKEN);
 
 -- name: stranded_ids
 -- Those of the jobs that wait and have a broken need.
 -- serves: jobs_by_id, needs_broken
 SELECT jobs.id FROM json_each(?2) AS ids CROSS JOIN jobs
-WHERE jobs.namespace = ?1 AND jobs.id = ids.value AND jobs.status = 2
-    AND EXISTS (SELECT 1 FROM needs WHERE needs.job = jobs.seq AND needs.kind >= 4);
+WHERE jobs.namespace = ?1 AND jobs.id = ids.value AND jobs.status = STATUS_WAITING
+    AND EXISTS (SELECT 1 FROM needs WHERE needs.job = jobs.seq AND needs.kind >= NEED_BROKEN);
 
 -- name: release_jobs
 -- Queues, or schedules, those of the jobs that wait and need nothing else.
 -- serves: jobs (rowid), needs (job, needed)
 UPDATE jobs SET
-    status = CASE WHEN CAST(run_at AS REAL) <= ?1 THEN 3 ELSE 0 END, run_at = max(CAST(run_at AS REAL), ?1),
+    status = CASE WHEN CAST(run_at AS REAL) <= ?1 THEN STATUS_QUEUED ELSE STATUS_SCHEDULED END,
+    run_at = max(CAST(run_at AS REAL), ?1),
     rank = max(CAST(run_at AS REAL), ?1) - head_start, parked = key IS NOT NULL AND CAST(run_at AS REAL) <= ?1
-WHERE seq IN (SELECT value FROM json_each(?2)) AND status = 2
+WHERE seq IN (SELECT value FROM json_each(?2)) AND status = STATUS_WAITING
     AND NOT EXISTS (SELECT 1 FROM needs WHERE needs.job = jobs.seq)
 RETURNING pool, worker, status, key, run_at, flow;
 
 -- name: wake_job
 -- serves: jobs (rowid)
-UPDATE jobs SET status = 3, run_at = ?1, rank = ?1 - head_start, parked = ?2 WHERE seq = ?3;
+UPDATE jobs SET status = STATUS_QUEUED, run_at = ?1, rank = ?1 - head_start, parked = ?2 WHERE seq = ?3;
 
 -- name: statuses_of_ids
 -- serves: jobs_by_id
@@ -543,7 +552,7 @@ WHERE jobs.namespace = ?1 AND jobs.id = ids.value;
 
 -- name: held_job
 -- serves: jobs_by_id
-SELECT seq FROM jobs WHERE namespace = ? AND id = ? AND fence = ? AND status = 4;
+SELECT seq FROM jobs WHERE namespace = ? AND id = ? AND fence = ? AND status = STATUS_PROCESSING;
 
 -- name: held_job_and_steps
 -- A running job, how many steps it has, and how many bytes their results have.
@@ -551,7 +560,7 @@ SELECT seq FROM jobs WHERE namespace = ? AND id = ? AND fence = ? AND status = 4
 SELECT seq, coalesce(last.number, 0), coalesce(last.total, 0)
 FROM jobs LEFT JOIN steps AS last
 ON last.job = seq AND last.number = (SELECT max(number) FROM steps WHERE job = seq)
-WHERE namespace = ? AND id = ? AND fence = ? AND status = 4;
+WHERE namespace = ? AND id = ? AND fence = ? AND status = STATUS_PROCESSING;
 
 -- name: last_step
 -- How many steps a job has, and how many bytes their results have.
@@ -577,7 +586,7 @@ SELECT seq FROM jobs WHERE namespace = ? AND id = ?;
 -- name: may_add
 -- A running job that was not asked to stop.
 -- serves: jobs_by_id
-SELECT seq FROM jobs WHERE namespace = ? AND id = ? AND fence = ? AND status = 4 AND cancelling = 0;
+SELECT seq FROM jobs WHERE namespace = ? AND id = ? AND fence = ? AND status = STATUS_PROCESSING AND cancelling = 0;
 
 -- name: add_step
 INSERT INTO steps (job, number, total, body) VALUES (?, ?, ?, ?);
@@ -619,22 +628,23 @@ SELECT name FROM signals WHERE job = ?;
 -- name: due_jobs
 -- serves: jobs_due
 SELECT seq, status, pool, worker, key, flow FROM jobs INDEXED BY jobs_due
-WHERE namespace = ? AND status <= 1 AND run_at <= ? ORDER BY run_at, id LIMIT ?;
+WHERE namespace = ? AND status <= STATUS_FAILED AND run_at <= ? ORDER BY run_at, id LIMIT ?;
 
 -- name: queue_job
 -- serves: jobs (rowid)
-UPDATE jobs SET status = 3, parked = ? WHERE seq = ?;
+UPDATE jobs SET status = STATUS_QUEUED, parked = ? WHERE seq = ?;
 
 -- name: expired_jobs
 -- serves: jobs_expiring
 SELECT id, worker FROM jobs INDEXED BY jobs_expiring
-WHERE namespace = ? AND expires_at IS NOT NULL AND status <= 3 AND expires_at <= ? ORDER BY expires_at, id LIMIT ?;
+WHERE namespace = ? AND expires_at IS NOT NULL AND status <= STATUS_QUEUED AND expires_at <= ?
+ORDER BY expires_at, id LIMIT ?;
 
 -- name: orphans
 -- Jobs whose holder has no lease now. An instance that claimed without ever beating has none.
 -- serves: jobs_running, whole: as many as run at this moment
 SELECT seq, holder FROM jobs INDEXED BY jobs_running
-WHERE status = 4 AND holder IN (
+WHERE status = STATUS_PROCESSING AND holder IN (
     SELECT no FROM instances WHERE namespace = ? AND (beat IS NULL OR expires_at <= ?) AND no <> ?
 )
 ORDER BY started_at, id LIMIT ?;
@@ -661,7 +671,7 @@ UPDATE instances SET beat = NULL, expires_at = NULL, seen_at = ? WHERE no = ?;
 
 -- name: holds_any
 -- serves: jobs_running, whole
-SELECT 1 FROM jobs INDEXED BY jobs_running WHERE status = 4 AND holder = ? LIMIT 1;
+SELECT 1 FROM jobs INDEXED BY jobs_running WHERE status = STATUS_PROCESSING AND holder = ? LIMIT 1;
 
 -- name: drop_instances
 -- serves: instances (namespace, name)
@@ -670,7 +680,8 @@ DELETE FROM instances WHERE namespace = ? AND beat IS NULL AND seen_at < ?;
 -- name: disposable_jobs
 -- serves: jobs_disposable
 SELECT seq, pool, worker, status, flow FROM jobs INDEXED BY jobs_disposable
-WHERE namespace = ? AND status >= 5 AND keep_until IS NOT NULL AND keep_until <= ? ORDER BY keep_until LIMIT ?;
+WHERE namespace = ? AND status >= STATUS_COMPLETED AND keep_until IS NOT NULL AND keep_until <= ?
+ORDER BY keep_until LIMIT ?;
 
 -- name: awaited_jobs
 -- Those of the jobs that a live or dead job waits for.
@@ -678,7 +689,7 @@ WHERE namespace = ? AND status >= 5 AND keep_until IS NOT NULL AND keep_until <=
 SELECT DISTINCT jobs.seq
 FROM json_each(?) AS doomed CROSS JOIN jobs CROSS JOIN needs INDEXED BY needs_of_id CROSS JOIN jobs AS waiters
 WHERE jobs.seq = doomed.value AND needs.namespace = jobs.namespace AND needs.needed = jobs.id
-    AND waiters.seq = needs.job AND waiters.status <> 5 AND waiters.status <> 7;
+    AND waiters.seq = needs.job AND waiters.status <> STATUS_COMPLETED AND waiters.status <> STATUS_CANCELLED;
 
 -- name: delete_needs_of
 -- The needs that others have of these jobs.
@@ -751,7 +762,7 @@ UPDATE instances SET pool = ?, beat = ?, expires_at = ?, last_beat_at = ?, seen_
 -- name: cancel_orders
 -- serves: cancels (all of them: few), jobs (rowid)
 SELECT jobs.id, jobs.fence, jobs.holder FROM cancels CROSS JOIN jobs
-WHERE jobs.seq = cancels.job AND jobs.status = 4 ORDER BY jobs.id;
+WHERE jobs.seq = cancels.job AND jobs.status = STATUS_PROCESSING ORDER BY jobs.id;
 
 -- name: all_instances
 -- serves: instances (namespace, name)
@@ -831,9 +842,10 @@ SELECT records.* FROM json_each(?) AS seqs CROSS JOIN records WHERE records.seq 
 -- The same, with no more than the first bytes of payloads and results.
 -- serves: jobs (rowid)
 SELECT
-    seq, namespace, records.id, worker, pool, status, substr(payload, 1, ?2) AS payload, payload_size, priority, head_start, run_at, rank,
-    created_at, cause, attempt, crashes, fence, instance, started_at, ended_at, unique_key, records.key, key_limit, parked,
-    cancelling, substr(result, 1, ?2) AS result, result_size, error, progress, trace, keep_until, expires_at, tags, flow,
+    seq, namespace, records.id, worker, pool, status, coalesce(substr(payload, 1, ?2), payload) AS payload, payload_size,
+    priority, head_start, run_at, rank, created_at, cause, attempt, crashes, fence, instance, started_at, ended_at,
+    unique_key, records.key, key_limit, parked, cancelling, coalesce(substr(result, 1, ?2), result) AS result,
+    result_size, error, progress, trace, keep_until, expires_at, tags, flow,
     wait, options
 FROM json_each(?1) AS seqs CROSS JOIN records WHERE records.seq = seqs.value;
 
@@ -849,7 +861,7 @@ ORDER BY needs.needed;
 -- name: broken_needs_of_jobs
 -- serves: needs_broken
 SELECT job, needed, kind FROM json_each(?) AS seqs CROSS JOIN needs INDEXED BY needs_broken
-WHERE needs.job = seqs.value AND needs.kind >= 4 ORDER BY needs.needed;
+WHERE needs.job = seqs.value AND needs.kind >= NEED_BROKEN ORDER BY needs.needed;
 
 -- name: steps_of_jobs
 -- serves: steps_by_job
@@ -882,32 +894,33 @@ ORDER BY tags.created_at DESC, tags.id DESC LIMIT :limit;
 -- name: find_unusual
 -- serves: jobs_unusual
 SELECT created_at, id, seq FROM jobs INDEXED BY jobs_unusual
-WHERE namespace = :namespace AND status = :status AND (status <= 2 OR status >= 6) AND {wanted}
+WHERE namespace = :namespace AND status = :status AND (status <= STATUS_WAITING OR status >= STATUS_DEAD) AND {wanted}
 ORDER BY created_at DESC, id DESC LIMIT :limit;
 
 -- name: newest_dead
 -- serves: jobs_unusual
 SELECT jobs.id, workers.name, jobs.error, jobs.created_at, jobs.ended_at
 FROM jobs INDEXED BY jobs_unusual LEFT JOIN workers ON workers.no = jobs.worker
-WHERE jobs.namespace = ?1 AND jobs.status = 6 AND (jobs.status <= 2 OR jobs.status >= 6)
+WHERE jobs.namespace = ?1 AND jobs.status = STATUS_DEAD
+AND (jobs.status <= STATUS_WAITING OR jobs.status >= STATUS_DEAD)
     AND (jobs.created_at, jobs.id) < (?2, ?3)
 ORDER BY jobs.created_at DESC, jobs.id DESC LIMIT ?4;
 
 -- name: find_running
 -- serves: jobs_running
 SELECT created_at, id, seq FROM jobs INDEXED BY jobs_running
-WHERE worker = :worker AND status = 4 AND {wanted} ORDER BY created_at DESC, id DESC LIMIT :limit;
+WHERE worker = :worker AND status = STATUS_PROCESSING AND {wanted} ORDER BY created_at DESC, id DESC LIMIT :limit;
 
 -- name: find_ready
 -- serves: jobs_ready
 SELECT created_at, id, seq FROM jobs INDEXED BY jobs_ready
-WHERE pool = :lane_pool AND worker = :worker AND status = 3 AND parked = 0 AND {wanted}
+WHERE pool = :lane_pool AND worker = :worker AND status = STATUS_QUEUED AND parked = 0 AND {wanted}
 ORDER BY created_at DESC, id DESC LIMIT :limit;
 
 -- name: find_parked
 -- serves: jobs_by_key
 SELECT created_at, id, seq FROM jobs INDEXED BY jobs_by_key
-WHERE worker = :worker AND key IS NOT NULL AND status = 3 AND parked = 1 AND {wanted}
+WHERE worker = :worker AND key IS NOT NULL AND status = STATUS_QUEUED AND parked = 1 AND {wanted}
 ORDER BY created_at DESC, id DESC LIMIT :limit;
 
 -- name: find_by_key
@@ -919,7 +932,8 @@ ORDER BY created_at DESC, id DESC LIMIT :limit;
 -- name: queued_with_key
 -- serves: jobs_by_key
 SELECT count(*) FROM (
-    SELECT 1 FROM jobs INDEXED BY jobs_by_key WHERE worker = ? AND status = 3 AND key = ? AND key IS NOT NULL LIMIT ?
+    SELECT 1 FROM jobs INDEXED BY jobs_by_key
+    WHERE worker = ? AND status = STATUS_QUEUED AND key = ? AND key IS NOT NULL LIMIT ?
 );
 
 -- name: find_ids
@@ -948,7 +962,8 @@ DELETE FROM cancels WHERE job = ?;
 
 -- name: cancel_job
 -- serves: jobs (rowid)
-UPDATE jobs SET status = 7, parked = 0, ended_at = ?, error = ?, keep_until = ?, wait = NULL WHERE seq = ?;
+UPDATE jobs SET status = STATUS_CANCELLED, parked = 0, ended_at = ?, error = ?, keep_until = ?, wait = NULL
+WHERE seq = ?;
 
 -- name: requeue_job
 -- serves: jobs (rowid)
@@ -989,10 +1004,11 @@ DELETE FROM payloads WHERE job = ?;
 -- Makes the job dead, and gives every column a type that can be read again.
 -- serves: jobs (rowid)
 UPDATE jobs SET
-    status = 6, parked = 0, cancelling = 0, error = ?, ended_at = ?, keep_until = NULL, progress = NULL,
+    status = STATUS_DEAD, parked = 0, cancelling = 0, error = ?, ended_at = ?, keep_until = NULL, progress = NULL,
     rank = CAST(rank AS REAL), run_at = CAST(run_at AS REAL), head_start = CAST(head_start AS REAL),
     created_at = CAST(created_at AS REAL), started_at = CAST(started_at AS REAL),
-    priority = CASE WHEN priority IN (0, 1, 2, 3) THEN priority ELSE 1 END,
+    priority = CASE WHEN priority IN (PRIORITY_LOW, PRIORITY_NORMAL, PRIORITY_HIGH,
+    PRIORITY_CRITICAL) THEN priority ELSE PRIORITY_NORMAL END,
     key_limit = CAST(key_limit AS INTEGER), attempt = CAST(attempt AS INTEGER), crashes = CAST(crashes AS INTEGER),
     fence = CAST(fence AS INTEGER), holder = CAST(holder AS INTEGER), cause = CAST(cause AS TEXT),
     unique_key = CAST(unique_key AS TEXT), key = CAST(key AS TEXT), trace = CAST(trace AS TEXT),

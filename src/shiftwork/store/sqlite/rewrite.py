@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import msgpack
 
-from shiftwork.core.nouns.job import JobRecord, Rewrite
+from shiftwork.core.model.job import JobRecord, Rewrite
 from shiftwork.core.values.rewriting import is_written, rewritten
 from shiftwork.store.sqlite.file.session import SqliteSession, as_list
 from shiftwork.store.sqlite.large_values import replace_payload, replace_result

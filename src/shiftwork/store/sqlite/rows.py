@@ -9,8 +9,8 @@ from msgspec import MsgspecError, convert, json, msgpack
 
 from shiftwork.core.docs import read_attempt
 from shiftwork.core.jobs.statuses import STATUSES
-from shiftwork.core.nouns.job import Attempt, JobPriority, JobRecord, JobStatus, Progress
-from shiftwork.core.nouns.parts import Need, Signal, Step, Wait
+from shiftwork.core.model.job import Attempt, JobPriority, JobRecord, JobStatus, Progress
+from shiftwork.core.model.parts import Need, Signal, Step, Wait
 from shiftwork.store.sqlite import flows
 from shiftwork.store.sqlite.file.driver import Damaged
 from shiftwork.store.sqlite.file.session import SqliteSession, as_list

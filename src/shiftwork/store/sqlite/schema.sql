@@ -21,9 +21,9 @@
 --
 -- A plain job has no row in needs, tags, steps, signals and flows, and NULL in the columns that belong to them.
 --
--- jobs.status is a number of shiftwork.core.jobs.statuses. Its order lets a plain comparison say "live" (<= 4), "waits for
--- its time" (<= 1) and "ended" (>= 5). An IN (…) in an index condition would cost a temporary table for each row
--- written.
+-- jobs.status is a number of shiftwork.core.jobs.statuses. Its order lets a plain comparison say "live" (<= PROCESSING),
+-- "waits for its time" (<= FAILED) and "ended" (>= COMPLETED). An IN (…) in an index condition would cost a temporary
+-- table for each row written. Names such as STATUS_DEAD become numbers when this text is loaded.
 --
 --   0 scheduled   1 failed   2 waiting   3 queued   4 processing   5 completed   6 dead   7 cancelled
 
@@ -168,35 +168,38 @@ CREATE TABLE jobs (
 CREATE UNIQUE INDEX jobs_by_id ON jobs (namespace, id);
 
 -- The jobs that could start now. Parked, scheduled, running and ended jobs are not in it, however many there are.
-CREATE INDEX jobs_ready ON jobs (pool, worker, rank, id) WHERE status = 3 AND parked = 0;
+CREATE INDEX jobs_ready ON jobs (pool, worker, rank, id) WHERE status = STATUS_QUEUED AND parked = 0;
 
 -- The same jobs in the order of their pool, whatever the number of workers. Claims read it as far as nothing holds its
 -- jobs back.
-CREATE INDEX jobs_next ON jobs (pool, rank, id, worker) WHERE status = 3 AND parked = 0;
+CREATE INDEX jobs_next ON jobs (pool, rank, id, worker) WHERE status = STATUS_QUEUED AND parked = 0;
 
 -- The running jobs, by start, with their holders and flows.
-CREATE INDEX jobs_running ON jobs (worker, started_at, holder, flow) WHERE status = 4;
+CREATE INDEX jobs_running ON jobs (worker, started_at, holder, flow) WHERE status = STATUS_PROCESSING;
 
 -- The jobs that wait for their time.
-CREATE INDEX jobs_due ON jobs (namespace, run_at, id) WHERE status <= 1;
+CREATE INDEX jobs_due ON jobs (namespace, run_at, id) WHERE status <= STATUS_FAILED;
 
 -- The jobs that will be cancelled if nothing starts them in time.
-CREATE INDEX jobs_expiring ON jobs (namespace, expires_at, id) WHERE expires_at IS NOT NULL AND status <= 3;
+CREATE INDEX jobs_expiring ON jobs (namespace, expires_at, id) WHERE expires_at IS NOT NULL AND status <= STATUS_QUEUED;
 
 -- The live job with a unique key. It also prevents a second one.
-CREATE UNIQUE INDEX jobs_unique ON jobs (worker, unique_key) WHERE unique_key IS NOT NULL AND status <= 4;
+CREATE UNIQUE INDEX jobs_unique ON jobs (worker, unique_key)
+    WHERE unique_key IS NOT NULL AND status <= STATUS_PROCESSING;
 
 -- The jobs that share a concurrency key: free ones (parked = 0) before parked ones, each by rank.
 CREATE INDEX jobs_by_key ON jobs (worker, status, key, parked, rank, id) WHERE key IS NOT NULL;
 
 -- The jobs that may be deleted.
-CREATE INDEX jobs_disposable ON jobs (namespace, keep_until) WHERE status >= 5 AND keep_until IS NOT NULL;
+CREATE INDEX jobs_disposable ON jobs (namespace, keep_until)
+    WHERE status >= STATUS_COMPLETED AND keep_until IS NOT NULL;
 
 -- The newest jobs of a worker, for people.
 CREATE INDEX jobs_newest ON jobs (worker, created_at, id);
 
 -- The newest jobs of a status that few jobs are in, for people. The statuses of the hot path are not in it.
-CREATE INDEX jobs_unusual ON jobs (namespace, status, created_at, id) WHERE status <= 2 OR status >= 6;
+CREATE INDEX jobs_unusual ON jobs (namespace, status, created_at, id)
+    WHERE status <= STATUS_WAITING OR status >= STATUS_DEAD;
 
 -- The jobs of a flow, for people.
 CREATE INDEX jobs_of_flow ON jobs (flow, created_at, id) WHERE flow IS NOT NULL;
@@ -227,7 +230,7 @@ CREATE TABLE needs (
     job       INTEGER NOT NULL,
     needed    TEXT NOT NULL,
     namespace INTEGER NOT NULL,
-    kind      INTEGER NOT NULL,   -- 1 if any end will do, plus 2 if the needed job alone counts, plus 4 if it is broken
+    kind      INTEGER NOT NULL,   -- flags: shiftwork.core.model.parts.NEED_…
     PRIMARY KEY (job, needed)
 ) WITHOUT ROWID;
 
@@ -235,7 +238,7 @@ CREATE TABLE needs (
 CREATE INDEX needs_of_id ON needs (namespace, needed, job, kind);
 
 -- The jobs that are stranded.
-CREATE INDEX needs_broken ON needs (job, kind) WHERE kind >= 4;
+CREATE INDEX needs_broken ON needs (job, kind) WHERE kind >= NEED_BROKEN;
 
 CREATE TABLE tags (
     namespace  INTEGER NOT NULL,

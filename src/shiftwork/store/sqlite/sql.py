@@ -1,10 +1,17 @@
-"""Reads queries.sql: its statements by name, with the marked part repeated for each row."""
+"""Reads the SQL files: the statements of queries.sql by name, with the marked part repeated for each row.
+
+Names in them become numbers (`shiftwork.store.named_numbers`).
+"""
 
 import re
 from functools import cache
 from pathlib import Path
 from typing import Final
 
+from shiftwork.core.model.parts import NEED_BROKEN, NEED_WHATEVER
+from shiftwork.store.named_numbers import with_numbers
+
+_OWN_NUMBERS: Final = {"NEED_WHATEVER_OR_BROKEN": NEED_WHATEVER | NEED_BROKEN}
 _ROW: Final = re.compile(r"\{(\(.+?\))\}", re.DOTALL)
 _END: Final = re.compile(r";\s*$", re.MULTILINE)
 _NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
@@ -22,8 +29,8 @@ def _bare(body: str) -> str:
 
 
 def read(name: str) -> str:
-    """The text of a file beside this one."""
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+    """The text of a file beside this one, with numbers for names."""
+    return with_numbers(Path(__file__).with_name(name).read_text(encoding="utf-8"), _OWN_NUMBERS)
 
 
 def script(name: str) -> list[str]:

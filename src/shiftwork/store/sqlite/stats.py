@@ -8,7 +8,7 @@ from msgspec import msgpack
 
 from shiftwork.core.docs import read_event
 from shiftwork.core.jobs.statuses import DEAD, FAILED, PROCESSING, QUEUED, SCHEDULED, WAITING
-from shiftwork.core.nouns.event import Event
+from shiftwork.core.model.event import Event
 from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
 from shiftwork.store.sqlite.file.session import (
     ADDED,

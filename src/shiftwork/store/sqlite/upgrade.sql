@@ -16,7 +16,7 @@ DROP INDEX signals_by_job;
 
 CREATE UNIQUE INDEX signals_by_job ON signals (job, number, name, size);
 
-CREATE INDEX needs_broken ON needs (job, kind) WHERE kind >= 4;
+CREATE INDEX needs_broken ON needs (job, kind) WHERE kind >= NEED_BROKEN;
 
 -- A job that will run again has not ended.
-UPDATE jobs SET ended_at = NULL WHERE status < 5 AND ended_at IS NOT NULL;
+UPDATE jobs SET ended_at = NULL WHERE status < STATUS_COMPLETED AND ended_at IS NOT NULL;

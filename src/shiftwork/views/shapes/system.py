@@ -5,8 +5,8 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from shiftwork.core.health.problems import Problem, Severity
-from shiftwork.core.nouns.event import Event
-from shiftwork.core.nouns.worker import WorkerExecutionMode
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.worker import WorkerExecutionMode
 from shiftwork.core.observing.event_rows import EventRow, actor_of, text_of
 from shiftwork.core.token import Role, Token
 from shiftwork.core.workers.breaker import BreakerStatus

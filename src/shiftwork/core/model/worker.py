@@ -1,0 +1,130 @@
+"""What a worker and a pool are, and what a worker's runs have left behind."""
+
+from enum import StrEnum
+from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
+
+from shiftwork.core.model.job import SECONDS_A_DAY, JobPriority
+from shiftwork.core.model.option_structs import OptionStructMeta
+from shiftwork.core.model.policies import Breaker, Retry
+
+
+class WorkerExecutionMode(StrEnum):
+    """What starts a run: the clock, a call, or the end of the previous run."""
+
+    SCHEDULED = "scheduled"
+    TRIGGERED = "triggered"
+    CONTINUOUS = "continuous"
+
+
+class WorkerConfig(Struct, frozen=True, kw_only=True, gc=False, metaclass=OptionStructMeta):
+    """A worker's policy. `shiftwork.core.options.checks` checks it; a running function finds it in its `Context`."""
+
+    name: str
+    execution_mode: WorkerExecutionMode = WorkerExecutionMode.SCHEDULED
+    interval_seconds: float = 300.0
+    cron: str | None = None
+    timezone: str = "UTC"
+    timeout_seconds: float | None = 60.0
+    max_retries: int = 3
+    retry: Retry = Retry()
+    priority: JobPriority = JobPriority.NORMAL
+    max_consecutive_failures: int | None = 5
+    depends_on: list[str] | dict[str, str] = field(default_factory=list)
+    """The workers it depends on, as they were given: names, or names with "done" or "fresh". See `demands`."""
+    blocks: tuple[str, ...] = ()
+    pool: str = "default"
+    breaker: Breaker | None = None
+    rate_limit: str | None = None
+    max_running: int | None = None
+    concurrency_key: str | None = None
+    overlap: Literal["skip", "queue", "allow"] = "skip"
+    catch_up: Literal["latest", "none", "all"] = "latest"
+    keep_completed_seconds: float = SECONDS_A_DAY
+    enabled: bool = True
+    """Whether a worker that was never enabled or disabled by hand is enabled."""
+    aliases: tuple[str, ...] = ()
+    """Former names of the worker: jobs added under one of them run with its function. See `core.options.graph`."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.depends_on, dict):
+            force_setattr(self, "depends_on", list(self.depends_on))
+        force_setattr(self, "blocks", tuple(self.blocks))
+        force_setattr(self, "aliases", tuple(self.aliases))
+
+    @property
+    def demands(self) -> dict[str, str]:
+        """The workers it depends on, each with what it demands of them: "done" or "fresh"."""
+        given = self.depends_on
+        return given if isinstance(given, dict) else dict.fromkeys(given, "done")
+
+
+class PoolConfig(Struct, frozen=True, kw_only=True, gc=False, metaclass=OptionStructMeta):
+    """An elastic group of instances and its bounds. A *worker* in these numbers is a slot: it runs one job at once."""
+
+    name: str
+    kind: Literal["async", "thread", "process"] = "async"
+    min_workers: int = 1
+    max_workers: int = 10
+    scale_up_threshold: int = 20
+    scale_down_threshold: int = 2
+    target_latency_seconds: float | None = None
+    scale_down_after_seconds: float = 60.0
+    job_timeout: float | None = None
+    heartbeat_interval: float = 5.0
+    cpu: float | None = None
+    memory: int | None = None
+    processes: int | Literal["auto"] = 1
+    """Over how many processes an async or thread pool spreads its slots on a node. See `core.scaling.placement`."""
+    max_jobs_per_instance: int | None = None
+    max_memory_per_instance: int | None = None
+    priority_aging_seconds: float = 3600.0
+    labels: tuple[str, ...] = ()
+    """The labels that a node must have to host the pool, such as "gpu"."""
+    bounds: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Bounds by the clock: minimum and maximum by cron expression; the last to fire holds: `core.scaling.bounds`."""
+    timezone: str = "UTC"
+    """The time zone of those cron expressions, and of "yesterday at this time"."""
+    look_ahead: bool = True
+    """Whether yesterday's curve raises the number of slots before a peak. See `core.scaling.forecast`."""
+
+
+class WorkerState(Struct, kw_only=True):
+    """What the store remembers of a worker across restarts."""
+
+    worker: str
+    enabled: bool = True
+    reason: str | None = None
+    """Why it is disabled."""
+    changed_at: float | None = None
+    failures: int = 0
+    """How many runs have failed in a row."""
+    last_started: float | None = None
+    last_ended: float | None = None
+    """When a job of it last ended for good: completed, dead or cancelled. A failure that is retried is not an end."""
+    last_success: float | None = None
+    last_error: str | None = None
+    """The error of the last attempt that failed, retried or not. A later success does not clear it."""
+    last_error_at: float | None = None
+    """When that attempt ended."""
+    rate_at: float = 0.0
+    """The rate limit's theoretical arrival time."""
+
+
+class RunState(Struct, frozen=True, array_like=True):
+    """What a running function may know of its worker's state: how it was when the run began."""
+
+    enabled: bool = True
+    failures: int = 0
+    last_started: float | None = None
+    last_success: float | None = None
+    last_error: str | None = None
+
+    @classmethod
+    def of(cls, state: WorkerState | None) -> "RunState":
+        """The state as it is now; a worker without one has never run."""
+        if state is None:
+            return cls()
+        return cls(state.enabled, state.failures, state.last_started, state.last_success, state.last_error)

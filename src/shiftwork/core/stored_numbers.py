@@ -1,0 +1,31 @@
+"""The numbers that SQL and Lua share with core: statuses, priorities, verdicts, kinds of needs, limits.
+
+`shiftwork.store.named_numbers` puts them in place of their names when the text is loaded, so no SQL and no Lua spells
+them out. Numbers that only one store has, such as its flags, are not here but in that store.
+"""
+
+from typing import Final
+
+from shiftwork.core.jobs.statuses import STATUSES
+from shiftwork.core.model.job import SECONDS_A_DAY, JobPriority
+from shiftwork.core.model.outcome import VERDICTS
+from shiftwork.core.model.parts import NEED_ALONE, NEED_BROKEN, NEED_WHATEVER
+from shiftwork.core.values.limits import FIRST_ATTEMPTS, LAST_ATTEMPTS, MOST_ATTEMPTS
+from shiftwork.core.workers.admission import SETTLING_SECONDS
+from shiftwork.core.workers.breaker import UNTIL_CLOSED
+
+STORED_NUMBERS: Final[dict[str, int]] = {
+    **{f"STATUS_{status.name}": number for number, status in enumerate(STATUSES)},
+    **{f"PRIORITY_{priority.name}": priority.value for priority in JobPriority},
+    **{f"VERDICT_{verdict.upper()}": number for verdict, number in VERDICTS.items()},
+    "NEED_WHATEVER": NEED_WHATEVER,
+    "NEED_ALONE": NEED_ALONE,
+    "NEED_BROKEN": NEED_BROKEN,
+    "LIMIT_FIRST_ATTEMPTS": FIRST_ATTEMPTS,
+    "LIMIT_LAST_ATTEMPTS": LAST_ATTEMPTS,
+    "LIMIT_ATTEMPTS": MOST_ATTEMPTS,
+    "SECONDS_A_DAY": int(SECONDS_A_DAY),
+    "SECONDS_SETTLING": int(SETTLING_SECONDS),
+    "SECONDS_UNTIL_CLOSED": int(UNTIL_CLOSED),
+}
+"""By name, as SQL and Lua write it."""

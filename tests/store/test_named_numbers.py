@@ -1,0 +1,85 @@
+"""SQL and Lua name their numbers: no status, flag or column is written as a digit."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import shiftwork.store
+from shiftwork.core.jobs.statuses import NUMBERS
+from shiftwork.store.named_numbers import with_numbers
+from shiftwork.store.sqlite.sql import SQL, script
+
+STORES: Final = Path(shiftwork.store.__file__).parent
+CLEAN: Final = ("sqlite", "postgres")
+"""The stores whose texts have no bare numbers, apart from migrations, which are history."""
+TEXTS: Final = [
+    path
+    for store in CLEAN
+    for path in sorted((STORES / store).rglob("*"))
+    if path.suffix in (".sql", ".lua") and path.parent.name != "migrations"
+]
+COMMENT: Final = re.compile(r"--.*$", re.MULTILINE)
+BARE: Final = re.compile(
+    r"\b(?:status|said|kind|priority|flags)\b\)?\s*(?:=|==|~=|<>|!=|<=|>=|<|>|&|\+(?! 0 )|-)\s*\d"
+    r"|\b(?:status|said|kind|priority)\b\)?\s+(?:NOT\s+)?IN\s*\(\s*\d"
+    r"|\bband\([^()]*,\s*\d"
+    r"|\bTHEN\s+\d\s+ELSE\s+\d\s+END\b"
+    r"|\b(?:86400|3600)\b"
+)
+
+
+def bare_numbers(text: str) -> list[str]:
+    """Return the places where a number stands that has a name."""
+    return [found[0] for found in BARE.finditer(COMMENT.sub("", text))]
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(STORES)))
+def test_no_text_has_a_bare_number(path: Path) -> None:
+    assert bare_numbers(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "WHERE j.status = 3 AND NOT j.parked",
+        "WHERE j.status<>4",
+        "job.status NOT IN (0, 1, 6, 7)",
+        "if job.status == 4 then",
+        "SET kind = kind + 4",
+        "AND kind & 5 = 0",
+        "if band(job.flags, 32) > 0 then",
+        "CASE WHEN run_at <= ?1 THEN 3 ELSE 0 END",
+        "keep_until = at + 86400",
+    ],
+)
+def test_a_bare_number_is_found(text: str) -> None:
+    assert bare_numbers(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["status = STATUS_QUEUED", "status + 0 = STATUS_QUEUED", "parked = 0", "-- status = 3", "attempt = attempt + 1"],
+)
+def test_other_numbers_are_not_meant(text: str) -> None:
+    assert bare_numbers(text) == []
+
+
+def test_every_status_has_a_name() -> None:
+    for status, number in NUMBERS.items():
+        assert with_numbers(f"status = STATUS_{status.name}") == f"status = {number}"
+
+
+def test_a_store_adds_names_of_its_own() -> None:
+    assert with_numbers("flags & FLAG_PARKED <> 0", {"FLAG_PARKED": 1}) == "flags & 1 <> 0"
+
+
+def test_an_unknown_name_is_an_error() -> None:
+    with pytest.raises(KeyError, match="STATUS_BURIED"):
+        with_numbers("status = STATUS_BURIED")
+
+
+def test_what_sqlite_runs_has_numbers_only() -> None:
+    for text in (*SQL.values(), *script("schema.sql"), *script("upgrade.sql")):
+        assert not re.search(r"\b(?:STATUS|PRIORITY|NEED)_[A-Z]", text)
