@@ -94,10 +94,10 @@ PROCESS: Final = """
 import os, sys
 before = {*sys.modules}
 from shiftwork.serve import spawned
-from shiftwork.store.urls import import_drivers_late
+from shiftwork.store.urls import import_drivers_lazily
 import shiftwork
 
-import_drivers_late()
+import_drivers_lazily()
 app = shiftwork.WorkerOrchestrator(sys.argv[1])
 
 @app.task

@@ -26,7 +26,7 @@ from shiftwork.core.model.worker import WorkerConfig
 from shiftwork.core.values.limits import BEGINNING, Limit
 from shiftwork.core.workers.admission import Gates
 from shiftwork.handles.options import Options
-from shiftwork.store.lost_jobs import stranded_flows
+from shiftwork.store.flow_failures import stranded_flows
 from shiftwork.views.instants import iso
 from shiftwork.web.problems import problem
 from shiftwork.web.routes import events as web_events

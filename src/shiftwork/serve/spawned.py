@@ -28,7 +28,7 @@ from shiftwork.runtime.processes.messages import Ready, Setup, SetupFailed
 from shiftwork.serve.loading import in_words, load_app
 from shiftwork.serve.logging import set_up_logging
 from shiftwork.serve.process import LEFT_ALONE, die_with_parent, end_in_time
-from shiftwork.store.urls import import_drivers_late
+from shiftwork.store.urls import import_drivers_lazily
 
 NICE: Final = 5
 """The niceness of a process that runs one job at a time: such jobs keep a core busy."""
@@ -124,7 +124,7 @@ async def _live(sock: socket.socket, runs: ProcessEnd) -> None:
 async def _begin(instance: ChildProcess, setup: Setup) -> Surroundings | None:
     """Import the app and do what this process is for; return what is around the jobs if it runs any."""
     if setup.role != "hooks":
-        import_drivers_late()
+        import_drivers_lazily()
     app = load_app(setup.app)
     served = app.served
     if setup.role == "hooks":

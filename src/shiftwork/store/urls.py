@@ -23,13 +23,32 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import parse_qsl
 
 from shiftwork.errors import UnknownStoreError, nearest
-from shiftwork.store.late_store import LateStore
 from shiftwork.store.protocol import Store
 
 _LOGIN: Final = re.compile(r"(?:[^\s@/?#%\x00-\x1f\x7f]|%[0-9A-Fa-f]{2})*")
 _HOST: Final = re.compile(r"(?:\[[^\]]*\]?|[^:,\[\]]*)(?::\d*)?")
 _ENCODING: Final = "write %25 for %, %40 for @, %2F for /, %3F for ?, %23 for #, %20 for a space"
 _SECRET: Final = ("@", "password")
+
+
+class LazyStore:
+    """A store whose driver is imported when one of its attributes is used.
+
+    A node starts many processes that run jobs. Each imports the app, which names its store, but few of them ever use
+    it: the node claims for them, and writes their outcomes. Importing psycopg alone takes half as long as all the rest.
+    """
+
+    def __init__(self, make: Callable[[], Store]) -> None:
+        self._make = make
+        self._made: Store | None = None
+        self._making = Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        if self._made is None:
+            with self._making:
+                if self._made is None:
+                    self._made = self._make()
+        return getattr(self._made, name)
 
 
 def check_login(scheme: str, rest: str) -> None:
@@ -76,7 +95,7 @@ SQLITE_FORM: Final = "write sqlite:///relative.db or sqlite:////absolute.db"
 
 _named: "Final[dict[tuple[str, str], MemoryStore]]" = {}
 _naming: Final = Lock()
-_late: Final = Event()
+_lazy: Final = Event()
 
 
 def store_of(given: Any, *, namespace: str = "default", keys: Sequence[str] = ()) -> Store:
@@ -108,8 +127,8 @@ def _instead(given: Any) -> str:
 
 def open_store(url: str, *, namespace: str = "default", keys: Sequence[str] = ()) -> Store:
     """The store that a URL names, encrypted if there are keys. Nothing is connected or created before its `open`."""
-    if _late.is_set() and not keys and not url.startswith("memory:"):
-        return cast("Store", LateStore(partial(_bare_store, _from_the_root(url), namespace)))
+    if _lazy.is_set() and not keys and not url.startswith("memory:"):
+        return cast("Store", LazyStore(partial(_bare_store, _from_the_root(url), namespace)))
     return encrypted(_bare_store(url, namespace), keys, namespace)
 
 
@@ -122,9 +141,9 @@ def _from_the_root(url: str) -> str:
     return f"sqlite:///{Path(path).resolve()}{question}{query}"
 
 
-def import_drivers_late() -> None:
+def import_drivers_lazily() -> None:
     """From now on, check URLs and import drivers when a store is first used: the node has checked them already."""
-    _late.set()
+    _lazy.set()
 
 
 def encrypted(store: Store, keys: Sequence[str], namespace: str) -> Store:

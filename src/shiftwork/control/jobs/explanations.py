@@ -21,7 +21,7 @@ from shiftwork.core.words.numbers import counted
 from shiftwork.core.workers.admission import Facts, Head, Lane, Obstacle, explain
 from shiftwork.errors import UnknownWorkerError
 from shiftwork.handles.job import Unfinished
-from shiftwork.store.lost_jobs import jobs_before
+from shiftwork.store.flow_failures import jobs_before
 from shiftwork.views.estimate import Estimate, no_estimate
 from shiftwork.views.explanation import Explanation, explanation_of, unfinished_text
 from shiftwork.views.flow_waits import is_suspended, need_wait, suspension

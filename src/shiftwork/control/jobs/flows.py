@@ -27,7 +27,7 @@ from shiftwork.errors import FlowError, JobStateError, ResultTimeoutError, Unkno
 from shiftwork.handles.call import Call, new_id
 from shiftwork.handles.flow import Flow, FlowStatus, child_ids, in_order
 from shiftwork.handles.job import Job
-from shiftwork.store.lost_jobs import jobs_before
+from shiftwork.store.flow_failures import jobs_before
 
 PAGE: Final = 1_000
 MEMBERS: Final = 10_000

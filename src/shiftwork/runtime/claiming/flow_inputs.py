@@ -14,7 +14,7 @@ from shiftwork.core.model.job import Claimed
 from shiftwork.core.model.parts import Input
 from shiftwork.core.values.hidden import is_hidden
 from shiftwork.core.values.sealing import is_sealed
-from shiftwork.store.lost_jobs import jobs_before
+from shiftwork.store.flow_failures import jobs_before
 from shiftwork.store.protocol import Store
 
 MISFIT = "its payload has no place for the results of other jobs: enqueue the flow again"

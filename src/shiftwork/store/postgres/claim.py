@@ -12,12 +12,12 @@ from msgspec import json
 
 from shiftwork.core.model.job import Claimed
 from shiftwork.core.workers.admission import Choice, Head, choose
-from shiftwork.store import crews
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.facts import decode
 from shiftwork.store.postgres.rows import StartedRow
 from shiftwork.store.postgres.server.session import PostgresSession
 from shiftwork.store.protocol import Claims
+from shiftwork.store.worker_digest import digest
 
 NO_CHOICE: Final = Choice([], {}, {}, None)
 _ahead = json.Decoder(dict[str, list[tuple[float, str, float]]])
@@ -50,7 +50,7 @@ class Claimer:
         """Start up to `n` jobs of these workers in this pool for the instance, if the store has this edition."""
         if n <= 0 or not workers:
             return Claims([])
-        crew = crews.digest(workers)
+        crew = digest(workers)
         names = arrays.texts([] if crew else list(workers))
         args = (session.namespace, instance, pool, n, now, names, edition, crew)
         claims = await self._claim(session, pool, args)

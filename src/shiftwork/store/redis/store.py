@@ -34,7 +34,6 @@ from shiftwork.core.observing.stats import PoolStats, Stats
 from shiftwork.core.values.limits import PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS, signals_full, steps_full
 from shiftwork.core.workers.admission import Facts
 from shiftwork.errors import SchemaVersionError
-from shiftwork.store import crews
 from shiftwork.store.bells import Bells
 from shiftwork.store.protocol import Bell, Claims, Promoted
 from shiftwork.store.redis import doctor, jobs, records, replies, upgrade
@@ -46,6 +45,7 @@ from shiftwork.store.redis.server.address import RedisAddress
 from shiftwork.store.redis.server.bell_listener import BellListener
 from shiftwork.store.redis.server.blocking_line import BlockingLine
 from shiftwork.store.redis.server.client import RedisClient, RedisConnection, SentCommand
+from shiftwork.store.worker_digest import digest
 
 FULL: Final = -2
 """What `send` returns instead of a status if there is no room."""
@@ -175,7 +175,7 @@ class RedisStore:
     async def claim(
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
     ) -> Claims:
-        crew = crews.digest(workers)
+        crew = digest(workers)
         wanted = {"digest": crew} if crew else list(workers)
         next_at, taken = await self._write("claim", now, instance, pool, n, wanted, edition or False)
         if next_at == b"unknown":

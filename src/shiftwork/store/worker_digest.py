@@ -1,6 +1,7 @@
-"""The workers that a claim is for, by a digest: where they are many, a server keeps their names.
+"""A digest for the names of very many workers, so that a claim need not send all of them.
 
-A claim sends the digest. If the server does not know it, the store sends the names once, and claims again.
+The server keeps the names by their digest. If it does not know the digest of a claim, the store sends the names once,
+and claims again.
 """
 
 from collections.abc import Collection
@@ -9,11 +10,11 @@ from hashlib import sha1
 from typing import Final
 
 MOST_SENT: Final = 50
-"""As many names are sent with each claim; looking one of a few up on the server would cost more."""
+"""Up to this many names are sent with each claim: looking up so few on the server would cost more."""
 
 
 def digest(workers: Collection[str]) -> str | None:
-    """The digest of very many workers; None if they are few, and their names are to be sent."""
+    """Return the digest of very many workers; None if they are so few that their names are sent."""
     return None if len(workers) <= MOST_SENT else _digest(frozenset(workers))
 
 
