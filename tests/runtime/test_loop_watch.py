@@ -4,20 +4,13 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable
 
 import pytest
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.runtime.running import loop_watch
-from tests.runtime.stage import DEADLINE, eventually, started
-
-
-def block_until(met: Callable[[], bool]) -> None:
-    """Block this thread, and with it the event loop."""
-    deadline = time.monotonic() + DEADLINE
-    while not met() and time.monotonic() < deadline:
-        time.sleep(0.005)
+from tests.polling import eventually, wait_until
+from tests.runtime.stage import DEADLINE, started
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +28,7 @@ async def test_a_job_that_blocks_the_loop_is_named_with_file_and_line_and_how_lo
     @app.task
     async def busy() -> None:
         await asyncio.sleep(0)
-        block_until(lambda: "busy: has blocked the event loop" in caplog.text)
+        wait_until(lambda: "busy: has blocked the event loop" in caplog.text)
 
     @app.task
     async def patient() -> None:
@@ -63,7 +56,7 @@ async def test_other_code_that_blocks_the_loop_is_named_too_and_not_without_end(
     async with started(WorkerOrchestrator("memory://")):
         for _ in range(loop_watch.IN_FULL):
             named, told = count("has blocked"), count("blocked")
-            block_until(lambda named=named: count("has blocked") > named)  # type: ignore[misc]
+            wait_until(lambda named=named: count("has blocked") > named)  # type: ignore[misc]
             await eventually(lambda told=told: count("blocked") > told)  # type: ignore[misc]
         time.sleep(0.6)  # noqa: ASYNC251 - that is the point
         await asyncio.sleep(0.1)

@@ -11,7 +11,8 @@ import pytest
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.testing.expect import soon
-from tests.runtime.stage import eventually, node_of
+from tests.polling import eventually
+from tests.runtime.stage import node_of
 from tests.store.proxy import Proxy
 from tests.store.servers.postgres import own_server
 
