@@ -43,7 +43,7 @@ async def test_a_claim_does_not_wait_for_an_outcome_that_is_being_written(
     other.execute("SELECT FROM shiftwork.jobs WHERE id = %s FOR UPDATE", (held,))
     writing = asyncio.create_task(finish(store, succeeded(first)))
     waits = "SELECT FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid"
-    await eventually(lambda: other.execute(waits).fetchone())
+    await eventually(lambda: other.execute(waits).fetchone() is not None)
     assert [one.id for one in await soon(claim(store), "the claim")] == [free]
     assert not writing.done()
     other.rollback()
