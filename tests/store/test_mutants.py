@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
@@ -30,11 +30,15 @@ from shiftwork.store.protocol import Claims, Promoted
 from shiftwork.store.redis.server import scripts
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.sql import SQL
-from shiftwork.testing import CHECKS, StoreFactory, check_store, expect, run_check, suite
-from shiftwork.testing.checks import crowds
+from tests.store.conformance import expect, suite
+from tests.store.conformance.checks import claim_cost
+from tests.store.conformance.suite import CHECKS, check_store, run_check
 from tests.store.conftest import on_server
 from tests.store.servers.postgres import names, server_url
 from tests.store.servers.sessions import end_kept_sessions, keep_sessions
+
+if TYPE_CHECKING:
+    from tests.store.conformance.lab import StoreFactory
 
 Patch = pytest.MonkeyPatch
 CHECK = {check.__name__.removeprefix("check_"): check for check in CHECKS}
@@ -380,24 +384,24 @@ async def test_a_broken_promise_is_noticed(
     mutate: Callable[[Patch], None], noticed_by: str, monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(expect, "PATIENCE", 0.2)
-    monkeypatch.setattr(crowds, "CROWD", 15_000)  # as in test_conformance
+    monkeypatch.setattr(claim_cost, "CROWD", 15_000)  # as in test_conformance
     mutate(monkeypatch)
     with pytest.raises(AssertionError):
         await run_check(CHECK[noticed_by], healthy)
 
 
 REPEATED_IN_LUA: list[tuple[str, str, str, str]] = [
-    ("finish_others", "return said == FAILED and FAILED or SCHEDULED", "return SCHEDULED", "outcomes_land"),
-    ("finish_others", "elseif is(job, CANCELLING) then", "elseif false then", "outcomes_land"),
-    ("finish_others", "elseif run_at <= now then", "elseif run_at < now then", "outcomes_land"),
-    ("finish_others", "keep_until = now + A_DAY", "keep_until = now", "outcomes_land"),
-    ("finish_others", "if moves and", "if", "outcomes_land"),
-    ("finish_others", "return job.head_start", "return job.lead", "a_failed_attempt_ranks_behind"),
+    ("finish_full", "return said == FAILED and FAILED or SCHEDULED", "return SCHEDULED", "outcomes_land"),
+    ("finish_full", "elseif is(job, CANCELLING) then", "elseif false then", "outcomes_land"),
+    ("finish_full", "elseif run_at <= now then", "elseif run_at < now then", "outcomes_land"),
+    ("finish_full", "keep_until = now + A_DAY", "keep_until = now", "outcomes_land"),
+    ("finish_full", "if moves and", "if", "outcomes_land"),
+    ("finish_full", "return job.head_start", "return job.lead", "a_failed_attempt_ranks_behind"),
     ("worker_state", "state.failures < disable_after", "state.failures <= disable_after", "outcomes_change_a_worker"),
     ("worker_state", "or not state.on then", "then", "outcomes_change_a_worker"),
     ("worker_state", "if ended_at > state.ended then", "if true then", "outcomes_change_a_worker"),
     ("worker_state", "and ended_at >= state.wrong then", "then", "outcomes_change_a_worker"),
-    ("finish_others", "after, said == FAILED", "after, false", "outcomes_change_a_worker"),
+    ("finish_full", "after, said == FAILED", "after, false", "outcomes_change_a_worker"),
     ("worker_state", "if ended_at > state.ended then", "if true then", "cancelled_jobs_change_a_worker"),
     ("amend", "status == QUEUED or status == PROCESSING", "status == PROCESSING", "changes_are_allowed_and_made"),
     ("amend", "job.attempt, job.crashes, job.ended = 0, 0, NONE", "job.ended = NONE", "changes_are_allowed_and_made"),
@@ -409,19 +413,19 @@ REPEATED_IN_LUA: list[tuple[str, str, str, str]] = [
     ("ahead", "'(' .. rank", "rank", "positions_are_the_order_of_claims"),
     ("jobs", "local fits = free == position and", "local fits =", "keys_are_parked"),
     ("jobs", "group.running + free < job.limit", "free < job.limit", "keys_are_parked"),
-    ("needs", "status == COMPLETED or (whatever and", "(", "a_failure_does_not_release"),
-    ("needs", "tonumber(waiters[at + 1]) % 2 == 1", "true", "a_failure_does_not_release"),
-    ("needs", "if call('HLEN', UNMET .. waiting) <= #met[waiting] then", "if true then", "a_job_waits_for_all"),
-    ("flows", "job.run_at = math.max(job.run_at, now)", "", "a_job_waits_for_all"),
-    ("releasing", "break_needs(ended)", "", "any_end_is_seen_through"),
-    ("flows", "act(waiting) and is_waiting(waiting)", "act(waiting)", "a_job_is_stranded_until"),
-    ("flows", "regained[#regained + 1] = other", "", "a_long_chain_is_stranded"),
-    ("add_others", "or (\n      status == WAITING", "or (\n      false", "a_job_that_is_added_behind"),
-    ("add_others", "strand(one)\n    end", "end", "what_a_running_job_adds_may_be_stranded"),
+    ("release_fast", "status == COMPLETED or (whatever and", "(", "a_failure_does_not_release"),
+    ("release_fast", "tonumber(waiters[at + 1]) % 2 == 1", "true", "a_failure_does_not_release"),
+    ("release_fast", "if call('HLEN', UNMET .. waiting) <= #met[waiting] then", "if true then", "a_job_waits_for_all"),
+    ("needs", "job.run_at = math.max(job.run_at, now)", "", "a_job_waits_for_all"),
+    ("release_full", "break_needs(ended)", "", "any_end_is_seen_through"),
+    ("needs", "act(waiting) and is_waiting(waiting)", "act(waiting)", "a_job_is_stranded_until"),
+    ("needs", "regained[#regained + 1] = other", "", "a_long_chain_is_stranded"),
+    ("add_full", "or (\n      status == WAITING", "or (\n      false", "a_job_that_is_added_behind"),
+    ("add_full", "strand(one)\n    end", "end", "what_a_running_job_adds_may_be_stranded"),
     ("amend", "not (waits and call('EXISTS', BROKEN .. job.id) == 1)", "true", "a_job_is_stranded_until"),
-    ("add_others", "need[2])", "true)", "ended_jobs_meet_needs"),
-    ("add_others", "tie_to(one.job.id, waiters[at], kind)", "", "what_waits_for_a_parent"),
-    ("add_others", "if kind == '0' or kind == '1' then", "if true then", "a_job_that_runs_after_its_own_parent"),
+    ("add_full", "need[2])", "true)", "ended_jobs_meet_needs"),
+    ("add_full", "tie_to(one.job.id, waiters[at], kind)", "", "what_waits_for_a_parent"),
+    ("add_full", "if kind == '0' or kind == '1' then", "if true then", "a_job_that_runs_after_its_own_parent"),
     ("amend", "or is_needed(job)", "", "a_job_that_another_waits_for_is_not_discarded"),
     ("amend", "waits and WAITING or", "", "a_cancelled_waiting_job_waits_again"),
     ("prune", "is_kept(id, state, flows[at])", "false", "results_are_kept_while_the_flow"),
@@ -430,7 +434,7 @@ REPEATED_IN_LUA: list[tuple[str, str, str, str]] = [
     ("prune", "status and status <= CANCELLED", "false", "a_flow_is_kept"),
     ("prune", "cancelled > 0 and 'completed' or", "", "results_are_kept_while_a_job"),
     ("signals", ">= tonumber(nth)", "> 0", "a_signal_that_comes_early"),
-    ("finish_others", "and math.min(outcome.run_at, now) or", "and outcome.run_at or", "a_signal_that_comes_early"),
+    ("finish_full", "and math.min(outcome.run_at, now) or", "and outcome.run_at or", "a_signal_that_comes_early"),
     ("keep_step", "or job.fence ~= fence", "", "a_stale_step"),
     ("keep_step", "number > most or", "", "a_job_keeps_so_many_steps"),
     ("keep_step", "or bytes + size > most_bytes", "", "the_steps_of_a_job_have_so_many_bytes"),
@@ -439,10 +443,10 @@ REPEATED_IN_LUA: list[tuple[str, str, str, str]] = [
     ("send", "+ size <= most_bytes", ">= 0", "the_signals_of_a_job_have_so_many_bytes"),
     ("signals", "call('HINCRBY', key, 'signal bytes', -size)", "", "the_signals_of_a_job_have_so_many_bytes"),
     ("steps", "and bytes <= most_bytes", "", "a_run_reads_steps_in_pages"),
-    ("finish_others", "FIRST_ATTEMPTS + 1, job", "1, job", "the_first_and_the_last_attempts"),
-    ("claim_others", "set(job, EXPIRES, false)", "", "a_job_that_has_started"),
+    ("finish_full", "FIRST_ATTEMPTS + 1, job", "1, job", "the_first_and_the_last_attempts"),
+    ("claim_full", "set(job, EXPIRES, false)", "", "a_job_that_has_started"),
 ]
-"""A file of Lua, what it says, what it says wrongly, and how the check that notices begins."""
+"""A script or a part of scripts in Lua, what it says, what it says wrongly, and how the check that notices begins."""
 
 
 @pytest.mark.parametrize("mutant", REPEATED_IN_LUA, ids=" ".join)
@@ -451,10 +455,10 @@ async def test_a_rule_repeated_wrongly_in_lua_is_noticed(
 ) -> None:
     file, right, wrong, noticed_by = mutant
     [check] = [check for name, check in CHECK.items() if name.startswith(noticed_by)]
-    genuine = scripts._text
+    genuine = scripts.source
     text = genuine(file)
     assert right in text
-    monkeypatch.setattr(scripts, "_text", lambda name: text.replace(right, wrong) if name == file else genuine(name))
+    monkeypatch.setattr(scripts, "source", lambda name: text.replace(right, wrong) if name == file else genuine(name))
     scripts.script.cache_clear()
     try:
         with pytest.raises(AssertionError):

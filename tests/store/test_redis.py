@@ -26,7 +26,8 @@ from shiftwork.store.redis.jobs import STATE
 from shiftwork.store.redis.server import scripts
 from shiftwork.store.redis.server.client import RedisClient
 from shiftwork.store.urls import open_store
-from shiftwork.testing.acts import (
+from tests.runtime.stage import worker_of
+from tests.store.conformance.acts import (
     NOW,
     add,
     beat,
@@ -40,8 +41,7 @@ from shiftwork.testing.acts import (
     statuses,
     succeeded,
 )
-from shiftwork.testing.expect import soon
-from tests.runtime.stage import worker_of
+from tests.store.conformance.expect import soon
 from tests.store.proxy import Proxy
 from tests.store.servers.redis import KILLED, Server, namespace
 
@@ -477,11 +477,11 @@ async def test_opening_twice_at_once_is_opening_once(valkey_url: str, place: str
     await store.close()
 
 
-# ── shelves ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── shards ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def made_by(process: str, count: int) -> str:
-    """An id as `shiftwork.handles.call` makes them; 4096 of one process in a row are on one shelf."""
+    """An id as `shiftwork.handles.call` makes them; 4096 of one process in a row are in one shard."""
     return f"01a1e39cf7fc{count:06x}{process * 14}"
 
 
@@ -495,7 +495,7 @@ async def test_no_hash_becomes_large(store: Store, valkey_server: Server, place:
     await store.close()
 
 
-async def test_a_call_gets_along_with_jobs_of_several_shelves(store: Store, valkey_server: Server, place: str) -> None:
+async def test_a_call_gets_along_with_jobs_of_several_shards(store: Store, valkey_server: Server, place: str) -> None:
     ids = [id for n in range(40) for id in (made_by("a", n * 1_000), made_by("b", n * 5_000), f"own {n:02}")]
     await add(store, *(job(id, run_at=NOW - 500 + n, payload=id.encode()) for n, id in enumerate(ids)))
     assert [added.created for added in await store.add([job(id) for id in ids], NOW)] == [False] * len(ids)
@@ -527,7 +527,7 @@ async def a_day(url: str, place: str) -> None:
         await store.add([job(f"alone {n}", head_start=ahead, options=b"o" if n else None)], NOW + 5)
         await store.add([job(f"alone {n}")], NOW + 6)
     await store.add([job("of another worker", "v", pool="r")], NOW + 7)
-    await store.add([job(f"01{0:030}")], NOW + 8)  # on a shelf of its own
+    await store.add([job(f"01{0:030}")], NOW + 8)  # in a shard of its own
     for n, (instance, pool, many) in enumerate([("i", "p", 3), ("i2", "q", 2), ("i", "p", 20), ("i", "q", 20)]):
         claimed = await claim(store, many, instance=instance, pool=pool, now=NOW + 10 + n)
         ended = [
@@ -573,9 +573,9 @@ async def test_plain_jobs_end_as_they_would_without_their_short_way(
 ) -> None:
     short, long = namespace(), namespace()
     await a_day(valkey_url, short)
-    parts = {name: tuple(p for p in parts if not p.endswith("_plain")) for name, parts in scripts.PARTS.items()}
-    assert parts != scripts.PARTS
-    monkeypatch.setattr(scripts, "PARTS", parts)
+    genuine, fast = scripts.source, ("add_fast", "claim_fast", "finish_fast")
+    assert all(map(genuine, fast))
+    monkeypatch.setattr(scripts, "source", lambda name: "" if name in fast else genuine(name))
     monkeypatch.setattr(jobs, "one_plain", lambda *_: None)
     scripts.script.cache_clear()
     try:

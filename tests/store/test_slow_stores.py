@@ -10,9 +10,9 @@ from uuid import uuid4
 import pytest
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.testing.expect import soon
 from tests.polling import eventually
 from tests.runtime.stage import node_of
+from tests.store.conformance.expect import soon
 from tests.store.proxy import Proxy
 from tests.store.servers.postgres import own_server
 

@@ -5,8 +5,8 @@ from contextlib import aclosing
 from typing import Any
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.testing import StoreFactory
 from tests.polling import eventually
+from tests.store.conformance.lab import StoreFactory
 from tests.web.conftest import Web
 
 DEADLINE = 60.0

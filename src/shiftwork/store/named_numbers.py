@@ -11,7 +11,7 @@ from typing import Final
 
 from shiftwork.core.stored_numbers import STORED_NUMBERS
 
-_NAME: Final = re.compile(r"\b(?:STATUS|PRIORITY|FLAG|COLUMN|NEED|VERDICT|LIMIT|SECONDS)_[A-Z_]+\b")
+_NAME: Final = re.compile(r"\b(?:STATUS|PRIORITY|FLAG|COLUMN|NEED|VERDICT|LIMIT|SECONDS|SLOT|STEP)_[A-Z_]+\b")
 _NO_MORE: Final[Mapping[str, int]] = MappingProxyType({})
 
 

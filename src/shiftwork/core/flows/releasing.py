@@ -24,7 +24,8 @@ all of it while it ran, is live or dead, because it may run again and add the sa
 `POSTPONED` seconds. If it is pruned while a cancelled job waits for it, that need is met.
 
 The memory store calls these functions, and the SQLite store all but `released`, which its statement `release_jobs`
-repeats. Redis (flows.lua) and PostgreSQL (flows.sql) repeat them; the suite compares every store with the memory store.
+repeats. Redis (release_fast.lua, needs.lua) and PostgreSQL (flows.sql) repeat them; the suite compares every store with
+the memory store.
 """
 
 from collections.abc import Iterable, Mapping

@@ -16,8 +16,8 @@ job is kept until it ends. A live job has no `ended_at`: the end of its last run
 failed attempts, `core.values.limits` says which are kept. An outcome is accepted only while its job is processing under
 the outcome's fence.
 
-The memory and SQLite stores call these functions. Redis (finish.lua) and PostgreSQL (the function `finish`) repeat
-them; `shiftwork.testing.checks.originals` compares every store with them.
+The memory and SQLite stores call these functions. Redis (finish_full.lua) and PostgreSQL (the function `finish`) repeat
+them; `tests.store.conformance.checks.core_rules` compares every store with them.
 """
 
 from typing import Final

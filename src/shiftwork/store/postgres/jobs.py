@@ -16,6 +16,7 @@ from shiftwork.core.model.parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.values.limits import PAGE_BYTES, SIGNALS, STEPS, signals_full, steps_full
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.server.session import PostgresSession, Statements
+from shiftwork.store.postgres.sql import STEP_FULL, STEP_KEPT
 
 Timed = tuple[NewJob, float]
 """A job, and the time of the call that adds it."""
@@ -173,7 +174,7 @@ async def keep_steps(session: PostgresSession, steps: Sequence[NewStep]) -> list
 async def keep_step(session: Statements, id: str, fence: int, step: Step, taking: str | None = None) -> int:
     """Keep a step of a job that is processing under this fence, if it is the next one.
 
-    Returns 1 if the job is, 0 if it is not, and -1 if it has no room for the step (see `is_kept`).
+    Returns `STEP_KEPT` if the job is, `STEP_STALE` if it is not, and `STEP_FULL` if it has no room for the step.
     """
     place = (step.number, msgpack.encode(step), len(step.result), rows.storable(taking))
     kept: int = await session.value("keep_step", (session.namespace, id, fence, *place, STEPS.number, STEPS.bytes))
@@ -182,9 +183,9 @@ async def keep_step(session: Statements, id: str, fence: int, step: Step, taking
 
 def is_kept(id: str, answer: int) -> bool:
     """Return whether a step is kept. Raises if its job has no room for it."""
-    if answer < 0:
+    if answer == STEP_FULL:
         raise steps_full(id)
-    return bool(answer)
+    return answer == STEP_KEPT
 
 
 async def steps(session: Statements, id: str, fence: int, after: int) -> StepPage | None:

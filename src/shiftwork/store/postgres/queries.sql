@@ -83,7 +83,7 @@ SELECT lost, cancel_ids, cancel_fences, extract(epoch FROM clock_timestamp())::f
 -- serves: jobs_pkey
 UPDATE shiftwork.jobs j SET progress = n.progress
 FROM unnest(%s::text[], %s::bigint[], %s::bytea[]) AS n (id, fence, progress)
-WHERE j.namespace + 0 = %s::int AND j.id = n.id AND j.fence = n.fence AND j.status + 0 = 4;
+WHERE j.namespace + 0 = %s::int AND j.id = n.id AND j.fence = n.fence AND j.status + 0 = STATUS_PROCESSING;
 
 -- ── flows and durable functions ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -119,7 +119,8 @@ SELECT
         ORDER BY l.number DESC LIMIT 1
     ), 0)
 FROM shiftwork.jobs j
-WHERE j.namespace = %(namespace)s::int AND j.id = %(id)s::text AND j.status + 0 = 4 AND j.fence = %(fence)s::bigint;
+WHERE j.namespace = %(namespace)s::int AND j.id = %(id)s::text AND j.status + 0 = STATUS_PROCESSING
+    AND j.fence = %(fence)s::bigint;
 
 -- name: first_signal
 -- serves: signals_pkey
@@ -165,7 +166,8 @@ ORDER BY g.number LIMIT %(limit)s;
 -- A running job that was not asked to stop.
 -- serves: jobs_pkey
 SELECT true FROM shiftwork.jobs j
-WHERE j.namespace = %s::int AND j.id = %s::text AND j.fence = %s::bigint AND j.status + 0 = 4 AND NOT j.cancelling;
+WHERE j.namespace = %s::int AND j.id = %s::text AND j.fence = %s::bigint AND j.status + 0 = STATUS_PROCESSING
+    AND NOT j.cancelling;
 
 -- name: send
 SELECT had, is_full, topics FROM shiftwork.send(
@@ -278,14 +280,14 @@ SELECT shiftwork.facts(%(namespace)s::int, %(now)s::float8, %(workers)s::text[])
             SELECT count(*) AS n FROM (
                 SELECT 1 FROM shiftwork.jobs j
                 WHERE j.namespace = %(namespace)s::int AND j.pool = l.pool AND j.worker = l.worker
-                    AND j.status = 3 AND NOT j.parked
+                    AND j.status = STATUS_QUEUED AND NOT j.parked
                 LIMIT %(limit)s::int
             ) AS s
         ) AS c
         WHERE EXISTS (
             SELECT 1 FROM shiftwork.jobs k
             WHERE k.namespace = %(namespace)s::int AND k.worker = l.worker AND k.key IS NOT NULL
-                AND k.status >= 3 AND k.status <= 4
+                AND k.status >= STATUS_QUEUED AND k.status <= STATUS_PROCESSING
         )
         GROUP BY l.worker HAVING sum(c.n) < sum(l.queued)
     ) AS r
@@ -382,12 +384,12 @@ ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 SELECT {found}, {broken} FROM unnest(%(workers)s::text[]) AS w CROSS JOIN LATERAL (
     (
         SELECT * FROM shiftwork.jobs j
-        WHERE j.namespace = %(namespace)s::int AND j.worker = w AND j.status <> 4 AND {wanted}
+        WHERE j.namespace = %(namespace)s::int AND j.worker = w AND j.status <> STATUS_PROCESSING AND {wanted}
         ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s
     )
     UNION ALL
     SELECT * FROM shiftwork.jobs j
-    WHERE j.namespace = %(namespace)s::int AND j.worker = w AND j.status = 4 AND {wanted}
+    WHERE j.namespace = %(namespace)s::int AND j.worker = w AND j.status = STATUS_PROCESSING AND {wanted}
 ) AS j ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: find_by_tag
@@ -404,7 +406,7 @@ SELECT {found}, {broken} FROM (
 -- serves: jobs_of_flow, needs_broken
 SELECT
     j.id, j.worker, j.status, j.created_at, j.started_at, j.ended_at, j.options,
-    j.status = 2 AND EXISTS (
+    j.status = STATUS_WAITING AND EXISTS (
         SELECT 1 FROM shiftwork.needs n WHERE n.namespace = j.namespace AND n.id = j.id AND n.broken
     )
 FROM shiftwork.jobs j
@@ -423,32 +425,32 @@ ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 SELECT {found}, {broken} FROM unnest(%(pools)s::text[], %(workers)s::text[]) AS lane (pool, worker) CROSS JOIN LATERAL (
     SELECT * FROM shiftwork.jobs j
     WHERE j.namespace = %(namespace)s::int AND j.pool = lane.pool AND j.worker = lane.worker
-        AND j.status = 3 AND NOT j.parked AND {wanted}
+        AND j.status = STATUS_QUEUED AND NOT j.parked AND {wanted}
     UNION ALL
     SELECT * FROM shiftwork.jobs j
     WHERE j.namespace = %(namespace)s::int AND j.pool = lane.pool AND j.worker = lane.worker AND j.key IS NOT NULL
-        AND j.status >= 3 AND j.status <= 4 AND j.status = 3 AND j.parked AND {wanted}
+        AND j.status >= STATUS_QUEUED AND j.status <= STATUS_PROCESSING AND j.status = STATUS_QUEUED AND j.parked AND {wanted}
 ) AS j ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: find_unusual
 -- serves: jobs_unusual
 SELECT {found}, {broken} FROM unnest(%(statuses)s::int2[]) AS s CROSS JOIN LATERAL (
     SELECT * FROM shiftwork.jobs j
-    WHERE j.namespace = %(namespace)s::int AND j.status = s AND (j.status <= 2 OR j.status >= 6) AND {wanted}
+    WHERE j.namespace = %(namespace)s::int AND j.status = s AND (j.status <= STATUS_WAITING OR j.status >= STATUS_DEAD) AND {wanted}
     ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s
 ) AS j ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: dead
 -- serves: jobs_unusual
 SELECT j.id, j.worker, j.error, j.created_at, j.ended_at FROM shiftwork.jobs j
-WHERE j.namespace = %s AND j.status = 6 AND (j.status <= 2 OR j.status >= 6)
+WHERE j.namespace = %s AND j.status = STATUS_DEAD AND (j.status <= STATUS_WAITING OR j.status >= STATUS_DEAD)
     AND (j.created_at, j.id) < (%s::float8, %s::text)
 ORDER BY j.created_at DESC, j.id DESC LIMIT %s;
 
 -- name: find_running
 -- serves: jobs_running
 SELECT {found}, {broken} FROM shiftwork.jobs j
-WHERE j.namespace = %(namespace)s::int AND j.worker = ANY (%(workers)s::text[]) AND j.status = 4 AND {wanted}
+WHERE j.namespace = %(namespace)s::int AND j.worker = ANY (%(workers)s::text[]) AND j.status = STATUS_PROCESSING AND {wanted}
 ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: cancel
@@ -476,8 +478,8 @@ SELECT
 FROM (
     SELECT
         pool, worker, sum(scheduled)::bigint AS scheduled, sum(retrying)::bigint AS retrying,
-        sum(waiting)::bigint AS waiting, sum(queued)::bigint AS queued, sum(processing)::bigint AS processing, sum(completed)::bigint AS completed,
-        sum(dead)::bigint AS dead, sum(cancelled)::bigint AS cancelled, sum(added)::bigint AS added,
+        sum(waiting)::bigint AS waiting, sum(queued)::bigint AS queued, sum(processing)::bigint AS processing,
+        sum(completed)::bigint AS completed, sum(dead)::bigint AS dead, sum(cancelled)::bigint AS cancelled, sum(added)::bigint AS added,
         sum(succeeded)::bigint AS succeeded, sum(failed)::bigint AS failed, sum(died)::bigint AS died,
         sum(run_seconds) AS run_seconds,
         row_number() OVER (PARTITION BY pool ORDER BY worker) AS place
@@ -486,7 +488,7 @@ FROM (
 LEFT JOIN LATERAL (
     SELECT j.rank, j.id, j.run_at FROM shiftwork.jobs j
     WHERE l.queued > 0 AND j.namespace = %(namespace)s::int AND j.pool = l.pool AND j.worker = l.worker
-        AND j.status = 3 AND NOT j.parked
+        AND j.status = STATUS_QUEUED AND NOT j.parked
     ORDER BY j.rank, j.id LIMIT 1
 ) AS h ON true
 LEFT JOIN LATERAL (
@@ -516,14 +518,14 @@ SELECT seq, body FROM shiftwork.events WHERE namespace = %s AND seq > %s AND seq
 SELECT a.twins, shiftwork.announce(%s::text, a.topics) FROM shiftwork.add(
     %s::int, %s::text::text[], %s::text::text[], %s::text::text[], %s::text::bytea[], %s::text::float8[],
     %s::text::int2[], %s::text::float8[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::text[],
-    %s::text::text[], %s::text::float8[], pg_catalog.pg_current_xact_id()::text::bigint OPERATOR(pg_catalog.+) 24
+    %s::text::text[], %s::text::float8[], pg_catalog.pg_current_xact_id()::text::bigint OPERATOR(pg_catalog.+) SLOT_LOOSE
 ) AS a;
 
 -- name: add_any_in_transaction
 SELECT a.twins, shiftwork.announce(%s::text, a.topics) FROM shiftwork.add_any(
     %s::int, %s::text::text[], %s::text::text[], %s::text::text[], %s::text::bytea[], %s::text::float8[],
     %s::text::int2[], %s::text::float8[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::text[],
-    %s::text::text[], %s::text::float8[], pg_catalog.pg_current_xact_id()::text::bigint OPERATOR(pg_catalog.+) 24,
+    %s::text::text[], %s::text::float8[], pg_catalog.pg_current_xact_id()::text::bigint OPERATOR(pg_catalog.+) SLOT_LOOSE,
     %s::text::float8[], %s::text::bytea[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::bool[],
     %s::text::text[], %s::text::text[], %s::text::text[], %s::text::bool[], %s::text::bool[], %s::text::bool[], false
 ) AS a;

@@ -1,23 +1,49 @@
-"""SQL from files: it reads them, quotes names, and puts the name of the schema in place."""
+"""SQL from files: it reads them, puts numbers and the name of the schema in place, and quotes names."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from shiftwork.core.values.limits import FIRST_ATTEMPTS
+from shiftwork.store.named_numbers import with_numbers
+
 DEFAULT_SCHEMA: Final = "shiftwork"
+STEP_KEPT, STEP_STALE, STEP_FULL = 1, 0, -1
+"""What the function `keep_step` returns: the step is kept, its run is stale, or its job has no room for it."""
+NUMBERS: Final = {
+    "STATUS_ABSENT": 9,
+    "LIMIT_AFTER_DROPPED": FIRST_ATTEMPTS + 2,
+    "STEP_KEPT": STEP_KEPT,
+    "STEP_STALE": STEP_STALE,
+    "STEP_FULL": STEP_FULL,
+    "SLOT_COUNT": 8,
+    "SLOT_CLAIMS": 8,
+    "SLOT_RELEASED": 16,
+    "SLOT_LOOSE": 24,
+}
+"""Numbers that only this store has, by the names that its SQL uses: the status of a job that is not here, the first
+attempt that is kept behind a dropped one, what `keep_step` returns, and the slots in which `lanes` are counted."""
+INDEX_PLANS: Final = """\
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan"""
+"""What `{index_plans}` stands for: a function whose plans use indices alone, whatever the planner believes."""
 _SCHEMA: Final = re.compile(r"\bshiftwork\.(?=\w|')")
 
 
 def read(name: str) -> str:
-    """Return the text of a file beside this one."""
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+    """Return the text of a file beside this one, with the numbers in place."""
+    return _loaded(Path(__file__).with_name(name))
 
 
 def read_folder(name: str) -> Iterator[tuple[str, str]]:
     """Yield name and text of the SQL files in a folder beside this file, sorted by name."""
     for path in sorted(Path(__file__).with_name(name).glob("*.sql")):
-        yield path.name, path.read_text(encoding="utf-8")
+        yield path.name, _loaded(path)
+
+
+def _loaded(path: Path) -> str:
+    return with_numbers(path.read_text(encoding="utf-8"), NUMBERS).replace("{index_plans}", INDEX_PLANS)
 
 
 def quoted(name: str) -> str:

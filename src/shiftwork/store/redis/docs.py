@@ -17,7 +17,7 @@ from shiftwork.core.workers.edition import Edition
 MOST_DIGITS: Final = 15
 """Of a version; a longer one is not exact in Lua."""
 ClaimView = tuple[Any, bytes]
-"""Arguments of `put.lua`: until when a breaker is open, whether a pool is paused, a breaker, or the token of an
+"""Arguments of `put`: until when a breaker is open, whether a pool is paused, a breaker, or the token of an
 edition; and packed gates."""
 
 
@@ -31,7 +31,7 @@ def _doc(kind: str, name: bytes, value: bytes) -> Doc:
     version, colon, body = value.partition(b":")
     readable = name.decode(errors="backslashreplace")
     if not colon or not version.isdigit() or len(version) > MOST_DIGITS or readable.encode() != name:
-        return Doc(kind, readable, UNREADABLE + value)  # of version 0, as `put.lua` takes it: the next put replaces it
+        return Doc(kind, readable, UNREADABLE + value)  # of version 0, as `put` takes it: the next put replaces it
     return Doc(kind, readable, body, int(version))
 
 

@@ -1,4 +1,4 @@
-"""Searching for jobs: the arguments of `find.lua`, and what happens to records that cannot be read."""
+"""Searching for jobs: the arguments of `find`, and what happens to records that cannot be read."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -36,7 +36,7 @@ def decoded(found: FoundJobs, *, whole: bool) -> list[JobRecord]:
 
 
 def criteria(wanted: JobFilter, behind: Any, limit: int) -> tuple[Any, ...]:
-    """Return the arguments of `find.lua`."""
+    """Return the arguments of `find`."""
     narrowed = any(getattr(wanted, name) is not None for name in NARROWING)
     statuses = None if wanted.status is None else {str(NUMBERS[status]): True for status in wanted.status}
     return (

@@ -1,7 +1,7 @@
 """Jobs as bytes for the scripts of the hot path, and back: new jobs, claimed jobs, outcomes.
 
-This module owns the layout of a job's state and of what never changes about a job. `states.lua` describes the layout,
-and the scripts read and write the same bytes.
+This module owns the layout of a job's state and of what never changes about a job. `job_state.lua` describes the
+layout, and the scripts read and write the same bytes.
 """
 
 import struct
@@ -67,7 +67,7 @@ def new_jobs(jobs: Sequence[NewJob], now: float) -> tuple[list[tuple[Any, ...]],
 
 
 def one_plain(job: NewJob, now: float) -> tuple[bytes, ...] | None:
-    """Return a job as arguments of `add_one.lua`; None if it is not due, or has something that few jobs have."""
+    """Return a job as arguments of `add_one`; None if it is not due, or has something that few jobs have."""
     run_at, head_start = job.run_at, job.head_start
     if job.unique_key is not None or job.key is not None or not run_at <= now or _extra(job) is not None:
         return None
@@ -86,7 +86,7 @@ def one_plain(job: NewJob, now: float) -> tuple[bytes, ...] | None:
 def added_together(
     rows: Sequence[tuple[Any, ...]], payloads: Sequence[bytes], by: tuple[str, int] | tuple[()] = ()
 ) -> tuple[bytes, list[bytes]]:
-    """Return the rows of a batch as arguments of `add.lua`, and the bytes that follow them.
+    """Return the rows of a batch as arguments of `add`, and the bytes that follow them.
 
     If a running job adds them, its id and its fence are given.
     """
@@ -107,7 +107,7 @@ def added_together(
 
 
 def answered(new: Sequence[NewJob], answers: list[Any]) -> list[Added]:
-    """Return what happened to each job, from the reply of `add.lua`."""
+    """Return what happened to each job, from the reply of `add`."""
     if not answers:
         return [Added(job.id, created=True) for job in new]
     return [
@@ -148,14 +148,14 @@ def never_changes_of(job: NewJob | JobRecord, now: float) -> bytes:
 
 
 def _extra(job: NewJob) -> bytes | None:
-    """Return what few new jobs have, as `add.lua` describes it; None if this one has nothing of it."""
+    """Return what few new jobs have, as `add` describes it; None if this one has nothing of it."""
     if job.flow is None and not job.tags and not job.needs and job.parent is None and job.expires_at is None:
         return None
     return _encode((job.flow, job.tags, needs_of(job), job.parent, job.expires_at))
 
 
 def outcomes(given: Sequence[Outcome]) -> tuple[list[Any], list[bytes]]:
-    """Return outcomes as columns for `finish.lua`, and the bytes that follow them."""
+    """Return outcomes as columns for `finish`, and the bytes that follow them."""
     behind: list[bytes] = []
     said = columns(_outcome(one, behind) for one in given)
     if said and said[_STATUS] is not JobStatus.COMPLETED:  # apart: nearly all have completed, and need no place
@@ -183,7 +183,7 @@ def wait_text(wait: Wait | None) -> str | None:
 
 
 def claimed(flat: Sequence[Any], broken: dict[str, str]) -> list[Claimed]:
-    """Return the jobs of a reply of `claim.lua`. Unreadable ones are added to `broken`, with the reason."""
+    """Return the jobs of a reply of `claim`. Unreadable ones are added to `broken`, with the reason."""
     jobs: list[Claimed] = []
     for id, state, never_changes, payload in zip(flat[::4], flat[1::4], flat[2::4], flat[3::4], strict=True):
         _, flags, _, attempt, crashes, fence, run_at, _, _, _ = STATE.unpack_from(state)
@@ -210,7 +210,7 @@ def own_values(own: Sequence[Any], flags: int) -> dict[str, Any]:
 
 
 def members(flat: Sequence[Any]) -> list[FlowMember]:
-    """Return the jobs of a reply of `members.lua`."""
+    """Return the jobs of a reply of `members`."""
     return [_member(*flat[at : at + 5]) for at in range(0, len(flat), 5)]
 
 

@@ -45,7 +45,7 @@ class UnreadableError(Exception):
 
 
 def whole_jobs(records: Sequence[JobRecord]) -> tuple[list[Any], list[bytes]]:
-    """Return whole jobs as arguments of `restore.lua`, and the bytes that follow them."""
+    """Return whole jobs as arguments of `restore`, and the bytes that follow them."""
     jobs: list[Any] = []
     behind: list[bytes] = []
     for one in records:
@@ -58,7 +58,7 @@ def whole_jobs(records: Sequence[JobRecord]) -> tuple[list[Any], list[bytes]]:
 
 
 def _fields(one: JobRecord) -> Fields:
-    """Return the fields of a job as they are stored, not parked; `restore.lua` decides about that."""
+    """Return the fields of a job as they are stored, not parked; `restore` decides about that."""
     optional: dict[bytes, tuple[int, bytes | None]] = {
         b"r": (HAS_RESULT, one.result),
         b"e": (HAS_ERROR, None if one.error is None else one.error.encode()),
@@ -127,7 +127,7 @@ def _step_counts(steps: Sequence[Step]) -> Fields:
 
 
 def rewrites(given: Sequence[Rewrite]) -> tuple[list[Any], list[bytes]]:
-    """Return rewrites as arguments of `rewrite.lua`, and the bytes that follow them."""
+    """Return rewrites as arguments of `rewrite`, and the bytes that follow them."""
     jobs: list[Any] = []
     behind: list[bytes] = []
     for one in given:
@@ -247,12 +247,12 @@ def _read_numbered(name: bytes, found: Fields, kind: type[Step | Signal]) -> Ite
 
 
 def step_page(bodies: Sequence[bytes], more: int) -> StepPage:
-    """Return the steps of a reply of `steps.lua`."""
+    """Return the steps of a reply of `steps`."""
     return StepPage([read_step(body) for body in bodies], more=bool(more))
 
 
 def seen_parts(steps: Sequence[Any], signals: Sequence[Any], *counts: int) -> SeenParts:
-    """Return what people see of a job, from a reply of `parts.lua`."""
+    """Return what people see of a job, from a reply of `parts`."""
     step_count, step_bytes, signal_count, signal_bytes = counts
     return SeenParts(
         steps=[seen_step(head, tail) for head, tail in zip(steps[::2], steps[1::2], strict=True)],
@@ -265,7 +265,7 @@ def seen_parts(steps: Sequence[Any], signals: Sequence[Any], *counts: int) -> Se
 
 
 def dead(flat: Sequence[bytes]) -> list[DeadJob]:
-    """Return the dead jobs of a reply of `dead.lua`."""
+    """Return the dead jobs of a reply of `dead`."""
     rows = zip(flat[::5], flat[1::5], flat[2::5], flat[3::5], flat[4::5], strict=True)
     return [
         DeadJob(

@@ -66,7 +66,7 @@ def state(worker: str, reply: Sequence[bytes | None]) -> WorkerState:
 
 
 def state_fields(known: WorkerState) -> tuple[str, list[str]]:
-    """Return a worker's state as an argument of `take_over.lua`."""
+    """Return a worker's state as an argument of `take_over`."""
     fields = {
         "on": "1" if known.enabled else "0",
         "why": known.reason,
@@ -83,14 +83,14 @@ def state_fields(known: WorkerState) -> tuple[str, list[str]]:
 
 
 def mark_fields(totals: Mapping[str, PoolStats]) -> list[str]:
-    """Return the marks of pools as an argument of `take_over.lua`: names of fields and values in turn."""
+    """Return the marks of pools as an argument of `take_over`: names of fields and values in turn."""
     return [
         part for pool, one in totals.items() for mark, n in one.marks.items() for part in (f"m{mark} {pool}", f"{n}")
     ]
 
 
 def facts(reply: Sequence[Any]) -> Facts:
-    """Return the facts of a reply of `survey.lua`."""
+    """Return the facts of a reply of `survey`."""
     gates, breakers, pools, served, lanes = reply
     by_worker = {lane.state.worker: lane for lane in map(_lane, lanes)}
     return Facts(
@@ -125,7 +125,7 @@ def _head(rank: bytes, id: bytes, since: bytes) -> Head:
 
 
 def stats(reply: Sequence[Any]) -> Stats:
-    """Return the statistics of a reply of `stats.lua`."""
+    """Return the statistics of a reply of `stats`."""
     numbers, heads = reply
     found = Stats()
     marks: dict[str, dict[str, int]] = {}
@@ -159,7 +159,7 @@ def _count(numbers: PoolStats | WorkerStats, name: str, n: int) -> None:
 
 
 def flows(flat: Sequence[bytes]) -> list[FlowRecord]:
-    """Return the flows of a reply of `list_flows.lua`."""
+    """Return the flows of a reply of `flows`."""
     width = 3 + len(STATUSES)
     return [_flow(*flat[at : at + width]) for at in range(0, len(flat), width)]
 

@@ -48,7 +48,7 @@ from shiftwork.store.redis.server.blocking_line import BlockingLine
 from shiftwork.store.redis.server.client import RedisClient, RedisConnection, SentCommand
 
 FULL: Final = -2
-"""What `send.lua` returns instead of a status if there is no room."""
+"""What `send` returns instead of a status if there is no room."""
 VERSION: Final = b"2"
 """The version of the key dictionary in `keys.lua`."""
 LOSSES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
@@ -223,7 +223,7 @@ class RedisStore:
         return records.step_page(*answer) if answer else None
 
     async def signal(self, id: str, name: str) -> Signal | None:
-        found = await self._run("first_signal", id, name)
+        found = await self._run("signal", id, name)
         return None if found is None else read_signal(found)
 
     async def parts(self, id: str, *, steps: int = SHOWN_STEPS, signals: int = SIGNALS.number) -> SeenParts:
@@ -244,7 +244,7 @@ class RedisStore:
         return STATUSES[status] if status >= 0 else None
 
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
-        return replies.flows(await self._run("list_flows", behind, limit))
+        return replies.flows(await self._run("flows", behind, limit))
 
     async def members(
         self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000

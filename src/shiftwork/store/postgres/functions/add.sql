@@ -15,15 +15,14 @@ CREATE OR REPLACE FUNCTION shiftwork.add(
     OUT twins text[], OUT topics text[]
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 BEGIN
     IF keys IS NULL AND unique_keys IS NULL THEN
         BEGIN
             topics := shiftwork.add_new(
                 ns, ids, workers, pools, payloads, run_ats, priorities, head_starts, key_limits, causes, traces, ats,
-                coalesce(own_slot, pg_backend_pid() % 8)
+                coalesce(own_slot, pg_backend_pid() % SLOT_COUNT)
             );
             RETURN;
         EXCEPTION WHEN unique_violation THEN
@@ -50,8 +49,7 @@ CREATE OR REPLACE FUNCTION shiftwork.add_any(
     OUT twins text[], OUT topics text[]
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 DECLARE
     borrowed boolean := own_slot IS NOT NULL;
@@ -99,14 +97,16 @@ BEGIN
             SELECT
                 ns, t.id, t.worker, t.pool,
                 CASE
-                    WHEN t.unmet IS NOT NULL THEN 2
-                    WHEN t.run_at <= t.at AND NOT (borrowed AND t.key IS NOT NULL) THEN 3
-                    ELSE 0
+                    WHEN t.unmet IS NOT NULL THEN STATUS_WAITING
+                    WHEN t.run_at <= t.at AND NOT (borrowed AND t.key IS NOT NULL) THEN STATUS_QUEUED
+                    ELSE STATUS_SCHEDULED
                 END,
                 t.key IS NOT NULL AND t.run_at <= t.at AND NOT borrowed AND t.unmet IS NULL,
                 t.run_at - t.head_start, t.run_at, t.head_start, t.at, t.priority, t.key_limit, t.cause, t.unique_key,
                 t.key, t.trace, t.payload, t.expires_at, t.options, t.tags::text[], t.flow, t.unmet,
-                CASE WHEN t.needed THEN true ELSE (SELECT true FROM shiftwork.needs n WHERE n.namespace = ns AND n.needed = t.id LIMIT 1) END
+                CASE WHEN t.needed THEN true ELSE (
+                    SELECT true FROM shiftwork.needs n WHERE n.namespace = ns AND n.needed = t.id LIMIT 1
+                ) END
             FROM given t
             WHERE left_over IS NULL OR t.ord = ANY (left_over)
             ORDER BY t.ord
@@ -116,8 +116,9 @@ BEGIN
         counted AS (  -- skipped where jobs may have to be parked: counters come last
             INSERT INTO shiftwork.lanes AS l (namespace, worker, pool, slot, scheduled, waiting, queued, added)
             SELECT
-                ns, i.worker, i.pool, coalesce(own_slot, pg_backend_pid() % 8), count(*) FILTER (WHERE i.status = 0),
-                count(*) FILTER (WHERE i.status = 2), count(*) FILTER (WHERE i.status = 3), count(*)
+                ns, i.worker, i.pool, coalesce(own_slot, pg_backend_pid() % SLOT_COUNT),
+                count(*) FILTER (WHERE i.status = STATUS_SCHEDULED), count(*) FILTER (WHERE i.status = STATUS_WAITING),
+                count(*) FILTER (WHERE i.status = STATUS_QUEUED), count(*)
             FROM inserted i WHERE NOT parks GROUP BY i.worker, i.pool ORDER BY i.worker, i.pool
             ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
                 scheduled = l.scheduled + excluded.scheduled,
@@ -126,8 +127,8 @@ BEGIN
                 added = l.added + excluded.added
         )
         SELECT
-            array_cat(made, array_agg(i.id)), later OR coalesce(bool_or(i.status = 0), false),
-            topics || ARRAY(SELECT DISTINCT 'pool:' || q.pool FROM inserted q WHERE q.status = 3 AND q.key IS NULL),
+            array_cat(made, array_agg(i.id)), later OR coalesce(bool_or(i.status = STATUS_SCHEDULED), false),
+            topics || ARRAY(SELECT DISTINCT 'pool:' || q.pool FROM inserted q WHERE q.status = STATUS_QUEUED AND q.key IS NULL),
             array_cat(made_workers, array_agg(i.worker) FILTER (WHERE parks)),
             array_cat(made_pools, array_agg(i.pool) FILTER (WHERE parks)),
             array_cat(made_keys, array_agg(i.key) FILTER (WHERE parks)),
@@ -153,7 +154,7 @@ BEGIN
         LEFT JOIN LATERAL (
             SELECT j.id FROM shiftwork.jobs j
             WHERE j.namespace = ns AND j.worker = coalesce(t.worker, workers[1]) AND j.unique_key = t.unique_key
-                AND j.status <= 4
+                AND j.status <= STATUS_PROCESSING
         ) AS twin ON true;
         rounds := rounds + 1;
         EXIT WHEN left_over IS NULL OR rounds > 100;
@@ -162,8 +163,14 @@ BEGIN
         topics := topics || ARRAY(
             SELECT 'pool:' || p FROM unnest(shiftwork.repark(
                 ns,
-                ARRAY(SELECT m.worker FROM unnest(made_workers, made_statuses) AS m (worker, status) WHERE m.status = 3),
-                ARRAY(SELECT m.key FROM unnest(made_keys, made_statuses) AS m (key, status) WHERE m.status = 3)
+                ARRAY(
+                    SELECT m.worker FROM unnest(made_workers, made_statuses) AS m (worker, status)
+                    WHERE m.status = STATUS_QUEUED
+                ),
+                ARRAY(
+                    SELECT m.key FROM unnest(made_keys, made_statuses) AS m (key, status)
+                    WHERE m.status = STATUS_QUEUED
+                )
             )) AS p
         );
         PERFORM shiftwork.tally(ns, made_workers, made_pools, NULL, made_statuses);

@@ -22,7 +22,7 @@ BEGIN
     )
     SELECT
         ns, t.id, coalesce(t.worker, workers[1]), coalesce(t.pool, pools[1]),
-        CASE WHEN coalesce(t.run_at, run_ats[1]) <= coalesce(t.at, ats[1]) THEN 3 ELSE 0 END,
+        CASE WHEN coalesce(t.run_at, run_ats[1]) <= coalesce(t.at, ats[1]) THEN STATUS_QUEUED ELSE STATUS_SCHEDULED END,
         coalesce(t.run_at, run_ats[1]) - coalesce(t.head_start, head_starts[1]), coalesce(t.run_at, run_ats[1]),
         coalesce(t.head_start, head_starts[1]), coalesce(t.at, ats[1]), coalesce(t.priority, priorities[1]),
         coalesce(t.key_limit, key_limits[1]), coalesce(t.cause, causes[1]), t.trace, t.payload,

@@ -14,7 +14,7 @@ LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan  -- each costs time; no joins
 AS $$
 DECLARE
-    landing smallint := CASE WHEN due <= at THEN 3 ELSE 0 END;
+    landing smallint := CASE WHEN due <= at THEN STATUS_QUEUED ELSE STATUS_SCHEDULED END;
 BEGIN
     topics := '{}';
     INSERT INTO shiftwork.jobs (
@@ -27,12 +27,14 @@ BEGIN
         RETURN;
     END IF;
     UPDATE shiftwork.lanes l SET
-        scheduled = l.scheduled + (landing = 0)::integer, queued = l.queued + (landing = 3)::integer, added = l.added + 1
-    WHERE l.namespace = ns AND l.worker = for_worker AND l.pool = in_pool AND l.slot = pg_backend_pid() % 8;
+        scheduled = l.scheduled + (landing = STATUS_SCHEDULED)::integer,
+        queued = l.queued + (landing = STATUS_QUEUED)::integer,
+        added = l.added + 1
+    WHERE l.namespace = ns AND l.worker = for_worker AND l.pool = in_pool AND l.slot = pg_backend_pid() % SLOT_COUNT;
     IF NOT FOUND THEN
         PERFORM shiftwork.tally(ns, ARRAY[for_worker], ARRAY[in_pool], NULL, ARRAY[landing]);
     END IF;
-    IF landing = 3 THEN
+    IF landing = STATUS_QUEUED THEN
         topics := ARRAY['pool:' || in_pool];
     ELSIF shiftwork.due_first(ns, ARRAY[new_id]) THEN
         topics := ARRAY['leader'];

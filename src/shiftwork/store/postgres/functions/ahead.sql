@@ -12,8 +12,7 @@ CREATE OR REPLACE FUNCTION shiftwork.ahead(
 )
 RETURNS TABLE (worker text, queued bigint, counts bigint[], first double precision, last double precision)
 LANGUAGE plpgsql STABLE
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -42,7 +41,7 @@ BEGIN
                 n := n + (
                     SELECT count(*) FROM (
                         SELECT 1 FROM shiftwork.jobs j
-                        WHERE j.namespace = ns AND j.pool = of_pool AND j.worker = lane.name AND j.status = 3
+                        WHERE j.namespace = ns AND j.pool = of_pool AND j.worker = lane.name AND j.status = STATUS_QUEUED
                             AND NOT j.parked AND (j.rank, j.id) >= (from_rank, from_id)
                             AND (j.rank, j.id) < (ranks[place], ids[place])
                         ORDER BY j.rank, j.id LIMIT room - n
@@ -55,12 +54,12 @@ BEGIN
         END LOOP;
         first := (
             SELECT j.rank FROM shiftwork.jobs j
-            WHERE j.namespace = ns AND j.pool = of_pool AND j.worker = lane.name AND j.status = 3 AND NOT j.parked
+            WHERE j.namespace = ns AND j.pool = of_pool AND j.worker = lane.name AND j.status = STATUS_QUEUED AND NOT j.parked
             ORDER BY j.rank, j.id LIMIT 1
         );
         last := (
             SELECT j.rank FROM shiftwork.jobs j
-            WHERE j.namespace = ns AND j.pool = of_pool AND j.worker = lane.name AND j.status = 3 AND NOT j.parked
+            WHERE j.namespace = ns AND j.pool = of_pool AND j.worker = lane.name AND j.status = STATUS_QUEUED AND NOT j.parked
             ORDER BY j.rank DESC, j.id DESC LIMIT 1
         );
         RETURN NEXT;

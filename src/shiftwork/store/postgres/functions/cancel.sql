@@ -10,8 +10,7 @@ CREATE OR REPLACE FUNCTION shiftwork.cancel(
     OUT done boolean[], OUT had smallint[], OUT topics text[]
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 DECLARE
     wanted text;
@@ -25,30 +24,30 @@ BEGIN
     FOREACH wanted IN ARRAY ids LOOP
         SELECT j.status, j.worker, j.pool, j.key, j.cause, j.needed INTO job
         FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = wanted;
-        done := done || coalesce(job.status <= 4, false);
+        done := done || coalesce(job.status <= STATUS_PROCESSING, false);
         had := had || job.status;
-        CONTINUE WHEN job.status IS NULL OR job.status > 4;
-        IF job.status = 4 THEN
+        CONTINUE WHEN job.status IS NULL OR job.status > STATUS_PROCESSING;
+        IF job.status = STATUS_PROCESSING THEN
             UPDATE shiftwork.jobs j SET cancelling = true WHERE j.namespace = ns AND j.id = wanted;
             topics := topics || 'orders'::text;
             CONTINUE;
         END IF;
         UPDATE shiftwork.jobs j SET
-            status = 7, parked = false, ended_at = at, error = because, keep_until = at + 86400, wait_name = NULL,
-            wait_nth = NULL
+            status = STATUS_CANCELLED, parked = false, ended_at = at, error = because, keep_until = at + SECONDS_A_DAY,
+            wait_name = NULL, wait_nth = NULL
         WHERE j.namespace = ns AND j.id = wanted;
         topics := topics || 'ended'::text;
         IF job.cause <> 'enqueued' THEN
             topics := topics || 'leader'::text;
         END IF;
-        IF job.key IS NOT NULL AND job.status = 3 THEN
+        IF job.key IS NOT NULL AND job.status = STATUS_QUEUED THEN
             topics := topics || ARRAY(
                 SELECT 'pool:' || p FROM unnest(shiftwork.repark(ns, ARRAY[job.worker], ARRAY[job.key])) AS p
             );
         END IF;
-        PERFORM shiftwork.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[job.status], ARRAY[7::smallint]);
+        PERFORM shiftwork.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[job.status], ARRAY[STATUS_CANCELLED::smallint]);
         UPDATE shiftwork.lanes l SET last_ended = greatest(l.last_ended, at)
-        WHERE l.namespace = ns AND l.worker = job.worker AND l.pool = job.pool AND l.slot = pg_backend_pid() % 8;
+        WHERE l.namespace = ns AND l.worker = job.worker AND l.pool = job.pool AND l.slot = pg_backend_pid() % SLOT_COUNT;
         topics := topics || shiftwork.wake_tied(ns, ARRAY[job.worker]);
         IF job.needed THEN
             topics := topics || shiftwork.release(ns, at, ARRAY[wanted]);

@@ -44,7 +44,7 @@ BEGIN
         SELECT w FROM unnest(names) AS w
         CROSS JOIN LATERAL (  -- LIMIT keeps the planner from turning this into a join that reads all jobs
             SELECT 1 FROM shiftwork.jobs j
-            WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = w AND j.status = 3 AND NOT j.parked
+            WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = w AND j.status = STATUS_QUEUED AND NOT j.parked
             ORDER BY j.rank, j.id LIMIT 1
         ) AS first
         WHERE NOT EXISTS (
@@ -64,8 +64,7 @@ RETURNS TABLE (
     run_at double precision, cause text, trace text, expires_at double precision, options bytea
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -103,7 +102,7 @@ BEGIN
         lane := lanes[1];
         places := ARRAY(
             SELECT j.ctid FROM shiftwork.jobs j
-            WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = lane AND j.status = 3 AND NOT j.parked
+            WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = lane AND j.status = STATUS_QUEUED AND NOT j.parked
             ORDER BY j.rank, j.id LIMIT n FOR UPDATE SKIP LOCKED
         );
         IF places <> '{}' THEN
@@ -117,7 +116,7 @@ BEGIN
         SELECT array_agg(t.place), array_agg(t.worker) INTO places, now_started FROM (
             SELECT j.ctid AS place, j.worker FROM shiftwork.first_of_lanes(ns, from_pool, lanes, reach) AS best
             JOIN shiftwork.jobs j ON j.ctid = best.place
-            WHERE j.status + 0 = 3 AND NOT j.parked
+            WHERE j.status + 0 = STATUS_QUEUED AND NOT j.parked
             ORDER BY best.rank, best.id COLLATE "C"  -- what a function returns has the collation of the database
             LIMIT n - cardinality(started) FOR UPDATE OF j SKIP LOCKED
         ) AS t;
@@ -138,8 +137,7 @@ END $$;
 CREATE OR REPLACE FUNCTION shiftwork.first_of_lanes(ns integer, from_pool text, lanes text[], many integer)
 RETURNS TABLE (rank double precision, id text, place tid)
 LANGUAGE plpgsql STABLE
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -149,7 +147,7 @@ BEGIN
     WITH near AS MATERIALIZED (
         SELECT w AS lane, b.nth, b.rank, b.id, b.place FROM unnest(lanes) AS w CROSS JOIN LATERAL (
             SELECT row_number() OVER (ORDER BY r.rank, r.id) AS nth, r.rank, r.id, r.ctid AS place FROM shiftwork.jobs r
-            WHERE r.namespace = ns AND r.pool = from_pool AND r.worker = w AND r.status = 3 AND NOT r.parked
+            WHERE r.namespace = ns AND r.pool = from_pool AND r.worker = w AND r.status = STATUS_QUEUED AND NOT r.parked
             ORDER BY r.rank, r.id LIMIT few
         ) AS b
     ),
@@ -161,7 +159,7 @@ BEGIN
     SELECT f.rank, f.id, f.place
     FROM near n LEFT JOIN last l ON true CROSS JOIN LATERAL (
         SELECT r.rank, r.id, r.ctid AS place FROM shiftwork.jobs r
-        WHERE r.namespace = ns AND r.pool = from_pool AND r.worker = n.lane AND r.status = 3 AND NOT r.parked
+        WHERE r.namespace = ns AND r.pool = from_pool AND r.worker = n.lane AND r.status = STATUS_QUEUED AND NOT r.parked
             AND (r.rank, r.id) > (n.rank, n.id)
             AND (r.rank, r.id) <= (coalesce(l.rank, 'infinity'), coalesce(l.id, ''))
         ORDER BY r.rank, r.id LIMIT many

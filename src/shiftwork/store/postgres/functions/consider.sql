@@ -12,8 +12,7 @@ CREATE OR REPLACE FUNCTION shiftwork.consider(
     OUT known json, OUT ahead json, OUT stale boolean
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 DECLARE
     lanes text[];
@@ -43,7 +42,7 @@ BEGIN
         SELECT json_object_agg(w, (
             SELECT coalesce(json_agg(json_build_array(h.rank, h.id, h.since) ORDER BY h.rank, h.id), '[]') FROM (
                 SELECT j.rank, j.id, j.rank + j.head_start AS since FROM shiftwork.jobs j
-                WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = w AND j.status = 3 AND NOT j.parked
+                WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = w AND j.status = STATUS_QUEUED AND NOT j.parked
                 ORDER BY j.rank, j.id LIMIT n
             ) AS h
         )) FROM unnest(lanes) AS w
@@ -56,8 +55,7 @@ END $$;
 CREATE OR REPLACE FUNCTION shiftwork.note_starts(ns integer, names text[], limited text[], rates double precision[])
 RETURNS text[]
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 BEGIN
     INSERT INTO shiftwork.workers AS s (namespace, name, rate_at)

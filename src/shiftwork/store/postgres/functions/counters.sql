@@ -1,11 +1,12 @@
--- Counters per lane (worker and pool), in eight slots, so that connections rarely wait for each other. There are another
--- eight for claims (start.sql), and eight for released jobs (flows.sql), which are counted after everything else.
+-- Counters per lane (worker and pool), in SLOT_COUNT slots, so that connections rarely wait for each other. There are as many
+-- again for claims (from SLOT_CLAIMS on), and for released jobs (from SLOT_RELEASED on), which are counted after everything
+-- else. Users' transactions have a slot each, from SLOT_LOOSE on.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: lanes_pkey.
 
--- Move these jobs from one status to another in the counters. NULL as the old status counts a job as added; 9, as old
--- or new status, means "not here".
+-- Move these jobs from one status to another in the counters. NULL as the old status counts a job as added;
+-- STATUS_ABSENT, as old or new status, means "not here".
 CREATE OR REPLACE FUNCTION shiftwork.tally(
     ns integer, workers text[], pools text[], olds smallint[], news smallint[], first_slot integer DEFAULT 0
 ) RETURNS void
@@ -15,15 +16,15 @@ BEGIN
         namespace, worker, pool, slot, scheduled, retrying, waiting, queued, processing, completed, dead, cancelled, added
     )
     SELECT
-        ns, m.worker, m.pool, pg_backend_pid() % 8 + first_slot,
-        count(*) FILTER (WHERE m.new = 0) - count(*) FILTER (WHERE m.old = 0),
-        count(*) FILTER (WHERE m.new = 1) - count(*) FILTER (WHERE m.old = 1),
-        count(*) FILTER (WHERE m.new = 2) - count(*) FILTER (WHERE m.old = 2),
-        count(*) FILTER (WHERE m.new = 3) - count(*) FILTER (WHERE m.old = 3),
-        count(*) FILTER (WHERE m.new = 4) - count(*) FILTER (WHERE m.old = 4),
-        count(*) FILTER (WHERE m.new = 5) - count(*) FILTER (WHERE m.old = 5),
-        count(*) FILTER (WHERE m.new = 6) - count(*) FILTER (WHERE m.old = 6),
-        count(*) FILTER (WHERE m.new = 7) - count(*) FILTER (WHERE m.old = 7),
+        ns, m.worker, m.pool, pg_backend_pid() % SLOT_COUNT + first_slot,
+        count(*) FILTER (WHERE m.new = STATUS_SCHEDULED) - count(*) FILTER (WHERE m.old = STATUS_SCHEDULED),
+        count(*) FILTER (WHERE m.new = STATUS_FAILED) - count(*) FILTER (WHERE m.old = STATUS_FAILED),
+        count(*) FILTER (WHERE m.new = STATUS_WAITING) - count(*) FILTER (WHERE m.old = STATUS_WAITING),
+        count(*) FILTER (WHERE m.new = STATUS_QUEUED) - count(*) FILTER (WHERE m.old = STATUS_QUEUED),
+        count(*) FILTER (WHERE m.new = STATUS_PROCESSING) - count(*) FILTER (WHERE m.old = STATUS_PROCESSING),
+        count(*) FILTER (WHERE m.new = STATUS_COMPLETED) - count(*) FILTER (WHERE m.old = STATUS_COMPLETED),
+        count(*) FILTER (WHERE m.new = STATUS_DEAD) - count(*) FILTER (WHERE m.old = STATUS_DEAD),
+        count(*) FILTER (WHERE m.new = STATUS_CANCELLED) - count(*) FILTER (WHERE m.old = STATUS_CANCELLED),
         count(*) FILTER (WHERE m.old IS NULL)
     FROM unnest(workers, pools, olds, news) AS m (worker, pool, old, new)
     GROUP BY m.worker, m.pool
@@ -45,7 +46,7 @@ CREATE OR REPLACE FUNCTION shiftwork.fold(ns integer, n integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     WITH loose AS MATERIALIZED (
-        SELECT l.worker, l.pool, l.slot FROM shiftwork.lanes l WHERE l.namespace = ns AND l.slot >= 24
+        SELECT l.worker, l.pool, l.slot FROM shiftwork.lanes l WHERE l.namespace = ns AND l.slot >= SLOT_LOOSE
         LIMIT n FOR UPDATE SKIP LOCKED
     ),
     taken AS (
@@ -55,7 +56,7 @@ BEGIN
     )
     INSERT INTO shiftwork.lanes AS l (namespace, worker, pool, slot, scheduled, waiting, queued, added)
     SELECT
-        ns, t.worker, t.pool, pg_backend_pid() % 8, sum(t.scheduled), sum(t.waiting), sum(t.queued), sum(t.added)
+        ns, t.worker, t.pool, pg_backend_pid() % SLOT_COUNT, sum(t.scheduled), sum(t.waiting), sum(t.queued), sum(t.added)
     FROM taken t GROUP BY t.worker, t.pool ORDER BY t.worker, t.pool
     ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
         scheduled = l.scheduled + excluded.scheduled,

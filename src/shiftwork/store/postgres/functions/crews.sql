@@ -8,8 +8,7 @@ CREATE OR REPLACE FUNCTION shiftwork.introduce_crew(
     ns integer, of_digest text, names text[], at double precision, keep double precision
 ) RETURNS void
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 BEGIN
     DELETE FROM shiftwork.crews c WHERE c.namespace = ns AND c.digest <> of_digest AND c.made_at < at - keep;
@@ -27,7 +26,7 @@ DECLARE
 BEGIN
     LOOP
         SELECT j.worker INTO w FROM shiftwork.jobs j
-        WHERE j.namespace = ns AND j.pool = from_pool AND j.worker > w AND j.status = 3 AND NOT j.parked
+        WHERE j.namespace = ns AND j.pool = from_pool AND j.worker > w AND j.status = STATUS_QUEUED AND NOT j.parked
         ORDER BY j.worker, j.rank, j.id LIMIT 1;
         EXIT WHEN w IS NULL;
         IF EXISTS (

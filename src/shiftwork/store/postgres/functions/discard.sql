@@ -6,8 +6,7 @@
 -- Delete ended jobs that no other job waits for. Returns, position by position, whether it was done and the previous status.
 CREATE OR REPLACE FUNCTION shiftwork.discard(ns integer, ids text[], OUT done boolean[], OUT had smallint[])
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 DECLARE
     wanted text;
@@ -21,7 +20,7 @@ BEGIN
         SELECT j.status, j.worker, j.pool, j.flow, j.tags::text AS tags, j.created_at, j.needed INTO job
         FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = wanted;
         had := had || job.status;
-        allowed := coalesce(job.status >= 5, false) AND NOT (
+        allowed := coalesce(job.status >= STATUS_COMPLETED, false) AND NOT (
             job.needed IS NOT NULL
             AND EXISTS (SELECT 1 FROM shiftwork.needs n WHERE n.namespace = ns AND n.needed = wanted)
         );
@@ -29,6 +28,6 @@ BEGIN
         CONTINUE WHEN NOT allowed;
         DELETE FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = wanted;
         PERFORM shiftwork.forget(ns, ARRAY[wanted], ARRAY[job.flow], ARRAY[job.tags], ARRAY[job.created_at]);
-        PERFORM shiftwork.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[job.status], ARRAY[9::smallint]);
+        PERFORM shiftwork.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[job.status], ARRAY[STATUS_ABSENT::smallint]);
     END LOOP;
 END $$;

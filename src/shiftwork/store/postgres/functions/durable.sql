@@ -4,32 +4,31 @@
 -- Indices: jobs_pkey, steps_pkey, signals_pkey, lanes_pkey.
 
 -- Keep a step of a job that is processing under this fence, if it is the next one, and take the first signal of a name.
--- Returns 1 if the job is, -1 if it has no room for the step, otherwise 0.
+-- Returns STEP_KEPT if the job is, STEP_FULL if it has no room for the step, otherwise STEP_STALE.
 CREATE OR REPLACE FUNCTION shiftwork.keep_step(
     ns integer, wanted text, under bigint, place integer, bytes bytea, length integer, taking text, most integer,
     most_bytes bigint
 ) RETURNS integer
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 DECLARE
     steps integer;
     so_far bigint;
 BEGIN
     PERFORM 1 FROM shiftwork.jobs j
-    WHERE j.namespace = ns AND j.id = wanted AND j.status + 0 = 4 AND j.fence = under FOR NO KEY UPDATE;
+    WHERE j.namespace = ns AND j.id = wanted AND j.status + 0 = STATUS_PROCESSING AND j.fence = under FOR NO KEY UPDATE;
     IF NOT FOUND THEN
-        RETURN 0;
+        RETURN STEP_STALE;
     END IF;
     SELECT s.number, s.total INTO steps, so_far FROM shiftwork.steps s
     WHERE s.namespace = ns AND s.id = wanted ORDER BY s.number DESC LIMIT 1;
     IF place <> coalesce(steps, 0) + 1 THEN
-        RETURN 1;
+        RETURN STEP_KEPT;
     END IF;
     so_far := coalesce(so_far, 0) + length;
     IF place > most OR so_far > most_bytes THEN
-        RETURN -1;
+        RETURN STEP_FULL;
     END IF;
     IF place = 1 THEN
         UPDATE shiftwork.jobs j SET durable = true WHERE j.namespace = ns AND j.id = wanted AND j.durable IS NULL;
@@ -42,7 +41,7 @@ BEGIN
             ORDER BY f.number LIMIT 1
         );
     END IF;
-    RETURN 1;
+    RETURN STEP_KEPT;
 END $$;
 
 -- The same for steps of several jobs, by id. Returns the answer for each, in order.
@@ -51,11 +50,10 @@ CREATE OR REPLACE FUNCTION shiftwork.keep_steps(
     most integer, most_bytes bigint
 ) RETURNS integer[]
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 DECLARE
-    kept integer[] := array_fill(0, ARRAY[cardinality(wanted)]);
+    kept integer[] := array_fill(STEP_STALE, ARRAY[cardinality(wanted)]);
     one record;
 BEGIN
     FOR one IN
@@ -78,8 +76,7 @@ CREATE OR REPLACE FUNCTION shiftwork.send(
     most_bytes bigint, OUT had smallint, OUT is_full boolean, OUT topics text[]
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 DECLARE
     job record;
@@ -91,7 +88,7 @@ BEGIN
     SELECT j.status, j.worker, j.pool, j.key, j.wait_name, j.wait_nth, j.durable INTO job
     FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = wanted FOR NO KEY UPDATE;
     had := job.status;
-    IF had IS NULL OR had >= 5 THEN
+    IF had IS NULL OR had >= STATUS_COMPLETED THEN
         RETURN;
     END IF;
     SELECT count(*) AS n, coalesce(sum(g.size), 0) AS size, coalesce(max(g.number), 0) AS last INTO there
@@ -105,10 +102,10 @@ BEGIN
     IF job.durable IS NULL THEN
         UPDATE shiftwork.jobs j SET durable = true WHERE j.namespace = ns AND j.id = wanted;
     END IF;
-    IF had <> 0 OR NOT shiftwork.has_arrived(ns, wanted, job.wait_name, job.wait_nth) THEN
+    IF had <> STATUS_SCHEDULED OR NOT shiftwork.has_arrived(ns, wanted, job.wait_name, job.wait_nth) THEN
         RETURN;
     END IF;
-    UPDATE shiftwork.jobs j SET status = 3, parked = j.key IS NOT NULL, run_at = at, rank = at - j.head_start
+    UPDATE shiftwork.jobs j SET status = STATUS_QUEUED, parked = j.key IS NOT NULL, run_at = at, rank = at - j.head_start
     WHERE j.namespace = ns AND j.id = wanted;
     IF job.key IS NULL THEN
         topics := ARRAY['pool:' || job.pool];
@@ -117,7 +114,9 @@ BEGIN
             SELECT 'pool:' || p FROM unnest(shiftwork.repark(ns, ARRAY[job.worker], ARRAY[job.key])) AS p
         );
     END IF;
-    PERFORM shiftwork.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[0::smallint], ARRAY[3::smallint]);
+    PERFORM shiftwork.tally(
+        ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[STATUS_SCHEDULED::smallint], ARRAY[STATUS_QUEUED::smallint]
+    );
 END $$;
 
 -- Whether the signal that a job waits for is among those that were sent to it.

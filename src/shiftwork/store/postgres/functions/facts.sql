@@ -48,19 +48,20 @@ BEGIN
                     'running', coalesce(l.processing, 0),
                     'eldest', CASE WHEN l.processing > 0 THEN (
                         SELECT json_build_array(j.id, coalesce(j.instance, ''), j.started_at) FROM shiftwork.jobs j
-                        WHERE j.namespace = ns AND j.worker = w.name AND j.status = 4
+                        WHERE j.namespace = ns AND j.worker = w.name AND j.status = STATUS_PROCESSING
                         ORDER BY j.started_at, j.id LIMIT 1
                     ) END,
                     'newest_started_at', CASE WHEN l.processing > 0 THEN (
                         SELECT j.started_at FROM shiftwork.jobs j
-                        WHERE j.namespace = ns AND j.worker = w.name AND j.status = 4
+                        WHERE j.namespace = ns AND j.worker = w.name AND j.status = STATUS_PROCESSING
                         ORDER BY j.started_at DESC, j.id DESC LIMIT 1
                     ) END,
                     'head', CASE WHEN l.queued > 0 THEN (
                         SELECT json_build_array(h.rank, h.id, h.since)
                         FROM unnest(l.pools) AS p CROSS JOIN LATERAL (
                             SELECT j.rank, j.id, j.rank + j.head_start AS since FROM shiftwork.jobs j
-                            WHERE j.namespace = ns AND j.pool = p AND j.worker = w.name AND j.status = 3 AND NOT j.parked
+                            WHERE j.namespace = ns AND j.pool = p AND j.worker = w.name AND j.status = STATUS_QUEUED
+                                AND NOT j.parked
                             ORDER BY j.rank, j.id LIMIT 1
                         ) AS h ORDER BY h.rank, h.id LIMIT 1
                     ) END,

@@ -18,11 +18,10 @@ CREATE OR REPLACE FUNCTION shiftwork.finish(
     OUT accepted integer[], OUT disabled integer[], OUT topics text[]
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 DECLARE
-    calm boolean := 1 = ALL (verdicts) AND 1 <> ALL (statuses);  -- all succeeded
+    calm boolean := VERDICT_SUCCESS = ALL (verdicts) AND STATUS_FAILED <> ALL (statuses);  -- all succeeded
     workers text[];
     names text[];  -- the same, each once
     keys text[];
@@ -56,15 +55,15 @@ BEGIN
     written AS (
         UPDATE shiftwork.jobs j SET
             status = CASE
-                WHEN t.status >= 5 THEN t.status
-                WHEN j.cancelling THEN 7
-                WHEN t.status = 1 AND t.run_at > at THEN 1
-                WHEN t.run_at <= at THEN 3
-                ELSE 0
+                WHEN t.status >= STATUS_COMPLETED THEN t.status
+                WHEN j.cancelling THEN STATUS_CANCELLED
+                WHEN t.status = STATUS_FAILED AND t.run_at > at THEN STATUS_FAILED
+                WHEN t.run_at <= at THEN STATUS_QUEUED
+                ELSE STATUS_SCHEDULED
             END,
-            parked = j.key IS NOT NULL AND t.status < 5 AND NOT j.cancelling AND t.run_at <= at,
+            parked = j.key IS NOT NULL AND t.status < STATUS_COMPLETED AND NOT j.cancelling AND t.run_at <= at,
             rank = CASE
-                WHEN t.status < 5 AND moves[t.ord::integer] AND NOT j.cancelling THEN t.run_at - j.head_start
+                WHEN t.status < STATUS_COMPLETED AND moves[t.ord::integer] AND NOT j.cancelling THEN t.run_at - j.head_start
                 ELSE j.rank
             END,
             run_at = t.run_at,
@@ -72,22 +71,23 @@ BEGIN
             crashes = t.crashes,
             result = t.result,
             error = t.error,
-            ended_at = CASE WHEN t.status >= 5 OR j.cancelling THEN t.ended_at END,
+            ended_at = CASE WHEN t.status >= STATUS_COMPLETED OR j.cancelling THEN t.ended_at END,
             attempts = CASE
                 WHEN t.report IS NULL THEN j.attempts
-                -- The first 10 and the last 40 are kept; the original is `shiftwork.core.values.limits.kept_attempts`.
-                WHEN cardinality(j.attempts) >= 50 THEN j.attempts[1:10] || j.attempts[12:50] || t.report
+                -- The first and the last ones are kept; the original is `shiftwork.core.values.limits.kept_attempts`.
+                WHEN cardinality(j.attempts) >= LIMIT_ATTEMPTS THEN
+                    j.attempts[1:LIMIT_FIRST_ATTEMPTS] || j.attempts[LIMIT_AFTER_DROPPED:LIMIT_ATTEMPTS] || t.report
                 ELSE j.attempts || t.report
             END,
             keep_until = CASE
-                WHEN t.status >= 5 THEN t.keep_until
-                WHEN j.cancelling THEN at + 86400
+                WHEN t.status >= STATUS_COMPLETED THEN t.keep_until
+                WHEN j.cancelling THEN at + SECONDS_A_DAY
             END,
-            wait_name = CASE WHEN t.status < 5 AND NOT j.cancelling THEN t.wait_name END,
-            wait_nth = CASE WHEN t.status < 5 AND NOT j.cancelling THEN t.wait_nth END,
+            wait_name = CASE WHEN t.status < STATUS_COMPLETED AND NOT j.cancelling THEN t.wait_name END,
+            wait_nth = CASE WHEN t.status < STATUS_COMPLETED AND NOT j.cancelling THEN t.wait_nth END,
             cancelling = false
         FROM given t
-        WHERE j.namespace + 0 = ns AND j.id = t.id AND j.status + 0 = 4 AND j.fence = t.fence
+        WHERE j.namespace + 0 = ns AND j.id = t.id AND j.status + 0 = STATUS_PROCESSING AND j.fence = t.fence
         RETURNING t.ord, j.id, j.worker, j.pool, j.key, j.cause, j.status, j.started_at, t.ended_at, t.verdict,
             t.status AS said, j.needed
     ),
@@ -97,19 +97,21 @@ BEGIN
             succeeded, failed, died, run_seconds, last_ended, last_success
         )
         SELECT
-            ns, w.worker, w.pool, pg_backend_pid() % 8, -count(*),
-            count(*) FILTER (WHERE w.status = 0),
-            count(*) FILTER (WHERE w.status = 1),
-            count(*) FILTER (WHERE w.status = 3),
-            count(*) FILTER (WHERE w.status = 5),
-            count(*) FILTER (WHERE w.status = 6),
-            count(*) FILTER (WHERE w.status = 7),
-            count(*) FILTER (WHERE w.said = 5),
-            count(*) FILTER (WHERE w.said IN (1, 6)),
-            count(*) FILTER (WHERE w.said = 6),
-            coalesce(sum(greatest(0, w.ended_at - w.started_at)) FILTER (WHERE w.said IN (1, 5, 6)), 0),
-            max(w.ended_at) FILTER (WHERE w.status >= 5),
-            max(w.ended_at) FILTER (WHERE w.verdict = 1)
+            ns, w.worker, w.pool, pg_backend_pid() % SLOT_COUNT, -count(*),
+            count(*) FILTER (WHERE w.status = STATUS_SCHEDULED),
+            count(*) FILTER (WHERE w.status = STATUS_FAILED),
+            count(*) FILTER (WHERE w.status = STATUS_QUEUED),
+            count(*) FILTER (WHERE w.status = STATUS_COMPLETED),
+            count(*) FILTER (WHERE w.status = STATUS_DEAD),
+            count(*) FILTER (WHERE w.status = STATUS_CANCELLED),
+            count(*) FILTER (WHERE w.said = STATUS_COMPLETED),
+            count(*) FILTER (WHERE w.said IN (STATUS_FAILED, STATUS_DEAD)),
+            count(*) FILTER (WHERE w.said = STATUS_DEAD),
+            coalesce(sum(greatest(0, w.ended_at - w.started_at)) FILTER (
+                WHERE w.said IN (STATUS_FAILED, STATUS_COMPLETED, STATUS_DEAD)
+            ), 0),
+            max(w.ended_at) FILTER (WHERE w.status >= STATUS_COMPLETED),
+            max(w.ended_at) FILTER (WHERE w.verdict = VERDICT_SUCCESS)
         FROM written w GROUP BY w.worker, w.pool ORDER BY w.worker, w.pool
         ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
             processing = l.processing + excluded.processing,
@@ -128,11 +130,11 @@ BEGIN
     )
     SELECT
         array_agg(w.ord), array_agg(w.worker), array_agg(w.key) FILTER (WHERE w.key IS NOT NULL),
-        array_agg(w.worker) FILTER (WHERE w.key IS NOT NULL), array_agg(w.id) FILTER (WHERE w.status <= 1),
-        array_agg(w.id) FILTER (WHERE w.needed AND w.status >= 5),
-        ARRAY(SELECT DISTINCT 'pool:' || q.pool FROM written q WHERE q.status = 3 AND q.key IS NULL)
-            || CASE WHEN bool_or(w.status >= 5) THEN ARRAY['ended'] ELSE '{}' END
-            || CASE WHEN bool_or(w.status >= 5 AND w.cause <> 'enqueued') THEN ARRAY['leader'] ELSE '{}' END
+        array_agg(w.worker) FILTER (WHERE w.key IS NOT NULL), array_agg(w.id) FILTER (WHERE w.status <= STATUS_FAILED),
+        array_agg(w.id) FILTER (WHERE w.needed AND w.status >= STATUS_COMPLETED),
+        ARRAY(SELECT DISTINCT 'pool:' || q.pool FROM written q WHERE q.status = STATUS_QUEUED AND q.key IS NULL)
+            || CASE WHEN bool_or(w.status >= STATUS_COMPLETED) THEN ARRAY['ended'] ELSE '{}' END
+            || CASE WHEN bool_or(w.status >= STATUS_COMPLETED AND w.cause <> 'enqueued') THEN ARRAY['leader'] ELSE '{}' END
     INTO accepted, workers, keys, keyed, scheduled, needed, topics
     FROM written w;
     IF accepted IS NULL THEN
@@ -173,7 +175,7 @@ BEGIN
         FROM shiftwork.marks_of(one_by_one::json, accepted) AS a;
     END IF;
     INSERT INTO shiftwork.marks AS m (namespace, pool, slot, name, n)
-    SELECT ns, t.pool, pg_backend_pid() % 8, t.name, t.n
+    SELECT ns, t.pool, pg_backend_pid() % SLOT_COUNT, t.name, t.n
     FROM unnest(mark_pools, mark_names, mark_numbers) AS t (pool, name, n)
     ON CONFLICT (namespace, pool, name, slot) DO UPDATE SET n = m.n + excluded.n;
 END $$;

@@ -22,7 +22,7 @@ BEGIN
     END IF;
     SELECT
         coalesce(array_agg(n.place) FILTER (WHERE n.place IS NOT NULL), '{}'),
-        coalesce(array_agg(e.id) FILTER (WHERE j.status > 5), '{}')
+        coalesce(array_agg(e.id) FILTER (WHERE j.status > STATUS_COMPLETED), '{}')
     INTO places, lost
     FROM unnest(ids) AS e (id)
     CROSS JOIN LATERAL (
@@ -30,7 +30,7 @@ BEGIN
     ) AS j
     LEFT JOIN LATERAL (  -- OFFSET keeps the planner from turning this into a join that reads all needs
         SELECT n.ctid AS place FROM shiftwork.needs n
-        WHERE n.namespace = ns AND n.needed = e.id AND j.status = 5 OFFSET 0
+        WHERE n.namespace = ns AND n.needed = e.id AND j.status = STATUS_COMPLETED OFFSET 0
     ) AS n ON true;
     RETURN topics || shiftwork.meet(ns, at, places) || shiftwork.lose(ns, at, lost);
 END $$;
@@ -104,7 +104,7 @@ LANGUAGE plpgsql AS $$
 BEGIN
     RETURN ARRAY(
         SELECT j.id FROM shiftwork.jobs j
-        WHERE j.namespace + 0 = ns AND j.id = ANY (ids) AND j.status + 0 = 2 AND NOT EXISTS (
+        WHERE j.namespace + 0 = ns AND j.id = ANY (ids) AND j.status + 0 = STATUS_WAITING AND NOT EXISTS (
             SELECT 1 FROM shiftwork.needs n WHERE n.namespace = ns AND n.id = j.id AND n.broken
         )
     );
@@ -133,21 +133,26 @@ BEGIN
     moved AS (
         UPDATE shiftwork.jobs j SET
             unmet = nullif(j.unmet - l.n, 0),
-            status = CASE WHEN j.status <> 2 OR j.unmet > l.n THEN j.status WHEN j.run_at <= at THEN 3 ELSE 0 END,
+            status = CASE
+                WHEN j.status <> STATUS_WAITING OR j.unmet > l.n THEN j.status
+                WHEN j.run_at <= at THEN STATUS_QUEUED
+                ELSE STATUS_SCHEDULED
+            END,
             parked = CASE
-                WHEN j.status <> 2 OR j.unmet > l.n THEN j.parked
+                WHEN j.status <> STATUS_WAITING OR j.unmet > l.n THEN j.parked
                 ELSE j.key IS NOT NULL AND j.run_at <= at
             END,
-            run_at = CASE WHEN j.status <> 2 OR j.unmet > l.n THEN j.run_at ELSE greatest(j.run_at, at) END,
-            rank = CASE WHEN j.status <> 2 OR j.unmet > l.n THEN j.rank ELSE greatest(j.run_at, at) - j.head_start END
+            run_at = CASE WHEN j.status <> STATUS_WAITING OR j.unmet > l.n THEN j.run_at ELSE greatest(j.run_at, at) END,
+            rank = CASE WHEN j.status <> STATUS_WAITING OR j.unmet > l.n THEN j.rank ELSE greatest(j.run_at, at) - j.head_start END
         FROM less l WHERE j.namespace + 0 = ns AND j.id = l.id
         RETURNING j.id, j.worker, j.pool, j.key, j.status, j.unmet
     )
     SELECT
         array_agg(m.id), array_agg(m.worker), array_agg(m.pool), array_agg(m.key), array_agg(m.status),
-        coalesce(array_agg(DISTINCT 'pool:' || m.pool) FILTER (WHERE m.status = 3 AND m.key IS NULL), '{}')
+        coalesce(array_agg(DISTINCT 'pool:' || m.pool) FILTER (WHERE m.status = STATUS_QUEUED AND m.key IS NULL), '{}')
     INTO freed, workers, pools, keys, news, topics
-    FROM moved m WHERE m.unmet IS NULL AND m.status IN (0, 3);  -- a job with an unmet need has neither status
+    FROM moved m  -- a job with an unmet need has neither status
+    WHERE m.unmet IS NULL AND m.status IN (STATUS_SCHEDULED, STATUS_QUEUED);
     IF freed IS NULL THEN
         RETURN '{}';
     END IF;
@@ -155,10 +160,12 @@ BEGIN
         PERFORM shiftwork.lock_keys(ns, workers, keys);
         topics := topics || ARRAY(SELECT 'pool:' || p FROM unnest(shiftwork.repark(ns, workers, keys)) AS p);
     END IF;
-    IF 0 = ANY (news) AND shiftwork.due_first(ns, freed) THEN
+    IF STATUS_SCHEDULED = ANY (news) AND shiftwork.due_first(ns, freed) THEN
         topics := topics || 'leader'::text;
     END IF;
-    PERFORM shiftwork.tally(ns, workers, pools, array_fill(2::smallint, ARRAY[cardinality(news)]), news, 16);
+    PERFORM shiftwork.tally(
+        ns, workers, pools, array_fill(STATUS_WAITING::smallint, ARRAY[cardinality(news)]), news, SLOT_RELEASED
+    );
     RETURN topics;
 END $$;
 
@@ -170,8 +177,7 @@ CREATE OR REPLACE FUNCTION shiftwork.tie(
     ns integer, at double precision, waiters text[], neededs text[], ids text[], parents text[]
 ) RETURNS text[]
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 DECLARE
     topics text[];
@@ -185,7 +191,7 @@ BEGIN
     ORDER BY j.id FOR NO KEY UPDATE;
     WITH pair AS MATERIALIZED (
         SELECT
-            p.waiter, p.needed, j.status, j.status > 5 OR j.status = 2 AND EXISTS (
+            p.waiter, p.needed, j.status, j.status > STATUS_COMPLETED OR j.status = STATUS_WAITING AND EXISTS (
                 SELECT 1 FROM shiftwork.needs n WHERE n.namespace = ns AND n.id = p.needed AND n.broken
             ) AS lost
         FROM unnest(waiters, neededs) AS p (waiter, needed)
@@ -199,7 +205,7 @@ BEGIN
     ),
     flagged AS (
         UPDATE shiftwork.jobs j SET needed = true
-        FROM (SELECT DISTINCT p.needed FROM pair p WHERE p.status <> 5) AS o
+        FROM (SELECT DISTINCT p.needed FROM pair p WHERE p.status <> STATUS_COMPLETED) AS o
         WHERE j.namespace + 0 = ns AND j.id = o.needed AND j.needed IS NULL
     ),
     met AS (
@@ -207,7 +213,7 @@ BEGIN
             SELECT n.ctid AS place, n.whatever FROM shiftwork.needs n
             WHERE n.namespace = ns AND n.needed = p.needed AND n.id = p.waiter OFFSET 0
         ) AS n
-        WHERE p.status IS NULL OR p.status = 5 OR n.whatever AND p.lost
+        WHERE p.status IS NULL OR p.status = STATUS_COMPLETED OR n.whatever AND p.lost
     )
     SELECT coalesce((SELECT array_agg(m.place) FROM met m), '{}'), ARRAY(SELECT DISTINCT b.id FROM broken b)
     INTO places, stranded;
@@ -227,10 +233,11 @@ BEGIN
         ),
         inherited AS (
             INSERT INTO shiftwork.needs (namespace, needed, id, whatever, alone, broken)
-            SELECT ns, c.id, h.id, h.whatever, false, j.status + 0 > 5
+            SELECT ns, c.id, h.id, h.whatever, false, j.status + 0 > STATUS_COMPLETED
             FROM heir h JOIN unnest(family.children, family.places) AS c (id, place) ON h.place <= c.place
             JOIN shiftwork.jobs j ON j.namespace + 0 = ns AND j.id = c.id
-            WHERE j.status + 0 < 5 OR j.status + 0 > 5 AND NOT h.whatever  -- one of a user's transaction may have ended
+            WHERE j.status + 0 < STATUS_COMPLETED  -- a job of a user's transaction may have ended
+                OR j.status + 0 > STATUS_COMPLETED AND NOT h.whatever
             ON CONFLICT (namespace, needed, id) DO UPDATE SET
                 whatever = excluded.whatever, alone = false, broken = excluded.broken
             RETURNING id, xmax = 0 AS is_new, broken

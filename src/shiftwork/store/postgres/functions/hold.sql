@@ -8,8 +8,7 @@ CREATE OR REPLACE FUNCTION shiftwork.hold(
     ns integer, place text, who text, most integer, ttl double precision, at double precision
 ) RETURNS boolean
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 DECLARE
     others bigint;

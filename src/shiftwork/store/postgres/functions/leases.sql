@@ -9,8 +9,7 @@ CREATE OR REPLACE FUNCTION shiftwork.beat(
     OUT lost text[], OUT cancel_ids text[], OUT cancel_fences bigint[]
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 DECLARE
     alive text[];
@@ -30,14 +29,13 @@ BEGIN
                   WHERE b.name <> ALL (coalesce(alive, '{}')) ORDER BY b.ord);
     SELECT array_agg(j.id ORDER BY j.id), array_agg(j.fence ORDER BY j.id) INTO cancel_ids, cancel_fences
     FROM shiftwork.jobs j
-    WHERE j.namespace = ns AND j.cancelling AND j.status = 4 AND j.instance = ANY (coalesce(alive, '{}'));
+    WHERE j.namespace = ns AND j.cancelling AND j.status = STATUS_PROCESSING AND j.instance = ANY (coalesce(alive, '{}'));
 END $$;
 
 -- End the leases of these instances, so that their jobs can be reaped at once. Returns the topics to ring.
 CREATE OR REPLACE FUNCTION shiftwork.leave(ns integer, names text[], at double precision) RETURNS text[]
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 BEGIN
     UPDATE shiftwork.instances i SET pool = NULL, beat = NULL, expires_at = NULL, seen_at = at

@@ -22,21 +22,21 @@ BEGIN
     LOOP
         -- A claim may be taking one of the unparked jobs: wait for it, then count.
         PERFORM 1 FROM shiftwork.jobs j
-        WHERE j.namespace = ns AND j.worker = lane.worker AND j.key = lane.key AND j.status = 3 AND NOT j.parked
+        WHERE j.namespace = ns AND j.worker = lane.worker AND j.key = lane.key AND j.status = STATUS_QUEUED AND NOT j.parked
         ORDER BY j.rank, j.id FOR UPDATE;
         SELECT count(*) INTO busy FROM shiftwork.jobs j
-        WHERE j.namespace = ns AND j.worker = lane.worker AND j.key = lane.key AND j.status = 4;
+        WHERE j.namespace = ns AND j.worker = lane.worker AND j.key = lane.key AND j.status = STATUS_PROCESSING;
         fitting := '{}';
         freed := '{}';
         FOR job IN
             SELECT * FROM (
                 (SELECT j.rank, j.id, j.key_limit, j.parked, j.pool FROM shiftwork.jobs j
-                 WHERE j.namespace = ns AND j.worker = lane.worker AND j.key = lane.key AND j.status = 3
+                 WHERE j.namespace = ns AND j.worker = lane.worker AND j.key = lane.key AND j.status = STATUS_QUEUED
                      AND j.parked = false
                  ORDER BY j.rank, j.id)
                 UNION ALL
                 (SELECT j.rank, j.id, j.key_limit, j.parked, j.pool FROM shiftwork.jobs j
-                 WHERE j.namespace = ns AND j.worker = lane.worker AND j.key = lane.key AND j.status = 3
+                 WHERE j.namespace = ns AND j.worker = lane.worker AND j.key = lane.key AND j.status = STATUS_QUEUED
                      AND j.parked = true
                  ORDER BY j.rank, j.id)
             ) AS line ORDER BY line.rank, line.id
@@ -49,7 +49,7 @@ BEGIN
             END IF;
         END LOOP;
         UPDATE shiftwork.jobs j SET parked = true
-        WHERE j.namespace = ns AND j.worker = lane.worker AND j.key = lane.key AND j.status = 3 AND j.parked = false
+        WHERE j.namespace = ns AND j.worker = lane.worker AND j.key = lane.key AND j.status = STATUS_QUEUED AND j.parked = false
             AND j.id <> ALL (fitting);
         UPDATE shiftwork.jobs j SET parked = false WHERE j.namespace = ns AND j.id = ANY (freed);
     END LOOP;

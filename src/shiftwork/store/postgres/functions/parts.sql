@@ -43,8 +43,7 @@ END;
 CREATE OR REPLACE FUNCTION shiftwork.aim(ns integer, ids text[], in_flows text[], ats double precision[])
 RETURNS void
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 BEGIN
     UPDATE shiftwork.flows f SET worker = a.worker, tags = a.tags FROM shiftwork.aims(ns, ids, in_flows, ats) AS a

@@ -12,8 +12,7 @@ CREATE OR REPLACE FUNCTION shiftwork.promote(
     OUT moved integer, OUT next_at double precision, OUT late text[], OUT topics text[]
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 DECLARE
     due text[];
@@ -26,16 +25,17 @@ BEGIN
     topics := '{}';
     SELECT array_agg(d.id), array_agg(d.worker), array_agg(d.key) INTO due, workers, keys FROM (
         SELECT j.id, j.worker, j.key FROM shiftwork.jobs j
-        WHERE j.namespace = ns AND j.status <= 1 AND j.run_at <= at ORDER BY j.run_at, j.id LIMIT n
+        WHERE j.namespace = ns AND j.status <= STATUS_FAILED AND j.run_at <= at ORDER BY j.run_at, j.id LIMIT n
     ) AS d;
     IF due IS NOT NULL THEN
         PERFORM shiftwork.lock_keys(ns, workers, keys);
         WITH before AS MATERIALIZED (
             SELECT j.id, j.status FROM shiftwork.jobs j
-            WHERE j.namespace = ns AND j.id = ANY (due) AND j.status + 0 <= 1 AND j.run_at <= at ORDER BY j.id FOR UPDATE
+            WHERE j.namespace = ns AND j.id = ANY (due) AND j.status + 0 <= STATUS_FAILED AND j.run_at <= at
+            ORDER BY j.id FOR UPDATE
         ),
         queued AS (
-            UPDATE shiftwork.jobs j SET status = 3, parked = j.key IS NOT NULL
+            UPDATE shiftwork.jobs j SET status = STATUS_QUEUED, parked = j.key IS NOT NULL
             FROM before b WHERE j.namespace + 0 = ns AND j.id = b.id
             RETURNING j.worker, j.pool, j.key, b.status AS old
         )
@@ -48,7 +48,7 @@ BEGIN
         IF array_remove(keys, NULL) <> '{}' THEN
             topics := topics || ARRAY(SELECT 'pool:' || p FROM unnest(shiftwork.repark(ns, workers, keys)) AS p);
         END IF;
-        PERFORM shiftwork.tally(ns, workers, pools, olds, array_fill(3::smallint, ARRAY[moved]));
+        PERFORM shiftwork.tally(ns, workers, pools, olds, array_fill(STATUS_QUEUED::smallint, ARRAY[moved]));
     END IF;
     SELECT e.workers, e.topics INTO late, rung FROM shiftwork.expire(ns, n, at, because) AS e;
     moved := moved + cardinality(late);
@@ -59,8 +59,9 @@ BEGIN
         ));
     END IF;
     next_at := least(
-        (SELECT j.run_at FROM shiftwork.jobs j WHERE j.namespace = ns AND j.status <= 1 ORDER BY j.run_at, j.id LIMIT 1),
-        (SELECT j.expires_at FROM shiftwork.jobs j WHERE j.namespace = ns AND j.expires_at > 0 AND j.status <= 3
+        (SELECT j.run_at FROM shiftwork.jobs j WHERE j.namespace = ns AND j.status <= STATUS_FAILED
+         ORDER BY j.run_at, j.id LIMIT 1),
+        (SELECT j.expires_at FROM shiftwork.jobs j WHERE j.namespace = ns AND j.expires_at > 0 AND j.status <= STATUS_QUEUED
          ORDER BY j.expires_at, j.id LIMIT 1)
     );
 END $$;
@@ -77,7 +78,7 @@ BEGIN
     topics := '{}';
     late := ARRAY(
         SELECT j.id FROM shiftwork.jobs j
-        WHERE j.namespace = ns AND j.expires_at > 0 AND j.status <= 3 AND j.expires_at <= at
+        WHERE j.namespace = ns AND j.expires_at > 0 AND j.status <= STATUS_QUEUED AND j.expires_at <= at
         ORDER BY j.expires_at, j.id LIMIT most
     );
     IF late = '{}' THEN
@@ -86,7 +87,7 @@ BEGIN
     PERFORM shiftwork.lock_keys_of(ns, late);
     SELECT coalesce(array_agg(l.id), '{}'), coalesce(array_agg(l.worker), '{}') INTO late, workers FROM (
         SELECT j.id, j.worker FROM shiftwork.jobs j  -- a claim may have started some of them
-        WHERE j.namespace = ns AND j.id = ANY (late) AND j.expires_at > 0 AND j.status + 0 <= 3
+        WHERE j.namespace = ns AND j.id = ANY (late) AND j.expires_at > 0 AND j.status + 0 <= STATUS_QUEUED
         ORDER BY j.id FOR UPDATE
     ) AS l;
     SELECT c.topics INTO topics FROM shiftwork.cancel(ns, late, because, at) AS c;

@@ -10,8 +10,7 @@ CREATE OR REPLACE FUNCTION shiftwork.prune(
     ns integer, n integer, at double precision, kept bigint, forget_before double precision, again double precision
 ) RETURNS integer
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 DECLARE
     doomed text[];
@@ -31,7 +30,7 @@ BEGIN
     SELECT coalesce(array_agg(d.id), '{}'), array_agg(d.id) FILTER (WHERE d.flow IS NOT NULL OR d.needed)
     INTO doomed, tied FROM (
         SELECT j.id, j.flow, j.needed FROM shiftwork.jobs j
-        WHERE j.namespace = ns AND j.status >= 5 AND j.keep_until IS NOT NULL AND j.keep_until <= at
+        WHERE j.namespace = ns AND j.status >= STATUS_COMPLETED AND j.keep_until IS NOT NULL AND j.keep_until <= at
         ORDER BY j.keep_until LIMIT n FOR UPDATE SKIP LOCKED
     ) AS d;
     IF tied IS NOT NULL THEN  -- a statement of its own: a job that comes to need one of these locks that one first
@@ -60,7 +59,7 @@ BEGIN
         ));
     END IF;
     IF workers IS NOT NULL THEN
-        PERFORM shiftwork.tally(ns, workers, pools, olds, array_fill(9::smallint, ARRAY[cardinality(olds)]));
+        PERFORM shiftwork.tally(ns, workers, pools, olds, array_fill(STATUS_ABSENT::smallint, ARRAY[cardinality(olds)]));
     END IF;
     SELECT x.deeds, x.events - x.deeds INTO people, others FROM shiftwork.namespaces x WHERE x.no = ns;
     gone := shiftwork.prune_events(ns, n, true, people - kept) + shiftwork.prune_events(ns, n, false, others - kept);
@@ -81,21 +80,25 @@ BEGIN
             SELECT
                 f.flow, EXISTS (
                     SELECT 1 FROM shiftwork.jobs j
-                    WHERE j.namespace = ns AND j.flow = f.flow AND j.status = ANY ('{0, 1, 2, 3, 4, 6}'::smallint[])
+                    WHERE j.namespace = ns AND j.flow = f.flow AND j.status = ANY (
+                        '{STATUS_SCHEDULED, STATUS_FAILED, STATUS_WAITING, STATUS_QUEUED, STATUS_PROCESSING, STATUS_DEAD}'::smallint[]
+                    )
                 ) OR EXISTS (  -- the job that the flow is named after
                     SELECT 1 FROM shiftwork.jobs j
-                    WHERE j.namespace + 0 = ns AND j.id = f.flow AND j.status + 0 <> ALL ('{5, 7}'::smallint[])
+                    WHERE j.namespace + 0 = ns AND j.id = f.flow
+                        AND j.status + 0 <> ALL ('{STATUS_COMPLETED, STATUS_CANCELLED}'::smallint[])
                 ) AS unsettled, EXISTS (
-                    SELECT 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.flow = f.flow AND j.status = 7
+                    SELECT 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.flow = f.flow AND j.status = STATUS_CANCELLED
                 ) AS cancelled
             FROM (SELECT DISTINCT job.flow FROM job WHERE job.flow IS NOT NULL) AS f
         )
         SELECT job.id FROM job LEFT JOIN unfinished u ON u.flow = job.flow
-        WHERE u.unsettled OR u.cancelled AND job.status = 5 OR job.needed AND EXISTS (
+        WHERE u.unsettled OR u.cancelled AND job.status = STATUS_COMPLETED OR job.needed AND EXISTS (
             SELECT 1 FROM shiftwork.needs n CROSS JOIN LATERAL (
                 SELECT j.status FROM shiftwork.jobs j WHERE j.namespace + 0 = ns AND j.id = n.id OFFSET 0
             ) AS waiter
-            WHERE n.namespace = ns AND n.needed = job.id AND waiter.status <> ALL ('{5, 7}'::smallint[])
+            WHERE n.namespace = ns AND n.needed = job.id
+                AND waiter.status <> ALL ('{STATUS_COMPLETED, STATUS_CANCELLED}'::smallint[])
         )
     );
 END $$;
@@ -103,8 +106,7 @@ END $$;
 -- Delete up to `n` events, either those that people caused or the others, up to a position among them.
 CREATE OR REPLACE FUNCTION shiftwork.prune_events(ns integer, n integer, person boolean, until bigint) RETURNS integer
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 DECLARE
     gone integer;

@@ -10,8 +10,7 @@ CREATE OR REPLACE FUNCTION shiftwork.erase(
     OUT written_kinds text[], OUT written_names text[], OUT topics text[]
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 BEGIN
     IF weighs THEN
@@ -38,8 +37,7 @@ CREATE OR REPLACE FUNCTION shiftwork.put(
     OUT written_kinds text[], OUT written_names text[], OUT topics text[]
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 BEGIN
     IF weighs THEN

@@ -9,8 +9,7 @@ CREATE OR REPLACE FUNCTION shiftwork.reap(
     OUT ids text[], OUT losers text[], OUT topics text[]
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 DECLARE
     gone text[];
@@ -20,7 +19,8 @@ BEGIN
     -- Instances that never sent a beat need a row to lock; a beat that arrives now waits, and then learns of the loss.
     INSERT INTO shiftwork.instances (namespace, name, seen_at)
     SELECT ns, h.instance, at FROM (
-        SELECT DISTINCT j.instance FROM shiftwork.jobs j WHERE j.namespace = ns AND j.status = 4 AND j.instance <> taker
+        SELECT DISTINCT j.instance FROM shiftwork.jobs j
+        WHERE j.namespace = ns AND j.status = STATUS_PROCESSING AND j.instance <> taker
     ) AS h
     WHERE NOT EXISTS (SELECT 1 FROM shiftwork.instances i WHERE i.namespace = ns AND i.name = h.instance)
     ORDER BY h.instance
@@ -32,7 +32,7 @@ BEGIN
     );
     WITH orphans AS MATERIALIZED (
         SELECT j.id, j.instance FROM shiftwork.jobs j
-        WHERE j.namespace = ns AND j.status = 4 AND j.instance = ANY (gone)
+        WHERE j.namespace = ns AND j.status = STATUS_PROCESSING AND j.instance = ANY (gone)
         ORDER BY j.started_at, j.id LIMIT n FOR UPDATE SKIP LOCKED
     ),
     taken AS (
@@ -47,7 +47,7 @@ BEGIN
     -- An instance that holds no job has lost nothing: it may renew its lease.
     UPDATE shiftwork.instances i SET pool = NULL, beat = NULL, expires_at = NULL, seen_at = at
     WHERE i.namespace = ns AND i.name = ANY (gone) AND i.beat IS NOT NULL AND NOT EXISTS (
-        SELECT 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.status = 4 AND j.instance = i.name
+        SELECT 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.status = STATUS_PROCESSING AND j.instance = i.name
     );
     GET DIAGNOSTICS forgotten = ROW_COUNT;
     IF ids IS NOT NULL THEN

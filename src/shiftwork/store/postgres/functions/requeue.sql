@@ -11,8 +11,7 @@ CREATE OR REPLACE FUNCTION shiftwork.requeue(
     OUT done boolean[], OUT had smallint[], OUT topics text[]
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 DECLARE
     wanted text;
@@ -33,14 +32,16 @@ BEGIN
         SELECT j.status, j.worker, j.pool, CASE WHEN bytes IS NULL THEN j.key ELSE new_key END AS key, j.unmet, j.needed INTO job
         FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = wanted;
         had := had || job.status;
-        IF job.status IS NULL OR job.status NOT IN (0, 1, 6, 7) THEN
+        IF job.status IS NULL OR job.status NOT IN (STATUS_SCHEDULED, STATUS_FAILED, STATUS_DEAD, STATUS_CANCELLED) THEN
             done := done || false;
             CONTINUE;
         END IF;
-        landing := CASE WHEN job.unmet IS NOT NULL THEN 2 WHEN due <= at THEN 3 ELSE 0 END;
+        landing := CASE
+            WHEN job.unmet IS NOT NULL THEN STATUS_WAITING WHEN due <= at THEN STATUS_QUEUED ELSE STATUS_SCHEDULED
+        END;
         BEGIN
             UPDATE shiftwork.jobs j SET
-                status = landing, parked = job.key IS NOT NULL AND landing = 3, run_at = due, rank = due - j.head_start,
+                status = landing, parked = job.key IS NOT NULL AND landing = STATUS_QUEUED, run_at = due, rank = due - j.head_start,
                 key = job.key, payload = coalesce(bytes, j.payload), attempt = 0, crashes = 0, ended_at = NULL, result = NULL,
                 progress = NULL, keep_until = NULL, expires_at = NULL, wait_name = NULL, wait_nth = NULL
             WHERE j.namespace = ns AND j.id = wanted;
@@ -49,16 +50,16 @@ BEGIN
             CONTINUE;
         END;
         done := done || true;
-        IF job.needed AND job.status > 5 THEN
+        IF job.needed AND job.status > STATUS_COMPLETED THEN
             PERFORM shiftwork.mend(ns, wanted);
         END IF;
-        IF landing = 3 AND job.key IS NOT NULL THEN
+        IF landing = STATUS_QUEUED AND job.key IS NOT NULL THEN
             topics := topics || ARRAY(
                 SELECT 'pool:' || p FROM unnest(shiftwork.repark(ns, ARRAY[job.worker], ARRAY[job.key])) AS p
             );
-        ELSIF landing = 3 THEN
+        ELSIF landing = STATUS_QUEUED THEN
             topics := topics || ('pool:' || job.pool);
-        ELSIF landing = 0 AND shiftwork.due_first(ns, ARRAY[wanted]) THEN
+        ELSIF landing = STATUS_SCHEDULED AND shiftwork.due_first(ns, ARRAY[wanted]) THEN
             topics := topics || 'leader'::text;
         END IF;
         PERFORM shiftwork.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[job.status], ARRAY[landing]);

@@ -19,8 +19,7 @@ CREATE OR REPLACE FUNCTION shiftwork.restore(
     step_numbers integer[], step_sizes integer[], step_bodies bytea[]
 ) RETURNS text[]
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 DECLARE
     topics text[];
@@ -70,7 +69,7 @@ BEGIN
             result, error, progress, attempts, expires_at, options, tags, flow, wait_name, wait_nth, unmet, needed, durable
         )
         SELECT
-            ns, t.id, t.worker, t.pool, t.status, t.key IS NOT NULL AND t.status = 3, t.rank, t.run_at, t.head_start,
+            ns, t.id, t.worker, t.pool, t.status, t.key IS NOT NULL AND t.status = STATUS_QUEUED, t.rank, t.run_at, t.head_start,
             t.created_at, t.priority, t.key_limit, t.attempt, t.crashes, t.fence, t.instance, t.started_at,
             t.ended_at, t.keep_until, t.cause, t.unique_key, t.key, t.trace, t.payload, t.result, t.error, t.progress,
             (SELECT array_agg(r.body ORDER BY r.ord)
@@ -84,9 +83,9 @@ BEGIN
     )
     SELECT
         array_agg(i.id), array_agg(i.worker), array_agg(i.pool), array_agg(i.key), array_agg(i.status),
-        coalesce(array_agg(DISTINCT 'pool:' || i.pool) FILTER (WHERE i.status = 3 AND i.key IS NULL), '{}')
-            || CASE WHEN bool_or(i.status >= 5) THEN ARRAY['ended'] ELSE '{}' END
-            || CASE WHEN bool_or(i.status >= 5 AND i.cause <> 'enqueued') THEN ARRAY['leader'] ELSE '{}' END
+        coalesce(array_agg(DISTINCT 'pool:' || i.pool) FILTER (WHERE i.status = STATUS_QUEUED AND i.key IS NULL), '{}')
+            || CASE WHEN bool_or(i.status >= STATUS_COMPLETED) THEN ARRAY['ended'] ELSE '{}' END
+            || CASE WHEN bool_or(i.status >= STATUS_COMPLETED AND i.cause <> 'enqueued') THEN ARRAY['leader'] ELSE '{}' END
     INTO made, made_workers, made_pools, made_keys, made_statuses, topics FROM inserted i;
     IF array_remove(old_keys || made_keys, NULL) <> '{}' THEN
         topics := topics || ARRAY(
@@ -100,11 +99,11 @@ BEGIN
     IF shiftwork.due_first(ns, made) OR expiries IS NOT NULL AND shiftwork.expires_first(ns, made) THEN
         topics := topics || 'leader'::text;
     END IF;
-    -- Status 9 means "not here": jobs from another store were counted as added there.
+    -- STATUS_ABSENT means "not here": jobs from another store were counted as added there.
     PERFORM shiftwork.tally(
         ns, old_workers || made_workers, old_pools || made_pools,
-        olds || array_fill(9::smallint, ARRAY[coalesce(cardinality(made), 0)]),
-        array_fill(9::smallint, ARRAY[coalesce(cardinality(olds), 0)]) || made_statuses
+        olds || array_fill(STATUS_ABSENT::smallint, ARRAY[coalesce(cardinality(made), 0)]),
+        array_fill(STATUS_ABSENT::smallint, ARRAY[coalesce(cardinality(olds), 0)]) || made_statuses
     );
     RETURN topics || shiftwork.wake_tied(ns, made_workers);
 END $$;
@@ -113,8 +112,8 @@ END $$;
 CREATE OR REPLACE FUNCTION shiftwork.restore_parts(
     ns integer, made text[], ids text[], in_flows text[], marked text[], ats double precision[], need_jobs text[],
     need_ids text[], need_whatevers boolean[], need_alones boolean[], need_brokens boolean[], step_jobs text[],
-    step_numbers integer[], step_sizes integer[], step_bodies bytea[], signal_jobs text[], signal_names text[], signal_sizes integer[],
-    signal_bodies bytea[]
+    step_numbers integer[], step_sizes integer[], step_bodies bytea[], signal_jobs text[], signal_names text[],
+    signal_sizes integer[], signal_bodies bytea[]
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN

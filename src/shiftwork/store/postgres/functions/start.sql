@@ -10,8 +10,7 @@ RETURNS TABLE (
     run_at double precision, cause text, trace text, expires_at double precision, options bytea
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -21,7 +20,7 @@ BEGIN
     SELECT array_agg(r.place), array_agg(r.worker) INTO places, started FROM (
         SELECT j.ctid AS place, j.worker FROM unnest(ids) WITH ORDINALITY AS u (id, ord)
         JOIN shiftwork.jobs j ON j.namespace + 0 = ns AND j.id = u.id
-        WHERE j.status + 0 = 3 AND NOT j.parked ORDER BY u.ord FOR UPDATE OF j
+        WHERE j.status + 0 = STATUS_QUEUED AND NOT j.parked ORDER BY u.ord FOR UPDATE OF j
     ) AS r;
     IF places IS NOT NULL THEN
         RETURN QUERY SELECT s.* FROM shiftwork.start_at(who, at, places) AS s;
@@ -41,7 +40,7 @@ LANGUAGE plpgsql AS $$
 BEGIN
     RETURN QUERY
     UPDATE shiftwork.jobs j SET
-        status = 4, instance = who, fence = nextval('shiftwork.fences'), attempt = j.attempt + 1, started_at = at,
+        status = STATUS_PROCESSING, instance = who, fence = nextval('shiftwork.fences'), attempt = j.attempt + 1, started_at = at,
         ended_at = NULL, progress = NULL, wait_name = NULL, wait_nth = NULL,
         expires_at = CASE WHEN j.expires_at > 0 THEN -j.expires_at END
     WHERE j.ctid = ANY (places)
@@ -49,14 +48,14 @@ BEGIN
         j.rank, j.id, j.worker, j.payload, j.fence, j.attempt, j.crashes, j.run_at, j.cause, j.trace, -j.expires_at, j.options;
 END $$;
 
--- Count jobs as started; `workers` has one element for each of them. Claims count in slots 8 to 15, all others in 0 to
--- 7, because a process claims while it adds jobs and writes outcomes.
+-- Count jobs as started; `workers` has one element for each of them. Claims count in slots of their own, because a process
+-- claims while it adds jobs and writes outcomes.
 CREATE OR REPLACE FUNCTION shiftwork.count_starts(ns integer, from_pool text, at double precision, workers text[])
 RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO shiftwork.lanes AS l (namespace, worker, pool, slot, queued, processing, last_started)
-    SELECT ns, s.worker, from_pool, pg_backend_pid() % 8 + 8, -count(*), count(*), at
+    SELECT ns, s.worker, from_pool, pg_backend_pid() % SLOT_COUNT + SLOT_CLAIMS, -count(*), count(*), at
     FROM unnest(workers) AS s (worker) GROUP BY s.worker ORDER BY s.worker COLLATE "C"
     ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
         queued = l.queued + excluded.queued,

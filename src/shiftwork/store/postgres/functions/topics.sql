@@ -50,7 +50,7 @@ BEGIN
     RETURN (
         SELECT coalesce((
             SELECT j.id = ANY (ids) FROM shiftwork.jobs j
-            WHERE j.namespace = ns AND j.status <= 1 ORDER BY j.run_at, j.id LIMIT 1
+            WHERE j.namespace = ns AND j.status <= STATUS_FAILED ORDER BY j.run_at, j.id LIMIT 1
         ), false)
     );
 END $$;
@@ -62,7 +62,7 @@ BEGIN
     RETURN (
         SELECT coalesce((
             SELECT j.id = ANY (ids) FROM shiftwork.jobs j
-            WHERE j.namespace = ns AND j.expires_at > 0 AND j.status <= 3 ORDER BY j.expires_at, j.id LIMIT 1
+            WHERE j.namespace = ns AND j.expires_at > 0 AND j.status <= STATUS_QUEUED ORDER BY j.expires_at, j.id LIMIT 1
         ), false)
     );
 END $$;

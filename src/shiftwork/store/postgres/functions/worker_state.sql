@@ -14,7 +14,7 @@ BEGIN
             SELECT 1 FROM unnest(ids, verdicts, limits) AS t (id, verdict, most)
             JOIN shiftwork.jobs j ON j.namespace + 0 = ns AND j.id = t.id
             LEFT JOIN shiftwork.workers s ON s.namespace = ns AND s.name = j.worker
-            WHERE t.verdict < 0 AND t.most IS NOT NULL
+            WHERE t.verdict < VERDICT_NEUTRAL AND t.most IS NOT NULL
             GROUP BY j.worker, s.failures
             HAVING coalesce(s.failures, 0) + count(*) >= min(t.most)
         )
@@ -38,10 +38,10 @@ BEGIN
         SELECT given.name FROM (
             SELECT
                 m.name COLLATE "C" AS name, min(verdicts[m.place]) AS worst, max(verdicts[m.place]) AS best,
-                bool_or(statuses[m.place] = 1) AS retried
+                bool_or(statuses[m.place] = STATUS_FAILED) AS retried
             FROM unnest(places, names) AS m (place, name) GROUP BY 1
         ) AS given
-        WHERE given.worst < 0 OR given.retried OR given.best > 0 AND EXISTS (
+        WHERE given.worst < VERDICT_NEUTRAL OR given.retried OR given.best > VERDICT_NEUTRAL AND EXISTS (
             SELECT 1 FROM shiftwork.workers s WHERE s.namespace = ns AND s.name = given.name AND s.failures <> 0
         )
         ORDER BY given.name
@@ -49,13 +49,14 @@ BEGIN
         INSERT INTO shiftwork.workers (namespace, name) VALUES (ns, who) ON CONFLICT DO NOTHING;
         SELECT s.* INTO state FROM shiftwork.workers s WHERE s.namespace = ns AND s.name = who FOR UPDATE;
         FOR place IN SELECT m.place FROM unnest(places, names) AS m (place, name) WHERE m.name = who ORDER BY 1 LOOP
-            IF (verdicts[place] < 0 OR statuses[place] = 1) AND ends[place] >= coalesce(state.last_error_at, 0) THEN
+            IF (verdicts[place] < VERDICT_NEUTRAL OR statuses[place] = STATUS_FAILED)
+                AND ends[place] >= coalesce(state.last_error_at, 0) THEN
                 state.last_error := errors[place];
                 state.last_error_at := ends[place];
             END IF;
-            IF verdicts[place] > 0 THEN
+            IF verdicts[place] > VERDICT_NEUTRAL THEN
                 state.failures := 0;
-            ELSIF verdicts[place] < 0 THEN
+            ELSIF verdicts[place] < VERDICT_NEUTRAL THEN
                 state.failures := state.failures + 1;
                 IF limits[place] IS NOT NULL AND state.failures >= limits[place] AND state.enabled THEN
                     state.enabled := false;
@@ -79,8 +80,7 @@ END $$;
 CREATE OR REPLACE FUNCTION shiftwork.switch(ns integer, called text, turn_on boolean, because text, at double precision)
 RETURNS text[]
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+{index_plans}
 AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(shiftwork.lock_number(ns, 'gates', ''));

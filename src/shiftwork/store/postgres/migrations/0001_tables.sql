@@ -25,6 +25,8 @@
 --   migrations      the phases of these files that were done
 --   functions       the versions of functions/*.sql that are installed
 --
+-- A migration is history: it spells numbers out, because it must not change with core.
+--
 -- jobs.status (`shiftwork.core.jobs.statuses`):
 --
 --   0 scheduled   1 failed   2 waiting   3 queued   4 processing   5 completed   6 dead   7 cancelled

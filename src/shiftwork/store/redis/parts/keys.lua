@@ -2,12 +2,12 @@
 -- the parts of each script.
 --
 -- One namespace is one hash tag, so that all of its keys are in one slot. KEYS[1] is the prefix of every key,
--- "{shiftwork:NAMESPACE}:". LANE is "length of POOL:POOL:WORKER", GROUP is "length of WORKER:WORKER:KEY". SHELF follows
--- from the id of a job, see shelf.lua.
+-- "{shiftwork:NAMESPACE}:". LANE is "length of POOL:POOL:WORKER", GROUP is "length of WORKER:WORKER:KEY". SHARD follows
+-- from the id of a job, see shards.lua.
 --
---   stateSHELF     hash    id -> s, the state of a job (see jobs.lua)   infoSHELF   hash  id -> i, what never changes about it
---   payloadSHELF   hash    id -> p, its payload                         resultSHELF hash  id -> r, its result, if it has one
---   flowSHELF      hash    id -> f, its flow, if it has one             tagsSHELF   hash  id -> t, its tags, if it has any
+--   stateSHARD     hash    id -> s, the state of a job (see jobs.lua)   infoSHARD   hash  id -> i, what never changes about it
+--   payloadSHARD   hash    id -> p, its payload                         resultSHARD hash  id -> r, its result, if it has one
+--   flowSHARD      hash    id -> f, its flow, if it has one             tagsSHARD   hash  id -> t, its tags, if it has any
 --   j:ID           hash    what few jobs have: e error, g progress, a1 a2 … reports of attempts, step1 step2 … steps,
 --                          "steps" their number, "step bytes" those of their results; signal1 signal2 … signals that were
 --                          not taken, "signals" their number, "signal bytes" those of their values, "last signal" the
@@ -76,33 +76,33 @@ local function in_slices(command, key, arguments)
 end
 
 local function at_job(command, hash, id, ...)
-  return call(command, hash .. shelf(id), id, ...)
+  return call(command, hash .. shard(id), id, ...)
 end
 
 local read_all, write_all, delete_all
 do
-  local sorted, one_shelf, shelves -- the last list; the one shelf of its ids; or by shelf, positions in it
+  local sorted, one_shard, shards -- the last list; the one shard of its ids; or by shard, positions in it
 
-  local function sort_by_shelf(ids)
+  local function sort_by_shard(ids)
     if ids == sorted then
       return
     end
-    sorted, one_shelf, shelves = ids, shelf(ids[1]), #ids > SLICE and {} or nil
+    sorted, one_shard, shards = ids, shard(ids[1]), #ids > SLICE and {} or nil
     local length, time, count = #ids[1], string.sub(ids[1], 1, 7), string.sub(ids[1], 13, 15)
-    for n = 2, shelves and 0 or #ids do
+    for n = 2, shards and 0 or #ids do
       local id = ids[n]
       if #id ~= length or string.sub(id, 1, 7) ~= time or string.sub(id, 13, 15) ~= count then
-        shelves = {}
+        shards = {}
         break
       end
     end
-    for n = 1, shelves and #ids or 0 do
-      local of = shelf(ids[n])
-      local places = shelves[of]
+    for n = 1, shards and #ids or 0 do
+      local of = shard(ids[n])
+      local places = shards[of]
       if places then
         places[#places + 1] = n
       else
-        shelves[of] = { n }
+        shards[of] = { n }
       end
     end
   end
@@ -111,12 +111,12 @@ do
     if #ids == 0 then
       return {}
     end
-    sort_by_shelf(ids)
-    if not shelves then
-      return call('HMGET', hash .. one_shelf, unpack(ids))
+    sort_by_shard(ids)
+    if not shards then
+      return call('HMGET', hash .. one_shard, unpack(ids))
     end
     local values = {}
-    for of, places in pairs(shelves) do
+    for of, places in pairs(shards) do
       for from = 1, #places, SLICE do
         local some = {}
         for n = from, math.min(from + SLICE - 1, #places) do
@@ -140,12 +140,12 @@ do
         ids[n] = fields[2 * n - 1]
       end
     end
-    sort_by_shelf(ids)
-    if not shelves then
-      in_slices('HSET', hash .. one_shelf, fields)
+    sort_by_shard(ids)
+    if not shards then
+      in_slices('HSET', hash .. one_shard, fields)
       return
     end
-    for of, places in pairs(shelves) do
+    for of, places in pairs(shards) do
       local some = {}
       for n, place in ipairs(places) do
         some[2 * n - 1], some[2 * n] = ids[place], fields[2 * place]
@@ -158,12 +158,12 @@ do
     if #ids == 0 then
       return
     end
-    sort_by_shelf(ids)
-    if not shelves then
-      in_slices('HDEL', hash .. one_shelf, ids)
+    sort_by_shard(ids)
+    if not shards then
+      in_slices('HDEL', hash .. one_shard, ids)
       return
     end
-    for of, places in pairs(shelves) do
+    for of, places in pairs(shards) do
       local some = {}
       for n, place in ipairs(places) do
         some[n] = ids[place]

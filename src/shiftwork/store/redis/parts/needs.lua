@@ -1,132 +1,199 @@
--- The end of a job meets needs of other jobs, and releases those that need nothing else. The original of these rules is
--- `shiftwork.core.flows.releasing`. Most jobs that are released have no concurrency key and are due: these are released here.
+-- Flows and tags: which job waits for which, when it is released, and what is listed of a job under its flow and its tags.
 
-local NEED, UNMET = P .. 'need:', P .. 'unmet:'
-local unreleased -- jobs that `finish_plain` has freed and leaves to be released, behind its topics and what it accepted
+local new_flows = {} -- flow -> created_at of its first new job, and what the flow is for
+local left_flows = {} -- flows that a job was deleted from
+local left_needed = {} -- deleted jobs that another one may wait for
+local tied = { needed = {}, waiting = {} } -- new needs, by needed job and by waiting job
 
-local function meets(status, whatever) -- the status of the needed job, false if it does not exist
-  return not status or status == COMPLETED or (whatever and status > COMPLETED)
+-- ── when a job is released: the original is `shiftwork.core.flows.releasing` ────────────────────────────────────────────────
+
+local function release(job, now)
+  take_out(job)
+  job.run_at = math.max(job.run_at, now)
+  job.status = job.run_at <= now and QUEUED or SCHEDULED
+  put_in(job)
+  settle(job)
 end
 
-local freed_by, release_plain
-do -- a script can have 200 local variables
-  local HELD = 1 + 2 + 4 + 256 -- parked, cancelling, has a key, waits for a signal: `releasing` releases such jobs
-  local RUN_AT = 22 -- where run_at and lead begin in a state
+-- ── needs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  local function met_by(id, status) -- the jobs whose need of this job its end meets, and whether others wait for it
-    local waiters, n, left = call('HGETALL', NEED .. id), 0, false
+local function kind_of(need) -- {id, whether any end will do, whether what the needed job adds does not count}
+  return tostring((need[2] and 1 or 0) + (need[3] and 2 or 0))
+end
+
+local function tie_to(needed, waiting, kind)
+  local of_needed, of_waiting = tied.needed[needed] or {}, tied.waiting[waiting] or {}
+  of_needed[#of_needed + 1], of_needed[#of_needed + 2] = waiting, kind
+  of_waiting[#of_waiting + 1], of_waiting[#of_waiting + 2] = needed, kind
+  tied.needed[needed], tied.waiting[waiting] = of_needed, of_waiting
+end
+
+local function mark_needed(ids) -- so that their ends are noticed
+  local states = read_all(STATE, ids)
+  for n, id in ipairs(ids) do
+    local state = saved[id] or states[n]
+    if not state then
+      at_job('HSET', STATE, id, AWAITED)
+    elseif #state >= LENGTH then
+      local high = bor(string.byte(state, 3), NEEDED / 256)
+      saved[id] = string.sub(state, 1, 2) .. string.char(high) .. string.sub(state, 4)
+    end
+    if jobs[id] then
+      set(jobs[id], NEEDED, true)
+    end
+  end
+end
+
+local function flush_ties() -- before flush
+  local ids = {}
+  for needed, waiters in pairs(tied.needed) do
+    in_slices('HSET', NEED .. needed, waiters)
+    ids[#ids + 1] = needed
+  end
+  for waiting, needs in pairs(tied.waiting) do
+    in_slices('HSET', UNMET .. waiting, needs)
+  end
+  mark_needed(ids)
+  tied = { needed = {}, waiting = {} }
+end
+
+-- ── jobs that are lost, and what waits for them: the original is `shiftwork.core.flows.releasing` ──────────────────────────────
+
+local BROKEN = P .. 'broken:'
+local break_needs, mend_needs
+do
+  local function is_waiting(id)
+    local state = state_at(id)
+    return state and #state >= LENGTH and string.byte(state) == WAITING
+  end
+
+  local function each_that_must_complete(id, act) -- act(waiting): whether that one is to be looked at next
+    local waiters, reached = call('HGETALL', NEED .. id), {}
     for at = 1, #waiters, 2 do
-      if meets(status, tonumber(waiters[at + 1]) % 2 == 1) then
-        n = n + 1
-        waiters[n] = waiters[at]
-      else
-        left = true
+      local waiting = waiters[at]
+      if tonumber(waiters[at + 1]) % 2 == 0 and act(waiting) and is_waiting(waiting) then
+        reached[#reached + 1] = waiting
       end
     end
-    for at = n + 1, #waiters do
-      waiters[at] = nil
-    end
-    return waiters, left
+    return reached
   end
 
-  freed_by = function(ended) -- ids and statuses in turn; meets needs, and returns the jobs that need nothing else
-    local met, order, free, gone = {}, {}, {}, {} -- `met`: waiting job -> what it no longer waits for; `gone`: keys
-    for at = 1, #ended, 2 do
+  break_needs = function(ended) -- ids and statuses in turn; adds the jobs that this strands, which count as cancelled
+    local at = 1
+    while ended[at] do
       local id = ended[at]
-      local waiters, left = met_by(id, ended[at + 1])
-      for _, waiting in ipairs(waiters) do
-        local needed = met[waiting]
-        if needed then
-          needed[#needed + 1] = id
-        else
-          met[waiting], order[#order + 1] = { id }, waiting
+      if ended[at + 1] > COMPLETED then
+        for _, stranded in ipairs(each_that_must_complete(id, function(waiting)
+          return call('SADD', BROKEN .. waiting, id) == 1 and call('SCARD', BROKEN .. waiting) == 1
+        end)) do
+          ended[#ended + 1], ended[#ended + 2] = stranded, CANCELLED
         end
       end
-      if left then
-        in_slices('HDEL', NEED .. id, waiters)
-      elseif waiters[1] then
-        gone[#gone + 1] = NEED .. id
-      end
-    end
-    for _, waiting in ipairs(order) do
-      if call('HLEN', UNMET .. waiting) <= #met[waiting] then
-        gone[#gone + 1], free[#free + 1] = UNMET .. waiting, waiting
-      else
-        in_slices('HDEL', UNMET .. waiting, met[waiting])
-      end
-    end
-    for at = 1, #gone, SLICE do
-      call('UNLINK', unpack(gone, at, math.min(at + SLICE - 1, #gone)))
-    end
-    return free
-  end
-
-  local function lane_of(info) -- the worker and the pool, which are the first two of i
-    local first = type(info) == 'string' and string.byte(info)
-    if first == 0x9a or first == 0x9c then
-      local fine, _, worker, pool = pcall(cmsgpack.unpack_limit, info, 2, 1)
-      if fine and type(worker) == 'string' and type(pool) == 'string' then
-        return worker, pool
-      end
+      at = at + 2
     end
   end
 
-  local function line_up_all(pool, worker, entries)
-    local queue = lane_key(pool, worker)
-    local before, was = head_in(queue, worker)
-    in_slices('ZADD', queue, entries)
-    move_head(pool, worker, before, was, head_in(queue, worker))
+  mend_needs = function(regained) -- ids of jobs that are no longer lost; adds those that this leaves with no broken need
+    local at = 1
+    while regained[at] do
+      local id = regained[at]
+      for _, other in ipairs(each_that_must_complete(id, function(waiting)
+        return call('SREM', BROKEN .. waiting, id) == 1 and call('EXISTS', BROKEN .. waiting) == 0
+      end)) do
+        regained[#regained + 1] = other
+      end
+      at = at + 1
+    end
   end
+end
 
-  -- Releases plain jobs, and adds to changes of numbers and of flow numbers. Returns the ids of all others, and the pools
-  -- to ring.
-  release_plain = function(free, now, numbers, flow_numbers)
-    local states, infos, flows = read_all(STATE, free), read_all(INFO, free), read_all(FLOW, free)
-    local odd, pools, saved, released, n = {}, {}, {}, {}, 0
-    local due, of_lead, score = struct.pack('<d', now), nil, nil
-    for at, id in ipairs(free) do
-      local state, worker, pool = states[at], lane_of(infos[at])
-      local status, flags = WAITING + 1, 0
-      if worker and state and #state >= LENGTH then
-        status, flags = struct.unpack('<BH', state)
-      end
-      local run_at, lead = now, 0
-      if status == WAITING and band(flags, HELD) == 0 then
-        run_at, lead = struct.unpack('<dd', state, RUN_AT)
-      end
-      if status ~= WAITING or band(flags, HELD) ~= 0 or run_at > now then
-        odd[#odd + 1] = id
-      else
-        if lead ~= of_lead then
-          of_lead, score = lead, exact(now - lead)
-        end
-        n = n + 1
-        released[n], saved[2 * n - 1], saved[2 * n] = id, id,
-          string.char(QUEUED) .. string.sub(state, 2, RUN_AT - 1) .. due .. string.sub(state, RUN_AT + 8)
-        local of_pool = pools[pool] or {}
-        local entries = of_pool[worker] or {}
-        entries[#entries + 1], entries[#entries + 2] = score, id
-        of_pool[worker], pools[pool] = entries, of_pool
-        if flows[at] then
-          count_of_flow(flow_numbers, flows[at], WAITING, -1)
-          count_of_flow(flow_numbers, flows[at], QUEUED, 1)
-        end
-      end
+local function is_needed(job) -- whether another job waits for it
+  return is(job, NEEDED) and call('EXISTS', NEED .. job.id) == 1
+end
+
+local function is_awaited(id) -- whether a live or dead job waits for it
+  for _, state in ipairs(read_all(STATE, call('HKEYS', NEED .. id))) do
+    local status = state and string.byte(state)
+    if status and status ~= COMPLETED and status ~= CANCELLED then
+      return true
     end
-    write_all(STATE, saved, released)
-    in_slices('ZREM', P .. 'st:' .. WAITING, released)
-    for pool, of_pool in pairs(pools) do
-      for worker, entries in pairs(of_pool) do
-        local many = #entries / 2
-        line_up_all(pool, worker, entries)
-        for field, change in pairs({
-          ['p' .. WAITING .. pool] = -many, ['w' .. WAITING .. worker] = -many, ['p' .. QUEUED .. pool] = many,
-          ['w' .. QUEUED .. worker] = many,
-        }) do
-          numbers[field] = (numbers[field] or 0) + change
-        end
-      end
-    end
-    return odd, pools
   end
+  return false
+end
+
+local function give_up_waiters(id) -- those that are left are cancelled
+  local waiters = call('HKEYS', NEED .. id)
+  for _, waiting in ipairs(waiters) do
+    call('HDEL', UNMET .. waiting, id)
+    call('SREM', BROKEN .. waiting, id)
+  end
+  if waiters[1] then
+    call('UNLINK', NEED .. id)
+  end
+end
+
+local function give_up_needs(id)
+  for _, needed in ipairs(call('HKEYS', UNMET .. id)) do
+    call('HDEL', NEED .. needed, id)
+    if call('EXISTS', NEED .. needed) == 0 and state_at(needed) == AWAITED then
+      at_job('HDEL', STATE, needed)
+    end
+  end
+  call('UNLINK', UNMET .. id, BROKEN .. id)
+end
+
+-- ── lists ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+local function enlist(id, flow, tags, created, worker)
+  if flow then
+    place(P .. 'flow:' .. flow, id, created)
+    if not new_flows[flow] or created < new_flows[flow].created then
+      new_flows[flow] = { created = created, worker = worker, tags = tags }
+    end
+  end
+  for _, tag in ipairs(tags or {}) do
+    place(P .. 'tag:' .. tag, id, created)
+  end
+end
+
+local function delist(job) -- a job that is deleted; what is stored of it is still there
+  local id = job.id
+  if is(job, IN_FLOW) then
+    local flow = flow_of(job)
+    place(P .. 'flow:' .. flow, id, false)
+    left_flows[flow] = true
+  end
+  if is(job, TAGGED) then
+    local fine, tags = pcall(cmsgpack.unpack, at_job('HGET', TAGS, id) or '')
+    for _, tag in ipairs(fine and type(tags) == 'table' and tags or {}) do
+      place(P .. 'tag:' .. tag, id, false)
+    end
+  end
+  if is(job, NEEDS) and job.status ~= COMPLETED then -- all needs of a completed job were met
+    give_up_needs(id)
+  end
+  if is(job, NEEDED) then
+    left_needed[#left_needed + 1] = id
+  end
+end
+
+local function flush_flows() -- after flush
+  for flow, new in pairs(new_flows) do
+    if call('ZADD', P .. 'flows', 'LT', 'CH', exact(new.created), flow) == 1 then
+      call('HSET', P .. 'flow aims', flow, cmsgpack.pack({ new.worker, new.tags or {} }))
+    end
+  end
+  for flow in pairs(left_flows) do
+    if call('EXISTS', P .. 'flow:' .. flow) == 0 then
+      call('ZREM', P .. 'flows', flow)
+      call('HDEL', FLOW_NUMBERS, flow)
+      call('HDEL', P .. 'flow aims', flow)
+    end
+  end
+  for _, id in ipairs(left_needed) do
+    if call('EXISTS', NEED .. id) == 1 then
+      at_job('HSETNX', STATE, id, AWAITED)
+    end
+  end
+  new_flows, left_flows, left_needed = {}, {}, {}
 end

@@ -1,3 +1,8 @@
+-- Adding jobs.
+
+-- ══ add ══════════════════════════════════════════════════════════════════════════════════════════════════════════════
+-- include: shards, keys, job_state, add_fast, pending_writes
+
 -- add: the number of jobs, the columns id, worker, pool, run_at, head_start, unique_key, key, key_limit,
 -- created_at (the time of the call that adds the job), positions of i and of what few jobs have in ARGV, and, if a running
 -- job adds them, its id and its fence: unless it runs under that, nothing is added, and false is returned; followed by the
@@ -15,7 +20,9 @@ local states, known, payloads = { n = 0 }, { n = 0 }, { n = 0 } -- of new jobs
 
 local there, created = read_all(STATE, ids), {} -- states of jobs that exist, and ids of new ones
 
--- OTHERS
+local function load_full()
+-- include: jobs, release_fast, needs, worker_state, add_full
+end
 
 local packed, of_run_at, of_head_start -- the last state: jobs that are added together often have the same
 
@@ -43,7 +50,7 @@ local others -- what few calls need
 for n = 1, many do
   local id, unique = ids[n], uniques[n]
   local plain = not unique and not keys[n] and run_ats[n] <= nows[n] and not extras[n] and not there[n]
-  others = others or not plain and load_others()
+  others = others or not plain and load_full()
   local twin = unique and others.twin_of(workers[n], unique)
   if created[id] or (there[n] and there[n] ~= others.AWAITED) then
     answers[n], all_new = 0, false
@@ -80,3 +87,46 @@ if others then
   end
 end
 return { rung(), all_new and {} or answers }
+
+-- ══ add_one ══════════════════════════════════════════════════════════════════════════════════════════════════════════
+-- include: shards
+
+-- add_one: one new job that is due and has nothing that few jobs have, as one caller at a time adds it. ARGV: the id of
+-- the calling store, then id, s and i of the job, its payload, worker, pool, created_at and rank. Returns 1; or 0 if the
+-- id is taken, and then it has written nothing: `add` finds out by what.
+--
+-- It uses one other part only, and its caller prepares what can be prepared: making the functions of the parts, and
+-- unpacking and formatting, would cost the server more than the calls.
+
+local call, P = redis.call, KEYS[1]
+local origin, id, state, info, payload, worker, pool, created, rank = unpack(ARGV)
+local of = shard(id)
+if call('HSETNX', P .. 'state' .. of, id, state) == 0 then
+  return 0
+end
+call('HSET', P .. 'info' .. of, id, info)
+call('HSET', P .. 'payload' .. of, id, payload)
+call('ZADD', P .. 'all:' .. worker, created, id)
+local queue = P .. 'q:' .. #pool .. ':' .. pool .. ':' .. worker
+call('ZADD', queue, rank, id)
+if call('ZRANGE', queue, 0, 0)[1] == id then -- the queue has another head
+  local heads, before = P .. 'heads:' .. pool, call('ZRANGE', queue, 1, 1)[1]
+  call('ZADD', heads, rank, id .. '\0' .. worker)
+  if before then
+    call('ZREM', heads, before .. '\0' .. worker)
+  else
+    call('SADD', P .. 'pools:' .. worker, pool)
+    call('SADD', P .. 'ready', pool)
+    call('SADD', P .. 'known', worker)
+  end
+end
+local numbers = P .. 'numbers'
+call('HINCRBY', numbers, 'p3' .. pool, 1)
+call('HINCRBY', numbers, 'w3' .. worker, 1)
+call('HINCRBY', numbers, 'a' .. pool, 1)
+local bell = P .. 'bell'
+local listening = call('PUBSUB', 'SHARDNUMSUB', bell, bell .. ':' .. origin)
+if listening[4] == 0 or listening[2] > listening[4] then -- see `notify` in keys.lua
+  call('SPUBLISH', bell, origin .. ' pool:' .. pool)
+end
+return 1

@@ -1,3 +1,9 @@
+-- Changing jobs that exist: by a person, by a new key, and because they cannot be read.
+
+-- ══ amend ════════════════════════════════════════════════════════════════════════════════════════════════════════════
+-- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, unreadable, release_full, worker_state,
+-- include: gates, wake_tied, cancelling
+
 -- amend: now, the change ("cancel", "requeue" or "discard"), ids, then the reason, or run_at and the key that the
 -- payload makes; followed by the payload, if any. Returns the topics, and for each id its previous status (-1 for an
 -- unknown id) and whether it was changed. The originals are `shiftwork.core.jobs.statuses` (which status allows which
@@ -25,7 +31,7 @@ local function clashes(job) -- whether another live job has the same unique key
   return twin and twin ~= job.id
 end
 
-local KEY_FIELD, FEWEST, MOST = 8, 10, 12 -- fields of i, see states.lua
+local KEY_FIELD, FEWEST, MOST = 8, 10, 12 -- fields of i, see job_state.lua
 
 local function with_key(info, key) -- packed field by field: cmsgpack would pack a table with holes as a map
   local known = cmsgpack.unpack(info)
@@ -105,3 +111,58 @@ for worker in pairs(changed) do
   wake_tied(worker)
 end
 return { rung(), answer }
+
+-- ══ rewrite ══════════════════════════════════════════════════════════════════════════════════════════════════════════
+-- include: shards, keys, job_state, pending_writes, jobs
+
+-- rewrite: jobs of {id, number of values}; followed by the field, the old bytes and the new bytes of each value. Returns
+-- for each job 1 if it has all the new bytes, otherwise 0. The original is `shiftwork.core.values.rewriting`.
+
+-- The number of a signal among those that were not taken, given its position there: taken ones have left gaps.
+local function signal_numbers(id)
+  local numbers = {}
+  for _, name in ipairs(call('HKEYS', J .. id)) do
+    numbers[#numbers + 1] = tonumber(string.match(name, '^signal(%d+)$'))
+  end
+  table.sort(numbers)
+  return numbers
+end
+
+local answer, at = {}, 3
+for n, job in ipairs(A[1]) do
+  local id, values = job[1], job[2]
+  local written, numbers = 1, nil
+  for _ = 1, values do
+    local field, old, new = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+    at = at + 3
+    local place = tonumber(string.match(field, '^signal(%d+)$'))
+    if place then
+      numbers = numbers or signal_numbers(id)
+      field = 'signal' .. (numbers[place] or '?')
+    end
+    local now = read_field(id, field)
+    if now == old then
+      write_field(id, field, new)
+    elseif now ~= new then
+      written = 0
+    end
+  end
+  answer[n] = written
+end
+return answer
+
+-- ══ bury ═════════════════════════════════════════════════════════════════════════════════════════════════════════════
+-- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, unreadable, release_full
+
+-- bury: now, pool (or ""), records that cannot be read, as {id, reason}. Returns the topics.
+
+local now, pool, records = A[1], A[2], A[3]
+for _, record in ipairs(records) do
+  local id, reason = record[1], record[2]
+  if at_job('HEXISTS', STATE, id) == 1 or at_job('HEXISTS', INFO, id) == 1 then
+    bury(id, pool, reason, now)
+  end
+end
+flush()
+flush_groups()
+return { rung() }

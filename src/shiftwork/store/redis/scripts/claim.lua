@@ -1,3 +1,8 @@
+-- Claiming jobs.
+
+-- ══ claim ════════════════════════════════════════════════════════════════════════════════════════════════════════════
+-- include: shards, keys, job_state, claim_fast, pending_writes, gates
+
 -- claim: now, instance, pool, n, workers, edition (or false). Returns the topics, when to ask again ("stale" if the
 -- store has another edition), and id, s, i and payload of each job in one flat list; EXPIRES is set in s if the job
 -- could expire until now. The workers are a list, or where
@@ -13,7 +18,9 @@ local function answer_with(id, state, info, payload)
   append_pair(answer, info, payload or '')
 end
 
--- OTHERS
+local function load_full()
+-- include: jobs, release_fast, needs, unreadable, release_full, wake_tied, admission, claim_full
+end
 
 local CREW_SECONDS = 86400
 
@@ -111,7 +118,7 @@ local function claim_first(workers)
   if #open == 1 then
     ids, of = only_ids(open[1])
   elseif #open > 1 then
-    others = load_others()
+    others = load_full()
     ids, of = others.first_ids(open)
   end
   local many = #ids
@@ -119,7 +126,7 @@ local function claim_first(workers)
   local states, infos, payloads = read_all(STATE, ids), read_all(INFO, ids), read_all(PAYLOAD, ids)
   for n = 1, many do
     if not start_plain(of[n], ids[n], fence + n - 1, states[n], infos[n], payloads[n]) then
-      others = others or load_others()
+      others = others or load_full()
       others.start(of[n], ids[n], fence + n - 1, states[n], infos[n], payloads[n])
     end
   end
@@ -145,7 +152,7 @@ if limit > 0 and not pool_is_paused(pool) and not call('ZSCORE', P .. 'lost', in
   end
   local workers, gated = ready_workers(is_wanted)
   if gated then
-    others = load_others()
+    others = load_full()
     others.claim(workers)
   else
     claim_first(workers)

@@ -1,3 +1,19 @@
+-- Reading jobs, and places in a queue.
+
+-- ══ get ══════════════════════════════════════════════════════════════════════════════════════════════════════════════
+-- include: shards, keys, job_state, pending_writes, jobs
+
+-- get: ids, whether to read steps and signals, too. Returns the fields of each job; none for an unknown id.
+
+local answer = {}
+for n, id in ipairs(A[1]) do
+  answer[n] = all_fields(id, A[2])
+end
+return answer
+
+-- ══ find ═════════════════════════════════════════════════════════════════════════════════════════════════════════════
+-- include: shards, keys, job_state, pending_writes, jobs, paging
+
 -- find: ids or false, statuses as a set or false, worker, pool, key, unique_key, instance, error, created_after,
 -- created_before (each false for any), the position after which to begin (an id, or {created_at, id}, or false), the
 -- limit, how many jobs to look at, tag, flow (each false for any), the bytes of payloads and results (false for all), whether the oldest come first. Returns {id, fields}
@@ -306,3 +322,74 @@ while entry and #answer < limit and looked < look_at and not too_far(entry) do
 end
 local more = entry and #answer < limit and not too_far(entry)
 return { answer, more and { exact(last.created), last.id } or {} }
+
+-- ══ dead ═════════════════════════════════════════════════════════════════════════════════════════════════════════════
+-- include: shards, keys, job_state, pending_writes, paging
+
+-- dead: the position after which to begin ({created_at, id}, or false), the limit. Returns id, created_at, s, i and e
+-- of dead jobs in one flat list, newest first; a field that cannot be read is empty.
+
+local index, after, limit, answer = P .. 'st:' .. DEAD, A[1], A[2], {}
+if limit <= 0 then
+  return answer
+end
+local from = after and up_to(index, after) or 0
+local found = call('ZREVRANGE', index, from, from + limit - 1, 'WITHSCORES')
+for at = 1, #found, 2 do
+  local id = found[at]
+  local failure = redis.pcall('HGET', J .. id, 'e')
+  answer[#answer + 1] = id
+  answer[#answer + 1] = found[at + 1]
+  answer[#answer + 1] = at_job('HGET', STATE, id) or ''
+  answer[#answer + 1] = at_job('HGET', INFO, id) or ''
+  answer[#answer + 1] = type(failure) == 'string' and failure or ''
+end
+return answer
+
+-- ══ ahead ════════════════════════════════════════════════════════════════════════════════════════════════════════════
+-- include: shards, keys, job_state, pending_writes
+
+-- ahead: pool, places as {worker, rank, id}, how many workers to look at. Returns for each place the workers that have jobs
+-- ahead of it in the queue, each with their number, in one flat list; and whether these are all. Nothing is counted one by
+-- one.
+
+local pool, most = A[1], A[3]
+
+local function ahead_in(queue, rank, id) -- the jobs of one rank are in the order of their ids
+  local low, high = call('ZCOUNT', queue, '-inf', '(' .. rank), call('ZCOUNT', queue, '-inf', rank)
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if less(call('ZRANGE', queue, middle, middle)[1], id) then
+      low = middle + 1
+    else
+      high = middle
+    end
+  end
+  return low
+end
+
+local function ahead_of(own, rank, id)
+  local counts = {}
+  local function look_at(worker)
+    local n = ahead_in(lane_key(pool, worker), rank, id)
+    if n > 0 then
+      counts[#counts + 1], counts[#counts + 2] = worker, n
+    end
+  end
+  look_at(own)
+  -- A queue whose first job is not ahead has none that is.
+  local entries = call('ZRANGE', P .. 'heads:' .. pool, '-inf', rank, 'BYSCORE', 'LIMIT', 0, most + 1)
+  for n = 1, math.min(most, #entries) do
+    local worker = string.match(entries[n], '^.*%z(.*)$')
+    if worker ~= own then
+      look_at(worker)
+    end
+  end
+  return { counts, #entries <= most and 1 or 0 }
+end
+
+local answers = {}
+for n, place in ipairs(A[2]) do
+  answers[n] = ahead_of(place[1], exact(place[2]), place[3])
+end
+return answers

@@ -1,3 +1,8 @@
+-- Writing outcomes.
+
+-- ══ finish ═══════════════════════════════════════════════════════════════════════════════════════════════════════════
+-- include: shards, keys, job_state, release_fast, finish_fast, pending_writes, worker_state, gates
+
 -- finish: now, the number of outcomes, whether completed jobs are counted, and the columns of COLUMNS, where result
 -- and report are positions in ARGV, wait is "NTH NAME" of a signal, and moves (whether a job that runs again gets a new
 -- rank) is missing if all have completed. Returns the topics, 1 or 0 for each outcome (accepted or rejected), and the
@@ -36,7 +41,9 @@ local function sum_up_marks()
   end
 end
 
--- OTHERS
+local function load_full()
+-- include: jobs, needs, unreadable, release_full, wake_tied, signals, finish_full
+end
 
 -- Most jobs complete, have neither key nor unique key, and were not cancelled.
 local function complete(n, id, run_by, flags, reports, lead, started_at)
@@ -75,7 +82,7 @@ end
 local others -- what few calls need
 
 local function other()
-  others = others or load_others()
+  others = others or load_full()
   return others
 end
 

@@ -12,7 +12,7 @@ from shiftwork.errors import StoreError, StoreUnavailableError
 from shiftwork.store.redis.server import faults
 from shiftwork.store.redis.server.address import Node, RedisAddress, named
 from shiftwork.store.redis.server.pipeline import Argument, ConnectionLostError, Pipeline
-from shiftwork.store.redis.server.scripts import PARTS, Script, script
+from shiftwork.store.redis.server.scripts import Script, names, script
 
 REDIRECTIONS: Final = 5
 OLDEST: Final = (7, 0)
@@ -104,7 +104,7 @@ async def _log_in(pipeline: Pipeline, address: RedisAddress, node: Node, prefix:
 
     Everything is asked at once. The first error that is reported counts: without a password, all that follows fails.
     """
-    scripts = [script(name) for name in PARTS]
+    scripts = [script(name) for name in names()]
     log_in = [pipeline.ask(*command) for command in _credentials(address)]
     facts, there = pipeline.ask("INFO"), pipeline.ask("EXISTS", prefix + b"version")
     known = pipeline.ask("SCRIPT", "EXISTS", *(one.digest for one in scripts))

@@ -1,0 +1,154 @@
+-- add, continued: jobs that have a key, a unique key, a flow, tags, needs or an expiry, or are not due yet. Few calls have
+-- any.
+
+local flow_fields, tag_fields = { n = 0 }, { n = 0 }
+local tying = {} -- new jobs that need others or have a parent
+local unpacked = {} -- position -> what few jobs have
+
+local function extra_of(n)
+  local at = extras[n]
+  if not at then
+    return {}
+  end
+  unpacked[at] = unpacked[at] or cmsgpack.unpack(ARGV[at])
+  return unpacked[at]
+end
+
+local function twin_of(worker, unique)
+  local id = call('HGET', P .. 'unique', unique_field(worker, unique))
+  local twin = id and parse(id, state_at(id))
+  return twin and twin.status < COMPLETED and id
+end
+
+local function flags_of(n, flow, tags, expires)
+  return (uniques[n] and UNIQUE or 0) + (keys[n] and KEYED or 0) + (flow and IN_FLOW or 0) + (tags[1] and TAGGED or 0)
+    + (expires and EXPIRES or 0) + (there[n] and NEEDED or 0)
+end
+
+local function keep_listed(id, flow, tags, now, worker)
+  enlist(id, flow, tags, now, worker)
+  if flow then
+    append_pair(flow_fields, id, flow)
+    new_flows[flow].worker, new_flows[flow].tags = worker, tags -- of the last one
+  end
+  if tags[1] then
+    append_pair(tag_fields, id, cmsgpack.pack(tags))
+  end
+end
+
+local function keep(n)
+  local id, worker, pool, run_at, now = ids[n], workers[n], pools[n], run_ats[n], nows[n]
+  local flow, tags, needs, parent, expires = unpack(extra_of(n), 1, 5)
+  tags, needs = tags or {}, needs or {}
+  local job = {
+    id = id, worker = worker, pool = pool, run_at = run_at, lead = head_starts[n], unique = uniques[n],
+    key = keys[n], limit = limits[n], created = now, status = run_at <= now and QUEUED or SCHEDULED, reports = 0,
+    attempt = 0, crashes = 0, fence = 0, started = NONE, ended = NONE, instance = '', flow = flow or false,
+    expires = expires or false, flags = flags_of(n, flow, tags, expires),
+  }
+  if needs[1] then
+    job.status = WAITING
+  end
+  keep_listed(id, flow, tags, now, worker)
+  if needs[1] or parent then
+    tying[#tying + 1], jobs[id] = { job = job, needs = needs, parent = parent, now = now }, job
+  end
+  put_in(job)
+  local at = lane(pool, worker)
+  at.added, mentioned[worker] = at.added + 1, true
+  append_pair(at.fresh, score_of(now), id)
+  if job.key then
+    jobs[id] = job
+  end
+  settle(job)
+end
+
+-- ── needs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+local statuses = {} -- by id, false for a job that does not exist
+local lost = {} -- by id: whether a needed job was lost before the call
+local stranded = {} -- new jobs that need one of these to complete
+
+local function read_statuses()
+  local needed = {}
+  for _, one in ipairs(tying) do
+    for _, need in ipairs(one.needs) do
+      if statuses[need[1]] == nil then
+        statuses[need[1]], needed[#needed + 1] = false, need[1]
+      end
+    end
+  end
+  for n, state in ipairs(read_all(STATE, needed)) do
+    state = saved[needed[n]] or state
+    local id, status = needed[n], state and state ~= AWAITED and string.byte(state)
+    statuses[id] = status
+    lost[id] = status and (status > COMPLETED or (
+      status == WAITING and not jobs[id] and call('EXISTS', BROKEN .. id) == 1
+    ))
+  end
+end
+
+local function tie_needs(one)
+  local job, unmet = one.job, false
+  for _, need in ipairs(one.needs) do
+    local is_lost = lost[need[1]]
+    if not meets(is_lost and CANCELLED or statuses[need[1]], need[2]) then
+      tie_to(need[1], job.id, kind_of(need))
+      unmet = true
+      if is_lost and call('SADD', BROKEN .. job.id, need[1]) == 1 then
+        stranded[one] = true
+      end
+    end
+  end
+  if unmet then
+    set(job, NEEDS, true)
+    save(job)
+  elseif one.needs[1] then
+    release(job, one.now)
+  end
+end
+
+local function tie_children(one) -- what waits for its parent waits for the new job, too
+  for _, waiters in ipairs({ call('HGETALL', NEED .. one.parent), tied.needed[one.parent] or {} }) do
+    for at = 1, #waiters, 2 do
+      local kind = waiters[at + 1]
+      if kind == '0' or kind == '1' then
+        tie_to(one.job.id, waiters[at], kind)
+      end
+    end
+  end
+end
+
+local function strand(one) -- see `meet_needs` in release_full.lua
+  local ended = { one.job.id, CANCELLED }
+  break_needs(ended)
+  for _, id in ipairs(freed_by(ended)) do
+    local job = fetch(id)
+    if job and job.status == WAITING then
+      release(job, one.now)
+    end
+  end
+end
+
+local function tie() -- when the states of all new jobs are known
+  write_all(FLOW, flow_fields)
+  write_all(TAGS, tag_fields)
+  read_statuses()
+  for _, one in ipairs(tying) do
+    tie_needs(one)
+    if one.parent then
+      tie_children(one)
+    end
+  end
+  flush_ties()
+  for _, one in ipairs(tying) do
+    if stranded[one] then
+      strand(one)
+    end
+  end
+end
+
+return {
+  twin_of = twin_of, keep = keep, tie = tie, know = know, flush_groups = flush_groups, flush_flows = flush_flows,
+  AWAITED = AWAITED,
+}

@@ -1,3 +1,0 @@
--- drop: name, holder.
-
-return call('ZREM', P .. 'place:' .. A[1], A[2])
