@@ -69,6 +69,9 @@ def test_sdist_has_the_dashboard_and_what_it_is_built_from(checkout: Path, tmp_p
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"src/shiftwork/web/dist/index.html", "ui/src/main.tsx", "ui/package-lock.json", "hatch_build.py"} <= names
     assert not [name for name in names if name.startswith("ui/node_modules/")]
+    suite = {path.relative_to(checkout).as_posix() for path in (checkout / "tests/store/conformance").rglob("*.py")}
+    assert len(suite) > 25  # the author of a store runs it from here
+    assert suite <= names
 
 
 def test_dashboard_is_small_and_asks_nobody_else(checkout: Path) -> None:

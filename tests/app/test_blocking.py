@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shiftwork import Job, JobStatus, LifecycleError, UnknownJobError, WorkerOrchestrator
-from shiftwork.app.blocking_orchestrator import BlockingOrchestrator
+from shiftwork.app.blocking import BlockingOrchestrator
 from shiftwork.handles.job import BlockingJob
 from shiftwork.store.sqlite import SqliteStore
 from tests.runtime.stage import DEADLINE

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shiftwork import NamespaceInUseError, StoreUnavailableError, WorkerOrchestrator
-from shiftwork.runtime.node.namespace_guard import HELD_SECONDS, NAME
+from shiftwork.runtime.node.node_join import JOIN_LOCK, JOIN_LOCK_SECONDS
 from shiftwork.store.memory import MemoryStore
 from tests.runtime.stage import DEADLINE, Stage, started
 
@@ -86,11 +86,11 @@ async def test_one_that_vanished_keeps_others_out_for_its_lease_only(stage: Stag
 
 
 async def test_one_that_died_at_the_door_does_not_keep_it_shut(stage: Stage) -> None:
-    await stage.store.hold(NAME, "died", 1, HELD_SECONDS, stage.clock.now())
+    await stage.store.hold(JOIN_LOCK, "died", 1, JOIN_LOCK_SECONDS, stage.clock.now())
     app = stage.app()
     app.task(name="mail")(lambda: None)
     starting = asyncio.create_task(app.start())
-    await stage.clock.advance(HELD_SECONDS)
+    await stage.clock.advance(JOIN_LOCK_SECONDS)
     async with asyncio.timeout(DEADLINE):
         await starting
 
@@ -101,7 +101,7 @@ async def test_one_that_loses_its_turn_while_it_joins_tries_again(stage: Stage) 
     quick.task(name="publish")(lambda: None)
     landing = stage.faults.hold("beat", "before")
     starting = asyncio.create_task(slow.start())
-    await stage.clock.advance(HELD_SECONDS)
+    await stage.clock.advance(JOIN_LOCK_SECONDS)
     await quick.start()
     landing.set()
     async with asyncio.timeout(DEADLINE):
@@ -113,7 +113,7 @@ async def test_one_that_loses_its_turn_while_it_joins_tries_again(stage: Stage) 
 async def test_a_store_so_slow_that_every_turn_is_lost_keeps_a_node_out_only_if_another_app_is_there(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shiftwork.runtime.node.namespace_guard.HELD_SECONDS", 0.0)
+    monkeypatch.setattr("shiftwork.runtime.node.node_join.JOIN_LOCK_SECONDS", 0.0)
     mail, publish = stage.app(), stage.app()
     mail.task(name="mail")(lambda: None)
     publish.task(name="publish")(lambda: None)

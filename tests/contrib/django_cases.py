@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.db import connection, connections, transaction
 
 from shiftwork import JobPriority, LifecycleError
-from shiftwork.app.bench import Bench
+from shiftwork.app.testing import Bench
 from shiftwork.contrib.django import app, checks, enqueue_in_transaction, enqueue_on_commit
 from shiftwork.contrib.django.project_app import new_app
 from shiftwork.contrib.django.site_settings import SiteSettings, setting_problems

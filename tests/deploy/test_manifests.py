@@ -20,8 +20,8 @@ from shiftwork.cli.entry import main
 from shiftwork.cli.running.run import run
 from shiftwork.cli.terminal.parameters import seconds
 from shiftwork.runtime.node import node
-from shiftwork.runtime.node import waiting as store_patience
-from shiftwork.runtime.node.settings import Settings
+from shiftwork.runtime.node import stop_budget as store_patience
+from shiftwork.runtime.node.node_settings import NodeSettings
 from shiftwork.runtime.processes import hook_process
 from shiftwork.serve import notify
 from shiftwork.serve.process import EXIT_SECONDS
@@ -225,7 +225,7 @@ def test_the_grace_period_is_the_default(container: Any, unit: configparser.Sect
 
 
 def test_no_watch_is_more_impatient_than_the_node(container: Any, unit: configparser.SectionProxy) -> None:
-    lease = Settings().lease_seconds
+    lease = NodeSettings().lease_seconds
     assert float(unit["WatchdogSec"]) > 2 * lease
     assert FRESH_SECONDS > 3 * notify.LOOK_SECONDS
     command = container["livenessProbe"]["exec"]["command"]

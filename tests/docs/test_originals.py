@@ -13,7 +13,7 @@ import pytest
 import shiftwork
 from benchmarks.__main__ import CHECKOUT, PEERS_PYTHON
 from shiftwork import Call
-from shiftwork.app.bench import Bench
+from shiftwork.app.testing import Bench
 from shiftwork.handles.worker import Worker
 from tests.store.servers.redis import Server, binary, required, wheel_binary
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from shiftwork import Context, Job, JobStatus, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.handles.worker import Worker
-from shiftwork.runtime.claiming.reserve import Reserve
+from shiftwork.runtime.claiming.prefetch import PrefetchedJobs
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.node.node import Node
 from shiftwork.runtime.pool_instance import PoolInstance
@@ -188,20 +188,20 @@ class Stage:
             engine.runs.clear()
             engine._claimer._reserve.empty()
             engine._runs.close()
-        app._life.node = None
-        app._life.state = "stopped"
+        app._lifecycle.node = None
+        app._lifecycle.state = "stopped"
         await settle()
 
 
 def node_of(app: WorkerOrchestrator) -> Node:
     """The node of an orchestrator that has been started."""
-    assert app._life.node is not None
-    return app._life.node
+    assert app._lifecycle.node is not None
+    return app._lifecycle.node
 
 
 def lag_of(app: WorkerOrchestrator) -> float | None:
     """How late the event loop of an orchestrator was, as far as its node has measured it."""
-    return node_of(app)._environment.gauge.load().lag
+    return node_of(app)._services.gauge.load().lag
 
 
 def engine_of(app: WorkerOrchestrator) -> PoolInstance:
@@ -215,14 +215,14 @@ def limit_jobs(engine: PoolInstance, most: int) -> None:
     engine._claimer._pool = replace(engine.pool, max_jobs_per_instance=most)
 
 
-def reserve_of(engine: PoolInstance) -> Reserve:
+def reserve_of(engine: PoolInstance) -> PrefetchedJobs:
     """The jobs that the engine has claimed ahead."""
     return engine._claimer._reserve
 
 
 def leads(app: WorkerOrchestrator) -> bool:
     """Whether the orchestrator runs, and leads."""
-    return app._life.node is not None and app._life.node.leader.leading
+    return app._lifecycle.node is not None and app._lifecycle.node.leader.leading
 
 
 def worker_of(app: WorkerOrchestrator, name: str) -> Worker[..., Any]:

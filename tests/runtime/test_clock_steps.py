@@ -19,8 +19,8 @@ from shiftwork.runtime.leader.schedules import Schedules
 from shiftwork.runtime.registry import Registry, WorkerDefinition
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
-from shiftwork.testing.acts import NOW, succeeded
 from tests.runtime.stage import Act, Stage
+from tests.store.conformance.acts import NOW, succeeded
 
 HOUR = 3600.0
 POOL = "default"

@@ -10,7 +10,7 @@ from shiftwork import WorkerOrchestrator
 from shiftwork.runtime.clock import ManualClock
 from shiftwork.runtime.gauge import Gauge, Lateness, Load, OwnGauge, Stopwatch
 from shiftwork.runtime.machine import Usage, usage
-from shiftwork.runtime.node.node_instances import NodeInstances
+from shiftwork.runtime.node.node_pools import NodePools
 from shiftwork.runtime.store_voice import StoreVoice
 from tests.runtime.stage import (
     DEADLINE,
@@ -136,7 +136,7 @@ async def test_what_its_processes_use_is_counted_as_the_nodes(
     stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(OwnGauge, "load", lambda _: Load(cpu=10.04, memory=1_000, lag=0.5))
-    monkeypatch.setattr(NodeInstances, "children", [Load(cpu=120.0, memory=200, lag=9.0), Load(memory=30)])
+    monkeypatch.setattr(NodePools, "children", [Load(cpu=120.0, memory=200, lag=9.0), Load(memory=30)])
     app = stage.app(lease_seconds=15)
     await app.start()
     await clock.advance(6)

@@ -13,7 +13,7 @@ from shiftwork.core.observing.history import HOUR, KEPT_HOURS, Hour, Moment, las
 from shiftwork.core.observing.stats import PoolStats
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.leader.historian import Historian
+from shiftwork.runtime.leader.stats_recorder import StatsRecorder
 from shiftwork.web.history import ChartHistory
 from tests.runtime.stage import Stage
 
@@ -38,7 +38,7 @@ def shop(stage: Stage, **options: Any) -> WorkerOrchestrator:
 async def _act() -> None: ...
 
 
-async def note(node: Historian, clock: ManualClock, *, times: int) -> None:
+async def note(node: StatsRecorder, clock: ManualClock, *, times: int) -> None:
     for _ in range(times):
         await node.poll()
         await clock.advance(60)
@@ -89,10 +89,10 @@ async def test_the_next_leader_goes_on_where_the_last_one_ended(stage: Stage, cl
 
 
 async def test_only_the_leader_notes(stage: Stage, clock: ManualClock) -> None:
-    await note(Historian(stage.store, clock, lambda: False), clock, times=5)
+    await note(StatsRecorder(stage.store, clock, lambda: False), clock, times=5)
     assert await minutes(stage) == []
     leads = [True, False]
-    nodes = [Historian(stage.store, clock, lambda n=n: leads[n]) for n in range(2)]  # type: ignore[misc]
+    nodes = [StatsRecorder(stage.store, clock, lambda n=n: leads[n]) for n in range(2)]  # type: ignore[misc]
     for _ in range(10):
         for node in nodes:
             await node.poll()
@@ -107,7 +107,7 @@ async def test_only_the_leader_notes(stage: Stage, clock: ManualClock) -> None:
 
 
 async def test_a_note_that_another_leader_spoilt_is_followed_by_good_ones(stage: Stage, clock: ManualClock) -> None:
-    node = Historian(stage.store, clock, lambda: True)
+    node = StatsRecorder(stage.store, clock, lambda: True)
     await note(node, clock, times=2)
     await stage.store.put(await stage.store.docs(HISTORY.name))
     await note(node, clock, times=3)
@@ -120,7 +120,7 @@ async def test_nothing_falls_between_two_notes(
     stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, *, written: bool, spoilt: bool
 ) -> None:
     """Whether another leader came in between, or the store failed, after it had written or before."""
-    node, put = Historian(stage.store, clock, lambda: True), stage.store.put
+    node, put = StatsRecorder(stage.store, clock, lambda: True), stage.store.put
 
     async def fails_once(docs: Sequence[Doc]) -> list[bool]:
         monkeypatch.setattr(stage.store, "put", put)
@@ -159,7 +159,7 @@ async def test_of_very_many_pools_less_is_remembered(
 
 
 async def test_a_day_later_an_hour_is_written_over(stage: Stage, clock: ManualClock) -> None:
-    node = Historian(stage.store, clock, lambda: True)
+    node = StatsRecorder(stage.store, clock, lambda: True)
     await stage.store.take_over([], {"p": PoolStats(completed=1)}, 0)
     await note(node, clock, times=30 * 60)
     docs = await stage.store.docs(HISTORY.name)
@@ -209,7 +209,7 @@ async def test_what_the_process_remembers_needs_no_store_and_goes_first(stage: S
 
 
 async def test_where_nobody_leads_the_long_chart_shows_what_this_process_saw(stage: Stage, clock: ManualClock) -> None:
-    await note(Historian(stage.store, clock, lambda: True), clock, times=3)
+    await note(StatsRecorder(stage.store, clock, lambda: True), clock, times=3)
     history = _history(stage)
     for _ in range(40):
         await history.sample()
@@ -221,7 +221,7 @@ async def test_many_pools_are_told_in_longer_steps(
     stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = [f"p{n}" for n in range(40)]
-    node = Historian(stage.store, clock, lambda: True)
+    node = StatsRecorder(stage.store, clock, lambda: True)
     await note(node, clock, times=2)
     await stage.store.take_over([], {name: PoolStats(completed=7) for name in names}, 0)
     await note(node, clock, times=8)

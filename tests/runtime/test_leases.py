@@ -16,7 +16,7 @@ from shiftwork.core.observing.beats import Beat, Orders
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.gauge import Stopwatch
-from shiftwork.runtime.node.pulse import LeaseHolders, Poke, Pulse
+from shiftwork.runtime.node.lease_renewer import LeaseHolders, LeaseRenewer, RenewSoon
 from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.memory import MemoryStore
 from tests.runtime.stage import (
@@ -558,10 +558,12 @@ class SlowBeats:
         """It holds no jobs."""
 
 
-def pulse_of(store: object, clock: ManualClock) -> Pulse:
+def pulse_of(store: object, clock: ManualClock) -> LeaseRenewer:
     voice = StoreVoice(clock.monotonic)
     watch, holders = Stopwatch(clock.monotonic, voice), cast("LeaseHolders", store)
-    return Pulse(cast("Store", store), clock, ttl=LEASE, stopwatch=watch, holders=holders, poke=Poke(), voice=voice)
+    return LeaseRenewer(
+        cast("Store", store), clock, ttl=LEASE, stopwatch=watch, holders=holders, renew_soon=RenewSoon(), voice=voice
+    )
 
 
 async def test_a_renewal_whose_reply_took_longer_than_the_lease_is_repeated_at_once(clock: ManualClock) -> None:

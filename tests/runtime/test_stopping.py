@@ -6,8 +6,8 @@ import pytest
 
 from shiftwork import Context, JobStatus, LifecycleError, StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.node import waiting as store_patience
-from shiftwork.runtime.node.waiting import StorePatience
+from shiftwork.runtime.node import stop_budget as store_patience
+from shiftwork.runtime.node.stop_budget import StopBudget
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, status, statuses
 
 
@@ -202,7 +202,7 @@ async def test_the_store_has_one_deadline_for_everything_that_is_left(monkeypatc
         await asyncio.sleep(0.3)
         done.append(n)
 
-    patience = StorePatience(0.0)
+    patience = StopBudget(0.0)
     patience.begin()
     for n in range(20):
         await patience.wait(fail_late(n), "this")

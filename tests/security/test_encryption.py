@@ -31,13 +31,13 @@ from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import FILE_VARIABLE, VARIABLE, find_keys, key_ring
 from shiftwork.store.sealed.store import SealedStore, sealed
 from shiftwork.store.urls import open_store
-from shiftwork.testing.acts import NOW, add, claim_one, failed, finish, get, get_whole, job, report, succeeded
-from shiftwork.testing.expect import soon
 from shiftwork.transfer import rekeying
 from shiftwork.transfer.moving import move
 from shiftwork.transfer.rekeying import rekey
 from tests.runtime.stage import worker_of
 from tests.security.conftest import eventually
+from tests.store.conformance.acts import NOW, add, claim_one, failed, finish, get, get_whole, job, report, succeeded
+from tests.store.conformance.expect import soon
 from tests.store.conftest import valkey_program, valkey_server, valkey_url
 from tests.store.servers.postgres import names, postgres_servers, server_url
 from tests.store.servers.redis import Server

@@ -21,7 +21,7 @@ from shiftwork.store.sqlite.file import modes as file_modes
 from shiftwork.store.sqlite.file.modes import create_database
 from shiftwork.store.sqlite.file.threads import StoreThreads
 from shiftwork.store.sqlite.store import SqliteStore
-from shiftwork.testing.acts import NOW, add, claim_one, failed, finish, job, report
+from tests.store.conformance.acts import NOW, add, claim_one, failed, finish, job, report
 
 MARK = "sw-marker-4f1c9b27"
 

@@ -14,8 +14,8 @@ from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 from shiftwork.store.sqlite.store import SqliteStore
 from shiftwork.store.urls import open_store
-from shiftwork.testing import StoreFactory
-from shiftwork.testing.checks import gates, life, racing, ringing
+from tests.store.conformance.checks import bells, gates, opening_and_closing, racing
+from tests.store.conformance.lab import StoreFactory
 from tests.store.servers.postgres import names, postgres_servers, server_url
 from tests.store.servers.redis import DURABLE, Server, binary, cluster, namespace, required, wheel_binary
 
@@ -137,7 +137,7 @@ STORES: Final = (
 
 TWINS: Final = {"redis", "redis_cluster", "cluster", *names()[1:]}
 """Stores that run the same code as another one, on another server."""
-TWINS_KEEP: Final = {life, ringing, racing}
+TWINS_KEEP: Final = {opening_and_closing, bells, racing}
 TWINS_GATE: Final = gates.check_conflicts_hold_across_pools_in_both_directions
 SERVERS_DIFFER: Final = {"test_doctor.py"}
 """What is tested here is the server as much as our code."""

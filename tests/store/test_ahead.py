@@ -13,7 +13,7 @@ from shiftwork.core.health.position import QueuePlace
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.store.protocol import Store
 from shiftwork.store.sqlite import SqliteStore
-from shiftwork.testing.acts import NOW, add, job
+from tests.store.conformance.acts import NOW, add, job
 from tests.store.servers.postgres import names, server_url
 from tests.store.test_postgres_plans import place, reads
 

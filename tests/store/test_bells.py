@@ -3,7 +3,7 @@
 import asyncio
 
 from shiftwork.store.bells import Bells
-from shiftwork.testing.expect import soon
+from tests.store.conformance.expect import soon
 
 
 async def pending(bell_wait: "asyncio.Future[None]") -> bool:

@@ -18,7 +18,7 @@ from shiftwork.runtime.outcomes.breakers import Breakers
 from shiftwork.runtime.outcomes.outbox import Settled
 from shiftwork.store.docs import read
 from shiftwork.store.protocol import Store
-from shiftwork.testing import StoreFactory
+from tests.store.conformance.lab import StoreFactory
 
 POLICY = Breaker(failures=1, name="bank")
 

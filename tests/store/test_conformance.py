@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from shiftwork.testing import CHECKS, Check, StoreFactory, run_check
-from shiftwork.testing.checks import crowds
+from tests.store.conformance.checks import claim_cost
+from tests.store.conformance.lab import StoreFactory
+from tests.store.conformance.suite import CHECKS, Check, run_check
 from tests.store.conftest import kept_by_twins
 from tests.store.servers.sessions import end_kept_sessions, keep_sessions
 
@@ -30,7 +31,7 @@ async def test_store(
 ) -> None:
     place = request.node.callspec.params["factory"].__name__
     if request.node.get_closest_marker("soak") is None:
-        monkeypatch.setattr(crowds, "CROWD", crowds.BATCH if place.startswith(COUNTED) else CROWD)
+        monkeypatch.setattr(claim_cost, "CROWD", claim_cost.BATCH if place.startswith(COUNTED) else CROWD)
     if place.startswith("postgres") and not kept_by_twins(check):
         keep_sessions(monkeypatch)
     await run_check(check, factory)

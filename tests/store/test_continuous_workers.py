@@ -9,9 +9,8 @@ from shiftwork.core.model.worker import PoolConfig, WorkerConfig
 from shiftwork.core.options.checks import worker_config
 from shiftwork.runtime.leader.schedules import Schedules
 from shiftwork.runtime.registry import Registry
-from shiftwork.testing import StoreFactory
-from shiftwork.testing.acts import NOW, succeeded
-from shiftwork.testing.lab import Lab
+from tests.store.conformance.acts import NOW, succeeded
+from tests.store.conformance.lab import Lab, StoreFactory
 
 LOOP = worker_config("w", {"execution_mode": "continuous"})
 OFTEN = worker_config("w", {"interval_seconds": 60})

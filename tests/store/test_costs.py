@@ -19,7 +19,7 @@ from shiftwork.store.postgres.server import queries
 from shiftwork.store.protocol import Store
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.urls import open_store
-from shiftwork.testing.acts import NOW, add, claim, finish, job, succeeded
+from tests.store.conformance.acts import NOW, add, claim, finish, job, succeeded
 from tests.store.servers.postgres import names, server_url
 from tests.store.servers.redis import Server, namespace
 from tests.store.test_postgres_plans import place, reads

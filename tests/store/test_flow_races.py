@@ -16,8 +16,8 @@ from shiftwork.core.model.job import Claimed, JobStatus, NewJob
 from shiftwork.core.model.outcome import Outcome
 from shiftwork.core.model.parts import Need
 from shiftwork.store.protocol import Store
-from shiftwork.testing import StoreFactory
-from shiftwork.testing.acts import outcome, signs
+from tests.store.conformance.acts import outcome, signs
+from tests.store.conformance.lab import StoreFactory
 
 SECONDS = 8.0
 LARGE = 20_000

@@ -22,8 +22,8 @@ from shiftwork.core.values.limits import BEGINNING, PAGE_BYTES, SHOWN_STEPS, SIG
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.postgres import restore
 from shiftwork.store.protocol import Store
-from shiftwork.testing import StoreFactory
 from shiftwork.views.shapes.jobs import job_shape, whole_job_shape
+from tests.store.conformance.lab import StoreFactory
 
 DEADLINE: Final = 60.0
 MIB: Final = 1_048_576

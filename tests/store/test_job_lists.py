@@ -4,7 +4,7 @@ import pytest
 
 from shiftwork import JobPriority, WorkerOrchestrator
 from shiftwork.core.health import position
-from shiftwork.testing import StoreFactory
+from tests.store.conformance.lab import StoreFactory
 from tests.web.conftest import Web
 
 

@@ -13,8 +13,8 @@ from hypothesis.stateful import run_state_machine_as_test
 from shiftwork.store.protocol import Store
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file.session import SqliteSession
-from shiftwork.testing import StoreFactory
-from shiftwork.testing.model import Histories
+from tests.store.conformance.histories import Histories
+from tests.store.conformance.lab import StoreFactory
 
 QUICK: Final = settings(
     max_examples=5,

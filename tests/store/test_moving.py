@@ -25,8 +25,12 @@ from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.errors import MoveError
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
-from shiftwork.testing import StoreFactory
-from shiftwork.testing.acts import (
+from shiftwork.transfer import late, moving
+from shiftwork.transfer.late import left_behind
+from shiftwork.transfer.move_record import STAYING, refuse_to_add, refuse_to_change, reset_damaged
+from shiftwork.transfer.moving import Move, Moved, _opened, abandon
+from shiftwork.transfer.records import carry
+from tests.store.conformance.acts import (
     add,
     beat,
     claim,
@@ -44,11 +48,7 @@ from shiftwork.testing.acts import (
     statuses,
     succeeded,
 )
-from shiftwork.transfer import late, moving
-from shiftwork.transfer.late import left_behind
-from shiftwork.transfer.move_record import STAYING, refuse_to_add, refuse_to_change, reset_damaged
-from shiftwork.transfer.moving import Move, Moved, _opened, abandon
-from shiftwork.transfer.records import carry
+from tests.store.conformance.lab import StoreFactory
 from tests.store.conftest import Maker, postgres, sqlite, valkey
 from tests.store.servers.postgres import names
 

@@ -15,7 +15,7 @@ from shiftwork.core.model.job import JobStatus
 from shiftwork.store.protocol import Store
 from shiftwork.store.sqlite.store import SqliteStore
 from shiftwork.store.urls import open_store
-from shiftwork.testing.acts import claim, job, succeeded
+from tests.store.conformance.acts import claim, job, succeeded
 from tests.store.servers.postgres import names, server_url
 
 JOBS = 4_000

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
@@ -30,11 +30,15 @@ from shiftwork.store.protocol import Claims, Promoted
 from shiftwork.store.redis.server import scripts
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.sql import SQL
-from shiftwork.testing import CHECKS, StoreFactory, check_store, expect, run_check, suite
-from shiftwork.testing.checks import crowds
+from tests.store.conformance import expect, suite
+from tests.store.conformance.checks import claim_cost
+from tests.store.conformance.suite import CHECKS, check_store, run_check
 from tests.store.conftest import on_server
 from tests.store.servers.postgres import names, server_url
 from tests.store.servers.sessions import end_kept_sessions, keep_sessions
+
+if TYPE_CHECKING:
+    from tests.store.conformance.lab import StoreFactory
 
 Patch = pytest.MonkeyPatch
 CHECK = {check.__name__.removeprefix("check_"): check for check in CHECKS}
@@ -380,7 +384,7 @@ async def test_a_broken_promise_is_noticed(
     mutate: Callable[[Patch], None], noticed_by: str, monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(expect, "PATIENCE", 0.2)
-    monkeypatch.setattr(crowds, "CROWD", 15_000)  # as in test_conformance
+    monkeypatch.setattr(claim_cost, "CROWD", 15_000)  # as in test_conformance
     mutate(monkeypatch)
     with pytest.raises(AssertionError):
         await run_check(CHECK[noticed_by], healthy)

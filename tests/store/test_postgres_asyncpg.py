@@ -14,8 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from shiftwork import WorkerOrchestrator
 from shiftwork.errors import LifecycleError
 from shiftwork.store.postgres.store import PostgresStore
-from shiftwork.testing.acts import NOW, job
 from tests.runtime.stage import worker_of
+from tests.store.conformance.acts import NOW, job
 from tests.store.servers.postgres import names, server_url
 
 

@@ -29,8 +29,8 @@ from shiftwork.store.postgres.server.faults import translate
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.store.protocol import Bell, Store
 from shiftwork.store.urls import open_store
-from shiftwork.testing.acts import NOW, add, claim, claim_one, finish, job, statuses, succeeded
-from shiftwork.testing.expect import soon
+from tests.store.conformance.acts import NOW, add, claim, claim_one, finish, job, statuses, succeeded
+from tests.store.conformance.expect import soon
 from tests.store.servers.postgres import Server, names, own_server, server_url
 
 LINGUISTIC: Final = "ENCODING 'UTF8' LOCALE 'C' LOCALE_PROVIDER icu ICU_LOCALE 'en-US'"
@@ -371,7 +371,7 @@ WORK: Final = """
 import asyncio, sys
 from shiftwork.errors import StoreError
 from shiftwork.store.urls import open_store
-from shiftwork.testing.acts import NOW, claim, signs, succeeded
+from tests.store.conformance.acts import NOW, claim, signs, succeeded
 
 async def main(url, namespace, instance):
     store = open_store(url, namespace=namespace)

@@ -18,7 +18,7 @@ from shiftwork.core.model.parts import Need, Step
 from shiftwork.store.postgres import jobs
 from shiftwork.store.postgres.lead import prune
 from shiftwork.store.postgres.store import PostgresStore
-from shiftwork.testing.acts import (
+from tests.store.conformance.acts import (
     NOW,
     add,
     claim,
@@ -32,7 +32,7 @@ from shiftwork.testing.acts import (
     statuses,
     succeeded,
 )
-from shiftwork.testing.expect import soon
+from tests.store.conformance.expect import soon
 from tests.store.servers.postgres import names, server_url
 from tests.store.test_postgres_plans import place
 

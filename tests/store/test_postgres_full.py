@@ -16,8 +16,8 @@ from shiftwork import WorkerOrchestrator
 from shiftwork.cli.entry import main
 from shiftwork.errors import StoreFullError
 from shiftwork.store.postgres.store import PostgresStore
-from shiftwork.testing.acts import add, job
 from tests.runtime.stage import worker_of
+from tests.store.conformance.acts import add, job
 from tests.store.servers.postgres import NOBODY, names, own_server, server_url
 from tests.store.servers.small_disk import SmallDisk, small_disk
 

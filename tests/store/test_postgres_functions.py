@@ -17,7 +17,7 @@ import shiftwork
 from shiftwork.store.postgres import sql
 from shiftwork.store.postgres.server import functions, migrations, queries
 from shiftwork.store.postgres.store import PostgresStore
-from shiftwork.testing.acts import NOW, claim_one, finish, job, succeeded
+from tests.store.conformance.acts import NOW, claim_one, finish, job, succeeded
 from tests.store.servers.postgres import names, server_url
 
 FILES: Final = dict(sql.read_folder("functions"))
@@ -80,7 +80,7 @@ def test_every_call_has_the_version_behind_its_name() -> None:
 OTHER: Final = """
 import asyncio, sys
 from shiftwork.store.postgres.store import PostgresStore
-from shiftwork.testing.acts import NOW, claim_one, finish, job, succeeded
+from tests.store.conformance.acts import NOW, claim_one, finish, job, succeeded
 
 async def main(url):
     store = PostgresStore(url)

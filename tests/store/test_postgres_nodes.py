@@ -16,7 +16,7 @@ from shiftwork import Job, JobStatus, WorkerOrchestrator
 from shiftwork.core.model.job import JobRecord
 from shiftwork.errors import StoreError
 from shiftwork.store.protocol import Store
-from shiftwork.testing.expect import soon
+from tests.store.conformance.expect import soon
 from tests.store.servers.postgres import Server, names, own_server, server_url
 
 LONGEST: Final = 3_000

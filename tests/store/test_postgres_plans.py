@@ -21,7 +21,7 @@ from shiftwork.store.postgres import rows, sql
 from shiftwork.store.postgres.rows import new_columns, outcome_columns
 from shiftwork.store.postgres.server import queries
 from shiftwork.store.postgres.store import PostgresStore
-from shiftwork.testing.acts import NOW, add, claim, finish, job, succeeded
+from tests.store.conformance.acts import NOW, add, claim, finish, job, succeeded
 from tests.store.servers.postgres import names, server_url
 
 SERVES: Final = re.compile(r"^-- name: (\w+)\n(?:--(?! serves).*\n)*-- serves: (.+)$", re.MULTILINE)

@@ -9,9 +9,9 @@ import pytest
 from shiftwork import Context, JobStatus, WorkerOrchestrator
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.store.postgres.store import PostgresStore
-from shiftwork.testing.acts import NOW, add, claim, finish, job, succeeded
-from shiftwork.testing.expect import soon
 from tests.runtime.stage import worker_of
+from tests.store.conformance.acts import NOW, add, claim, finish, job, succeeded
+from tests.store.conformance.expect import soon
 from tests.store.servers.pgbouncer import pgbouncer
 from tests.store.servers.postgres import names, server_url
 

@@ -24,29 +24,28 @@ from shiftwork.store.postgres.server.address import parse
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.store.protocol import Store
 from shiftwork.store.urls import open_store
-from shiftwork.testing import CHECKS, Check, run_check
-from shiftwork.testing.acts import NOW
-from shiftwork.testing.acts import job as new
-from shiftwork.testing.checks import (
+from tests.runtime.stage import worker_of
+from tests.store.conformance.acts import NOW
+from tests.store.conformance.acts import job as new
+from tests.store.conformance.checks import (
     adding,
-    crowds,
+    bells,
+    claim_cost,
+    core_rules,
+    docs_and_events,
     durable,
+    explaining,
+    finding_and_amending,
     finishing,
     flows,
     leading,
     leases,
-    life,
-    originals,
-    people,
-    positions,
-    records,
+    opening_and_closing,
     restoring,
     rewriting,
-    ringing,
-    surveys,
 )
-from shiftwork.testing.expect import soon
-from tests.runtime.stage import worker_of
+from tests.store.conformance.expect import soon
+from tests.store.conformance.suite import CHECKS, Check, run_check
 from tests.store.servers.hostile import TEMPORARY, hijacks, hostile_database, remove_database, trapped_calls
 from tests.store.servers.pgbouncer import pgbouncer
 from tests.store.servers.postgres import names, server_url
@@ -54,12 +53,12 @@ from tests.store.servers.postgres import names, server_url
 OFTEN: Final = {
     topic.__name__
     for topic in (
-        *(adding, finishing, flows, durable, leading, leases, life, originals, people, positions),
-        *(records, restoring, rewriting, surveys),
+        *(adding, finishing, flows, durable, leading, leases, opening_and_closing, core_rules, finding_and_amending),
+        *(docs_and_events, restoring, rewriting, explaining),
     )
 }
 """Topics that are checked through the proxy with every run of the tests; soak tests check all."""
-OFTEN_DIRECT: Final = {topic.__name__ for topic in (adding, finishing, life)}
+OFTEN_DIRECT: Final = {topic.__name__ for topic in (adding, finishing, opening_and_closing)}
 """Directly, one setting protects all statements of a session, and these topics show it. Through the proxy, where each
 statement and function has to protect itself, the same statements are tried."""
 
@@ -102,7 +101,7 @@ def cases() -> Iterator[Any]:
     for check in CHECKS:
         direct = () if check.__module__ in OFTEN_DIRECT else pytest.mark.soak
         yield pytest.param(check, "direct", marks=direct, id=f"{check.__name__[6:]}-direct")
-        if check.__module__ != ringing.__name__:
+        if check.__module__ != bells.__name__:
             marks = [pytest.mark.needs("pgbouncer"), *([] if check.__module__ in OFTEN else [pytest.mark.soak])]
             yield pytest.param(check, "pooled", marks=marks, id=f"{check.__name__[6:]}-pooled")
 
@@ -111,7 +110,7 @@ def cases() -> Iterator[Any]:
 async def test_a_store_falls_into_no_trap(
     check: Check, door: str, trapped: Callable[[], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crowds, "CROWD", crowds.BATCH)
+    monkeypatch.setattr(claim_cost, "CROWD", claim_cost.BATCH)
     await run_check(check, lambda: place(door))
     assert trapped() == 0
 

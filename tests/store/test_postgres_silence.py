@@ -20,8 +20,8 @@ from shiftwork.core.workers.admission import Gates
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.store.postgres.server import call_queue, connections
 from shiftwork.store.postgres.store import PostgresStore
-from shiftwork.testing.acts import NOW, add, claim, finish, job, signs, statuses, succeeded
-from shiftwork.testing.expect import soon
+from tests.store.conformance.acts import NOW, add, claim, finish, job, signs, statuses, succeeded
+from tests.store.conformance.expect import soon
 from tests.store.proxy import Proxy
 from tests.store.servers.postgres import Server, own_server
 from tests.system.mill import Mill, gone, until

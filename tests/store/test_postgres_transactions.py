@@ -33,9 +33,9 @@ from shiftwork.errors import (
 )
 from shiftwork.store.postgres.store import PostgresStore, PostgresTransaction
 from shiftwork.store.protocol import Store
-from shiftwork.testing.acts import NOW, claim_one, job, statuses
-from shiftwork.testing.expect import soon
 from tests.runtime.stage import worker_of
+from tests.store.conformance.acts import NOW, claim_one, job, statuses
+from tests.store.conformance.expect import soon
 from tests.store.servers.postgres import names, server_url
 
 

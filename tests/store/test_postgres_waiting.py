@@ -12,8 +12,8 @@ import pytest
 from shiftwork.errors import LifecycleError, StoreError
 from shiftwork.store.postgres.server.call_queue import LEAST_SHARED
 from shiftwork.store.postgres.store import PostgresStore
-from shiftwork.testing.acts import NOW, add, claim, claim_one, finish, job, succeeded
-from shiftwork.testing.expect import soon
+from tests.store.conformance.acts import NOW, add, claim, claim_one, finish, job, succeeded
+from tests.store.conformance.expect import soon
 from tests.store.servers.postgres import names, server_url
 
 

@@ -15,8 +15,8 @@ from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.store.protocol import Store
 from shiftwork.store.sqlite.store import SqliteStore
 from shiftwork.store.urls import open_store
-from shiftwork.testing.acts import NOW, add, claim, claim_one, finish, job, succeeded
-from shiftwork.testing.expect import soon
+from tests.store.conformance.acts import NOW, add, claim, claim_one, finish, job, succeeded
+from tests.store.conformance.expect import soon
 from tests.store.servers.postgres import names, server_url
 
 PROCESSES: Final = 3
@@ -24,7 +24,7 @@ PROCESSES: Final = 3
 CLAIM_ALL: Final = """
 import asyncio, sys
 from shiftwork.store.urls import open_store
-from shiftwork.testing.acts import add, claim, finish, succeeded
+from tests.store.conformance.acts import add, claim, finish, succeeded
 
 async def main(url, instance):
     store = open_store(url)
@@ -43,7 +43,7 @@ asyncio.run(main(*sys.argv[1:]))
 ADD_ONE: Final = """
 import asyncio, sys
 from shiftwork.store.urls import open_store
-from shiftwork.testing.acts import add, job
+from tests.store.conformance.acts import add, job
 
 async def main(url):
     store = open_store(url)
@@ -57,7 +57,7 @@ asyncio.run(main(*sys.argv[1:]))
 CLAIM_AND_DIE: Final = """
 import asyncio, os, signal, sys
 from shiftwork.store.urls import open_store
-from shiftwork.testing.acts import beat, claim, job
+from tests.store.conformance.acts import beat, claim, job
 
 async def main(url):
     store = open_store(url)

@@ -26,7 +26,8 @@ from shiftwork.store.redis.layout import STATE
 from shiftwork.store.redis.server import scripts
 from shiftwork.store.redis.server.client import RedisClient
 from shiftwork.store.urls import open_store
-from shiftwork.testing.acts import (
+from tests.runtime.stage import worker_of
+from tests.store.conformance.acts import (
     NOW,
     add,
     beat,
@@ -40,8 +41,7 @@ from shiftwork.testing.acts import (
     statuses,
     succeeded,
 )
-from shiftwork.testing.expect import soon
-from tests.runtime.stage import worker_of
+from tests.store.conformance.expect import soon
 from tests.store.proxy import Proxy
 from tests.store.servers.redis import KILLED, Server, namespace
 

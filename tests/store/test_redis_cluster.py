@@ -1,8 +1,8 @@
 """A cluster: whichever node the URL names, the node with the namespace is found, even after the namespace has moved."""
 
 from shiftwork.store.urls import open_store
-from shiftwork.testing.acts import add, claim_one, finish, job, statuses, succeeded
-from shiftwork.testing.expect import soon
+from tests.store.conformance.acts import add, claim_one, finish, job, statuses, succeeded
+from tests.store.conformance.expect import soon
 from tests.store.servers.redis import Server
 
 

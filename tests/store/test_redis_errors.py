@@ -15,8 +15,8 @@ from shiftwork.store.protocol import try_room
 from shiftwork.store.redis.server.address import parse
 from shiftwork.store.redis.server.faults import translate
 from shiftwork.store.urls import open_store
-from shiftwork.testing.acts import NOW, add, claim, finish, job, succeeded
 from tests.ports import free_port
+from tests.store.conformance.acts import NOW, add, claim, finish, job, succeeded
 from tests.store.proxy import Proxy
 from tests.store.servers.redis import DURABLE, Server, namespace
 

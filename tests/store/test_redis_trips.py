@@ -17,8 +17,8 @@ from shiftwork.store.protocol import Store
 from shiftwork.store.redis.add_batcher import LEAST_SHARE
 from shiftwork.store.redis.server.pipeline import ConnectionLostError, Pipeline
 from shiftwork.store.urls import open_store
-from shiftwork.testing.acts import NOW, add, claim, claim_one, finish, job, signs, statuses, succeeded
-from shiftwork.testing.expect import soon
+from tests.store.conformance.acts import NOW, add, claim, claim_one, finish, job, signs, statuses, succeeded
+from tests.store.conformance.expect import soon
 from tests.store.proxy import Proxy
 from tests.store.servers.redis import Plain, Server, namespace
 

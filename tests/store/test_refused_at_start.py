@@ -22,8 +22,8 @@ from shiftwork import (
     WorkerOrchestrator,
 )
 from shiftwork.store.postgres.server import migrations
-from shiftwork.testing import StoreFactory
 from tests.ports import free_port
+from tests.store.conformance.lab import StoreFactory
 from tests.store.servers import postgres
 from tests.store.servers.redis import DURABLE, Server, namespace
 

@@ -12,9 +12,10 @@ from shiftwork.core.values.sealing import is_sealed
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import key_ring, new_key
 from shiftwork.store.sealed.store import SealedStore, sealed
-from shiftwork.testing import CHECKS, Check, StoreFactory, run_check
-from shiftwork.testing.acts import NOW, add, claim, job
-from shiftwork.testing.checks import crowds
+from tests.store.conformance.acts import NOW, add, claim, job
+from tests.store.conformance.checks import claim_cost
+from tests.store.conformance.lab import StoreFactory
+from tests.store.conformance.suite import CHECKS, Check, run_check
 from tests.store.conftest import Maker, memory, postgres, sqlite, valkey
 from tests.store.servers.postgres import names
 
@@ -52,7 +53,7 @@ EXACT: Final = {
     ids=lambda check: check.__name__.removeprefix("check_"),
 )
 async def test_store(check: Check, encrypted: StoreFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crowds, "CROWD", 1_000)  # the layer adds the same to every call
+    monkeypatch.setattr(claim_cost, "CROWD", 1_000)  # the layer adds the same to every call
     await run_check(check, encrypted)
 
 

@@ -10,7 +10,7 @@ from shiftwork.core.steady_time import SETTLED_SECONDS, Reading
 from shiftwork.store.machine_clock import SteadyClock, read_clocks
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file.clock import FileClock
-from shiftwork.testing.acts import add, claim_one, job, signs
+from tests.store.conformance.acts import add, claim_one, job, signs
 
 HOUR = 3600.0
 NOON = 1_794_744_000.0

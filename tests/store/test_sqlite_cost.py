@@ -13,7 +13,7 @@ from shiftwork.core.model.parts import Need
 from shiftwork.core.workers.admission import Gates
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file.session import SqliteSession
-from shiftwork.testing.acts import NOW, add, claim, claim_ids, claim_one, finish, gate, job, outcome, succeeded
+from tests.store.conformance.acts import NOW, add, claim, claim_ids, claim_one, finish, gate, job, outcome, succeeded
 
 if TYPE_CHECKING:
     from shiftwork.core.model.outcome import Outcome

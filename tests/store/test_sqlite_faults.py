@@ -36,7 +36,7 @@ from shiftwork.store.sealed.key_ring import KeyRing
 from shiftwork.store.sealed.store import sealed
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file import driver, faults, schema, turn
-from shiftwork.testing.acts import NOW, add, claim, claim_ids, claim_one, finish, job, statuses, succeeded
+from tests.store.conformance.acts import NOW, add, claim, claim_ids, claim_one, finish, job, statuses, succeeded
 from tests.store.servers.small_disk import small_disk
 
 NOBODY = 65534

@@ -19,7 +19,7 @@ from shiftwork.errors import StoreError
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file import calls, checkpoint, driver
 from shiftwork.store.sqlite.file.session import SqliteSession
-from shiftwork.testing.acts import NOW, add, claim, claim_ids, finish, job, succeeded
+from tests.store.conformance.acts import NOW, add, claim, claim_ids, finish, job, succeeded
 
 DEADLINE = 30.0
 
@@ -335,9 +335,9 @@ sys.modules["pysqlite3"] = None
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file import checkpoint
 from shiftwork.store.sqlite.file import driver
-from shiftwork.testing import CHECKS, run_check
-from shiftwork.testing.checks import crowds, racing
-from shiftwork.testing.acts import NOW, job
+from tests.store.conformance.suite import CHECKS, run_check
+from tests.store.conformance.checks import claim_cost, racing
+from tests.store.conformance.acts import NOW, job
 
 assert driver.driver.__name__ == "sqlite3", driver.driver
 folder = sys.argv[1]
@@ -349,7 +349,7 @@ def factory():
 
 async def conform():
     for check in CHECKS[::3]:  # the rules are the same; only calls of the driver may differ
-        if check.__module__ not in (crowds.__name__, racing.__name__):
+        if check.__module__ not in (claim_cost.__name__, racing.__name__):
             await run_check(check, factory)
 
 async def stay_small():

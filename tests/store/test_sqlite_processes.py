@@ -18,7 +18,7 @@ from shiftwork.core.model.job import JobStatus
 from shiftwork.store.protocol import Bell
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file import doorbell
-from shiftwork.testing.acts import NOW, add, claim, job
+from tests.store.conformance.acts import NOW, add, claim, job
 
 DEADLINE = 30.0
 

@@ -12,7 +12,7 @@ from shiftwork import StoreUnavailableError, WorkerOrchestrator
 from shiftwork.core.model.change import JobFilter
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file import threads
-from shiftwork.testing.acts import NOW, add, claim_ids, claim_one, claims, finish, job, outcome
+from tests.store.conformance.acts import NOW, add, claim_ids, claim_one, claims, finish, job, outcome
 
 DEADLINE = 30.0
 

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from typing import Any
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.testing import StoreFactory
+from tests.store.conformance.lab import StoreFactory
 from tests.web.conftest import Web
 
 DEADLINE = 60.0

@@ -1,27 +1,27 @@
-"""Coroutine methods as plain ones: the original keeps its signature and its documentation, and is called."""
+"""The coroutines of an orchestrator as plain calls, for code that has no event loop.
 
-from collections.abc import Callable, Coroutine
+A plain call keeps the signature and the documentation of its coroutine, and runs it.
+"""
+
+from collections.abc import Callable, Coroutine, Iterable
 from functools import wraps
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from shiftwork.control.control import Control
+from shiftwork.app.orchestrator import STOP_SECONDS, WorkerOrchestrator
+from shiftwork.control.calling.event_loop import run
+from shiftwork.control.calling.portal import refuse_on_a_loop
+from shiftwork.core.words.durations import Duration
+from shiftwork.handles.call import Call
+from shiftwork.handles.flow import Flow
+from shiftwork.handles.job import Job
 
 P = ParamSpec("P")
 R = TypeVar("R")
+R2 = TypeVar("R2")
+R3 = TypeVar("R3")
+R4 = TypeVar("R4")
+R5 = TypeVar("R5")
 Owner = TypeVar("Owner")
-
-
-class Controlled(Protocol):
-    """Something whose coroutines the portal of its control can run."""
-
-    control: Control
-
-
-class BlockingCalls:
-    """What classes inherit from that have coroutines of an orchestrator as plain calls."""
-
-    def __init__(self, app: Controlled) -> None:
-        self._app = app
 
 
 class BlockingMethod(Generic[P, R]):
@@ -31,11 +31,11 @@ class BlockingMethod(Generic[P, R]):
         self._original = original
         self._name = ""
 
-    def __set_name__(self, owner: type[BlockingCalls], name: str) -> None:
+    def __set_name__(self, owner: "type[BlockingOrchestrator]", name: str) -> None:
         self._name = name
 
-    def __get__(self, calls: BlockingCalls, owner: type[BlockingCalls]) -> Callable[P, R]:
-        app = calls._app  # noqa: SLF001 - this is a method of it
+    def __get__(self, calls: "BlockingOrchestrator", owner: "type[BlockingOrchestrator]") -> Callable[P, R]:
+        app = calls._orchestrator  # noqa: SLF001 - this is a method of it
         original = getattr(app, self._name)
 
         @wraps(original)
@@ -49,3 +49,105 @@ class BlockingMethod(Generic[P, R]):
 def blocking(original: Callable[Concatenate[Owner, P], Coroutine[Any, Any, R]]) -> BlockingMethod[P, R]:
     """Return the attribute that makes this coroutine method a plain one, under the same name."""
     return BlockingMethod(original)
+
+
+class BlockingOrchestrator:
+    """The coroutines of an orchestrator as plain calls. Each works from any thread, and in a forked process.
+
+    They run on the orchestrator's event loop while it runs, and otherwise on one in a thread of its own.
+    """
+
+    def __init__(self, orchestrator: WorkerOrchestrator) -> None:
+        self._orchestrator = orchestrator
+
+    start = blocking(WorkerOrchestrator.start)
+    deploy = blocking(WorkerOrchestrator.deploy)
+    trigger_worker = blocking(WorkerOrchestrator.trigger_worker)
+    auto_scale = blocking(WorkerOrchestrator.auto_scale)
+    recover_stuck_jobs = blocking(WorkerOrchestrator.recover_stuck_jobs)
+    get_job = blocking(WorkerOrchestrator.get_job)
+    find_jobs = blocking(WorkerOrchestrator.find_jobs)
+    explain_job = blocking(WorkerOrchestrator.explain_job)
+    job_stack = blocking(WorkerOrchestrator.job_stack)
+    cancel_job = blocking(WorkerOrchestrator.cancel_job)
+    retry_job = blocking(WorkerOrchestrator.retry_job)
+    discard_job = blocking(WorkerOrchestrator.discard_job)
+    cancel_jobs = blocking(WorkerOrchestrator.cancel_jobs)
+    retry_jobs = blocking(WorkerOrchestrator.retry_jobs)
+    discard_jobs = blocking(WorkerOrchestrator.discard_jobs)
+    workers = blocking(WorkerOrchestrator.workers)
+    enable_worker = blocking(WorkerOrchestrator.enable_worker)
+    disable_worker = blocking(WorkerOrchestrator.disable_worker)
+    forget_worker = blocking(WorkerOrchestrator.forget_worker)
+    reschedule_worker = blocking(WorkerOrchestrator.reschedule_worker)
+    put_schedule = blocking(WorkerOrchestrator.put_schedule)
+    get_schedules = blocking(WorkerOrchestrator.get_schedules)
+    pause_schedule = blocking(WorkerOrchestrator.pause_schedule)
+    resume_schedule = blocking(WorkerOrchestrator.resume_schedule)
+    delete_schedule = blocking(WorkerOrchestrator.delete_schedule)
+    run_schedule = blocking(WorkerOrchestrator.run_schedule)
+    pools = blocking(WorkerOrchestrator.pools)
+    pause_pool = blocking(WorkerOrchestrator.pause_pool)
+    resume_pool = blocking(WorkerOrchestrator.resume_pool)
+    scale_pool = blocking(WorkerOrchestrator.scale_pool)
+    get_pool_dashboard = blocking(WorkerOrchestrator.get_pool_dashboard)
+    get_breakers = blocking(WorkerOrchestrator.get_breakers)
+    close_breaker = blocking(WorkerOrchestrator.close_breaker)
+    open_breaker = blocking(WorkerOrchestrator.open_breaker)
+    nodes = blocking(WorkerOrchestrator.nodes)
+    drain_node = blocking(WorkerOrchestrator.drain_node)
+    undrain_node = blocking(WorkerOrchestrator.undrain_node)
+    get_health = blocking(WorkerOrchestrator.get_health)
+    events = blocking(WorkerOrchestrator.events)
+    check = blocking(WorkerOrchestrator.check)
+
+    get_flow = blocking(WorkerOrchestrator.get_flow)
+    find_flows = blocking(WorkerOrchestrator.find_flows)
+    send = blocking(WorkerOrchestrator.send)
+
+    @overload
+    def enqueue_flow(self, call: Call[R], /) -> Flow[R]: ...
+
+    @overload
+    def enqueue_flow(self, a: Call[R], b: Call[R2], /) -> Flow[tuple[R, R2]]: ...
+
+    @overload
+    def enqueue_flow(self, a: Call[R], b: Call[R2], c: Call[R3], /) -> Flow[tuple[R, R2, R3]]: ...
+
+    @overload
+    def enqueue_flow(self, a: Call[R], b: Call[R2], c: Call[R3], d: Call[R4], /) -> Flow[tuple[R, R2, R3, R4]]: ...
+
+    @overload
+    def enqueue_flow(
+        self, a: Call[R], b: Call[R2], c: Call[R3], d: Call[R4], e: Call[R5], /
+    ) -> Flow[tuple[R, R2, R3, R4, R5]]: ...
+
+    @overload
+    def enqueue_flow(self, *calls: Call[Any]) -> Flow[tuple[Any, ...]]: ...
+
+    def enqueue_flow(self, *calls: Call[Any]) -> Flow[Any]:
+        """Add these calls and all the calls that they need, in one step: all of them, or none."""
+        portal = self._orchestrator.control.portal
+        return portal.call(lambda: self._orchestrator.control.flows.enqueue(calls), "await app.enqueue_flow(…)")
+
+    def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Job[R]]:
+        """Add many jobs in one step: all of them, or none."""
+        portal = self._orchestrator.control.portal
+        return portal.call(lambda: self._orchestrator.enqueue_many(calls), "await app.enqueue_many(…)")
+
+    def stop(self, timeout_seconds: Duration = STOP_SECONDS) -> None:
+        """Stop claiming, let running work finish within the timeout, and hand back the rest uncounted."""
+        portal = self._orchestrator.control.portal
+        portal.call(lambda: self._orchestrator.stop(timeout_seconds), "await app.stop()")
+        portal.close()
+
+    def close(self) -> None:
+        """Close the store, in a process that only asks or enqueues, and end the thread that did so."""
+        portal = self._orchestrator.control.portal
+        portal.call(self._orchestrator.close, "await app.close()")
+        portal.close()
+
+    def run(self, *, stop_timeout_seconds: Duration = STOP_SECONDS) -> None:
+        """Start, wait for SIGTERM or SIGINT, then stop: in this thread, which must be the main one."""
+        refuse_on_a_loop("await app.run()")
+        run(self._orchestrator.run(stop_timeout_seconds=stop_timeout_seconds))

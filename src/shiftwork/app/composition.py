@@ -10,7 +10,7 @@ from shiftwork.core.health.problems import Strays
 from shiftwork.core.observing.beats import Beat
 from shiftwork.events import Hooks, JobListeners
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.node.settings import Settings
+from shiftwork.runtime.node.node_settings import NodeSettings
 from shiftwork.runtime.registry import Registry
 from shiftwork.store.protocol import Store
 
@@ -27,7 +27,7 @@ class Composition:
         store: Store,
         clock: Clock,
         registered: LocalRegistry,
-        settings: Settings,
+        settings: NodeSettings,
         *,
         hooks: Hooks,
         complete: Callable[[], Registry],
@@ -61,7 +61,9 @@ class Composition:
         """Return a node for one errand, which never leads."""
         return self._new_node(registry, self.settings.visitor(), None, self._hooks)
 
-    def _new_node(self, registry: Registry, settings: Settings, setup: "Setup | None", hooks: JobListeners) -> "Node":
+    def _new_node(
+        self, registry: Registry, settings: NodeSettings, setup: "Setup | None", hooks: JobListeners
+    ) -> "Node":
         from shiftwork.runtime.node.node import Node
 
         return Node(

@@ -3,28 +3,30 @@
 Rules are in `core`, running is in `runtime`, commands and questions are in `control`.
 """
 
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Self
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from shiftwork.app.commands import OrchestratorCommands
 from shiftwork.app.composition import Composition
-from shiftwork.app.constructor import explained
+from shiftwork.app.declarations import OrchestratorDeclarations
 from shiftwork.app.deployment import Deployment
-from shiftwork.app.life import Life, refuse_windows
-from shiftwork.app.registering import OrchestratorRegistration
+from shiftwork.app.lifecycle import Lifecycle, refuse_windows
 from shiftwork.app.registration import Registrations, default_pool
 from shiftwork.control.environment import DEFAULT_NAMESPACE, default_store, namespace_of_app
 from shiftwork.control.registry import LocalRegistry
+from shiftwork.core.model.option_structs import option_hint
 from shiftwork.core.values.limits import MAX_PAYLOAD_BYTES
 from shiftwork.core.words.durations import Duration, seconds_of, timeout_of
-from shiftwork.errors import ConfigurationError, LifecycleError
+from shiftwork.errors import ConfigurationError, LifecycleError, UnknownOptionError
 from shiftwork.events import Hooks
 from shiftwork.handles.unawaited import report_forgotten
 from shiftwork.runtime.clock import Clock, SystemClock
 from shiftwork.runtime.context.surroundings import Surroundings
-from shiftwork.runtime.node.settings import Settings
+from shiftwork.runtime.node.node_settings import NodeSettings
 from shiftwork.runtime.registry import Registry
 from shiftwork.runtime.signals import stop_signals
 from shiftwork.store.protocol import Store
@@ -32,20 +34,56 @@ from shiftwork.store.sealed.keys import EncryptionKeys, find_keys
 from shiftwork.store.urls import opening_again, store_of
 
 if TYPE_CHECKING:
-    from shiftwork.app.bench import Bench, Trial
-    from shiftwork.app.blocking_orchestrator import BlockingOrchestrator
+    from shiftwork.app.blocking import BlockingOrchestrator
     from shiftwork.app.served_app import ServedApp
+    from shiftwork.app.testing import Bench, Trial
     from shiftwork.runtime.clock import ManualClock
     from shiftwork.runtime.node.node import Node
     from shiftwork.web.access import Identify
     from shiftwork.web.api import Api
 
+Init = TypeVar("Init", bound=Callable[..., None])
+
+BY_PLACE: Final = ("tick_interval", "max_concurrent", "enable_health_checks")
+"""What the pattern takes by place."""
 STOP_SECONDS: Final = 30.0
 """How long running work may take to finish when the orchestrator stops."""
 
 
+def explained(init: Init) -> Init:
+    """Raise a `ConfigurationError` that names the remedy where Python would raise a `TypeError`."""
+    known = [name for name in inspect.signature(init).parameters if name != "self"]
+
+    @wraps(init)
+    def checked(self: object, *args: Any, **kwargs: Any) -> None:
+        unknown = [name for name in kwargs if name not in known]
+        if unknown:
+            hint = option_hint(unknown[0], kwargs[unknown[0]], known)
+            message = f"WorkerOrchestrator has no option {unknown[0]!r}: {hint}"
+            raise UnknownOptionError(message)
+        if args and isinstance(args[0], Mapping):
+            message = "WorkerOrchestrator takes its options by name, not as a dict: WorkerOrchestrator(**options)"
+            raise ConfigurationError(message)
+        if len(args) > 1:
+            message = f"WorkerOrchestrator takes its options by name: {_by_name(args)}"
+            raise ConfigurationError(message)
+        init(self, *args, **kwargs)
+
+    return cast("Init", checked)
+
+
+def _by_name(args: tuple[Any, ...]) -> str:
+    """Return the call as it should be written."""
+    numbers_first = isinstance(args[0], int | float)
+    store, options = ([], args) if numbers_first else ([f'"{args[0]}"' if isinstance(args[0], str) else "…"], args[1:])
+    one = None if numbers_first or len(options) > 1 else options[0]
+    names = ("namespace",) if isinstance(one, str) else ("max_concurrent",) if isinstance(one, int) else BY_PLACE
+    written = [f"{name}={value!r}" for name, value in zip(names, options, strict=False)]
+    return f"WorkerOrchestrator({', '.join([*store, *written])})"
+
+
 @report_forgotten("app", "app.blocking.{name}(…)")
-class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
+class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
     """Registers workers and pools, runs them here, and controls them from any process that reaches the store.
 
     `store` is a URL (`sqlite:///relative.db`, `sqlite:////absolute.db`, `memory://`) or a store. Without
@@ -77,10 +115,10 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
         self._keys = find_keys(encryption_keys)
         self._hooks = Hooks()
         self._surroundings = Surroundings()
-        self._life = Life(self._surroundings, self._hooks)
+        self._lifecycle = Lifecycle(self._surroundings, self._hooks)
         self._deployment = Deployment()
         self._bench: Bench | None = None
-        settings = Settings(
+        settings = NodeSettings(
             tick_interval=seconds_of("tick_interval", tick_interval),
             lease_seconds=seconds_of("lease_seconds", lease_seconds),
             health_checks=enable_health_checks,
@@ -93,7 +131,7 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
             registered,
             self,
             self._surroundings,
-            serving=self._life.serving,
+            serving=self._lifecycle.serving,
             max_payload_bytes=max_payload_bytes,
         )
         opened = store_of(store, namespace=self._namespace, keys=self._keys)
@@ -105,7 +143,7 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
         store: Store,
         clock: Clock,
         registered: LocalRegistry,
-        settings: Settings,
+        settings: NodeSettings,
         *,
         again: Callable[[], Store] | None = None,
     ) -> Composition:
@@ -116,8 +154,8 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
             settings,
             hooks=self._hooks,
             complete=self._registrations.complete,
-            strays=self._life.strays,
-            here=self._life.instances,
+            strays=self._lifecycle.strays,
+            here=self._lifecycle.instances,
             again=again,
         )
 
@@ -128,11 +166,11 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
     @property
     def blocking(self) -> "BlockingOrchestrator":
         """Return the coroutines of this orchestrator as plain calls, for code that has no event loop."""
-        from shiftwork.app.blocking_orchestrator import BlockingOrchestrator
+        from shiftwork.app.blocking import BlockingOrchestrator
 
         return BlockingOrchestrator(self)
 
-    # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── lifecycle ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def __aenter__(self) -> Self:
         """Open the store, for a program that adds jobs and asks about them. It runs none unless it calls `start`."""
@@ -148,10 +186,10 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
         """Run all registered workers in this process, on this event loop. If they run already, nothing changes."""
         if self._bench is not None:
             raise LifecycleError("the app is being tested: instead of start(), await test.run_pending()")
-        await self._life.start(self.control, self._registrations.complete, self._new_node)
+        await self._lifecycle.start(self.control, self._registrations.complete, self._new_node)
 
     def _new_node(self, registry: Registry) -> "Node":
-        from shiftwork.app.process_setup import setup_of
+        from shiftwork.app.served_app import setup_of
 
         setup = setup_of(self, registry, max_payload_bytes=self._max_payload_bytes)
         node = self._composition.new_node(registry, setup)
@@ -164,22 +202,22 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
 
         A second call ends what still runs.
         """
-        await self._life.stop(self.control, seconds_of("timeout_seconds", timeout_seconds))
+        await self._lifecycle.stop(self.control, seconds_of("timeout_seconds", timeout_seconds))
 
     async def run(self, *, stop_timeout_seconds: Duration = STOP_SECONDS) -> None:
         """Start, wait for SIGTERM or SIGINT, then stop. A second signal ends what still runs."""
         patience = seconds_of("stop_timeout_seconds", stop_timeout_seconds)
         # Before the start: a signal during the start would leave leases behind.
-        with stop_signals(self._life.hurry, patience=patience) as signalled:
+        with stop_signals(self._lifecycle.hurry, patience=patience) as signalled:
             await self.start()
             await signalled.wait()
             await self.stop(patience)
 
     async def close(self) -> None:
         """Close the store, in a process that only asks or enqueues. `stop` closes it in one that runs workers."""
-        if self._life.state != "stopped":
+        if self._lifecycle.state != "stopped":
             message = (
-                f"the store is in use: the orchestrator is {self._life.state}; stop it, which closes the store too"
+                f"the store is in use: the orchestrator is {self._lifecycle.state}; stop it, which closes the store too"
             )
             raise LifecycleError(message)
         await self.control.close()
@@ -213,16 +251,16 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
         `test.blocking.run_pending()`. `now` is what the clock shows at the beginning.
         """
         refuse_windows()
-        from shiftwork.app.bench import Trial, starting_at
+        from shiftwork.app.testing import Trial, starting_at
 
         return Trial(self._tested(starting_at(now)))
 
     @contextmanager
     def _tested(self, clock: "ManualClock") -> "Iterator[Bench]":
-        from shiftwork.app.bench import Bench
+        from shiftwork.app.testing import Bench
         from shiftwork.store.memory import MemoryStore
 
-        life = self._life.state
+        life = self._lifecycle.state
         if life != "stopped" or self._bench is not None:
             doing = life if self._bench is None else "being tested already"
             message = f"the app is {doing}: it can be tested once at a time, and while it does not run"
@@ -264,7 +302,7 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
         """
         from shiftwork.app.status import status_of
 
-        here, life = self._composition, self._life
+        here, life = self._composition, self._lifecycle
         runs = [(run.job.worker, run.started_at) for engine in life.engines for run in engine.runs.values()]
         known = () if life.node is None else life.node.reporter.retrying
         retrying = {name for name in here.registered.workers if name in known}
@@ -295,7 +333,7 @@ class WorkerOrchestrator(OrchestratorRegistration, OrchestratorCommands):
             await visitor.stop(0.0)
 
     def _running_node(self) -> "Node | None":
-        return self._life.node if self._life.state == "running" else None
+        return self._lifecycle.node if self._lifecycle.state == "running" else None
 
     # ── the web ───────────────────────────────────────────────────────────────────────────────────────────────────
 

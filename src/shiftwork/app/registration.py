@@ -1,4 +1,4 @@
-"""Registering workers and pools: each is checked at once, and all of them together at start.
+"""The checks on workers and pools that are registered: of each at once, and of all of them together at the start.
 
 While the orchestrator runs, all of them together are checked at each registration, and its node adopts what is new.
 """

@@ -19,7 +19,7 @@ from flask import Flask, current_app
 from flask.cli import ScriptInfo, with_appcontext
 
 from shiftwork.app import WorkerOrchestrator
-from shiftwork.app.process_setup import name_in_modules
+from shiftwork.app.served_app import name_in_modules
 from shiftwork.cli import main
 from shiftwork.cli.for_app import defaults_for_app
 from shiftwork.errors import ConfigurationError

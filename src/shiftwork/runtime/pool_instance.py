@@ -1,7 +1,7 @@
 """One instance of a pool: it holds a lease, claims jobs under it, and has its runner run them.
 
-Each part has one job: `Tenure` knows the lease, `JobClaimer` claims, `Runs` tracks what runs, `Settler` turns ends into
-outcomes. The engine puts them together, and reports to its pool what happens.
+Each part has one job: `InstanceLease` knows the lease, `JobClaimer` claims, `Runs` tracks what runs, `JobEnder` turns
+ends into outcomes. The instance puts them together, and reports to its pool what happens.
 """
 
 import logging
@@ -11,11 +11,11 @@ from typing import Final, Protocol
 from shiftwork.core.model.worker import PoolConfig
 from shiftwork.core.observing.beats import Beat
 from shiftwork.errors import StoreError
-from shiftwork.runtime.claiming.environment import InstanceEnvironment
+from shiftwork.runtime.claiming.instance_lease import InstanceLease
+from shiftwork.runtime.claiming.instance_services import InstanceServices
 from shiftwork.runtime.claiming.job_claimer import JobClaimer
+from shiftwork.runtime.claiming.job_ender import JobEnder
 from shiftwork.runtime.claiming.runs import Runs
-from shiftwork.runtime.claiming.settler import Settler
-from shiftwork.runtime.claiming.tenure import Tenure
 from shiftwork.runtime.running.isolation import Isolation
 from shiftwork.runtime.running.run import Run
 from shiftwork.runtime.running.runner import Runner
@@ -43,7 +43,7 @@ class PoolInstance:
     def __init__(
         self,
         pool: PoolConfig,
-        environment: InstanceEnvironment,
+        services: InstanceServices,
         *,
         name: str,
         runner: Runner,
@@ -53,23 +53,23 @@ class PoolInstance:
     ) -> None:
         self.pool = pool
         self.runner = runner
-        self.tenure = tenure = Tenure(name)
+        self.tenure = tenure = InstanceLease(name)
         self._listener = listener
-        self._clock = environment.clock
+        self._clock = services.clock
         self._bell = bell
-        self._node = environment.node
+        self._node = services.node
         # All of them: a worker that has moved to another pool may have jobs left in this one.
-        self._workers = tuple(sorted(environment.registry.workers))
-        self._started_at = environment.clock.now()
+        self._workers = tuple(sorted(services.registry.workers))
+        self._started_at = services.clock.now()
         self._stopping_runs = False
-        self._settler = settler = Settler(environment, tenure)
+        self._settler = settler = JobEnder(services, tenure)
         self._runs = runs = Runs(
-            environment, runner, isolation, settler=settler, suspected=self._suspected, after_end=self._run_ended
+            services, runner, isolation, settler=settler, suspected=self._suspected, after_end=self._run_ended
         )
         self.runs = runs.active
         """The runs that have not ended, by the id of their job."""
         self._claimer = JobClaimer(
-            pool, self._workers, environment, tenure=tenure, runner=runner, runs=runs, settler=settler
+            pool, self._workers, services, tenure=tenure, runner=runner, runs=runs, settler=settler
         )
         runner.attach(self)
 

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from shiftwork.errors import ConfigurationError
-from shiftwork.runtime.node.settings import Condition
+from shiftwork.runtime.node.node_settings import NodeCondition
 from shiftwork.serve.vitals import Stage, Vitals, forget_vitals, write_vitals
 
 logger: Final = logging.getLogger("shiftwork")
@@ -72,7 +72,7 @@ class Notifier:
 class Announcer:
     """Reports the state of the node every few seconds, while it is entered."""
 
-    def __init__(self, notifier: Notifier, probe_file: Path | None, look: Callable[[], Condition]) -> None:
+    def __init__(self, notifier: Notifier, probe_file: Path | None, look: Callable[[], NodeCondition]) -> None:
         self._notifier = notifier
         self._probe_file = probe_file
         self._look = look
@@ -134,7 +134,7 @@ class Announcer:
         if self._probe_file is not None:
             self._write(self._probe_file, condition)
 
-    def _write(self, path: Path, condition: Condition) -> None:
+    def _write(self, path: Path, condition: NodeCondition) -> None:
         try:
             write_vitals(path, self._vitals(condition))
         except OSError as error:
@@ -144,7 +144,7 @@ class Announcer:
         else:
             self._complained = False
 
-    def _vitals(self, condition: Condition) -> Vitals:
+    def _vitals(self, condition: NodeCondition) -> Vitals:
         return Vitals(
             pid=os.getpid(),
             stage=self._stage,

@@ -17,7 +17,7 @@ from shiftwork.core.model.worker import WorkerConfig, WorkerState
 from shiftwork.errors import ConfigurationError
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.runtime.node.node import Node
-from shiftwork.runtime.node.settings import Condition, Settings
+from shiftwork.runtime.node.node_settings import NodeCondition, NodeSettings
 from shiftwork.runtime.processes.hook_process import HookProcess
 from shiftwork.runtime.processes.messages import Definition, Setup
 from shiftwork.runtime.registry import Registry
@@ -172,14 +172,14 @@ class Service:
         condition = self._condition()
         return None if self._started and condition.leased else condition.words
 
-    def _condition(self) -> Condition:
-        return Condition(leased=False, words="starting") if self._node is None else self._node.condition()
+    def _condition(self) -> NodeCondition:
+        return NodeCondition(leased=False, words="starting") if self._node is None else self._node.condition()
 
     def _strays(self) -> Mapping[str, Strays]:
         return {} if self._node is None else self._node.strays()
 
     def _compose(self, definition: Definition, store: Store, control: Control) -> Node:
-        settings = Settings(
+        settings = NodeSettings(
             namespace=definition.namespace,
             tick_interval=definition.tick_interval,
             lease_seconds=definition.lease_seconds,

@@ -1,4 +1,4 @@
-"""The contract every store keeps. `shiftwork.testing.check_store` is its executable form.
+"""The contract every store keeps. `tests/store/conformance` is its executable form.
 
 Obligations that hold for every method:
 

@@ -29,7 +29,7 @@ from shiftwork.core.observing.history import (
 )
 from shiftwork.core.observing.worker_hours import WorkerRuns, worker_runs
 from shiftwork.errors import ShiftworkError
-from shiftwork.runtime.leader.historian import take_sample
+from shiftwork.runtime.leader.stats_recorder import take_sample
 from shiftwork.store.protocol import Store
 from shiftwork.web.series import Series, pools_of, series_of
 from shiftwork.web.shared_answers import SharedAnswer

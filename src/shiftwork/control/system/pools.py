@@ -25,7 +25,7 @@ from shiftwork.core.scaling.bounds import bounded, bounds_at
 from shiftwork.core.scaling.plan import Planned
 from shiftwork.errors import ConfigurationError, UnknownPoolError, nearest
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.leader.planner import Planner
+from shiftwork.runtime.leader.pool_planner import PoolPlanner
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 from shiftwork.views.pool_entries import dashboard_entry, held, instance_of, place
@@ -117,7 +117,7 @@ class Pools:
     async def plan(self) -> Planned:
         """Decide how many slots each pool should have, in a process that runs no node, and write it down."""
         store = await self._access.open()
-        planned = await Planner(await self.all(), self._registry.workers, store, self._clock).plan()
+        planned = await PoolPlanner(await self.all(), self._registry.workers, store, self._clock).plan()
         await self._audit.publish(planned.events)
         return planned
 

@@ -9,7 +9,8 @@
     discard  the job is deleted
 
 The memory store calls `amended`. SQLite, Redis (amend.lua) and PostgreSQL (the functions `cancel`, `requeue` and
-`discard`) write only the columns that change; `shiftwork.testing.checks.originals` compares every store with `amended`.
+`discard`) write only the columns that change; `tests.store.conformance.checks.core_rules` compares every store with
+`amended`.
 """
 
 from msgspec.structs import replace

@@ -17,7 +17,7 @@ failed attempts, `core.values.limits` says which are kept. An outcome is accepte
 the outcome's fence.
 
 The memory and SQLite stores call these functions. Redis (finish_full.lua) and PostgreSQL (the function `finish`) repeat
-them; `shiftwork.testing.checks.originals` compares every store with them.
+them; `tests.store.conformance.checks.core_rules` compares every store with them.
 """
 
 from typing import Final

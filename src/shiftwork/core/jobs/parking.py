@@ -6,7 +6,7 @@ every job behind it. So a job that arrives later and ranks ahead takes the place
 job keeps its place, and nothing passes a job with a lower limit. Jobs in other statuses take no place.
 
 The memory and SQLite stores call `free`. Redis (`repark` in jobs.lua) and PostgreSQL (the function `repark`) repeat it;
-`shiftwork.testing.checks.originals` compares every store with it.
+`tests.store.conformance.checks.core_rules` compares every store with it.
 """
 
 from collections.abc import Iterable, Iterator

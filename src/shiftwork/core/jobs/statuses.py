@@ -12,7 +12,7 @@
 
 Stores that keep a status as a number use these numbers. Their order matters: a plain comparison says whether a job
 waits for its time (`<= FAILED`), is live (`<= PROCESSING`) or has ended (`>= COMPLETED`). The Lua and SQL repeat the
-numbers and the table; `shiftwork.testing.checks.originals` compares every store with it.
+numbers and the table; `tests.store.conformance.checks.core_rules` compares every store with it.
 """
 
 from typing import Final

@@ -3,7 +3,7 @@
 `next_plan` makes the whole decision, from the plan as it is written and from what was seen of queues and nodes. It
 decides for every pool how many slots there should be (`core.scaling.size.decide`), places them on nodes
 (`core.scaling.placement.place`), and keeps what the plan remembers: which nodes are drained and which have vanished. It
-writes nothing; the leader's `Planner` gathers the facts and writes the plan.
+writes nothing; the leader's `PoolPlanner` gathers the facts and writes the plan.
 """
 
 from collections import Counter

@@ -8,7 +8,7 @@
 
 `LIMITS` has the numbers, and docs/tasks.md the same table, with reasons. Bytes are those of values and results as they
 are stored; `max_payload_bytes` of the app limits each of them by itself. The memory and SQLite stores call these
-functions. Redis and PostgreSQL repeat them; `shiftwork.testing.checks.limits` compares every store with them.
+functions. Redis and PostgreSQL repeat them; `tests.store.conformance.checks.job_limits` compares every store with them.
 """
 
 from collections.abc import Iterable, Sequence

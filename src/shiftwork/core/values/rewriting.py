@@ -1,7 +1,7 @@
 """What a rewrite makes of a job: the same content in other bytes, value by value, each only if it is unchanged.
 
 The memory and SQLite stores call `rewritten`. Redis (amend.lua) and PostgreSQL (the statement `rewrite`) repeat it;
-`shiftwork.testing.checks.rewriting` compares every store with it.
+`tests.store.conformance.checks.rewriting` compares every store with it.
 """
 
 from collections.abc import Sequence

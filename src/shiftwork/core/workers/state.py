@@ -9,7 +9,7 @@
 * Enabling a worker clears its consecutive failures.
 
 The memory and SQLite stores call these functions. Redis (worker_state.lua) and PostgreSQL (`apply_verdicts` and
-`switch`) repeat them; `shiftwork.testing.checks.originals` compares every store with them.
+`switch`) repeat them; `tests.store.conformance.checks.core_rules` compares every store with them.
 """
 
 from shiftwork.core.jobs.statuses import ENDED

@@ -1,7 +1,7 @@
 """Claim as many jobs as there is room for, and have them run. What went astray on the way is handed back.
 
 Besides what fits the free slots, it claims what will start very soon, as `core.jobs.claiming_ahead` allows. These jobs
-wait in the `Reserve` and start as soon as slots become free, without another question to the store.
+wait in the `PrefetchedJobs` and start as soon as slots become free, without another question to the store.
 """
 
 import logging
@@ -16,13 +16,12 @@ from shiftwork.core.model.change import JobFilter
 from shiftwork.core.model.job import Claimed, JobRecord, JobStatus
 from shiftwork.core.model.worker import PoolConfig
 from shiftwork.core.values.sealing import is_sealed, key_of
-from shiftwork.runtime.claiming.environment import InstanceEnvironment
-from shiftwork.runtime.claiming.inputs import with_failures, with_inputs
-from shiftwork.runtime.claiming.pace import Pace
-from shiftwork.runtime.claiming.reserve import Reserve
+from shiftwork.runtime.claiming.flow_inputs import with_failures, with_inputs
+from shiftwork.runtime.claiming.instance_lease import InstanceLease
+from shiftwork.runtime.claiming.instance_services import InstanceServices
+from shiftwork.runtime.claiming.job_ender import JobEnder
+from shiftwork.runtime.claiming.prefetch import PrefetchedJobs, PrefetchPace
 from shiftwork.runtime.claiming.runs import Runs
-from shiftwork.runtime.claiming.settler import Settler
-from shiftwork.runtime.claiming.tenure import Tenure
 from shiftwork.runtime.running.run import Run
 from shiftwork.runtime.running.runner import Runner
 from shiftwork.runtime.store_voice import CLAIMS
@@ -46,12 +45,12 @@ class JobClaimer:
         self,
         pool: PoolConfig,
         workers: Iterable[str],
-        environment: InstanceEnvironment,
+        services: InstanceServices,
         *,
-        tenure: Tenure,
+        tenure: InstanceLease,
         runner: Runner,
         runs: Runs,
-        settler: Settler,
+        settler: JobEnder,
     ) -> None:
         self.slots = 0
         """How many jobs may run at a time."""
@@ -63,18 +62,18 @@ class JobClaimer:
         self._strays: set[str] = set()
         """The jobs that never arrived, while it is not written yet that they are handed back."""
         self._pool = pool
-        self._store = environment.store
-        self._clock = environment.clock
-        self._stopwatch = environment.gauge.stopwatch
+        self._store = services.store
+        self._clock = services.clock
+        self._stopwatch = services.gauge.stopwatch
         self._tenure = tenure
         self._runner = runner
         self._runs = runs
         self._settler = settler
-        self._outbox = environment.outbox
-        self._publication = environment.publication
-        self._refusals = environment.refusals
-        self._pace = Pace(environment.clock)
-        self._reserve = Reserve(environment.clock, overdue=self.hand_back)
+        self._outbox = services.outbox
+        self._publication = services.publication
+        self._refusals = services.refusals
+        self._pace = PrefetchPace(services.clock)
+        self._reserve = PrefetchedJobs(services.clock, overdue=self.hand_back)
 
     @property
     def free(self) -> int:

@@ -6,8 +6,8 @@ from functools import partial
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.job import Claimed
 from shiftwork.core.model.worker import RunState
-from shiftwork.runtime.claiming.environment import InstanceEnvironment
-from shiftwork.runtime.claiming.settler import Settler
+from shiftwork.runtime.claiming.instance_services import InstanceServices
+from shiftwork.runtime.claiming.job_ender import JobEnder
 from shiftwork.runtime.running.deadlines import Deadlines
 from shiftwork.runtime.running.isolation import Isolation
 from shiftwork.runtime.running.run import Run
@@ -19,29 +19,29 @@ class Runs:
 
     def __init__(
         self,
-        environment: InstanceEnvironment,
+        services: InstanceServices,
         runner: Runner,
         isolation: Isolation | None,
         *,
-        settler: Settler,
+        settler: JobEnder,
         suspected: Callable[[Sequence[Run]], None],
         after_end: Callable[[Run], None],
     ) -> None:
         self.active: dict[str, Run] = {}
         """Runs that have not ended, by the id of their job."""
-        self._registry = environment.registry
+        self._registry = services.registry
         self._runner = runner
         self._isolation = isolation
         self._isolated: set[str] = set()
-        self._states = environment.states
+        self._states = services.states
         self._settler = settler
-        self._clock = environment.clock
-        self._report_beginning = environment.reporter.run_begun
+        self._clock = services.clock
+        self._report_beginning = services.reporter.run_begun
         self._suspected = suspected
         """Called with isolated runs that died together."""
         self._after_end = after_end
         self._deadlines = Deadlines(
-            environment.clock, began=self._began, expire=partial(self.stop, kind=EndKind.TIMED_OUT)
+            services.clock, began=self._began, expire=partial(self.stop, kind=EndKind.TIMED_OUT)
         )
 
     def start(self, job: Claimed) -> None:

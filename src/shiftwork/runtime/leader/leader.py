@@ -1,16 +1,16 @@
 """What the node that leads does for all: it promotes due jobs, recovers lost ones, fires schedules, and prunes.
 
-Which node that is: `leadership`. How many slots each pool gets: `planner`. What the charts show: `historian`.
+Which node that is: `leadership`. How many slots each pool gets: `pool_planner`. What the charts show: `stats_recorder`.
 """
 
 from collections.abc import Collection, Sequence
 from typing import Final
 
 from shiftwork.core.observing.beats import InstanceRecord
-from shiftwork.runtime.claiming.environment import InstanceEnvironment
+from shiftwork.runtime.claiming.instance_services import InstanceServices
 from shiftwork.runtime.duty import together
+from shiftwork.runtime.leader.job_rescuer import JobRescuer
 from shiftwork.runtime.leader.leadership import Leadership, LeaderState
-from shiftwork.runtime.leader.recovery import Recovery
 from shiftwork.runtime.leader.schedules import Schedules
 
 BATCH: Final = 1_000
@@ -20,8 +20,8 @@ PRUNE_SECONDS: Final = 30.0
 class Leader:
     """Leads if it can, and then does what a leader does."""
 
-    def __init__(self, environment: InstanceEnvironment, *, ttl: float) -> None:
-        here = environment
+    def __init__(self, services: InstanceServices, *, ttl: float) -> None:
+        here = services
         self._store = here.store
         self._reporter = here.reporter
         self._clock = here.clock
@@ -29,7 +29,7 @@ class Leader:
         self._prune_at = 0.0
         self._leadership = Leadership(here.store, here.reporter, node=here.node, ttl=ttl)
         self._schedules = Schedules(here.registry, here.store, here.reporter)
-        self._recovery = Recovery(environment, ttl=ttl)
+        self._recovery = JobRescuer(services, ttl=ttl)
 
     @property
     def leading(self) -> bool:

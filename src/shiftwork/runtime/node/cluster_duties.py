@@ -12,50 +12,60 @@ from shiftwork.core.observing.beats import InstanceRecord
 from shiftwork.core.observing.history import MINUTE
 from shiftwork.errors import StoreError
 from shiftwork.runtime.duty import Duty
-from shiftwork.runtime.leader.historian import Historian
 from shiftwork.runtime.leader.leader import Leader
-from shiftwork.runtime.leader.outlook import Outlook
-from shiftwork.runtime.node.environment import NodeEnvironment
-from shiftwork.runtime.node.neighbours import Neighbours
-from shiftwork.runtime.node.planning import Planning
-from shiftwork.runtime.node.pulse import BEATS_A_LEASE, Poke
+from shiftwork.runtime.leader.pool_planner import LoadForecast, PlannerDuty, PoolPlanner
+from shiftwork.runtime.leader.stats_recorder import StatsRecorder
+from shiftwork.runtime.node.dead_node_detector import DeadNodeDetector
+from shiftwork.runtime.node.lease_renewer import BEATS_A_LEASE, RenewSoon
+from shiftwork.runtime.node.node_services import NodeServices
 
 logger: Final = logging.getLogger("shiftwork")
 
 
 class ClusterDuties:
-    """Has the leader, the planner, the historian and the watch over the neighbours."""
+    """Has the leader, the planner, the stats recorder and the watch over the neighbours."""
 
-    def __init__(self, environment: NodeEnvironment, pools: Mapping[str, PoolConfig], poke: Poke) -> None:
-        here = environment
+    def __init__(self, services: NodeServices, pools: Mapping[str, PoolConfig], renew_soon: RenewSoon) -> None:
+        here = services
         lease = here.settings.lease_seconds
         self.leader = leader = Leader(here, ttl=lease)
-        self.neighbours = Neighbours(here.store, here.clock, leader, mark=here.mark, every=lease / BEATS_A_LEASE)
-        self._historian = historian = Historian(here.store, here.clock, lambda: leader.leading)
-        self.planning = Planning(pools, here, leader, Outlook(lambda: historian.hours))
-        self._environment = environment
-        self._poke = poke
+        self.neighbours = DeadNodeDetector(here.store, here.clock, leader, mark=here.mark, every=lease / BEATS_A_LEASE)
+        self._recorder = recorder = StatsRecorder(here.store, here.clock, lambda: leader.leading)
+        registry = here.registry
+        planner = PoolPlanner(
+            pools,
+            registry.workers,
+            here.store,
+            here.clock,
+            forecast=LoadForecast(lambda: recorder.hours),
+            gates=lambda: registry.gates,
+        )
+        self.planner = PlannerDuty(
+            planner, here.clock, leads=lambda: leader.leading, publish=here.reporter.publish, make_duty=here.duty
+        )
+        self._services = services
+        self._renew_soon = renew_soon
         self._leading: Duty | None = None
 
     def duties(self) -> list[Duty]:
         """What it does over and over, from now on."""
-        here = self._environment
+        here = self._services
         if not here.settings.leads:
             return [here.duty("promoter", self.leader.promote, "leader")]
         self._leading = here.duty("leader", self._lead, "leader")
         return [
             self._leading,
             here.duty("neighbours", self.neighbours.poll, every=here.settings.lease_seconds / BEATS_A_LEASE),
-            here.duty("historian", self._historian.poll, every=MINUTE),
-            self.planning.duty,
+            here.duty("stats recorder", self._recorder.poll, every=MINUTE),
+            self.planner.duty,
         ]
 
     async def _lead(self) -> float | None:
         led = self.leader.leading
         next_at = await self.leader.poll()
         if self.leader.leading != led:
-            self._poke()  # the beat says who leads, and others read it there
-            self.planning.soon()
+            self._renew_soon()  # the beat says who leads, and others read it there
+            self.planner.soon()
         return next_at
 
     async def succeed(self, instances: Sequence[InstanceRecord]) -> None:
@@ -65,13 +75,13 @@ class ClusterDuties:
 
     def look_again(self) -> None:
         """Plan, and see what is due, soon: there are new workers or pools."""
-        self.planning.soon()
+        self.planner.soon()
         if self._leading is not None:
             self._leading.ring()
 
     async def leave(self, instances: Sequence[str]) -> None:
         """Let another node lead, and give up the leases of these instances and of the node itself."""
-        here = self._environment
+        here = self._services
         try:
             await self.leader.resign()
             await here.store.leave([*instances, self.leader.holder], here.clock.now())

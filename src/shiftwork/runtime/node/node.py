@@ -19,18 +19,18 @@ from shiftwork.events import JobListeners
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import Duty, together
 from shiftwork.runtime.leader.leader import Leader
+from shiftwork.runtime.leader.pool_planner import slots_in
 from shiftwork.runtime.node.cluster_duties import ClusterDuties
-from shiftwork.runtime.node.environment import environment_of
 from shiftwork.runtime.node.health_monitor import LOOK_SECONDS as HEALTH_SECONDS
 from shiftwork.runtime.node.health_monitor import HealthMonitor, Judge
-from shiftwork.runtime.node.joining import Joining
-from shiftwork.runtime.node.lease_keeper import LeaseKeeper
-from shiftwork.runtime.node.node_instances import NodeInstances
-from shiftwork.runtime.node.planning import slots_in
-from shiftwork.runtime.node.pool_instances import PoolInstances
-from shiftwork.runtime.node.pulse import Poke
-from shiftwork.runtime.node.settings import Condition, Settings
-from shiftwork.runtime.node.waiting import HURRIED_SECONDS, StorePatience
+from shiftwork.runtime.node.lease_renewer import RenewSoon
+from shiftwork.runtime.node.node_join import NodeJoin
+from shiftwork.runtime.node.node_leases import NodeLeases
+from shiftwork.runtime.node.node_pools import NodePools
+from shiftwork.runtime.node.node_services import make_node_services
+from shiftwork.runtime.node.node_settings import NodeCondition, NodeSettings
+from shiftwork.runtime.node.pool_supervisor import PoolSupervisor
+from shiftwork.runtime.node.stop_budget import HURRIED_SECONDS, StopBudget
 from shiftwork.runtime.outcomes.reporter import Reporter
 from shiftwork.runtime.pool_instance import PoolInstance
 from shiftwork.runtime.processes.messages import Setup
@@ -61,11 +61,11 @@ class Node:
         clock: Clock,
         hooks: JobListeners,
         states: dict[str, WorkerState],
-        settings: Settings,
+        settings: NodeSettings,
         voice: StoreVoice,
         setup: Setup | None = None,
     ) -> None:
-        self._environment = here = environment_of(
+        self._services = here = make_node_services(
             registry,
             store=store,
             clock=clock,
@@ -77,10 +77,10 @@ class Node:
             beat=self._beat,
         )
         self._pools: dict[str, PoolConfig] = {}
-        self._poke = poke = Poke()
-        self._cluster = cluster = ClusterDuties(here, self._pools, poke)
-        self._instances = NodeInstances(here, full=cluster.planning.soon, stirred=cluster.planning.stir, started=poke)
-        self._lease_keeper = LeaseKeeper(here, self._instances, cluster.leader, poke)
+        self._renew_soon = renew_soon = RenewSoon()
+        self._cluster = cluster = ClusterDuties(here, self._pools, renew_soon)
+        self._instances = NodePools(here, full=cluster.planner.soon, stirred=cluster.planner.stir, started=renew_soon)
+        self._lease_keeper = NodeLeases(here, self._instances, cluster.leader, renew_soon)
         self._loop_watch = LoopWatch(self._instances.runs)
         self.rescheduled: dict[str, Rescheduled] = {}
         """What people changed about the schedules of workers, as last read."""
@@ -92,7 +92,7 @@ class Node:
         """What was registered after the start, until the node serves it."""
         self._adoption: Duty | None = None
         self._draining = False
-        self._patience: StorePatience | None = None
+        self._patience: StopBudget | None = None
         for pool in registry.pools.values():
             self._serve(pool)
 
@@ -107,23 +107,23 @@ class Node:
 
     def watch_health(self, judge: Judge) -> None:
         """Look at the health every few seconds, and at once when the planner sees jobs of an unknown worker."""
-        here = self._environment
+        here = self._services
         monitor = HealthMonitor(judge, here.store, here.reporter, here.clock, self.leader)
         duty = here.duty("health", monitor.poll, every=HEALTH_SECONDS)
         self._duties.append(duty)
-        self._cluster.planning.alarm = duty.ring
+        self._cluster.planner.on_unknown_workers = duty.ring
 
     # ── state ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def name(self) -> str:
         """Under which it is known to others."""
-        return self._environment.node
+        return self._services.node
 
     @property
     def reporter(self) -> Reporter:
         """Follows up what happens here."""
-        return self._environment.reporter
+        return self._services.reporter
 
     @property
     def leader(self) -> Leader:
@@ -131,7 +131,7 @@ class Node:
         return self._cluster.leader
 
     @property
-    def pools(self) -> dict[str, PoolInstances]:
+    def pools(self) -> dict[str, PoolSupervisor]:
         """The instances here, by pool."""
         return self._instances.pools
 
@@ -150,7 +150,7 @@ class Node:
         found = ((engine.instance, engine.runner.strays.values()) for engine in self.engines)
         return {instance: Strays(len(given_up), min(given_up, default=None)) for instance, given_up in found}
 
-    def condition(self) -> Condition:
+    def condition(self) -> NodeCondition:
         """How the node is, in one line for people."""
         words = f"{counted(self._instances.running, 'job')} running"
         if self._draining:
@@ -163,8 +163,8 @@ class Node:
         if failing:
             words += f"; cannot start processes of {', '.join(failing)}"
         silence = self._lease_keeper.silence
-        leased = silence < self._environment.settings.lease_seconds
-        return Condition(leased, words if leased else f"{words}; could not renew its lease for {silence:.0f} s")
+        leased = silence < self._services.settings.lease_seconds
+        return NodeCondition(leased, words if leased else f"{words}; could not renew its lease for {silence:.0f} s")
 
     # ── start ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -178,9 +178,9 @@ class Node:
             raise
 
     async def _start(self) -> None:
-        here = self._environment
+        here = self._services
         if here.settings.leads:  # a visitor knows only a part of what is registered
-            joining = Joining(here, self._cluster, beat=self._lease_keeper.beat)
+            joining = NodeJoin(here, self._cluster, beat=self._lease_keeper.beat)
             self._follow(await joining.join(self._pools, self._serve))
             self._found = {name: copy(state) for name, state in self._states.items()}
         else:
@@ -196,7 +196,7 @@ class Node:
         self._announce()
 
     def _add_duties(self) -> None:
-        here = self._environment
+        here = self._services
         self._duties.append(here.duty("state", self._refresh, "state"))
         self._duties += self._cluster.duties()
         if here.settings.leads:
@@ -204,13 +204,13 @@ class Node:
             self._duties += [here.duty("instances", self._look, every=LOOK_SECONDS), self._adoption]
 
     def _announce(self) -> None:
-        here = self._environment
+        here = self._services
         what = f"{counted(len(here.registry.workers), 'worker')} in {counted(len(self.pools), 'pool')}"
         here.reporter.emit("node.started", self.name, f"node {self.name} runs {what}, on {here.store.url}")
 
     def _report_start(self, found: Mapping[str, WorkerState]) -> None:
         """Log what the store had at the start, and what runs next."""
-        here = self._environment
+        here = self._services
         workers = here.registry.workers.items()
         configs = [rescheduled(worker.config, self.rescheduled.get(name)) for name, worker in workers]
         logger.info("%s", start_line(here.store.url, configs, found, here.clock.now()))
@@ -219,7 +219,7 @@ class Node:
 
     async def begin(self) -> None:
         """Be ready to be driven by `step`, with as many slots as each pool may have; `stop` ends it."""
-        publication = self._environment.publication
+        publication = self._services.publication
         stored = await publication.read()
         self.reporter.learn(stored.lanes)
         await publication.begin(stored)
@@ -235,7 +235,7 @@ class Node:
         due = [await self.leader.fire(without=without)]
         due += [await pool.poll() for pool in self.pools.values()]
         await self._instances.idle()
-        await self._environment.outbox.settle()
+        await self._services.outbox.settle()
         await self.reporter.recorded()
         return min((at for at in due if at is not None), default=None)
 
@@ -251,7 +251,7 @@ class Node:
         newest = self._newest
         if newest is None:
             return
-        here = self._environment
+        here = self._services
         now = here.clock.now()
         await publish(newest, here.store, now, over=await read_definitions(newest, here.store, now))
         here.registry.extend(newest)
@@ -262,14 +262,14 @@ class Node:
             engine.adopt(newest.workers)
         self.leader.adopt()
         await here.reporter.refresh()
-        self._poke()  # the plan gives slots to pools that a beat has named
+        self._renew_soon()  # the plan gives slots to pools that a beat has named
         self._cluster.look_again()
         if self._newest is newest:
             self._newest = None
 
     async def plan(self) -> Planned:
         """Decide how many slots each pool has, here and elsewhere."""
-        return await self._cluster.planning.plan()
+        return await self._cluster.planner.plan()
 
     def _follow(self, plan: Plan) -> None:
         slots = slots_in(plan, self.name)
@@ -277,7 +277,7 @@ class Node:
             self._instances.resize(slots)
 
     async def _refresh(self) -> None:
-        here = self._environment
+        here = self._services
         if not here.settings.leads:
             await here.reporter.refresh()
             return
@@ -291,7 +291,7 @@ class Node:
             self._report_start(found)
 
     async def _look(self) -> None:
-        gauge = self._environment.gauge
+        gauge = self._services.gauge
         gauge.look()
         self._instances.look()
         gauge.due_in(LOOK_SECONDS)
@@ -303,8 +303,8 @@ class Node:
 
         A store that does not answer has twelve seconds for everything after that, and hardly any after a second signal.
         """
-        deadline = self._environment.clock.now() + timeout_seconds
-        patience = self._patience = StorePatience(timeout_seconds)
+        deadline = self._services.clock.now() + timeout_seconds
+        patience = self._patience = StopBudget(timeout_seconds)
         self._draining = self._lease_keeper.draining = True
         self._instances.drain()
         duties = asyncio.ensure_future(self._stop_duties())
@@ -329,12 +329,12 @@ class Node:
     def hurry(self) -> None:
         """Stop waiting for running work, and for the store: a second signal came."""
         self._instances.stop_runs()
-        self._environment.clock.call_in(HURRIED_SECONDS, self._instances.kill)
+        self._services.clock.call_in(HURRIED_SECONDS, self._instances.kill)
         if self._patience is not None:
             self._patience.hurry()
 
     async def _write_the_last(self, within: float) -> None:
-        here = self._environment
+        here = self._services
         await here.notebook.flush()
         unwritten = await here.outbox.drain(max(0.0, within - REPORT_SECONDS))
         if unwritten:

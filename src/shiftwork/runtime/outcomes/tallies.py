@@ -1,10 +1,9 @@
 """Notices of jobs that have expired: one at once, then at most one a minute, however many jobs it is."""
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from shiftwork.core.jobs.retry import HAND_BACK_LIMIT, HAND_BACK_SECONDS
 from shiftwork.core.model.job import JobStatus
 from shiftwork.core.model.outcome import Outcome
 from shiftwork.core.words.numbers import counted
@@ -45,27 +44,6 @@ class RetryingJobs:
             else:
                 self._read.discard(worker)
                 self._here.pop(worker, None)
-
-
-MOST_JOBS: Final = 1_000
-"""Beyond this many jobs, those that were not handed back for a minute are forgotten."""
-
-
-class UnaskedHandBacks:
-    """Counts for all instances of one node."""
-
-    def __init__(self) -> None:
-        self._times: dict[str, deque[float]] = {}
-
-    def count(self, job_id: str, now: float) -> int:
-        """Count one more hand-back of a job; returns how many there were within the last minute."""
-        if len(self._times) >= MOST_JOBS:
-            self._times = {id: times for id, times in self._times.items() if times[-1] > now - HAND_BACK_SECONDS}
-        times = self._times.setdefault(job_id, deque(maxlen=HAND_BACK_LIMIT + 1))
-        times.append(now)
-        while times[0] <= now - HAND_BACK_SECONDS:
-            times.popleft()
-        return len(times)
 
 
 NOTICE_SECONDS: Final = 60.0

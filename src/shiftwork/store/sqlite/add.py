@@ -1,36 +1,27 @@
 """Adding jobs. It owns the way of a new job into its row, and of what it has of its own into the other tables."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from shiftwork.core.jobs.statuses import NUMBERS, QUEUED, SCHEDULED, WAITING
 from shiftwork.core.model.job import Added, JobStatus, NewJob
-from shiftwork.store.sqlite import flows, keys
-from shiftwork.store.sqlite.due import due_before, ring_if_sooner
+from shiftwork.store.sqlite import flows, parking
 from shiftwork.store.sqlite.file.session import ADDED, FLOW_COUNTERS, SqliteSession, as_list
-from shiftwork.store.sqlite.large_values import INLINE_BYTES
+from shiftwork.store.sqlite.rows import INLINE_BYTES
 from shiftwork.store.sqlite.sql import for_rows
+from shiftwork.store.sqlite.waking import due_before, ring_if_sooner
 
 Place = tuple[int, int, int, int]
 """Where a new job belongs: its own number, and those of its pool, its worker and its status."""
 Placed = tuple[NewJob, Place]
-_ADD_ONE: Final = for_rows("add_job", 1)
+_ADD_FAST: Final = for_rows("add_job_fast", 1)
 
 
 def add(session: SqliteSession, jobs: Sequence[NewJob], now: float) -> list[Added]:
     """Keep these jobs, and return what became of each, in order."""
-    if len(jobs) == 1 and _add_plain(session, jobs[0], now):
+    if len(jobs) == 1 and _add_fast(session, jobs[0], now):
         return [Added(jobs[0].id, created=True)]
-    first = session.next_seqs(len(jobs))
-    placed = [(job, _place(session, seq, job, now)) for seq, job in enumerate(jobs, first)]
-    if any(map(_has_own, jobs)):
-        return _add_own(session, placed, now)
-    due = due_before(session, {status for _, (_, _, _, status) in placed})
-    rows = [_row(session.namespace, job, place, now) for job, place in placed]
-    answers, kept = _keep(session, "add_job", placed, rows)
-    if due is not None:
-        ring_if_sooner(session, (job.run_at for job, (_, _, _, status) in kept if status == SCHEDULED), due)
-    return answers
+    return _add_full(session, jobs, now)
 
 
 def extend(session: SqliteSession, parent: str, fence: int, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
@@ -40,13 +31,13 @@ def extend(session: SqliteSession, parent: str, fence: int, jobs: Sequence[NewJo
     return add(session, jobs, now)
 
 
-def _add_plain(session: SqliteSession, job: NewJob, now: float) -> bool:
+def _add_fast(session: SqliteSession, job: NewJob, now: float) -> bool:
     """Keep a new job that is due and has nothing of its own, as most that come alone. False if it is not one."""
     if job.key is not None or not job.run_at <= now or len(job.payload) > INLINE_BYTES or _has_own(job):
         return False
     pool, worker = session.pools.number(job.pool), session.workers.number(job.worker)
     row = _row(session.namespace, job, (session.next_seqs(1), pool, worker, QUEUED), now)
-    if session.cursor.execute(_ADD_ONE, row).rowcount != 1:
+    if session.cursor.execute(_ADD_FAST, row).rowcount != 1:
         return False
     counts = session.lane(pool, worker)
     counts[QUEUED] += 1
@@ -64,6 +55,26 @@ def _has_own(job: NewJob) -> bool:
         or job.parent is not None
         or bool(job.tags or job.needs)
     )
+
+
+def _add_full(session: SqliteSession, jobs: Sequence[NewJob], now: float) -> list[Added]:
+    """Keep any jobs. If none of them has anything of its own, their rows do without the columns for that."""
+    first = session.next_seqs(len(jobs))
+    placed = [(job, _place(session, seq, job, now)) for seq, job in enumerate(jobs, first)]
+    plain = not any(map(_has_own, jobs))
+    expiring = not plain and any(job.expires_at is not None for job in jobs)
+    due = due_before(session, {status for _, (_, _, _, status) in placed}, expiring=expiring)
+    rows = [_row(session.namespace, job, place, now) for job, place in placed]
+    if plain:
+        answers, kept = _keep(session, "add_job_fast", placed, rows)
+    else:
+        numbers = flows.numbers_of(session, (job.flow for job in jobs))
+        whole = [(*row, *_own_columns(job, numbers.get(job.flow))) for row, job in zip(rows, jobs, strict=True)]
+        answers, kept = _keep(session, "add_job_full", placed, whole)
+        _add_own(session, kept, numbers, now)
+    if due is not None:
+        ring_if_sooner(session, _times(kept), due)
+    return answers
 
 
 def _keep(
@@ -144,32 +155,22 @@ def _after_add(session: SqliteSession, added: Sequence[Placed]) -> None:
     if large:
         session.run_many("add_payload", large)
     if groups:
-        keys.repark(session, groups)
+        parking.repark(session, groups)
 
 
 # ── what a job has of its own ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _add_own(session: SqliteSession, placed: Sequence[Placed], now: float) -> list[Added]:
-    """Keep jobs of which at least one has something that a plain job has not."""
-    flow_numbers = flows.numbers_of(session, (job.flow for job, _ in placed))
-    expiring = any(job.expires_at is not None for job, _ in placed)
-    due = due_before(session, {status for _, (_, _, _, status) in placed}, expiring=expiring)
-    rows = [
-        (*_row(session.namespace, job, place, now), *_own_columns(job, flow_numbers.get(job.flow)))
-        for job, place in placed
-    ]
-    answers, kept = _keep(session, "add_own_job", placed, rows)
-    _add_tags(session, kept, now)
-    for job, (_, _, _, status) in kept:
+def _add_own(session: SqliteSession, added: Sequence[Placed], numbers: Mapping[str | None, int], now: float) -> None:
+    """Write what these jobs have in other tables. `numbers` are those of their flows."""
+    _add_tags(session, added, now)
+    for job, (_, _, _, status) in added:
         if job.flow is not None:
-            session.flow(flow_numbers[job.flow])[FLOW_COUNTERS[status]] += 1
-    for job in {job.flow: job for job, _ in kept}.values():  # the last one of each flow
+            session.flow(numbers[job.flow])[FLOW_COUNTERS[status]] += 1
+    for job in {job.flow: job for job, _ in added}.values():  # the last one of each flow
         if job.flow is not None:
-            flows.begin(session, flow_numbers[job.flow], job, now)
-    flows.tie(session, [(seq, job) for job, (seq, _, _, _) in kept if job.needs or job.parent], now)
-    ring_if_sooner(session, _times(kept), due)
-    return answers
+            flows.begin(session, numbers[job.flow], job, now)
+    flows.tie(session, [(seq, job) for job, (seq, _, _, _) in added if job.needs or job.parent], now)
 
 
 def _own_columns(job: NewJob, flow: int | None) -> tuple[Any, ...]:

@@ -1,23 +1,29 @@
-"""Applies people's changes to jobs: cancel, requeue, discard.
+"""What people change: jobs are cancelled, requeued, discarded or rewritten, and workers are switched on and off.
 
 `shiftwork.core.jobs.statuses` says which statuses allow a change, `shiftwork.core.jobs.amending` what it makes of the
-job; the statements here write only the columns that change.
+job, and `shiftwork.core.values.rewriting` what a job carries after a rewrite. The statements here write only the
+columns that change.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec import msgpack
+from msgspec.structs import replace
+
 from shiftwork.core.flows.releasing import LOST
 from shiftwork.core.jobs.statuses import CANCELLED, NUMBERS, PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING, allows
 from shiftwork.core.model.change import Amended, Cancel, Change, Discard, Requeue
-from shiftwork.core.model.job import SECONDS_A_DAY, JobStatus
-from shiftwork.core.workers.state import after_end
-from shiftwork.store.sqlite import flows, keys
-from shiftwork.store.sqlite import large_values as jobs
-from shiftwork.store.sqlite.claim import stir
-from shiftwork.store.sqlite.due import due_before, ring_if_sooner
+from shiftwork.core.model.job import SECONDS_A_DAY, JobRecord, JobStatus, Rewrite
+from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.values.rewriting import is_written, rewritten
+from shiftwork.core.workers import state as worker_state
+from shiftwork.core.workers.admission import neighbours
+from shiftwork.store.sqlite import flows, parking
 from shiftwork.store.sqlite.file.session import SqliteSession, as_list
+from shiftwork.store.sqlite.rows import Unreadable, delete, detailed, read_rows, replace_payload, replace_result
 from shiftwork.store.sqlite.sql import SQL
+from shiftwork.store.sqlite.waking import due_before, ring_if_sooner, wake_tied, wake_workers
 
 
 class AmendableJob(NamedTuple):
@@ -65,7 +71,7 @@ def _apply(session: SqliteSession, job: AmendableJob, change: Change, now: float
         case Requeue():
             _requeue(session, job, change, now)
         case Discard():
-            jobs.delete(session, [(job.seq, job.pool, job.worker, job.number, job.flow)])
+            delete(session, [(job.seq, job.pool, job.worker, job.number, job.flow)])
 
 
 def _cancel(session: SqliteSession, job: AmendableJob, change: Cancel, now: float) -> None:
@@ -76,15 +82,15 @@ def _cancel(session: SqliteSession, job: AmendableJob, change: Cancel, now: floa
         return
     session.run("cancel_job", (now, change.reason, now + SECONDS_A_DAY, job.seq))
     _move(session, job, into=CANCELLED)
-    after_end(session.state(job.worker), now)
+    worker_state.after_end(session.state(job.worker), now)
     session.state_changed(job.worker)
     session.ring("ended")
     if job.cause != "enqueued":
         session.ring("leader")
     if job.key is not None and job.number == QUEUED:
-        keys.repark(session, [(job.worker, job.key)])
+        parking.repark(session, [(job.worker, job.key)])
     flows.meet(session, {job.id: JobStatus.CANCELLED}, now)
-    stir(session, session.workers.name(job.worker))
+    wake_tied(session, session.workers.name(job.worker))
 
 
 def _requeue(session: SqliteSession, job: AmendableJob, change: Requeue, now: float) -> None:
@@ -96,16 +102,16 @@ def _requeue(session: SqliteSession, job: AmendableJob, change: Requeue, now: fl
     session.run("requeue_job", (landing, parked, change.run_at, change.run_at - job.head_start, key, job.seq))
     session.run("drop_result", (job.seq,))
     if change.payload is not None:
-        jobs.replace_payload(session, job.seq, change.payload)
+        replace_payload(session, job.seq, change.payload)
     _move(session, job, into=landing)
     if job.status in LOST and flows.anything_waits(session):
         flows.regain(session, job.id)
     if key is not None and landing == QUEUED:
-        keys.repark(session, [(job.worker, key)])
+        parking.repark(session, [(job.worker, key)])
     elif landing == QUEUED:
         session.ring_pool(job.pool)
     ring_if_sooner(session, [change.run_at] if landing == SCHEDULED else [], due)
-    stir(session, session.workers.name(job.worker))
+    wake_tied(session, session.workers.name(job.worker))
 
 
 def _move(session: SqliteSession, job: AmendableJob, *, into: int) -> None:
@@ -121,3 +127,55 @@ def _clashes(session: SqliteSession, job: AmendableJob) -> bool:
         return False
     _, seq = twin
     return bool(seq != job.seq)
+
+
+# ── what jobs carry ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def rewrite(session: SqliteSession, rewrites: Sequence[Rewrite]) -> list[bool]:
+    """Rewrite these jobs, and return for each whether all of it was written."""
+    return [_rewrite(session, one) for one in rewrites]
+
+
+def _rewrite(session: SqliteSession, one: Rewrite) -> bool:
+    broken = Unreadable()
+    rows = read_rows(session, "records_of_ids", (session.namespace, as_list([one.before.id])))
+    found = zip(rows, detailed(session, rows, broken, whole=True), strict=True)
+    for seq, job in found:
+        if seq not in broken:
+            after = rewritten(job, one)
+            _write(session, seq, job, after)
+            return is_written(after, one)
+    return False
+
+
+def _write(session: SqliteSession, seq: int, before: JobRecord, after: JobRecord) -> None:
+    if after.payload != before.payload:
+        replace_payload(session, seq, after.payload)
+    if after.result is not None and after.result != before.result:
+        replace_result(session, seq, after.result)
+    progress = None if after.progress is None else msgpack.encode(after.progress)
+    session.run("change_texts", (after.error, progress, seq))
+    for was, attempt in zip(before.attempts, after.attempts, strict=True):
+        if attempt != was:
+            session.run("change_attempt", (msgpack.encode(attempt), seq, msgpack.encode(was)))
+    for step, other in zip(before.steps, after.steps, strict=True):
+        if other != step:
+            session.run("change_step", (msgpack.encode(other), seq, step.number))
+    for signal, said in zip(before.signals, after.signals, strict=True):
+        if said != signal:
+            session.run("change_signal", (msgpack.encode(said), len(said.value), seq, msgpack.encode(signal)))
+
+
+# ── workers ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def switch(session: SqliteSession, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
+    """Enable a worker, or disable it with a reason."""
+    number = session.workers.number(worker)
+    state = session.state(number)
+    worker_state.switch(state, enabled=enabled, reason=reason, now=now)
+    session.state_changed(number)
+    session.ring("state", "leader")
+    wake_workers(session, neighbours([worker], session.docs().gates))
+    return replace(state)

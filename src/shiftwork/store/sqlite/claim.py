@@ -18,16 +18,17 @@ from msgspec import ValidationError, convert
 from shiftwork.core.jobs.statuses import PROCESSING, QUEUED
 from shiftwork.core.model.doc import PoolDoc
 from shiftwork.core.model.job import Claimed
-from shiftwork.core.workers.admission import Choice, Head, choose, neighbours
+from shiftwork.core.workers.admission import Choice, Head, choose
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.store.protocol import Claims
-from shiftwork.store.sqlite import keys
-from shiftwork.store.sqlite.burial import bury
+from shiftwork.store.sqlite import parking
 from shiftwork.store.sqlite.facts import facts
 from shiftwork.store.sqlite.file.driver import Damaged
 from shiftwork.store.sqlite.file.session import SqliteSession, as_list
+from shiftwork.store.sqlite.finish import bury
 from shiftwork.store.sqlite.rows import Unreadable
 from shiftwork.store.sqlite.sql import SQL
+from shiftwork.store.sqlite.waking import wake_tied
 
 MOST_AHEAD: Final = 1_000
 """How far a claim looks past the jobs at the front of a pool that are held."""
@@ -252,26 +253,7 @@ def _note_start(session: SqliteSession, name: str, choice: Choice) -> None:
     gates = docs.gates.get(name)
     # A dependency that let this one go first may be next; and no job gives way to jobs that wait for a probe.
     if gates is not None and (gates.after or docs.breakers.get(gates.breaker or "", BreakerState()).open):
-        stir(session, name)
-
-
-def stir(session: SqliteSession, worker: str) -> None:
-    """Ring for the workers that may wait for something that changed about this one."""
-    gates = session.docs().gates.get(worker)
-    if gates is not None and not gates.open:
-        stir_all(session, neighbours([worker], session.docs().gates))
-
-
-def stir_all(session: SqliteSession, workers: Collection[str]) -> None:
-    """Ring the pools where these workers have queued jobs: what they wait for may have changed."""
-    session.flush()
-    for name in workers:
-        worker = session.workers.find(name)
-        if worker is None:
-            continue
-        for lane in session.lanes_of(worker):
-            if lane.queued:
-                session.ring_pool(lane.pool)
+        wake_tied(session, name)
 
 
 # ── both ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -295,7 +277,7 @@ def _start(session: SqliteSession, pool: int, holder: int, *, rows: Sequence[Rea
         session.state_changed(worker)
     if ready.key.count(None) < n:
         # Limits may differ: a queued job that was free beside a started one may not be free while that runs.
-        keys.repark(session, {(job.worker, job.key) for job in rows if job.key is not None})
+        parking.repark(session, {(job.worker, job.key) for job in rows if job.key is not None})
     names = {worker: session.workers.name(worker) for worker in started}
     return list(
         map(

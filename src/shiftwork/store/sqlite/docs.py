@@ -1,33 +1,12 @@
-"""Places held under a name, docs changed by compare-and-set, and workers switched on and off."""
+"""The small versioned records, changed by compare-and-set."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
 from shiftwork.core.docs import READ_BY_CLAIMS, UNREADABLE
 from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.worker import WorkerState
-from shiftwork.core.workers import state as worker_state
-from shiftwork.core.workers.admission import neighbours
-from shiftwork.store.sqlite.claim import stir_all
 from shiftwork.store.sqlite.file.session import SqliteSession
-from shiftwork.store.sqlite.lease import stir_everybody
-
-
-def hold(session: SqliteSession, name: str, holder: str, *, limit: int, ttl: float, now: float) -> bool:
-    """Take or renew one of `limit` places. False if all are taken."""
-    session.run("drop_ended_places", (session.namespace, name, now))
-    holders = session.values("holders", (session.namespace, name))
-    if holder not in holders and len(holders) >= limit:
-        return False
-    session.run("hold_place", (session.namespace, name, holder, now + ttl))
-    return True
-
-
-def drop(session: SqliteSession, name: str, holder: str) -> None:
-    """Give the place back."""
-    session.run("drop_place", (session.namespace, name, holder))
+from shiftwork.store.sqlite.waking import wake_all
 
 
 def stored_docs(session: SqliteSession, kinds: Collection[str]) -> list[Doc]:
@@ -62,7 +41,7 @@ def _changed(session: SqliteSession, docs: Sequence[Doc], changed: list[bool]) -
         session.ring("state", "leader")
     if any(done and doc.kind in READ_BY_CLAIMS for done, doc in zip(changed, docs, strict=True)):
         session.doc_changed()
-        stir_everybody(session)
+        wake_all(session)
     return changed
 
 
@@ -71,14 +50,3 @@ def _put(session: SqliteSession, doc: Doc) -> bool:
         return session.run("add_doc", (session.namespace, doc.kind, doc.name, doc.body)).rowcount > 0
     place = (session.namespace, doc.kind, doc.name, doc.version)
     return session.run("change_doc", (doc.body, *place)).rowcount > 0
-
-
-def switch(session: SqliteSession, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
-    """Enable a worker, or disable it with a reason."""
-    number = session.workers.number(worker)
-    state = session.state(number)
-    worker_state.switch(state, enabled=enabled, reason=reason, now=now)
-    session.state_changed(number)
-    session.ring("state", "leader")
-    stir_all(session, neighbours([worker], session.docs().gates))
-    return replace(state)

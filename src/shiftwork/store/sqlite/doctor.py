@@ -1,7 +1,14 @@
-"""What `shiftwork doctor` reports about the file. It opens its own connection, and only reads."""
+"""What `shiftwork doctor` reports about the file, and whether the disk has room for more.
 
+The report opens its own connection, and only reads. A full disk still takes small writes, because the log has room that
+it has used before: so `try_room` writes a file beside the database.
+"""
+
+import errno
+import os
 from contextlib import closing
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
 
 from shiftwork.core.docs import damaged_docs
@@ -21,6 +28,10 @@ LOSSES: Final = {
     "full": "neither a crash nor a power cut loses an acknowledged write",
     "extra": "neither a crash nor a power cut loses an acknowledged write",
 }
+
+PROBE_BYTES: Final = 1 << 20
+"""How much `try_room` writes."""
+FULL: Final = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 def check(path: str, *, synchronous: str, namespace: str) -> dict[str, Finding]:
@@ -76,3 +87,18 @@ def _size(path: str) -> int:
         return Path(path).stat().st_size
     except OSError:
         return 0
+
+
+def try_room(path: str, side: Path) -> None:
+    """Write a file as large as some jobs beside the database, and delete it. Raises what keeps it from growing."""
+    try:
+        name = side / f"room-{token_hex(8)}"
+        with name.open("xb", buffering=0) as file:
+            name.unlink()
+            left = memoryview(os.urandom(PROBE_BYTES))  # which no file system can compress
+            while left:
+                left = left[file.write(left) :]
+    except OSError as error:
+        if error.errno in FULL:
+            raise faults.full(error, path) from error
+        raise faults.unavailable(error, path) from error

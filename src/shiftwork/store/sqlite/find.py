@@ -1,10 +1,10 @@
-"""Finding jobs for people, newest or oldest first. It only reads.
+"""Reading jobs for people: by id, by a filter, and how many are ahead of a place in the queue. It only reads.
 
-Each search walks an index in the order of the result and stops when it has enough: that of a flow or a tag if one is
-given, the worker's own index for most others, the index of unusual statuses for scheduled, failed, waiting, dead and
-cancelled jobs, that of a concurrency key for queued jobs of a worker that have it, and the hot path's for other queued
-and running ones. Workers are searched one after the other, each only as far back as the last job found so far. Oldest
-first, it walks along the same indices the other way.
+A search returns the newest or the oldest jobs first. It walks an index in the order of the result and stops when it has
+enough: that of a flow or a tag if one is given, the worker's own index for most others, the index of unusual statuses
+for scheduled, failed, waiting, dead and cancelled jobs, that of a concurrency key for queued jobs of a worker that have
+it, and the hot path's for other queued and running ones. Workers are searched one after the other, each only as far
+back as the last job found so far. Oldest first, it walks along the same indices the other way.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,17 @@ from shiftwork.core.model.change import JobFilter
 from shiftwork.core.model.job import DeadJob, JobRecord
 from shiftwork.core.values.limits import BEGINNING
 from shiftwork.store.sqlite.file.session import SqliteSession, as_list
-from shiftwork.store.sqlite.rows import Unreadable, number, read_rows, with_broken_needs
+from shiftwork.store.sqlite.rows import Unreadable, detailed, number, read_rows, with_broken_needs
 from shiftwork.store.sqlite.sql import SQL
+
+
+def get(
+    session: SqliteSession, ids: Sequence[str], broken: Unreadable, *, whole: bool = False
+) -> list[JobRecord | None]:
+    """These jobs with their attempts and unmet needs, in order; whole ones with their steps and signals."""
+    rows = read_rows(session, "records_of_ids", (session.namespace, as_list(set(ids))))
+    found = {record.id: record for record in detailed(session, rows, broken, whole=whole)}
+    return [found.get(id) for id in ids]
 
 
 def ahead(session: SqliteSession, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:

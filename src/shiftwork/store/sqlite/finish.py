@@ -1,5 +1,7 @@
 """Writes what became of claimed jobs. It owns the way out of processing, and the fence that guards it.
 
+A job whose row cannot be read goes to the dead-letter queue. That is an end like any other, whatever its status was.
+
 Where an outcome takes its job is `shiftwork.core.jobs.landing`; what it does to the worker is
 `shiftwork.core.workers.state`.
 """
@@ -11,14 +13,12 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.landing import COUNTED, due, keep_until, landing, run_seconds
-from shiftwork.core.jobs.statuses import COMPLETED, FAILED, NUMBERS, PROCESSING, QUEUED
+from shiftwork.core.jobs.statuses import COMPLETED, DEAD, FAILED, NUMBERS, PROCESSING, QUEUED
 from shiftwork.core.model.job import JobStatus, ProgressNote
 from shiftwork.core.model.outcome import Finished, Outcome
 from shiftwork.core.values.limits import FIRST_ATTEMPTS, MOST_ATTEMPTS
 from shiftwork.core.workers.state import after_run
-from shiftwork.store.sqlite import flows, keys
-from shiftwork.store.sqlite.claim import stir
-from shiftwork.store.sqlite.due import due_before, ring_if_sooner
+from shiftwork.store.sqlite import flows, parking
 from shiftwork.store.sqlite.durable import has_arrived
 from shiftwork.store.sqlite.file.session import (
     DIED,
@@ -29,8 +29,9 @@ from shiftwork.store.sqlite.file.session import (
     SqliteSession,
     as_list,
 )
-from shiftwork.store.sqlite.large_values import INLINE_BYTES
+from shiftwork.store.sqlite.rows import INLINE_BYTES, Unreadable, detailed, read_rows
 from shiftwork.store.sqlite.sql import SQL
+from shiftwork.store.sqlite.waking import due_before, ring_if_sooner, wake_tied
 
 
 class HeldJob(NamedTuple):
@@ -64,7 +65,7 @@ def finish(session: SqliteSession, outcomes: Sequence[Outcome], now: float) -> F
     _ring(session, landed)
     keyed = {(job.worker, job.key) for _, job, _, _ in landed if job.key is not None}
     if keyed:
-        keys.repark(session, keyed)
+        parking.repark(session, keyed)
     if flows.anything_waits(session):
         flows.meet(session, {outcome.id: status for outcome, _, status, _ in ended}, now)
     accepted = {job.place for _, job, _, _ in landed}
@@ -189,7 +190,7 @@ def _ring(session: SqliteSession, landed: Sequence[Landed]) -> None:
     if causes - {"enqueued"}:
         session.ring("leader")
     for worker in {job.worker for _, job, _, _ in landed}:
-        stir(session, session.workers.name(worker))
+        wake_tied(session, session.workers.name(worker))
 
 
 def _judge(session: SqliteSession, landed: Sequence[Landed]) -> list[str]:
@@ -210,3 +211,39 @@ def note(session: SqliteSession, notes: Sequence[ProgressNote]) -> None:
     """Keep the progress of running jobs, where the fence is right."""
     rows = [(msgpack.encode(note.progress), session.namespace, note.id, note.fence) for note in notes]
     session.run_many("note_progress", rows)
+
+
+# ── rows that cannot be read ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def bury_unreadable(session: SqliteSession, suspects: Unreadable) -> None:
+    """Bury the jobs that a reader could not read, if they still cannot be read."""
+    broken = Unreadable()
+    detailed(session, read_rows(session, "records_of_seqs", (as_list(suspects),)), broken, whole=True)
+    bury(session, broken, None)
+
+
+def bury(session: SqliteSession, broken: Unreadable, now: float | None) -> None:
+    """Put jobs whose rows cannot be read into the dead-letter queue, with the reason."""
+    groups: set[tuple[int, str]] = set()
+    ended: dict[str, JobStatus] = {}
+    for seq, reason in broken.items():
+        row = session.run("job_to_bury", (seq,)).fetchone()
+        id, status, pool, worker, flow, key = row or ("", DEAD, 0, 0, None, None)
+        if status == DEAD:
+            continue
+        session.run("bury_job", (reason, now, seq))
+        session.run("drop_cancel", (seq,))
+        session.move(pool, worker, flow, out_of=status, into=DEAD)
+        if key is not None and status in (QUEUED, PROCESSING):
+            groups.add((worker, key))
+        known = session.run("read_state", (worker,)).fetchone() is not None  # the number may be damaged, too
+        if known and status in range(COMPLETED):  # or a schedule would wait for its end for ever
+            state = session.state(worker)
+            state.last_ended = now or (state.last_ended or 0.0) + 1.0
+            session.state_changed(worker)
+        session.ring("ended", "leader")
+        ended[str(id)] = JobStatus.DEAD
+    parking.repark(session, groups)
+    if ended:
+        flows.meet(session, ended, flows.UNKNOWN if now is None else now)

@@ -18,12 +18,12 @@ from shiftwork.core.flows.releasing import LOST, POSTPONED, inherited, is_kept, 
 from shiftwork.core.jobs.statuses import PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING
 from shiftwork.core.model.flow import FlowMember, FlowRecord
 from shiftwork.core.model.job import JobRecord, JobStatus, NewJob
-from shiftwork.core.model.parts import NEED_ALONE, NEED_BROKEN, NEED_WHATEVER, Need
-from shiftwork.store.sqlite import keys
-from shiftwork.store.sqlite.due import ring_if_next
+from shiftwork.core.model.parts import NEED_BROKEN, NEED_WHATEVER, Need
+from shiftwork.store.sqlite import parking
 from shiftwork.store.sqlite.file.session import FLOW_COUNTERS, SqliteSession, as_list
-from shiftwork.store.sqlite.large_values import DoomedJob
+from shiftwork.store.sqlite.rows import DoomedJob, kind_of, need_of
 from shiftwork.store.sqlite.sql import SQL
+from shiftwork.store.sqlite.waking import ring_if_next
 
 UNKNOWN: Final = -inf
 """A time before all others, for a release whose time is not known: the job is scheduled, and the leader queues it."""
@@ -122,17 +122,8 @@ def need_all(session: SqliteSession, needs: Sequence[tuple[int, Need]]) -> None:
     """Let jobs, by their numbers, wait for others."""
     if needs:
         session.any_needs = True
-        rows = [(seq, need.id, session.namespace, _kind(need)) for seq, need in needs]
+        rows = [(seq, need.id, session.namespace, kind_of(need)) for seq, need in needs]
         session.run_rows("add_need", rows)
-
-
-def need_of(id: str, kind: int) -> Need:
-    """A row of `needs`."""
-    return Need(id, whatever=bool(kind & NEED_WHATEVER), alone=bool(kind & NEED_ALONE), broken=bool(kind & NEED_BROKEN))
-
-
-def _kind(need: Need) -> int:
-    return NEED_WHATEVER * need.whatever + NEED_ALONE * need.alone + NEED_BROKEN * need.broken
 
 
 # ── release ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -194,7 +185,7 @@ def _release(session: SqliteSession, seqs: Iterable[int], now: float) -> None:
     for job in jobs:
         if job.flow is not None:
             session.move_flow(job.flow, WAITING, job.status)
-    keys.repark(session, {(job.worker, job.key) for job in jobs if job.key is not None and job.status == QUEUED})
+    parking.repark(session, {(job.worker, job.key) for job in jobs if job.key is not None and job.status == QUEUED})
     ring_if_next(session, [job.run_at for job in jobs if job.status == SCHEDULED])
 
 

@@ -10,14 +10,12 @@ from shiftwork.core.model.change import Cancel
 from shiftwork.core.model.event import EVENTS_KEPT
 from shiftwork.core.model.job import SECONDS_A_DAY, JobRecord
 from shiftwork.store.protocol import Promoted
-from shiftwork.store.sqlite import flows, keys
-from shiftwork.store.sqlite import large_values as jobs
+from shiftwork.store.sqlite import flows, parking
 from shiftwork.store.sqlite.amend import amend
-from shiftwork.store.sqlite.burial import bury
-from shiftwork.store.sqlite.due import next_due
 from shiftwork.store.sqlite.file.session import SqliteSession, as_list
-from shiftwork.store.sqlite.lease import stir_everybody
-from shiftwork.store.sqlite.rows import Unreadable, detailed, read_rows
+from shiftwork.store.sqlite.finish import bury
+from shiftwork.store.sqlite.rows import DoomedJob, Unreadable, delete, detailed, read_rows
+from shiftwork.store.sqlite.waking import next_due, wake_all
 
 INSTANCES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
 """How long an instance that is gone is remembered, as one that ran a job or lost one."""
@@ -40,7 +38,7 @@ def _queue_due(session: SqliteSession, n: int, now: float) -> int:
         session.move(pool, worker, flow, out_of=status, into=QUEUED)
         if key is None:
             session.ring_pool(pool)
-    keys.repark(session, {(worker, key) for _, _, _, worker, key, _ in rows if key is not None})
+    parking.repark(session, {(worker, key) for _, _, _, worker, key, _ in rows if key is not None})
     return len(rows)
 
 
@@ -62,7 +60,7 @@ def reap(
     _forget_idle(session, taker, now)
     if orphans:
         session.ring("orders")
-        stir_everybody(session)
+        wake_all(session)
     return taken
 
 
@@ -84,16 +82,16 @@ def _forget_idle(session: SqliteSession, taker: int, now: float) -> None:
     idle = [number for number in ended if not session.value("holds_any", (number,))]
     session.run_many("forget_instance", [(now, number) for number in idle])
     if idle:
-        stir_everybody(session)
+        wake_all(session)
 
 
 def prune(session: SqliteSession, n: int, now: float) -> int:
     """Delete up to `n` jobs that need not be kept, old events, and instances gone for long."""
-    disposable: list[jobs.DoomedJob] = session.run("disposable_jobs", (session.namespace, now, n)).fetchall()
+    disposable: list[DoomedJob] = session.run("disposable_jobs", (session.namespace, now, n)).fetchall()
     needed = flows.put_off(session, disposable, now)
     doomed = [job for job in disposable if job[0] not in needed] if needed else disposable
     if doomed:
-        jobs.delete(session, doomed)
+        delete(session, doomed)
     old = [session.run("delete_events", (session.namespace, kind, EVENTS_KEPT, n)).rowcount for kind in (True, False)]
     session.run("drop_instances", (session.namespace, now - INSTANCES_KEPT_SECONDS))
     return len(disposable) + sum(old)

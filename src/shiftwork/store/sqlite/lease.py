@@ -1,4 +1,4 @@
-"""Instances, their leases and their orders."""
+"""Names held until a time: the leases of instances, with their orders, and the places that `hold` takes."""
 
 from collections.abc import Sequence
 
@@ -7,6 +7,7 @@ from msgspec import msgpack
 from shiftwork.core.docs import BEAT
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
 from shiftwork.store.sqlite.file.session import SqliteSession
+from shiftwork.store.sqlite.waking import wake_all
 
 
 def beat(session: SqliteSession, beats: Sequence[Beat], *, ttl: float, now: float) -> Orders:
@@ -31,13 +32,7 @@ def leave(session: SqliteSession, names: Sequence[str], *, now: float) -> None:
     session.run_many("forget_instance", [(now, number) for number in numbers])
     session.ring("leader")
     # Others may have given way to jobs that only these would have run.
-    stir_everybody(session)
-
-
-def stir_everybody(session: SqliteSession) -> None:
-    """Ring every pool that has queued jobs: what any of them waits for may have changed."""
-    session.flush()
-    session.ring(*(f"pool:{pool}" for pool in session.values("pools_with_queued", (session.namespace,))))
+    wake_all(session)
 
 
 def instances(session: SqliteSession) -> list[InstanceRecord]:
@@ -48,3 +43,18 @@ def instances(session: SqliteSession) -> list[InstanceRecord]:
         if beat is not None:  # a damaged one is overwritten by the next beat
             found.append(InstanceRecord(beat, expires_at, last_beat_at))
     return found
+
+
+def hold(session: SqliteSession, name: str, holder: str, *, limit: int, ttl: float, now: float) -> bool:
+    """Take or renew one of `limit` places. False if all are taken."""
+    session.run("drop_ended_places", (session.namespace, name, now))
+    holders = session.values("holders", (session.namespace, name))
+    if holder not in holders and len(holders) >= limit:
+        return False
+    session.run("hold_place", (session.namespace, name, holder, now + ttl))
+    return True
+
+
+def drop(session: SqliteSession, name: str, holder: str) -> None:
+    """Give the place back."""
+    session.run("drop_place", (session.namespace, name, holder))

@@ -219,7 +219,8 @@ SELECT worker FROM lanes WHERE pool = ?;
 -- serves: jobs (rowid, its end)
 SELECT coalesce(max(seq), 0) FROM jobs;
 
--- name: add_job
+-- name: add_job_fast
+-- A job that is a row and nothing else.
 INSERT INTO jobs (
     seq, namespace, id, pool, worker, status, parked, rank, run_at, head_start, created_at, priority, key_limit, cause,
     unique_key, key, trace, payload
@@ -228,8 +229,8 @@ VALUES
 {(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0))}
 ON CONFLICT DO NOTHING;
 
--- name: add_own_job
--- A job that has something of its own, which a plain one has not.
+-- name: add_job_full
+-- A job that may have something of its own, which a plain one has not.
 INSERT INTO jobs (
     seq, namespace, id, pool, worker, status, parked, rank, run_at, head_start, created_at, priority, key_limit, cause,
     unique_key, key, trace, payload, expires_at, flow, options, tags
@@ -364,8 +365,8 @@ SELECT (
 ) + (
     SELECT count(*) FROM (
         SELECT 1 FROM jobs INDEXED BY jobs_ready
-        WHERE pool = ?1 AND worker = ?2 AND status = STATUS_QUEUED AND parked = 0 AND ?3 < ?5 AND rank = ?5
-        AND id < ?6 LIMIT ?7
+        WHERE pool = ?1 AND worker = ?2 AND status = STATUS_QUEUED AND parked = 0 AND ?3 < ?5
+            AND rank = ?5 AND id < ?6 LIMIT ?7
     )
 );
 

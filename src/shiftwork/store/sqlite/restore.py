@@ -12,9 +12,7 @@ from shiftwork.core.model.job import JobRecord
 from shiftwork.core.model.worker import WorkerState
 from shiftwork.core.observing.stats import PoolStats
 from shiftwork.core.workers.admission import neighbours
-from shiftwork.store.sqlite import flows, keys
-from shiftwork.store.sqlite.claim import stir, stir_all
-from shiftwork.store.sqlite.due import due_before, ring_if_sooner
+from shiftwork.store.sqlite import flows, parking
 from shiftwork.store.sqlite.file.session import (
     ADDED,
     FAILURES,
@@ -24,8 +22,9 @@ from shiftwork.store.sqlite.file.session import (
     SqliteSession,
     as_list,
 )
-from shiftwork.store.sqlite.large_values import INLINE_BYTES, delete
+from shiftwork.store.sqlite.rows import INLINE_BYTES, delete
 from shiftwork.store.sqlite.stats import marks_of, stats
+from shiftwork.store.sqlite.waking import due_before, ring_if_sooner, wake_tied, wake_workers
 
 
 def restore(session: SqliteSession, jobs: Sequence[JobRecord], now: float) -> None:
@@ -35,7 +34,7 @@ def restore(session: SqliteSession, jobs: Sequence[JobRecord], now: float) -> No
     due = due_before(session, [NUMBERS[job.status] for job in jobs], expiring=expiring)
     kept = [job for job in jobs if _write(session, job, now)]
     groups |= {(session.workers.number(job.worker), job.key) for job in kept if job.key is not None}
-    keys.repark(session, groups)
+    parking.repark(session, groups)
     ring_if_sooner(session, [job.run_at for job in kept if NUMBERS[job.status] <= FAILED], due)
     ring_if_sooner(session, [at for job in kept if (at := expiry(job)) is not None], due)
     _ring(session, kept)
@@ -143,7 +142,7 @@ def _ring(session: SqliteSession, jobs: Sequence[JobRecord]) -> None:
     if causes - {"enqueued"}:
         session.ring("leader")
     for worker in {job.worker for job in jobs}:
-        stir(session, worker)
+        wake_tied(session, worker)
 
 
 def take_over(
@@ -161,7 +160,7 @@ def take_over(
     for pool, given in totals.items():
         _grow(session, session.pools.number(pool), given, there.get(pool) or PoolStats())
     session.ring("state", "leader")
-    stir_all(session, neighbours([state.worker for state in states], session.docs().gates))
+    wake_workers(session, neighbours([state.worker for state in states], session.docs().gates))
     return session.fence_above(fence)
 
 

@@ -1,22 +1,33 @@
-"""Turns rows into jobs, as people read them. It only reads; rows that cannot be read are for `burial`."""
+"""How a job is a row, with what it has in other tables: reading both as people see them, replacing values, deleting.
 
-from collections import defaultdict
+Payloads and results that are too large for the row have tables of their own. A row that cannot be read is noted as
+`Unreadable`; `finish.bury` ends its job.
+"""
+
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from msgspec import MsgspecError, convert, json, msgpack
 
 from shiftwork.core.docs import read_attempt
 from shiftwork.core.jobs.statuses import STATUSES
 from shiftwork.core.model.job import Attempt, JobPriority, JobRecord, JobStatus, Progress
-from shiftwork.core.model.parts import Need, Signal, Step, Wait
-from shiftwork.store.sqlite import flows
+from shiftwork.core.model.parts import NEED_ALONE, NEED_BROKEN, NEED_WHATEVER, Need, Signal, Step, Wait
 from shiftwork.store.sqlite.file.driver import Damaged
 from shiftwork.store.sqlite.file.session import SqliteSession, as_list
 
 Row = dict[str, Any]
 """A row of the view `records`, by the names of its columns."""
+
+
+INLINE_BYTES: Final = 1024
+"""Larger payloads and results have tables of their own, because every change of status rewrites the job's row."""
+PARTS: Final = ("payloads", "results", "attempts", "needs", "tags", "steps", "signals")
+"""The tables whose rows end with their job, in the order of `parts_in_use`."""
+DoomedJob = tuple[int, int, int, int, int | None]
+"""A job to be deleted: its own number, and those of its pool, its worker, its status and its flow."""
 
 
 class Unreadable(dict[int, str]):
@@ -31,15 +42,6 @@ class Parts:
         self.steps: list[bytes] = []
         self.signals: list[bytes] = []
         self.unmet: list[Need] = []
-
-
-def get(
-    session: SqliteSession, ids: Sequence[str], broken: Unreadable, *, whole: bool = False
-) -> list[JobRecord | None]:
-    """These jobs with their attempts and unmet needs, in order; whole ones with their steps and signals."""
-    rows = read_rows(session, "records_of_ids", (session.namespace, as_list(set(ids))))
-    found = {record.id: record for record in detailed(session, rows, broken, whole=whole)}
-    return [found.get(id) for id in ids]
 
 
 def read_rows(session: SqliteSession, statement: str, args: Sequence[Any]) -> dict[int, Row]:
@@ -59,7 +61,7 @@ def with_broken_needs(session: SqliteSession, rows: Mapping[int, Row], broken: U
     parts: defaultdict[int, Parts] = defaultdict(Parts)
     of_flows = [seq for seq, row in rows.items() if row["flow"] is not None]
     for seq, id, kind in session.run("broken_needs_of_jobs", (as_list(of_flows),)) if of_flows else ():
-        parts[seq].unmet.append(flows.need_of(id, kind))
+        parts[seq].unmet.append(need_of(id, kind))
     return records(rows, broken, parts)
 
 
@@ -76,7 +78,7 @@ def _parts(session: SqliteSession, seqs: Iterable[int], *, whole: bool) -> dict[
     for seq, body in session.run("attempts_of_jobs", listed):
         found[seq].attempts.append(read_attempt(body))
     for seq, id, kind in session.run("needs_of_jobs", listed):
-        found[seq].unmet.append(flows.need_of(id, kind))
+        found[seq].unmet.append(need_of(id, kind))
     if whole:
         for seq, body in session.run("steps_of_jobs", listed):
             found[seq].steps.append(body)
@@ -150,3 +152,49 @@ def _remains(row: Row, parts: Parts, reason: str) -> JobRecord:
 def number(value: Any) -> float:
     """A number from a column that may be damaged."""
     return float(value) if isinstance(value, int | float) else 0.0
+
+
+def need_of(id: str, kind: int) -> Need:
+    """A row of `needs`."""
+    return Need(id, whatever=bool(kind & NEED_WHATEVER), alone=bool(kind & NEED_ALONE), broken=bool(kind & NEED_BROKEN))
+
+
+def kind_of(need: Need) -> int:
+    """The flags of a need, as its row has them."""
+    return NEED_WHATEVER * need.whatever + NEED_ALONE * need.alone + NEED_BROKEN * need.broken
+
+
+# ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def replace_payload(session: SqliteSession, seq: int, payload: bytes) -> None:
+    """Replace a job's payload."""
+    small = len(payload) <= INLINE_BYTES
+    session.run("change_payload", (payload if small else None, seq))
+    session.run("drop_payload", (seq,))
+    if not small:
+        session.run("add_payload", (seq, payload))
+
+
+def replace_result(session: SqliteSession, seq: int, result: bytes) -> None:
+    """Replace a job's result."""
+    small = len(result) <= INLINE_BYTES
+    session.run("change_result", (result if small else None, seq))
+    session.run("drop_result", (seq,))
+    if not small:
+        session.run("add_result", (seq, result))
+
+
+def delete(session: SqliteSession, doomed: Iterable[DoomedJob]) -> int:
+    """Delete these jobs and everything that belongs to them. Returns how many."""
+    doomed = list(doomed)
+    for (pool, worker, status, flow), n in Counter(job[1:] for job in doomed).items():
+        session.count(pool, worker, flow, status, -n)
+    seqs = (as_list(seq for seq, *_ in doomed),)
+    session.run("delete_jobs", seqs)
+    for part, used in zip(PARTS, session.run("parts_in_use").fetchone(), strict=True):
+        if used:
+            session.run(f"delete_{part}", seqs)
+    if any(flow is not None for *_, flow in doomed):
+        session.flush()  # a flow ends with its last job, and begins anew if it gets another one
+    return len(doomed)

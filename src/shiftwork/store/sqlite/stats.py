@@ -1,14 +1,9 @@
-"""The numbers and the events, for people. No ended job is read for them."""
+"""The numbers, for people. No ended job is read for them."""
 
 from collections.abc import Sequence
-from itertools import count
 from typing import Final
 
-from msgspec import msgpack
-
-from shiftwork.core.docs import read_event
 from shiftwork.core.jobs.statuses import DEAD, FAILED, PROCESSING, QUEUED, SCHEDULED, WAITING
-from shiftwork.core.model.event import Event
 from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
 from shiftwork.store.sqlite.file.session import (
     ADDED,
@@ -65,21 +60,3 @@ def _add_worker(numbers: WorkerStats, counts: Sequence[int]) -> None:
     numbers.failed += counts[FAILURES]
     numbers.died += counts[DIED]
     numbers.run_seconds += counts[RUN_SECONDS]
-
-
-def record(session: SqliteSession, events: Sequence[Event]) -> None:
-    """Keep these events, numbered upwards."""
-    last = session.value("last_event", (session.namespace,))
-    places = {kind: count(session.value("last_place", (session.namespace, kind)) + 1) for kind in (True, False)}
-    rows = [
-        (session.namespace, seq, event.by_person, next(places[event.by_person]), msgpack.encode(event))
-        for seq, event in enumerate(events, last + 1)
-    ]
-    session.run_many("add_event", rows)
-
-
-def events(session: SqliteSession, after: int, before: int | None, limit: int) -> list[Event]:
-    """The newest events between two numbers, oldest first."""
-    end = LAST if before is None else before
-    rows = session.run("newest_events", (session.namespace, after, end, limit)).fetchall()
-    return [read_event(seq, body) for seq, body in reversed(rows)]

@@ -32,25 +32,23 @@ from shiftwork.errors import CorruptStoreError, UnknownStoreError, nearest
 from shiftwork.store.protocol import Bell, Claims, Promoted
 from shiftwork.store.sqlite import doctor, durable
 from shiftwork.store.sqlite.add import add, extend
-from shiftwork.store.sqlite.amend import amend
-from shiftwork.store.sqlite.burial import bury_unreadable
+from shiftwork.store.sqlite.amend import amend, rewrite, switch
 from shiftwork.store.sqlite.claim import claim
-from shiftwork.store.sqlite.docs import drop, erase, hold, put, stored_docs, switch
+from shiftwork.store.sqlite.docs import erase, put, stored_docs
+from shiftwork.store.sqlite.events import events, record
 from shiftwork.store.sqlite.facts import survey
 from shiftwork.store.sqlite.file.clock import FileClock
 from shiftwork.store.sqlite.file.open_file import OutdatedReaderError, replaced
 from shiftwork.store.sqlite.file.session import SqliteSession
 from shiftwork.store.sqlite.file.threads import StoreThreads
-from shiftwork.store.sqlite.find import ahead, dead, find
-from shiftwork.store.sqlite.finish import finish, note
+from shiftwork.store.sqlite.find import ahead, dead, find, get
+from shiftwork.store.sqlite.finish import bury_unreadable, finish, note
 from shiftwork.store.sqlite.flows import flows, members, results
 from shiftwork.store.sqlite.lead import promote, prune, reap
-from shiftwork.store.sqlite.lease import beat, instances, leave
+from shiftwork.store.sqlite.lease import beat, drop, hold, instances, leave
 from shiftwork.store.sqlite.restore import restore, take_over
-from shiftwork.store.sqlite.rewrite import rewrite
-from shiftwork.store.sqlite.room import try_room
-from shiftwork.store.sqlite.rows import Unreadable, get
-from shiftwork.store.sqlite.stats import events, record, stats
+from shiftwork.store.sqlite.rows import Unreadable
+from shiftwork.store.sqlite.stats import stats
 
 T = TypeVar("T")
 FEW: Final = 4
@@ -260,7 +258,7 @@ class SqliteStore:
         return self._threads.listen(topics)
 
     async def try_room(self) -> None:
-        await asyncio.to_thread(try_room, self._path, Path(f"{self._path}.side"))
+        await asyncio.to_thread(doctor.try_room, self._path, Path(f"{self._path}.side"))
 
     async def check(self) -> dict[str, Finding]:
         with suppress(CorruptStoreError):

@@ -1,0 +1,151 @@
+"""The runners of a node: in its own process, or in processes that it starts."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from itertools import count
+from typing import Final
+
+from msgspec.structs import replace
+
+from shiftwork.core.model.worker import PoolConfig
+from shiftwork.events import Emit
+from shiftwork.runtime.clock import Clock, Timer
+from shiftwork.runtime.context.context_services import context_services
+from shiftwork.runtime.node.node_services import NodeServices
+from shiftwork.runtime.pool_instance import PoolInstance, PoolInstanceListener
+from shiftwork.runtime.processes.kill_record import KillRecord
+from shiftwork.runtime.processes.process_guard import ProcessGuard
+from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
+from shiftwork.runtime.running.isolation import Isolation
+from shiftwork.runtime.running.local_runner import LocalRunner
+from shiftwork.runtime.running.runner import Runner
+from shiftwork.store.protocol import Bell, Store
+
+
+class Runners:
+    """Starts runners."""
+
+    def __init__(self, services: NodeServices) -> None:
+        self._services = services
+        self._kills = KillRecord()
+        self.guard = ProcessGuard()
+
+    def local(self) -> Runner:
+        """A runner in this process."""
+        here = self._services
+        services = context_services(
+            self._store,
+            here.clock,
+            report=here.notebook.report,
+            surroundings=here.registry.surroundings,
+            voice=here.voice,
+        )
+        return LocalRunner(here.registry.callees, services, load=here.gauge.load)
+
+    def process(self, role: ProcessRole) -> Runner:
+        """A process that runs many jobs at a time, or one. Raises `OSError` if it cannot be started."""
+        here = self._services
+        assert here.setup is not None  # noqa: S101 - given wherever a pool runs apart
+        setup = replace(here.setup, role=role, now=here.clock.now(), at=time.monotonic())
+        return RemoteRunner(setup, here.clock, report=here.notebook.report, kills=self._kills, guard=self.guard)
+
+    async def _store(self) -> Store:
+        return self._services.store
+
+
+class InstanceStarter:
+    """Starts instances, each with the runner that its pool wants."""
+
+    def __init__(
+        self, services: NodeServices, runners: Runners, isolation: Isolation, started: Callable[[], None]
+    ) -> None:
+        self._services = services
+        self._runners = runners
+        self._isolation = isolation
+        self._started = started
+        """Called when there is one more instance to renew a lease for."""
+        self._loop = asyncio.get_running_loop()
+        self._numbers = count(1)
+
+    def start(self, pool: PoolConfig, bell: Bell, listener: PoolInstanceListener) -> PoolInstance:
+        """Start an instance. Raises `OSError` if its process cannot be started."""
+        here = self._services
+        shares = False
+        if not here.settings.runs_apart(pool):
+            runner = self._runners.local()
+        elif pool.kind == "process":
+            runner = self._runners.process("alone")
+        else:
+            runner, shares = self._runners.process("shared"), True
+        engine = PoolInstance(
+            pool,
+            here,
+            # Numbered: an instance that ends may still have jobs, and a lease, when the next one begins.
+            name=f"{here.node}/{pool.name}#{next(self._numbers)}",
+            runner=runner,
+            isolation=self._isolation if shares else None,  # a run that is alone already needs no other place
+            listener=listener,
+            bell=bell,
+        )
+        # It claims nothing without a lease. A beat before its pool knows it would leave it out.
+        self._loop.call_soon(self._started)
+        return engine
+
+
+logger: Final = logging.getLogger("shiftwork")
+
+FIRST_WAIT_SECONDS: Final = 0.2
+LONGEST_WAIT_SECONDS: Final = 30.0
+"""How long to wait at most before a process is started again that could not begin; the wait doubles from the first."""
+LONGEST_WAIT_AFTER_KILL_SECONDS: Final = 1.0
+"""How long to wait at most where the process was killed from outside: that says little about the next."""
+FAILING_AFTER: Final = 3
+"""After this many failures in a row the pool is failing, and an event says so."""
+
+
+class StartFailures:
+    """Counts the failed starts in a row of one pool, and calls `retry` when it is time for the next try."""
+
+    def __init__(self, pool: str, *, clock: Clock, emit: Emit, retry: Callable[[], None]) -> None:
+        self.count = 0
+        self.failing: str | None = None
+        """Why the processes of the pool cannot be started, if they cannot."""
+        self._pool = pool
+        self._clock = clock
+        self._emit = emit
+        self._retry = retry
+        self._timer: Timer | None = None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it is too early for the next try."""
+        return self._timer is not None
+
+    def failed(self, error: str, longest: float = LONGEST_WAIT_SECONDS) -> None:
+        """A process could not be started."""
+        self.count += 1
+        wait = min(longest, FIRST_WAIT_SECONDS * 2.0 ** min(self.count - 1, 10))
+        logger.error("cannot start a process of pool %s: %s; trying again in %.1f s", self._pool, error, wait)
+        if self.count >= FAILING_AFTER and self.failing is None:
+            self.failing = error
+            self._emit("pool.failing", self._pool, f"pool {self._pool} is failing: cannot start its processes: {error}")
+        if self._timer is None:
+            self._timer = self._clock.call_in(wait, self._try_again)
+
+    def succeeded(self) -> None:
+        """A process began, and stays."""
+        self.count = 0
+        if self.failing is not None:
+            self.failing = None
+            self._emit("pool.recovered", self._pool, f"pool {self._pool} has recovered: its processes start again")
+
+    def close(self) -> None:
+        """Try no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _try_again(self) -> None:
+        self._timer = None
+        self._retry()

@@ -1,0 +1,96 @@
+"""What all parts of a node share, and how it is put together."""
+
+import os
+import secrets
+import socket
+from collections.abc import Awaitable, Callable
+
+from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.observing.beats import ProcessMark
+from shiftwork.events import JobListeners
+from shiftwork.runtime.claiming.instance_services import InstanceServices, UnaskedHandBacks
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.duty import Duty
+from shiftwork.runtime.gauge import OwnGauge
+from shiftwork.runtime.local_processes import own_mark
+from shiftwork.runtime.node.node_settings import NodeSettings
+from shiftwork.runtime.outcomes.breakers import Breakers
+from shiftwork.runtime.outcomes.outbox import Notebook, Outbox
+from shiftwork.runtime.outcomes.refusals import Refusals
+from shiftwork.runtime.outcomes.reporter import Reporter
+from shiftwork.runtime.processes.messages import Setup
+from shiftwork.runtime.publication import Publication
+from shiftwork.runtime.registry import Registry
+from shiftwork.runtime.store_voice import StoreVoice
+from shiftwork.store.protocol import Store
+
+
+class NodeServices(InstanceServices, frozen=True, kw_only=True):
+    """What all parts of a node share."""
+
+    mark: ProcessMark | None
+    """The mark of this process, by which others on this machine can prove its death."""
+    settings: NodeSettings
+    notebook: Notebook
+    voice: StoreVoice
+    setup: Setup | None
+    """How its processes are set up; None if it starts none."""
+
+    def duty(
+        self, name: str, poll: Callable[[], Awaitable[float | None]], *topics: str, every: float | None = None
+    ) -> Duty:
+        """A loop that polls when it starts, when one of these topics rings, and after `every` seconds at the latest.
+
+        Without `every` that is the tick interval.
+        """
+        longest = self.settings.tick_interval if every is None else every
+        bell = self.store.listen(topics)
+        return Duty(name, poll, clock=self.clock, bell=bell, longest_sleep=longest, voice=self.voice)
+
+
+def make_node_services(
+    registry: Registry,
+    *,
+    store: Store,
+    clock: Clock,
+    hooks: JobListeners,
+    states: dict[str, WorkerState],
+    settings: NodeSettings,
+    voice: StoreVoice,
+    setup: Setup | None,
+    beat: Callable[[], Awaitable[object]],
+) -> NodeServices:
+    """Put together what the parts of a new node share. `beat` renews its leases at once."""
+    gauge = OwnGauge(clock.monotonic, voice)
+    reporter = Reporter(
+        registry, store=store, clock=clock, hooks=hooks, states=states, voice=voice, every_run=settings.every_run
+    )
+    notebook = Notebook(store, clock, voice)
+    refusals = Refusals(registry, store, clock)
+    outbox = Outbox(
+        store,
+        clock,
+        stopwatch=gauge.stopwatch,
+        voice=voice,
+        review=refusals.review,
+        before=(notebook.before_end, Breakers(registry, store, reporter.emit).judge),
+        written=reporter.written,
+    )
+    return NodeServices(
+        node=f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}",
+        mark=own_mark(),
+        registry=registry,
+        states=states,
+        store=store,
+        clock=clock,
+        settings=settings,
+        gauge=gauge,
+        notebook=notebook,
+        outbox=outbox,
+        publication=Publication(registry, store=store, clock=clock, emit=reporter.emit, beat=beat),
+        refusals=refusals,
+        reporter=reporter,
+        unasked_hand_backs=UnaskedHandBacks(),
+        voice=voice,
+        setup=setup,
+    )
