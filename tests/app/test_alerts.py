@@ -20,8 +20,8 @@ from shiftwork import ConfigurationError, UnknownOptionError, WorkerOrchestrator
 from shiftwork.app import alerts
 from shiftwork.core.model.event import Event
 from shiftwork.runtime.clock import settle
-from tests.runtime.stage import Stage, eventually
-from tests.system.conftest import eventually as waited
+from tests.polling import eventually, wait_until
+from tests.runtime.stage import Stage
 
 SECRET = "between the two of us"
 
@@ -53,7 +53,7 @@ class Receiver:
 
     def close(self, alerts_made: Sequence[alerts.Alert] = ()) -> None:
         self.hold.set()
-        waited(lambda: not any(alert.pending for alert in alerts_made))  # or their threads outlive the test
+        wait_until(lambda: not any(alert.pending for alert in alerts_made))  # or their threads outlive the test
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -249,7 +249,7 @@ def test_from_a_node_from_its_first_word_to_its_last(receiver: Receiver, tmp_pat
     command = [sys.executable, "-m", "shiftwork", "run", "alarm:app", "--no-web"]
     with (tmp_path / "log").open("w") as log, subprocess.Popen(command, cwd=tmp_path, stderr=log) as node:
         try:
-            waited(lambda: len(receiver.requests) == 1)
+            wait_until(lambda: len(receiver.requests) == 1)
             node.terminate()
             assert node.wait(30) == 0
         finally:

@@ -9,7 +9,8 @@ import pytest
 from shiftwork import Context, JobPriority, JobStatus, WorkerConfig
 from shiftwork.handles.job import JobProgress
 from shiftwork.runtime.clock import ManualClock, settle
-from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, eventually, status
+from tests.polling import eventually
+from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, status
 
 
 async def running_context(stage: Stage, act: Act, **options: Any) -> Context:

@@ -9,7 +9,8 @@ import pytest
 
 from shiftwork import ConfigurationError, LifecycleError, WorkerOrchestrator
 from shiftwork.app import deployment
-from tests.runtime.stage import DEADLINE, eventually, worker_of
+from tests.polling import eventually
+from tests.runtime.stage import DEADLINE, worker_of
 
 
 def an_app(url: str) -> WorkerOrchestrator:

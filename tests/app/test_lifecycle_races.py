@@ -12,17 +12,8 @@ from shiftwork import JobStatus, LifecycleError, WorkerOrchestrator
 from shiftwork.core.model.event import Event
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.store.urls import open_store
-from tests.runtime.stage import (
-    DEADLINE,
-    Act,
-    Faults,
-    FaultyStore,
-    Stage,
-    eventually,
-    started,
-    status,
-    worker_of,
-)
+from tests.polling import eventually
+from tests.runtime.stage import DEADLINE, Act, Faults, FaultyStore, Stage, started, status, worker_of
 
 # ── a stop that is cut off, or comes from an odd place ───────────────────────────────────────────────────────────────
 

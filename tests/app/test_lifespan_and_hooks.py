@@ -10,7 +10,8 @@ import pytest
 
 from shiftwork import Context, JobStatus, WorkerOrchestrator
 from shiftwork.core.model.event import Event
-from tests.runtime.stage import DEADLINE, Stage, eventually, started
+from tests.polling import eventually
+from tests.runtime.stage import DEADLINE, Stage, started
 
 # ── lifespan ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -44,7 +44,8 @@ from shiftwork.runtime.processes.remote_runner import RemoteRunner
 from shiftwork.runtime.running.run import Run
 from shiftwork.store.memory import MemoryStore
 from shiftwork.testing.contexts import MadeValues
-from tests.runtime.stage import DEADLINE, Act, Stage, eventually, started
+from tests.polling import eventually
+from tests.runtime.stage import DEADLINE, Act, Stage, started
 from tests.runtime.test_processes import claimed
 
 # ── the function and its config ──────────────────────────────────────────────────────────────────────────────────────

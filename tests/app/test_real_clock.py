@@ -13,7 +13,8 @@ import pytest
 from shiftwork import Context, JobStatus, StoreError, WorkerOrchestrator
 from shiftwork.handles.worker import Worker
 from shiftwork.store.memory import MemoryStore
-from tests.runtime.stage import DEADLINE, Act, eventually, started, worker_of
+from tests.polling import eventually
+from tests.runtime.stage import DEADLINE, Act, started, worker_of
 
 STORES = ["memory", "sqlite"]
 

@@ -13,7 +13,8 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
-from tests.browser.stage import WIDE, Site, Watched, eventually, market
+from tests.browser.stage import WIDE, Site, Watched, market
+from tests.polling import wait_until
 
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "chrome")
 QUIET: Final = (
@@ -39,17 +40,17 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def _fill(site: Site) -> None:
-    eventually(lambda: len(site.ask("workers")["workers"]) == 13)
-    eventually(lambda: site.ask("nodes")["nodes"])
+    wait_until(lambda: len(site.ask("workers")["workers"]) == 13)
+    wait_until(lambda: site.ask("nodes")["nodes"])
     for number in range(40):
         site.enqueue("send_mail", to=f"customer-{number}@example.org")
     done = site.enqueue("image_resize", path="a.png", width=320)
     dead = [site.enqueue("image_resize", path=f"wall-{number}.png", width=20_000 + number) for number in range(6)]
     site.act("schedules/daily-mail", worker="send_mail", payload={"to": "all@example.org"}, cron="0 3 * * *")
     site.act("jobs", worker="send_mail", payload={"to": "tomorrow@example.org"}, delay_seconds=86_400)
-    eventually(lambda: site.status(done) == "completed")
-    eventually(lambda: all(site.status(one) == "dead" for one in dead))
-    eventually(lambda: any(not worker["enabled"] for worker in site.ask("workers")["workers"]))
+    wait_until(lambda: site.status(done) == "completed")
+    wait_until(lambda: all(site.status(one) == "dead" for one in dead))
+    wait_until(lambda: any(not worker["enabled"] for worker in site.ask("workers")["workers"]))
 
 
 def browser_path(playwright: Playwright) -> str:

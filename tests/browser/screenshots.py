@@ -28,7 +28,8 @@ from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 from shiftwork import WorkerOrchestrator
 from shiftwork.core.observing.history import HOUR, MINUTE, Hour, Moment, Point
 from tests.browser.conftest import QUIET, browser_path
-from tests.browser.stage import HERE, Node, Site, eventually, node_of, served
+from tests.browser.stage import HERE, Node, Site, node_of, served
+from tests.polling import wait_until
 from tests.sim.recorded_past import past, put
 from tests.store.servers.redis import Server, binary, required, wheel_binary
 
@@ -111,7 +112,7 @@ def shop(seconds: float) -> Iterator[Shop]:
         site = nodes[0].site
         left = [node.site for node in nodes[:-1]]
         running = Shop(left, Site(site.address, token), nodes[-1], server)
-        eventually(lambda: len(site.ask("workers?limit=1000")["workers"]) == 18, within=120)
+        wait_until(lambda: len(site.ask("workers?limit=1000")["workers"]) == 18, within=120)
         stack.enter_context(load(running, seconds))
         yield running
 
@@ -170,7 +171,7 @@ def load(shop: Shop, seconds: float) -> Iterator[None]:
         enough.wait(seconds - 60)
         shop.lost.process.send_signal(signal.SIGKILL)
         enough.wait(60)
-        eventually(lambda: {"breaker_open", "node_lost"} <= codes(shop.site), within=120)
+        wait_until(lambda: {"breaker_open", "node_lost"} <= codes(shop.site), within=120)
         yield
     finally:
         enough.set()
@@ -315,7 +316,7 @@ def opened(page: Page, site: Site, place: str) -> None:
     page.reload()
     page.wait_for_selector("h1")
     page.locator("header [role=status]").filter(has_text=LIVE).wait_for(state="attached")
-    eventually(lambda: page.get_by_label(LOADING).count() == 0)
+    wait_until(lambda: page.get_by_label(LOADING).count() == 0)
 
 
 def a_day(at: float) -> int:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
@@ -21,6 +21,7 @@ from playwright.sync_api import ConsoleMessage, Error, Page, Request, ViewportSi
 from shiftwork import WorkerOrchestrator
 from shiftwork.web.listening import listen
 from shiftwork.web.server import WebServer
+from tests.polling import wait_until
 
 HERE: Final = Path(__file__).parent
 WIDE: Final[ViewportSize] = {"width": 1360, "height": 900}
@@ -31,14 +32,6 @@ ELSEWHERE: Final = (
 )
 """`python -m shiftwork` on a machine that seems to have the name that comes first."""
 Result = TypeVar("Result")
-
-
-def eventually(true: Callable[[], Any], *, within: float = 30.0) -> None:
-    """Wait until something is true, with a deadline."""
-    deadline = time.monotonic() + within
-    while not true():
-        assert time.monotonic() < deadline, f"not true within {within} s"
-        time.sleep(0.05)
 
 
 class Site:
@@ -90,7 +83,7 @@ def node_of(app: str, folder: Path, environment: dict[str, str], host: str | Non
     with log.open("w") as output:
         process = subprocess.Popen(command, cwd=folder, stderr=output, stdout=output, env=os.environ | environment)
     try:
-        eventually(lambda: ADDRESS.search(log.read_text()) or process.poll() is not None)
+        wait_until(lambda: ADDRESS.search(log.read_text()) or process.poll() is not None)
         found = ADDRESS.search(log.read_text())
         assert found, log.read_text()
         yield Node(process, Site(found.group()))

@@ -11,7 +11,8 @@ from shiftwork import WorkerOrchestrator
 from shiftwork.core.docs import WORKER
 from shiftwork.core.model.doc import Doc
 from shiftwork.core.observing.beats import Beat, NodeBeat
-from tests.browser.stage import Site, Watched, eventually, served
+from tests.browser.stage import Site, Watched, served
+from tests.polling import wait_until
 
 
 def pool(node: Site, name: str) -> dict[str, object]:
@@ -103,7 +104,7 @@ def test_form_has_a_field_for_whatever_a_payload_holds(watched: Watched) -> None
 
 def test_dead_job_is_edited_and_retried(watched: Watched, node: Site) -> None:
     dead = node.enqueue("image_resize", path="poster.png", width=30_000)
-    eventually(lambda: node.status(dead) == "dead")
+    wait_until(lambda: node.status(dead) == "dead")
     page = watched.open(f"jobs/{dead}")
     page.get_by_role("button", name="Edit and retry").click()
     page.get_by_role("dialog").get_by_label("width").fill("300")
@@ -123,13 +124,13 @@ def test_waiting_job_tells_why_and_is_cancelled(watched: Watched, node: Site) ->
 
 def test_running_job_shows_its_progress_as_it_goes(watched: Watched, node: Site) -> None:
     running = node.enqueue("long_report", pages=900)
-    eventually(lambda: node.status(running) == "processing")
+    wait_until(lambda: node.status(running) == "processing")
     page = watched.open(f"jobs/{running}")
     log = page.get_by_role("log")
     expect(log).to_contain_text("page 0 is written")
     expect(log).to_contain_text("page 20 is written")
     expect(page.get_by_text(re.compile(r"^\d+ of 900$"))).to_be_visible()
-    eventually(lambda: log.evaluate("box => box.scrollHeight - box.scrollTop - box.clientHeight") < 30)  # it follows
+    wait_until(lambda: log.evaluate("box => box.scrollHeight - box.scrollTop - box.clientHeight") < 30)  # it follows
     page.get_by_label("Follow").uncheck()
     log.evaluate("box => box.scrollTop = 0")
     expect(log).to_contain_text("page 30 is written")
@@ -197,7 +198,7 @@ def test_chosen_jobs_stay_chosen_while_the_list_moves(watched: Watched, node: Si
     expect(page.get_by_text("2 jobs selected")).to_be_visible()
     page.get_by_role("button", name="Cancel", exact=True).click()
     press(page, "Cancel 2 jobs")
-    eventually(lambda: node.status(made[1]) == "cancelled")
+    wait_until(lambda: node.status(made[1]) == "cancelled")
     assert [node.status(one) for one in made] == ["cancelled", "cancelled", "scheduled"]
 
 
@@ -232,7 +233,7 @@ def test_dead_letters_are_inspected_retried_and_discarded(watched: Watched, node
     assert node.ask("jobs?status=dead&worker=image_resize")["jobs"] == []
     for number in range(2):
         node.enqueue("image_resize", path=f"again-{number}.png", width=20_000 + number)
-    eventually(lambda: len(node.ask("jobs?status=dead&worker=image_resize")["jobs"]) == 2)
+    wait_until(lambda: len(node.ask("jobs?status=dead&worker=image_resize")["jobs"]) == 2)
     group.get_by_role("button", name="Retry", exact=True).click()
     page.get_by_label("Jobs at most").fill("1")
     page.get_by_label("Per", exact=True).select_option("m")
@@ -295,11 +296,11 @@ def test_worker_gets_another_schedule_and_its_own_again(watched: Watched, node: 
     page.get_by_role("dialog").get_by_label("Cron").fill("0 4 * * *")
     press(page, "Reschedule")
     expect(page.get_by_role("main")).to_contain_text("wins over the one in the code until it is reset")
-    eventually(lambda: node.ask("workers/nightly-report")["schedule"] == "at 04:00 every day, Europe/Vienna")
+    wait_until(lambda: node.ask("workers/nightly-report")["schedule"] == "at 04:00 every day, Europe/Vienna")
     page.get_by_role("button", name="Reschedule").click()
     press(page, "Reset to the schedule in the code")
     expect(page.get_by_role("main")).not_to_contain_text("wins over the one in the code")
-    eventually(lambda: node.ask("workers/nightly-report")["schedule"] == "at 03:00 every day, Europe/Vienna")
+    wait_until(lambda: node.ask("workers/nightly-report")["schedule"] == "at 03:00 every day, Europe/Vienna")
 
 
 async def deployed_without(app: WorkerOrchestrator, worker: str) -> None:

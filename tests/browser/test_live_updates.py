@@ -11,7 +11,8 @@ from playwright.sync_api import Browser, Page, expect
 from shiftwork import WorkerOrchestrator
 from shiftwork.core.model.event import Event
 from shiftwork.handles.options import Options
-from tests.browser.stage import Site, Watched, eventually, served
+from tests.browser.stage import Site, Watched, served
+from tests.polling import wait_until
 from tests.ports import free_port
 
 
@@ -62,7 +63,7 @@ def test_new_job_is_counted_without_a_reload_and_the_focus_stays(watched: Watche
 
 def test_what_is_looked_at_stays_in_place_while_rows_come_above(watched: Watched, node: Site) -> None:
     below = [node.enqueue("send_mail", to=f"below-{number}") for number in range(20)]
-    eventually(lambda: all(node.status(one) == "completed" for one in below))
+    wait_until(lambda: all(node.status(one) == "completed" for one in below))
     page = watched.open("jobs?worker=send_mail")
     rows = page.get_by_role("region", name="Jobs").get_by_role("row")
     expect(rows).to_have_count(51)
@@ -86,7 +87,7 @@ def test_what_is_looked_at_stays_in_place_while_rows_come_above(watched: Watched
             show_new(page)  # again, if the page had not read the last of them when it was asked
         return newest.count() == 1
 
-    eventually(is_shown)
+    wait_until(is_shown)
     expect(rows).to_have_count(51)
 
 
@@ -100,7 +101,7 @@ def test_paused_page_asks_nothing_and_stands_still(watched: Watched, node: Site)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     done = [node.enqueue("send_mail", to=f"meanwhile-{number}") for number in range(20)]
-    eventually(lambda: all(node.status(one) == "completed" for one in done))
+    wait_until(lambda: all(node.status(one) == "completed" for one in done))
     expect(page.get_by_label(f"Select job {made}")).to_have_count(0)
     assert asked == []
     page.get_by_role("button", name="Resume").click()

@@ -13,8 +13,8 @@ from shiftwork import WorkerOrchestrator
 from shiftwork.core.model.event import Event
 from shiftwork.events import NAMES, OF_EVERY_JOB
 from tests.browser.stage import WIDE, Site, Watched, served
+from tests.polling import wait_until
 from tests.sim.recorded_past import past, put
-from tests.system.conftest import eventually
 
 PAGES = {
     "overview": "Overview",
@@ -103,7 +103,7 @@ def test_pages_are_accessible_in_both_themes_and_fit_a_phone(watched: Watched, a
     page.set_viewport_size({"width": 360, "height": 740})
     for _ in shown(watched):
         # Not wait_for_function: where it has to wait, it makes code of text, which the page's policy forbids.
-        eventually(lambda: bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")))
+        wait_until(lambda: bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")))
 
 
 def test_job_page_and_dialogs_are_accessible(watched: Watched, node: Site, axe: str) -> None:
@@ -127,7 +127,7 @@ def test_job_page_and_dialogs_are_accessible(watched: Watched, node: Site, axe: 
     assert violations(page, axe) == []
     node.act(f"jobs/{running}/cancel")
     page.set_viewport_size({"width": 360, "height": 740})
-    eventually(lambda: bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")))
+    wait_until(lambda: bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")))
 
 
 def test_overview_says_what_is_wrong_and_leads_to_the_remedy(watched: Watched) -> None:
@@ -175,7 +175,7 @@ def test_chart_tells_a_step_with_its_reason_where_the_mouse_is(chromium: Browser
         page = watched.open("pools/images")
         expect(page.get_by_role("list", name="Scaling steps")).to_contain_text("4 → 8 slots: 40 are queued")
         chart = page.get_by_role("img", name="Slots,")
-        eventually(lambda: says_somewhere(page, chart, "4 → 8 slots: 40 are queued"))
+        wait_until(lambda: says_somewhere(page, chart, "4 → 8 slots: 40 are queued"))
         context.close()
     assert watched.wrong == []
 
@@ -303,7 +303,7 @@ def test_system_theme_is_followed(watched: Watched) -> None:
 
 def test_flow_is_drawn_as_it_runs_and_goes_on_by_a_signal(watched: Watched, node: Site, axe: str) -> None:
     book = node.enqueue("make_book", pages=3)
-    eventually(lambda: any(flow["id"] == book and flow["ended"] == 3 for flow in node.ask("flows")["flows"]))
+    wait_until(lambda: any(flow["id"] == book and flow["ended"] == 3 for flow in node.ask("flows")["flows"]))
     page = watched.open("flows")
     expect(page.get_by_text("1 scheduled, 3 completed")).to_be_visible()
     expect(page.get_by_role("listitem").filter(has_text=book[6:18])).to_contain_text("bind_book")

@@ -8,8 +8,9 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from shiftwork import WorkerOrchestrator
-from tests.browser.stage import Watched, eventually, served
+from tests.browser.stage import Watched, served
 from tests.browser.test_pages import settled, violations
+from tests.polling import wait_until
 from tests.sim.recorded_past import past, put
 
 
@@ -50,7 +51,7 @@ def test_other_bounds_are_tried_on_yesterday(chromium: Browser, axe: str) -> Non
         page.emulate_media(color_scheme="dark")
         settled(page)
         page.set_viewport_size({"width": 360, "height": 740})
-        eventually(lambda: page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
+        wait_until(lambda: page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
         panel.get_by_label("At least").fill("5")
         expect(panel.get_by_role("button", name="Simulate")).to_be_disabled()
         assert watched.wrong == []

@@ -7,8 +7,9 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Page, Route, ViewportSize, expect
 
-from tests.browser.stage import Site, Watched, eventually
+from tests.browser.stage import Site, Watched
 from tests.browser.test_pages import axe, violations
+from tests.polling import wait_until
 
 __all__ = ["axe"]
 
@@ -235,7 +236,7 @@ def test_worker_shows_run_times_throughput_and_errors_by_group(watched: Watched,
 
 def test_latest_runs_are_those_that_ran_though_others_wait(watched: Watched, node: Site) -> None:
     done = node.enqueue("render_page", n=1)
-    eventually(lambda: node.status(done) == "completed")
+    wait_until(lambda: node.status(done) == "completed")
     for number in range(60):
         node.act("jobs", worker="render_page", payload={"n": number}, delay_seconds=9_000, tags=["latest"])
     page = watched.open("workers/render_page")
@@ -247,7 +248,7 @@ def test_latest_runs_are_those_that_ran_though_others_wait(watched: Watched, nod
 
 def test_jobs_that_wait_for_a_person_have_a_list_and_say_for_what(watched: Watched, node: Site) -> None:
     waiting = node.enqueue("bind_book", pages=[])
-    eventually(lambda: node.ask(f"jobs/{waiting}")["waits_for_signal"] == "approval")
+    wait_until(lambda: node.ask(f"jobs/{waiting}")["waits_for_signal"] == "approval")
     page = watched.open("jobs")
     page.get_by_role("button", name="Waiting for a person").click()
     row = page.get_by_role("row").filter(has=page.locator(f'a[title="{waiting}"]'))
@@ -294,7 +295,7 @@ def test_bulk_dialog_asks_for_a_reason(watched: Watched, node: Site) -> None:
     page.get_by_role("button", name="Cancel all").click()
     page.get_by_role("dialog").get_by_label("Reason").fill("sent twice")
     page.get_by_role("dialog").get_by_role("button", name="Cancel all 1 job").click()
-    eventually(lambda: sent)
+    wait_until(lambda: sent)
     assert sent[0]["reason"] == "sent twice"
 
 

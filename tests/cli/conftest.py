@@ -9,6 +9,7 @@ import pytest
 
 from shiftwork.serve.loading import load_app
 from tests.cli.terminal import SHOP, Terminal
+from tests.polling import eventually
 
 
 @pytest.fixture
@@ -40,10 +41,8 @@ def shop(terminal: Terminal) -> Terminal:
     async def open_and_close() -> None:
         app = load_app("shop:app")
         await app.start()
-        async with asyncio.timeout(60):
-            while not (fetched := await app.find_jobs(worker="fetch")):  # noqa: ASYNC110 - only the store knows
-                await asyncio.sleep(0.01)
-        await fetched[0].ended(60)
+        await eventually(lambda: app.find_jobs(worker="fetch"))
+        await (await app.find_jobs(worker="fetch"))[0].ended(60)
         await app.stop()
 
     asyncio.run(open_and_close())

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 
 from shiftwork import JobStatus, WorkerOrchestrator
 from shiftwork.cli import main
+from tests.polling import wait_until
 
 T = TypeVar("T")
 
@@ -195,12 +196,4 @@ def in_shop(work: Callable[[WorkerOrchestrator], Awaitable[T]]) -> T:
 
 def until(job_id: str, wanted: JobStatus, *, within: float = 30.0) -> None:
     """Wait until a job has a status."""
-    eventually(lambda: in_shop(lambda app: app.get_job(job_id)).status is wanted, within=within)
-
-
-def eventually(true: Callable[[], bool], *, within: float = 30.0) -> None:
-    """Wait until something is true, with a deadline."""
-    deadline = time.monotonic() + within
-    while not true():
-        assert time.monotonic() < deadline, f"not true within {within} s"
-        time.sleep(0.05)  # what is looked at may be a whole command
+    wait_until(lambda: in_shop(lambda app: app.get_job(job_id)).status is wanted, within=within)

@@ -7,6 +7,7 @@ from typing import Any
 from shiftwork import Context, WorkerOrchestrator
 from shiftwork.serve.loading import load_app
 from tests.cli.terminal import Terminal, in_shop
+from tests.polling import eventually
 
 
 def add(*widths: int) -> str:
@@ -86,9 +87,11 @@ def test_a_job_that_was_handed_back_has_not_ended(shop: Terminal) -> None:
 
         await app.start()
         job = await publish.enqueue()
-        async with asyncio.timeout(60):
-            while (await job.refresh()).record.wait is None:  # noqa: ASYNC110 - only the store knows
-                await asyncio.sleep(0.01)
+
+        async def waits() -> bool:
+            return (await job.refresh()).record.wait is not None
+
+        await eventually(waits)
         await app.stop()
         return job.id
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from shiftwork import JobStatus
-from tests.cli.terminal import URL, Terminal, eventually, in_shop, until
+from tests.cli.terminal import URL, Terminal, in_shop, until
+from tests.polling import wait_until
 
 LONG = 40.0
 
@@ -33,7 +34,7 @@ def test_no_nodes(shop: Terminal) -> None:
 
 def test_a_node_is_seen_drained_and_taken_back(shop: Terminal) -> None:
     shop.node("--label", "gpu", "--label", "ssd")
-    eventually(lambda: len(node(shop)["runs"]) == 2)
+    wait_until(lambda: len(node(shop)["runs"]) == 2)
     seen = node(shop)
     assert (seen["leads"], seen["status"], seen["labels"]) == (True, "serving", ["gpu", "ssd"])
     assert seen["hosts"] == ["default", "images"]
@@ -89,10 +90,10 @@ def test_options_that_do_not_go_together(shop: Terminal, words: list[str]) -> No
 
 def test_bounds_are_set_followed_kept_and_reset(shop: Terminal) -> None:
     first = shop.node()
-    eventually(lambda: pool(shop)["workers"] == 1)
+    wait_until(lambda: pool(shop)["workers"] == 1)
     told = shop.ok("scale", "images", "--min", "3")
     assert told == "pool images may have 3 to 4 slots, until: shiftwork scale images --reset\n"
-    eventually(lambda: pool(shop)["workers"] == 3)
+    wait_until(lambda: pool(shop)["workers"] == 3)
     seen = pool(shop)
     assert (seen["min_workers"], seen["max_workers"], seen["wanted"], seen["bounds_changed"]) == (3, 4, 3, True)
     assert seen["instances"] == 1
@@ -100,7 +101,7 @@ def test_bounds_are_set_followed_kept_and_reset(shop: Terminal) -> None:
     first.signal()
     assert first.end() == 0
     shop.node()
-    eventually(lambda: pool(shop)["workers"] == 3)
+    wait_until(lambda: pool(shop)["workers"] == 3)
 
     assert shop.ok("scale", "images", "--reset") == "pool images may have 1 to 4 slots, as registered\n"
     seen = pool(shop)
@@ -154,7 +155,7 @@ def test_what_is_wrong_with_pools_is_said(terminal: Terminal) -> None:
     running.wait_for("runs 1 worker in 3 pools")
     terminal.ok("enqueue", "resize")
     running.wait_for("pool images is failing", within=LONG)
-    eventually(lambda: pool(terminal)["failing"] != [], within=LONG)
+    wait_until(lambda: pool(terminal)["failing"] != [], within=LONG)
     told = terminal.ok("status")
     assert re.search(
         r"critical +the processes of pool images cannot be started on node \S+: "

@@ -9,6 +9,7 @@ import pytest
 
 from shiftwork.serve import reloading
 from shiftwork.serve.reloading import Reloader, changed, python_files
+from tests.polling import eventually
 
 
 def test_python_files_count_unless_they_are_installed_or_hidden(tmp_path: Path) -> None:
@@ -36,9 +37,7 @@ async def test_a_command_that_failed_starts_again_when_a_file_changes(
     run = asyncio.create_task(Reloader(command, tmp_path).run())
 
     async def until(text: str) -> None:
-        async with asyncio.timeout(30):
-            while text not in caplog.text + starts.read_text() if starts.exists() else True:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await eventually(lambda: starts.exists() and text in caplog.text + starts.read_text())
 
     await until("the node has ended (exit code 1)")
     # The first signal is ignored, as by a job that takes long; the second one ends it.

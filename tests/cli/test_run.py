@@ -14,7 +14,8 @@ import pytest
 from shiftwork import JobStatus
 from shiftwork.cli.running.run import introduce
 from shiftwork.serve.loading import load_app
-from tests.cli.terminal import SHOP, Terminal, eventually, until
+from tests.cli.terminal import SHOP, Terminal, until
+from tests.polling import wait_until
 
 FREE = """
 from shiftwork import WorkerOrchestrator
@@ -110,7 +111,7 @@ def test_the_node_and_its_processes_run_on_uvloop_where_it_is_installed(terminal
     node = terminal.start("run", "loops", "--log-format", "json")
     node.wait_for("runs 1 worker in 1 pool")
     job_id = terminal.json("enqueue", "look")["job"]["id"]
-    eventually(lambda: status(terminal, job_id) == "completed")
+    wait_until(lambda: status(terminal, job_id) == "completed")
     assert terminal.json("job", job_id)["job"]["result"] == "uvloop"
     node.signal()
     assert node.end() == 0
@@ -126,7 +127,7 @@ def test_the_environment_steers_it(terminal: Terminal, monkeypatch: pytest.Monke
     monkeypatch.setenv("SHIFTWORK_LOG_LEVEL", "warning")
     monkeypatch.setenv("SHIFTWORK_WEB", "127.0.0.1:0")
     node = terminal.start("run")
-    eventually(lambda: terminal.run("doctor", store=None).exit_code == 0)
+    wait_until(lambda: terminal.run("doctor", store=None).exit_code == 0)
     terminal.ok("doctor", "--namespace", "blue", store="sqlite:///env.db")
     node.signal()
     assert node.end() == 0
@@ -227,7 +228,7 @@ def test_a_running_job_shows_how_far_it_is(served: Terminal) -> None:
     job_id = enqueue(served, "linger", "name=one")
     node.wait_for("lingering one")
 
-    eventually(lambda: served.json("job", job_id)["job"]["progress"] is not None)
+    wait_until(lambda: served.json("job", job_id)["job"]["progress"] is not None)
     assert re.search(
         rf"^{job_id} +processing .*running for \d.* s, 1 of 4 \(25%\): sitting down$", served.ok("jobs"), re.MULTILINE
     )

@@ -32,7 +32,8 @@ from shiftwork.core.observing.stats import PoolStats
 from shiftwork.core.scaling.bounds import Bounds
 from shiftwork.views.overview import NodeView, PoolView
 from shiftwork.views.report import Glance
-from tests.cli.terminal import URL, Terminal, eventually, in_shop, until
+from tests.cli.terminal import URL, Terminal, in_shop, until
+from tests.polling import wait_until
 
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 
@@ -256,7 +257,7 @@ def test_one_snapshot_as_json(shop: Terminal) -> None:
     shop.node()
     job_id = shop.json("enqueue", "linger", "name=rude")["job"]["id"]
     until(job_id, JobStatus.PROCESSING)
-    eventually(lambda: shop.json("top")["jobs"][0]["progress"] is not None)
+    wait_until(lambda: shop.json("top")["jobs"][0]["progress"] is not None)
     (job,) = shop.json("top")["jobs"]
     assert (job["id"], job["worker"], job["progress"]["message"]) == (job_id, "linger", "sitting down")
 

@@ -18,8 +18,8 @@ from starlette.responses import JSONResponse
 
 from shiftwork import ConfigurationError, Context, Job, ShiftworkError, UnknownJobError, WorkerOrchestrator
 from shiftwork.contrib.fastapi import Visitor, attach, orchestrator
+from tests.polling import wait_until
 from tests.ports import free_port
-from tests.system.conftest import eventually
 from tests.web.conftest import as_ours
 
 
@@ -151,7 +151,7 @@ def test_an_open_dashboard_does_not_hold_up_the_servers_stop(tmp_path: Path) -> 
     log = tmp_path / "log"
     with log.open("w") as output, subprocess.Popen(command, cwd=tmp_path, stderr=output, stdout=output) as server:
         try:
-            eventually(lambda: "Uvicorn running on" in log.read_text())
+            wait_until(lambda: "Uvicorn running on" in log.read_text())
             page = HTTPConnection("127.0.0.1", port, timeout=60)
             page.request("GET", "/ops/api/v1/live")
             answer = page.getresponse()

@@ -46,14 +46,6 @@ def test_due_jobs_are_queued_and_later_ones_scheduled() -> None:
     assert waiting == [JobStatus.QUEUED, JobStatus.QUEUED, JobStatus.SCHEDULED]
 
 
-def test_the_lua_counts_as_core_does() -> None:
-    text = files("shiftwork.store.redis").joinpath("parts", "keys.lua").read_text(encoding="utf-8")
-    names = re.search(r"^local (SCHEDULED, .+) = ([\d, ]+)$", text, re.MULTILINE)
-    assert names is not None
-    numbers = dict(zip(names[1].lower().split(", "), map(int, names[2].split(", ")), strict=True))
-    assert numbers == {status.value: number for status, number in NUMBERS.items()}
-
-
 def test_the_drawing_of_the_sqlite_tables_counts_as_core_does() -> None:
     text = files("shiftwork.store.sqlite").joinpath("schema.sql").read_text(encoding="utf-8")
     drawn = re.search(r"^--   (0 scheduled .+)$", text, re.MULTILINE)

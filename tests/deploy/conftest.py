@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import pytest
 
 from shiftwork import Job, JobStatus, WorkerOrchestrator
+from tests.polling import wait_until
 from tests.store.servers.postgres import own_server
 from tests.store.servers.redis import Server, binary, required, wheel_binary
-from tests.system.conftest import eventually
 
 T = TypeVar("T")
 
@@ -90,7 +90,7 @@ class NodeProcess:
 
     def wait_for(self, text: str) -> None:
         """Wait until it has said this."""
-        eventually(lambda: self.said(text) or self._popen.poll() is not None)
+        wait_until(lambda: self.said(text) or self._popen.poll() is not None)
         assert self.said(text), self.log()
 
     def signal(self, number: int) -> None:

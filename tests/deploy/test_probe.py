@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from shiftwork.cli import main
 from shiftwork.serve.vitals import Vitals, forget_vitals, write_vitals
 from tests.deploy.conftest import Nodes
-from tests.system.conftest import eventually
+from tests.polling import wait_until
 
 WELL = Vitals(pid=os.getpid(), stage="running", leased=True, words="follows", at=0.0)
 
@@ -33,14 +33,14 @@ def test_a_node_from_its_start_to_its_end(nodes: Nodes, tmp_path: Path) -> None:
     path = tmp_path / "probe"
     assert probe("live", path)[0] == 1
     node = nodes.up("--probe-file", str(path))
-    eventually(lambda: is_well("ready", path))
+    wait_until(lambda: is_well("ready", path))
     said = f"the node (process {node.pid}) is alive: leads: 7 slots in 2 pools, 0 jobs running\n"
-    eventually(lambda: probe("live", path) == (0, said))
+    wait_until(lambda: probe("live", path) == (0, said))
 
     [job_id] = nodes.enqueue(nodes.call(1, 60.0))
-    eventually(lambda: "1 job running" in probe("live", path)[1])
+    wait_until(lambda: "1 job running" in probe("live", path)[1])
     node.signal(signal.SIGTERM)
-    eventually(lambda: not is_well("ready", path))
+    wait_until(lambda: not is_well("ready", path))
     assert is_well("live", path), "a node that lets its jobs finish is alive"
     said = f"shiftwork: the node (process {node.pid}) is not ready: stopping: 1 job running\n"
     assert probe("ready", path) == (1, said)
@@ -68,26 +68,26 @@ def test_the_answer_in_json_is_on_stdout_whether_or_not_the_node_is_well(tmp_pat
 def test_a_frozen_node_is_not_alive(nodes: Nodes, tmp_path: Path) -> None:
     path = tmp_path / "probe"
     node = nodes.up(SHIFTWORK_PROBE=str(path))
-    eventually(lambda: is_well("live", path))
+    wait_until(lambda: is_well("live", path))
     node.signal(signal.SIGSTOP)
     try:
-        eventually(lambda: not is_well("live", path, "--within", "3"))
+        wait_until(lambda: not is_well("live", path, "--within", "3"))
         assert "it hangs or has ended" in probe("ready", path, "--within", "3")[1]
     finally:
         node.signal(signal.SIGCONT)
-    eventually(lambda: is_well("live", path, "--within", "3"))
+    wait_until(lambda: is_well("live", path, "--within", "3"))
 
 
 def test_a_node_without_its_store_is_alive_but_not_ready(nodes: Nodes, tmp_path: Path) -> None:
     path = tmp_path / "probe"
     nodes.up("--probe-file", str(path), SHOP_LEASE="3")
-    eventually(lambda: is_well("ready", path))
+    wait_until(lambda: is_well("ready", path))
     with closing(sqlite3.connect(nodes.database, timeout=30)) as other:
         other.execute("begin exclusive")
-        eventually(lambda: "is the store available?" in probe("ready", path)[1])
+        wait_until(lambda: "is the store available?" in probe("ready", path)[1])
         assert is_well("live", path)
         other.rollback()
-    eventually(lambda: is_well("ready", path))
+    wait_until(lambda: is_well("ready", path))
 
 
 def test_a_probe_file_that_cannot_be_written_is_refused_at_the_start(nodes: Nodes, tmp_path: Path) -> None:

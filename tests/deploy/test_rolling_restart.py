@@ -6,7 +6,7 @@ import pytest
 
 from shiftwork import JobStatus
 from tests.deploy.conftest import Nodes
-from tests.system.conftest import eventually
+from tests.polling import wait_until
 
 GRACE = 60.0
 """Far more than any of the short jobs takes, also on a slow machine."""
@@ -39,11 +39,11 @@ def load(fleet: Nodes, first: int, last: int) -> list[str]:
 def test_under_load_every_job_runs_exactly_once(fleet: Nodes) -> None:
     old = fleet.up("--stop-timeout", str(GRACE))
     ids = load(fleet, 0, 50)
-    eventually(lambda: fleet.ended_on(old) >= 10)
+    wait_until(lambda: fleet.ended_on(old) >= 10)
 
     new = fleet.up("--stop-timeout", str(GRACE))
     ids += load(fleet, 50, 100)
-    eventually(lambda: fleet.running_on(old) >= 2)
+    wait_until(lambda: fleet.running_on(old) >= 2)
     old.signal(signal.SIGTERM)
     assert old.end(within=GRACE) == 0, old.log()
     ids += load(fleet, 100, 120)
@@ -65,7 +65,7 @@ def test_under_load_every_job_runs_exactly_once(fleet: Nodes) -> None:
 def test_a_job_that_outlasts_the_grace_period_is_handed_over_uncounted(kind: str, nodes: Nodes) -> None:
     old = nodes.up("--stop-timeout", "1")
     [job_id] = nodes.enqueue(nodes.call(1, 60.0) if kind == "process" else nodes.nap(1, 60.0))
-    eventually(lambda: nodes.running_on(old) == 1)
+    wait_until(lambda: nodes.running_on(old) == 1)
 
     new = nodes.up("--stop-timeout", "30")
     old.signal(signal.SIGTERM)
@@ -82,7 +82,7 @@ def test_a_job_that_outlasts_the_grace_period_is_handed_over_uncounted(kind: str
 def test_a_second_signal_hands_over_now(nodes: Nodes) -> None:
     old = nodes.up("--stop-timeout", "600")
     [job_id] = nodes.enqueue(nodes.call(1, 60.0))
-    eventually(lambda: nodes.running_on(old) == 1)
+    wait_until(lambda: nodes.running_on(old) == 1)
     new = nodes.up()
     old.signal(signal.SIGTERM)
     old.wait_for("a second signal stops them now")

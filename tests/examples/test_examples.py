@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ import psutil
 import pytest
 
 from examples.company import check
+from tests.polling import wait_until
 
 
 def run(checkout: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -101,10 +101,9 @@ def test_ctrl_c_stops_the_company_in_good_order(checkout: Path, tmp_path: Path, 
 
 def remaining(folder: Path) -> list[str]:
     """The processes that were started with this TMPDIR and do not end."""
-    deadline = time.monotonic() + 30
-    while (found := [*_with_folder(folder)]) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return found
+    with suppress(AssertionError):
+        wait_until(lambda: not [*_with_folder(folder)], within=30, every=0.1)
+    return [*_with_folder(folder)]
 
 
 def _with_folder(folder: Path) -> Iterator[str]:

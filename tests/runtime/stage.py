@@ -310,15 +310,6 @@ async def statuses(jobs: Iterable[Job[Any]]) -> list[str]:
     return [str(await status(job)) for job in jobs]
 
 
-async def eventually(met: Callable[[], bool], what: str = "it") -> None:
-    """Give the loop turns until this is so. For what other threads do, where no event can be waited for."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + DEADLINE
-    while not met():
-        assert loop.time() < deadline, f"{what} did not come about within {DEADLINE:g} s"
-        await asyncio.sleep(0.001)
-
-
 @asynccontextmanager
 async def started(*apps: WorkerOrchestrator) -> AsyncIterator[None]:
     """They run meanwhile, by the real clock."""

@@ -12,14 +12,8 @@ from shiftwork.runtime.gauge import Gauge, Lateness, Load, OwnGauge, Stopwatch
 from shiftwork.runtime.machine import Usage, usage
 from shiftwork.runtime.node.node_pools import NodePools
 from shiftwork.runtime.store_voice import StoreVoice
-from tests.runtime.stage import (
-    DEADLINE,
-    Act,
-    Stage,
-    eventually,
-    lag_of,
-    started,
-)
+from tests.polling import eventually, pass_time
+from tests.runtime.stage import DEADLINE, Act, Stage, lag_of, started
 
 
 class Machine:
@@ -152,8 +146,8 @@ async def test_a_blocked_loop_is_seen_from_elsewhere(tmp_path: Path) -> None:
     async def until_it_is_late() -> float:
         watcher = WorkerOrchestrator(url)
         async with asyncio.timeout(DEADLINE):
-            while not (lag := (await watcher.nodes())[0].lag) or lag < 0.3:  # noqa: ASYNC110 - only the store tells
-                await asyncio.sleep(0.01)
+            while not (lag := (await watcher.nodes())[0].lag) or lag < 0.3:
+                await pass_time(0.01)
         await watcher.close()
         return lag
 

@@ -8,7 +8,8 @@ import pytest
 
 from shiftwork import Job, WorkerOrchestrator
 from shiftwork.runtime.clock import settle
-from tests.runtime.stage import DEADLINE, Stage, eventually
+from tests.polling import eventually
+from tests.runtime.stage import DEADLINE, Stage
 
 LEASE = 15.0
 JOBS = 4

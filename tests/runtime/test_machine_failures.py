@@ -13,16 +13,8 @@ from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.running.threads import Threads
 from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.memory import MemoryStore
-from tests.runtime.stage import (
-    DEADLINE,
-    Act,
-    Hatch,
-    Stage,
-    eventually,
-    started,
-    status,
-    worker_of,
-)
+from tests.polling import eventually
+from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, started, status, worker_of
 
 HOUR = 3600.0
 

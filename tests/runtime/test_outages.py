@@ -9,7 +9,8 @@ import pytest
 
 from shiftwork import Context, Job, JobStatus, StoreBusyError, StoreFullError, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.runtime.clock import ManualClock
-from tests.runtime.stage import DEADLINE, Hatch, Kind, Stage, eventually
+from tests.polling import eventually
+from tests.runtime.stage import DEADLINE, Hatch, Kind, Stage
 
 CALLS = ["get", "keep_step", "extend"]
 """What a durable function calls of the store."""
@@ -55,10 +56,13 @@ class Order:
 
 async def over(stage: Stage, job: Job[Any], *, advance: float = 0.0) -> Job[Any]:
     """Wait until a job has ended, as a healthy process sees it, while the clock goes on by itself."""
-    async with asyncio.timeout(DEADLINE):
-        while (record := (await stage.store.get([job.id]))[0]) is not None and record.status.live:
-            await stage.clock.advance(advance)
-            await asyncio.sleep(0.005)
+
+    async def ended() -> bool:
+        await stage.clock.advance(advance)
+        [record] = await stage.store.get([job.id])
+        return record is None or not record.status.live
+
+    await eventually(ended)
     return await job.refresh()
 
 
@@ -120,10 +124,12 @@ async def test_a_sleep_ends_when_it_should_although_the_store_was_away_when_it_b
     await eventually(lambda: stage.faults.failed["keep_step"] >= 2, "a second try")
     await stage.clock.advance(8)
     stage.faults.mend()
-    async with asyncio.timeout(DEADLINE):
-        while (await job.refresh()).status is not JobStatus.SCHEDULED:
-            await stage.clock.advance(0.0)
-            await asyncio.sleep(0.005)
+
+    async def handed_back() -> bool:
+        await stage.clock.advance(0.0)
+        return (await job.refresh()).status is JobStatus.SCHEDULED
+
+    await eventually(handed_back)
     assert job.run_at <= began + 101
 
 

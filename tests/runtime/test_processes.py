@@ -56,7 +56,7 @@ from shiftwork.runtime.running.run import Run, RunOwner
 from shiftwork.runtime.running.runner import Runner, RunnerListener
 from shiftwork.store.memory import MemoryStore
 from shiftwork.testing.contexts import MadeValues
-from tests.runtime.stage import eventually
+from tests.polling import eventually
 
 
 def claimed(number: int = 1, **changes: Any) -> Claimed:

@@ -17,6 +17,7 @@ from shiftwork import Context, JobStatus
 from shiftwork.core.observing.beats import Beat, NodeBeat, ProcessMark
 from shiftwork.runtime.clock import ManualClock
 from shiftwork.runtime.local_processes import OWNER, end_groups, is_dead, own_mark, owner_word, seen
+from tests.polling import wait_until
 from tests.runtime.stage import Stage
 
 Starter = Callable[..., "subprocess.Popen[bytes]"]
@@ -50,13 +51,6 @@ def mark_of(pid: int) -> ProcessMark:
     found = seen(pid)
     assert found is not None
     return replace(own(), pid=pid, born=found.born)
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_a_process_is_dead_once_it_has_ended_and_not_before(start: Starter) -> None:

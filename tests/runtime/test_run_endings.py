@@ -12,7 +12,8 @@ from shiftwork.core.jobs.retry import HAND_BACK_LIMIT, End, EndKind
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.context.context import ContextServices
 from shiftwork.runtime.running.run import Run
-from tests.runtime.stage import DEADLINE, Act, Stage, eventually, node_of, status, worker_of
+from tests.polling import eventually
+from tests.runtime.stage import DEADLINE, Act, Stage, node_of, status, worker_of
 
 if TYPE_CHECKING:
     from shiftwork.core.model.event import Event
@@ -40,10 +41,12 @@ async def test_a_loop_or_a_schedule_that_raises_anything_is_stopped_by_its_failu
     function = fail if plain else fail_in_coroutine
     app.register_worker("w", function, execution_mode=mode, max_retries=0, max_consecutive_failures=3, **options)
     await app.start()
-    async with asyncio.timeout(DEADLINE):
-        while app.get_status()["worker_states"]["w"]["enabled"]:
-            await clock.advance(0.5)
-            await asyncio.sleep(0.001)  # threads
+
+    async def disabled() -> bool:
+        await clock.advance(0.5)
+        return not app.get_status()["worker_states"]["w"]["enabled"]
+
+    await eventually(disabled)
     assert len(runs) == 3
     assert [job.status for job in await app.find_jobs(worker="w", status="dead")] == [JobStatus.DEAD] * 3
 
@@ -252,7 +255,7 @@ async def test_a_function_that_cancels_its_own_task_has_failed(stage: Stage, *, 
         assert task is not None
         task.cancel()
         if not returns:
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
 
     await app.start()
     job = await give_up.enqueue()

@@ -10,17 +10,8 @@ import pytest
 
 from shiftwork import Context, JobCancelledError, JobStatus, WorkerOrchestrator
 from shiftwork.runtime.clock import ManualClock, settle
-from tests.runtime.stage import (
-    DEADLINE,
-    Act,
-    Hatch,
-    Stage,
-    deadlines_of,
-    eventually,
-    node_of,
-    status,
-    statuses,
-)
+from tests.polling import eventually
+from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, deadlines_of, node_of, status, statuses
 
 # ── what a function may be ───────────────────────────────────────────────────────────────────────────────────────────
 

@@ -14,17 +14,8 @@ from shiftwork.core.observing.history import hour_name
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.running.threads import Threads
 from tests.core.records import damages
-from tests.runtime.stage import (
-    DEADLINE,
-    Act,
-    Kind,
-    Stage,
-    eventually,
-    node_of,
-    status,
-    statuses,
-    worker_of,
-)
+from tests.polling import eventually
+from tests.runtime.stage import DEADLINE, Act, Kind, Stage, node_of, status, statuses, worker_of
 
 METHODS = [
     "add",

@@ -20,7 +20,8 @@ from shiftwork import Context, JobStatus
 from shiftwork.core.model.job import Claimed
 from shiftwork.runtime.clock import settle
 from shiftwork.telemetry.tracing import continuing, processing, trace_id
-from tests.runtime.stage import Stage, eventually
+from tests.polling import eventually
+from tests.runtime.stage import Stage
 from tests.system.conftest import PROGRAMS
 
 

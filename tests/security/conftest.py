@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -110,16 +110,6 @@ async def served(**options: Any) -> AsyncIterator[Served]:
         web.hang_up()
         await server.stop()
         await app.close()
-
-
-async def eventually(true: Callable[[], bool | Awaitable[bool]]) -> None:
-    """Wait until something is true, with a deadline."""
-    async with asyncio.timeout(DEADLINE):
-        while True:
-            found = true()
-            if found if isinstance(found, bool) else await found:
-                return
-            await asyncio.sleep(0.01)
 
 
 @pytest.fixture(autouse=True)

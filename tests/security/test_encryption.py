@@ -34,8 +34,8 @@ from shiftwork.store.urls import open_store
 from shiftwork.transfer import rekeying
 from shiftwork.transfer.moving import move
 from shiftwork.transfer.rekeying import rekey
+from tests.polling import eventually
 from tests.runtime.stage import worker_of
-from tests.security.conftest import eventually
 from tests.store.conformance.acts import NOW, add, claim_one, failed, finish, get, get_whole, job, report, succeeded
 from tests.store.conformance.expect import soon
 from tests.store.conftest import valkey_program, valkey_server, valkey_url
@@ -402,8 +402,10 @@ async def test_a_running_node_that_lacks_a_new_key_hands_its_jobs_back() -> None
 
 
 async def _until(sent: Any, status: JobStatus) -> None:
-    while (await sent.refresh()).status is not status:  # noqa: ASYNC110 - no bell rings for it
-        await asyncio.sleep(0.01)
+    async def has_it() -> bool:
+        return bool((await sent.refresh()).status is status)
+
+    await eventually(has_it)
 
 
 async def test_a_result_whose_key_is_missing_is_an_error_that_names_the_key() -> None:
@@ -521,8 +523,10 @@ async def test_a_key_is_not_retired_while_a_node_encrypts_with_it() -> None:
 
 
 async def _beaten(store: Store) -> None:
-    while not any(known.beat.machine for known in await store.instances()):  # noqa: ASYNC110 - no bell rings for it
-        await asyncio.sleep(0.01)
+    async def seen() -> bool:
+        return any(known.beat.machine for known in await store.instances())
+
+    await eventually(seen)
 
 
 async def test_a_lost_key_keeps_no_process_out_for_ever() -> None:

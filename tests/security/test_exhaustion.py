@@ -8,7 +8,8 @@ import resource
 import pytest
 
 from shiftwork.web.connections import ConnectionLimits, throttle_accept_errors
-from tests.security.conftest import Connection, Served, eventually, served
+from tests.polling import eventually
+from tests.security.conftest import Connection, Served, served
 
 POST = b"POST /api/v1/login HTTP/1.1\r\nHost: shop.example\r\nContent-Type: application/json\r\n"
 

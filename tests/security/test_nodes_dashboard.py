@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from shiftwork import WorkerOrchestrator
-from tests.system.conftest import eventually
+from tests.polling import wait_until
 
 SHOP = """
 from pathlib import Path
@@ -44,7 +44,7 @@ class AttackedNode:
         command = [sys.executable, "-c", LIMITED, "shiftwork", "run", "shop:app", "--port", "0"]
         with self._log.open("w") as output:
             self.popen = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
-        eventually(lambda: "in 1 pool" in self.said or self.popen.poll() is not None)
+        wait_until(lambda: "in 1 pool" in self.said or self.popen.poll() is not None)
         found = re.search(r"http://127\.0\.0\.1:(\d+)/", self.said)
         assert found is not None, self.said
         self.address, self.port = found[0], int(found[1])
@@ -78,24 +78,24 @@ async def test_strangers_cost_the_node_nothing(node: AttackedNode, tmp_path: Pat
     assert node.web() == []  # without viewers there is none
     before = node.process.num_fds()
     flood = [socket.create_connection(("127.0.0.1", node.port)) for _ in range(300)]
-    eventually(lambda: httpx2.get(f"{node.address}livez", timeout=30).text == "alive\n")
-    eventually(lambda: httpx2.get(f"{node.address}readyz", timeout=30).text == "ready\n")
+    wait_until(lambda: httpx2.get(f"{node.address}livez", timeout=30).text == "alive\n")
+    wait_until(lambda: httpx2.get(f"{node.address}readyz", timeout=30).text == "ready\n")
     assert len(node.web()) == 1
-    eventually(lambda: node.process.num_fds() <= before + 3)
+    wait_until(lambda: node.process.num_fds() <= before + 3)
     assert await (await greet.enqueue(name="ada")).result(30) == "hello ada"
 
     node.web()[0].kill()  # as the kernel does if memory runs out
-    eventually(lambda: "the process that serves the dashboard was killed by SIGKILL" in node.said)
+    wait_until(lambda: "the process that serves the dashboard was killed by SIGKILL" in node.said)
     assert await (await greet.enqueue(name="bob")).result(30) == "hello bob"
     paused = httpx2.post(f"{node.address}api/v1/pools/default/pause", json={}, timeout=30)
     assert paused.status_code == 200, paused.text
-    eventually(lambda: (tmp_path / "hooked").exists() and (tmp_path / "hooked").read_text() == "loopback")
+    wait_until(lambda: (tmp_path / "hooked").exists() and (tmp_path / "hooked").read_text() == "loopback")
 
     assert len(node.said) < 10_000
     (web,) = node.web()
     node.popen.send_signal(signal.SIGTERM)
     assert node.popen.wait(30) == 0
-    eventually(lambda: not web.is_running() or web.status() == psutil.STATUS_ZOMBIE)
+    wait_until(lambda: not web.is_running() or web.status() == psutil.STATUS_ZOMBIE)
     for one in flood:
         one.close()
     await app.close()

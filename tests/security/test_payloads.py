@@ -27,8 +27,9 @@ from shiftwork.runtime.clock import ManualClock
 from shiftwork.runtime.processes.link import Link
 from shiftwork.runtime.processes.messages import ProcessFrame, RunEnded
 from shiftwork.views.shapes.jobs import job_shape, whole_job_shape
+from tests.polling import eventually
 from tests.runtime import fixtures
-from tests.runtime.stage import DEADLINE, Stage, eventually
+from tests.runtime.stage import DEADLINE, Stage
 from tests.web.conftest import Web
 
 stage, clock = fixtures.stage, fixtures.clock

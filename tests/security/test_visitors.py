@@ -15,7 +15,8 @@ from shiftwork import WorkerOrchestrator
 from shiftwork.core.model.job import NewJob
 from shiftwork.web.connections import ConnectionLimits
 from shiftwork.web.limits import StreamPlaces, Turns
-from tests.security.conftest import Served, eventually, served
+from tests.polling import eventually, pass_time
+from tests.security.conftest import Served, served
 
 PAGE = "/api/v1/jobs/large"
 
@@ -130,7 +131,7 @@ async def test_a_hundred_unread_pages_take_little_memory(tmp_path: Path) -> None
         process, most = psutil.Process(web.pid), 0
         for _ in range(80):
             most = max(most, process.memory_info().rss)
-            await asyncio.sleep(0.1)
+            await pass_time(0.1)
         assert most < 300 * 1_048_576
         for client in unread:
             client.close()

@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from shiftwork import WorkerOrchestrator
 from shiftwork.cli.entry import main
 from shiftwork.store.postgres.server import functions, migrations
 from shiftwork.store.postgres.server.migrations import Migration
+from tests.polling import wait_until
 from tests.store.servers import postgres
 from tests.store.servers.redis import Server, namespace
 
@@ -130,10 +130,7 @@ def test_many_at_once_make_one_schema(url: str) -> None:
         migrating.execute("SELECT pg_advisory_xact_lock(%s)", (migrations._LOCK,))
         running = [started.enter_context(_started(command)) for _ in range(3)]
         waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-        deadline = time.monotonic() + 100
-        while run(url, waiting) != [(3,)]:  # all of them have seen an empty database
-            assert time.monotonic() < deadline
-            time.sleep(0.01)  # nothing signals that a lock is awaited
+        wait_until(lambda: run(url, waiting) == [(3,)], within=100)  # all of them have seen an empty database
         migrating.rollback()
         answers = [json.loads(process.communicate(timeout=60)[0]) for process in running]
     assert [process.returncode for process in running] == [0] * 3

@@ -21,6 +21,7 @@ from shiftwork.core.health.problems import Finding
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.postgres import doctor
+from tests.polling import wait_until
 from tests.store.servers import postgres
 from tests.store.servers.redis import DURABLE, Server, binary, required
 
@@ -113,10 +114,7 @@ def test_a_snapshot_that_failed_is_critical(server: Server) -> None:
     server.ask("CONFIG", "SET", "rdbcompression", "no")
     server.folder.chmod(0o555)
     server.ask("BGSAVE")
-    deadline = time.monotonic() + 30
-    while b"rdb_last_bgsave_status:ok" in server.ask("INFO", "persistence"):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)  # it tells nobody when it has failed
+    wait_until(lambda: b"rdb_last_bgsave_status:ok" not in server.ask("INFO", "persistence"))
     assert "LAST SNAPSHOT FAILED" in Report(server.url).critical("durability", "check the server's log")
     server.folder.chmod(0o755)
 
@@ -142,10 +140,7 @@ def test_a_server_that_is_nearly_full_or_full(server: Server) -> None:
 def test_replicas_are_counted(program: Path, server: Server) -> None:
     server.ask("CONFIG", "SET", "repl-diskless-sync-delay", "0")
     with Server(program, "--replicaof", "127.0.0.1", f"{server.port}"):
-        deadline = time.monotonic() + 30
-        while b"state=online" not in server.ask("INFO", "replication"):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)  # there is nothing to wait for but its answer
+        wait_until(lambda: b"state=online" in server.ask("INFO", "replication"))
         report = Report(server.url)
     assert report.problems == {}
     assert report.findings["replication"].startswith("1 replica; a failover can lose the last acknowledged jobs")
@@ -185,11 +180,8 @@ def altered(database: postgres.Server) -> Iterator[postgres.Server]:
 
 
 def wait_for(database: postgres.Server, name: str, value: str) -> None:
-    deadline = time.monotonic() + 30
     with closing(psycopg.connect(database.url, autocommit=True)) as conn:
-        while (row := conn.execute("SELECT current_setting(%s)", (name,)).fetchone()) != (value,):
-            assert time.monotonic() < deadline, row
-            time.sleep(0.01)  # a reload is noticed by each session when it gets round to it
+        wait_until(lambda: conn.execute("SELECT current_setting(%s)", (name,)).fetchone() == (value,))
 
 
 def test_a_safe_database_has_no_problems(database: postgres.Server) -> None:

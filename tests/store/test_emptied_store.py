@@ -11,7 +11,8 @@ import pytest
 
 from shiftwork import Context, WorkerOrchestrator
 from shiftwork.store.sqlite.file import driver
-from tests.runtime.stage import eventually, worker_of
+from tests.polling import eventually
+from tests.runtime.stage import worker_of
 from tests.store.servers.postgres import names, server_url
 from tests.store.servers.redis import Plain
 

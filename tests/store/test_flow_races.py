@@ -16,6 +16,7 @@ from shiftwork.core.model.job import Claimed, JobStatus, NewJob
 from shiftwork.core.model.outcome import Outcome
 from shiftwork.core.model.parts import Need
 from shiftwork.store.protocol import Store
+from tests.polling import pass_time
 from tests.store.conformance.acts import outcome, signs
 from tests.store.conformance.lab import StoreFactory
 
@@ -67,7 +68,7 @@ class Race:
             ]
             self._dice.shuffle(jobs)
             await store.add(jobs, time.time())
-            await asyncio.sleep(0.02)
+            await pass_time(0.02)
 
     async def run(self, store: Store, instance: str) -> None:
         """Run jobs, some of which add others or end badly, as long as there are any."""
@@ -87,7 +88,7 @@ class Race:
                     for one, accepted in zip(outcomes, finished.accepted, strict=True)
                     if accepted and one.status is JobStatus.COMPLETED
                 )
-            await asyncio.sleep(0 if claimed else 0.01)
+            await pass_time(0 if claimed else 0.01)
 
     async def _extend(self, store: Store, parent: Claimed) -> None:
         flow = parent.id.partition("-")[0]
@@ -108,13 +109,13 @@ class Race:
             some = self._dice.sample(self.ids, min(len(self.ids), 8))
             change = Cancel() if self._dice.random() < 0.5 else Requeue(run_at=time.time())
             await store.amend(some, change, time.time())
-            await asyncio.sleep(0.01)
+            await pass_time(0.01)
 
     async def lead(self, store: Store) -> None:
         while not self.over:
             await store.promote(LARGE, time.time())
             await store.prune(LARGE, time.time())
-            await asyncio.sleep(0.02)
+            await pass_time(0.02)
 
     async def waits_in_vain(self) -> list[tuple[str, Need]]:
         """Return the needs that do not say what they should: of lost jobs alone, they are broken or met."""

@@ -15,6 +15,7 @@ from shiftwork.core.model.job import JobStatus
 from shiftwork.store.protocol import Store
 from shiftwork.store.sqlite.store import SqliteStore
 from shiftwork.store.urls import open_store
+from tests.polling import pass_time
 from tests.store.conformance.acts import claim, job, succeeded
 from tests.store.servers.postgres import names, server_url
 
@@ -51,7 +52,7 @@ async def produce(store: Store, stop: asyncio.Event, added: list[str]) -> None:
         new = [job(f"new {len(added) + n}", "wv"[n % 2], run_at=0.0) for n in range(5)]
         await store.add(new, await store.server_time())
         added += [one.id for one in new]
-        await asyncio.sleep(0.02)  # the pace of a busy shop, not of a benchmark
+        await pass_time(0.02)  # the pace of a busy shop, not of a benchmark
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from shiftwork.store.named_numbers import with_numbers
 from shiftwork.store.sqlite.sql import SQL, script
 
 STORES: Final = Path(shiftwork.store.__file__).parent
-CLEAN: Final = ("sqlite", "postgres")
+CLEAN: Final = ("sqlite", "postgres", "redis")
 """The stores whose texts have no bare numbers, apart from migrations, which are history."""
 TEXTS: Final = [
     path
@@ -22,7 +22,7 @@ TEXTS: Final = [
 ]
 COMMENT: Final = re.compile(r"--.*$", re.MULTILINE)
 BARE: Final = re.compile(
-    r"\b(?:status|said|kind|priority|flags)\b\)?\s*(?:=|==|~=|<>|!=|<=|>=|<|>|&|\+(?! 0 )|-)\s*\d"
+    r"\b(?!flags ~= 0)(?:status|said|kind|priority|flags)\b\)?\s*(?:=|==|~=|<>|!=|<=|>=|<|>|&|\+(?! 0 | 1\])|-)\s*\d"
     r"|\b(?:status|said|kind|priority)\b\)?\s+(?:NOT\s+)?IN\s*\(\s*\d"
     r"|\bband\([^()]*,\s*\d"
     r"|\bTHEN\s+\d\s+ELSE\s+\d\s+END\b"
@@ -60,7 +60,15 @@ def test_a_bare_number_is_found(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["status = STATUS_QUEUED", "status + 0 = STATUS_QUEUED", "parked = 0", "-- status = 3", "attempt = attempt + 1"],
+    [
+        "status = STATUS_QUEUED",
+        "status + 0 = STATUS_QUEUED",
+        "parked = 0",
+        "-- status = 3",
+        "attempt = attempt + 1",
+        "numbers[status + 1]",
+        "if flags ~= 0 then",
+    ],
 )
 def test_other_numbers_are_not_meant(text: str) -> None:
     assert bare_numbers(text) == []

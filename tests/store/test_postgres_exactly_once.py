@@ -1,6 +1,5 @@
 """Jobs that end in a transaction count exactly once, whatever process is killed."""
 
-import asyncio
 import random
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import psycopg
 import pytest
 
 from shiftwork import JobStatus, WorkerOrchestrator
+from tests.polling import pass_time
 from tests.store.servers.postgres import names, server_url
 
 PROGRAM: Final = """
@@ -55,7 +55,7 @@ async def count_under_fire(url: str, total: int, kills: int) -> None:
             victim.kill()
             victim.wait()
             processes.append(start(url, namespace))
-        await asyncio.sleep(0.01)
+        await pass_time(0.01)
     for process in processes:
         process.kill()
         process.wait()

@@ -29,6 +29,7 @@ from shiftwork.store.postgres.server.faults import translate
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.store.protocol import Bell, Store
 from shiftwork.store.urls import open_store
+from tests.polling import pass_time
 from tests.store.conformance.acts import NOW, add, claim, claim_one, finish, job, statuses, succeeded
 from tests.store.conformance.expect import soon
 from tests.store.servers.postgres import Server, names, own_server, server_url
@@ -325,7 +326,7 @@ async def patiently(store: Store) -> None:
         try:
             await store.server_time()
         except StoreUnavailableError:
-            await asyncio.sleep(0.02)
+            await pass_time(0.02)
         else:
             return
 
@@ -428,7 +429,7 @@ async def add_until_acknowledged(store: Store, id: str) -> None:
         try:
             await store.add([job(id)], NOW)
         except StoreError:
-            await asyncio.sleep(0.02)
+            await pass_time(0.02)
         else:
             return
 
@@ -445,7 +446,7 @@ async def all_ended(store: Store, holder: str, total: int) -> None:
             found = []
         if len(found) == total:
             return
-        await asyncio.sleep(0.02)
+        await pass_time(0.02)
 
 
 # ── behind a proxy that pools transactions ───────────────────────────────────────────────────────────────────────────

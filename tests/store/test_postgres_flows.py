@@ -18,6 +18,7 @@ from shiftwork.core.model.parts import Need, Step
 from shiftwork.store.postgres import jobs
 from shiftwork.store.postgres.lead import prune
 from shiftwork.store.postgres.store import PostgresStore
+from tests.polling import eventually
 from tests.store.conformance.acts import (
     NOW,
     add,
@@ -63,14 +64,12 @@ async def two(url: str) -> AsyncIterator[tuple[PostgresStore, PostgresStore]]:
 async def blocked(url: str, *, unless: asyncio.Task[Any] | None = None) -> None:
     """Return once a session waits for a lock, or this task is done."""
     async with await AsyncConnection.connect(url, autocommit=True) as conn:
-        for _ in range(int(PATIENCE / 0.02)):
-            if unless is not None and unless.done():
-                return
+
+        async def waits() -> bool:
             found = await conn.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-            if await found.fetchone():
-                return
-            await asyncio.sleep(0.02)
-    raise AssertionError("no session waits for a lock")
+            return (unless is not None and unless.done()) or await found.fetchone() is not None
+
+        await eventually(waits, "a session that waits for a lock", within=PATIENCE)
 
 
 # ── at the same moment ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -16,6 +16,7 @@ from shiftwork import Job, JobStatus, WorkerOrchestrator
 from shiftwork.core.model.job import JobRecord
 from shiftwork.errors import StoreError
 from shiftwork.store.protocol import Store
+from tests.polling import eventually, pass_time
 from tests.store.conformance.expect import soon
 from tests.store.servers.postgres import Server, names, own_server, server_url
 
@@ -75,7 +76,7 @@ class Nodes:
             try:
                 return await task.enqueue()
             except StoreError:
-                await asyncio.sleep(0.02)
+                await pass_time(0.02)
 
     async def completed(self) -> int:
         try:
@@ -160,7 +161,7 @@ async def ended_records(nodes: Nodes, store: Store, jobs: list[Job[Any]]) -> lis
 
 
 async def both_there(store: Store) -> None:
-    while True:
-        if len({known.beat.node for known in await store.instances() if known.beat.pool}) == 2:
-            return
-        await asyncio.sleep(0.02)
+    async def there() -> bool:
+        return len({known.beat.node for known in await store.instances() if known.beat.pool}) == 2
+
+    await eventually(there)

@@ -1,7 +1,6 @@
 """Each statement uses the index it names, whatever the planner believes about the tables."""
 
 import re
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, Final
@@ -21,6 +20,7 @@ from shiftwork.store.postgres import rows, sql
 from shiftwork.store.postgres.rows import new_columns, outcome_columns
 from shiftwork.store.postgres.server import queries
 from shiftwork.store.postgres.store import PostgresStore
+from tests.polling import wait_until
 from tests.store.conformance.acts import NOW, add, claim, finish, job, succeeded
 from tests.store.servers.postgres import names, server_url
 
@@ -194,10 +194,8 @@ def records(conn: "psycopg.Connection[Any]", schema: str, name: str, args: tuple
 
 def reads(conn: "psycopg.Connection[Any]", schema: str, table: str = "jobs") -> int:
     """Return how many rows of a table were read, by index or not. Sessions report it when they end: wait for that."""
-    deadline = time.monotonic() + 30.0
-    while conn.execute("SELECT 1 FROM pg_stat_activity WHERE application_name = %s", (schema,)).fetchone():
-        assert time.monotonic() < deadline, "a session of the closed store has not ended"
-        time.sleep(0.01)
+    sessions = "SELECT 1 FROM pg_stat_activity WHERE application_name = %s"
+    wait_until(lambda: conn.execute(sessions, (schema,)).fetchone() is None)
     conn.execute("SELECT pg_stat_clear_snapshot()")
     row = conn.execute(
         "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_all_tables WHERE schemaname = %s AND relname = %s",

@@ -20,6 +20,7 @@ from shiftwork.core.workers.admission import Gates
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.store.postgres.server import call_queue, connections
 from shiftwork.store.postgres.store import PostgresStore
+from tests.polling import eventually
 from tests.store.conformance.acts import NOW, add, claim, finish, job, signs, statuses, succeeded
 from tests.store.conformance.expect import soon
 from tests.store.proxy import Proxy
@@ -258,7 +259,8 @@ async def test_a_start_does_not_wait_for_the_duties_of_its_node(store: PostgresS
         other.execute("LOCK TABLE shiftwork.events")
         event = Event(name="node.started", at=NOW, subject="n", message="m")
         duty = asyncio.ensure_future(store.record([event]))
-        await asyncio.sleep(0.05)
+        waits = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'shiftwork.events'::regclass"
+        await eventually(lambda: other.execute(waits).fetchone() is not None)
         assert [one.id for one in await soon(claim(store), "a claim")] == ["1"]
         assert not duty.done()
         other.rollback()

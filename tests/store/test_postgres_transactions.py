@@ -33,6 +33,7 @@ from shiftwork.errors import (
 )
 from shiftwork.store.postgres.store import PostgresStore, PostgresTransaction
 from shiftwork.store.protocol import Store
+from tests.polling import eventually
 from tests.runtime.stage import worker_of
 from tests.store.conformance.acts import NOW, claim_one, job, statuses
 from tests.store.conformance.expect import soon
@@ -501,8 +502,11 @@ async def test_a_step_in_a_transaction_waits_for_a_commit_that_is_under_way(
         only_ours = "-c search_path=pg_catalog"
         async with await AsyncConnection.connect(url, autocommit=True, options=only_ours) as other:
             waits = "SELECT 1 WHERE %s = ANY (SELECT unnest(pg_blocking_pids(pid)) FROM pg_stat_activity)"
-            while not await (await other.execute(waits, (waited_for,))).fetchone():  # noqa: ASYNC110 - nothing signals it
-                await asyncio.sleep(0.01)
+
+            async def waits_for_it() -> object:
+                return await (await other.execute(waits, (waited_for,))).fetchone()
+
+            await eventually(waits_for_it)
         await first.__aexit__(None, None, None)
 
     @asynccontextmanager

@@ -12,6 +12,7 @@ import pytest
 from shiftwork.errors import LifecycleError, StoreError
 from shiftwork.store.postgres.server.call_queue import LEAST_SHARED
 from shiftwork.store.postgres.store import PostgresStore
+from tests.polling import eventually
 from tests.store.conformance.acts import NOW, add, claim, claim_one, finish, job, succeeded
 from tests.store.conformance.expect import soon
 from tests.store.servers.postgres import names, server_url
@@ -42,8 +43,7 @@ async def test_a_claim_does_not_wait_for_an_outcome_that_is_being_written(
     other.execute("SELECT FROM shiftwork.jobs WHERE id = %s FOR UPDATE", (held,))
     writing = asyncio.create_task(finish(store, succeeded(first)))
     waits = "SELECT FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid"
-    while other.execute(waits).fetchone() is None:  # noqa: ASYNC110 - another session waits
-        await asyncio.sleep(0.005)
+    await eventually(lambda: other.execute(waits).fetchone() is not None)
     assert [one.id for one in await soon(claim(store), "the claim")] == [free]
     assert not writing.done()
     other.rollback()

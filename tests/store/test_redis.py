@@ -22,7 +22,7 @@ from shiftwork.handles.flow import MOST_JOBS
 from shiftwork.store.docs import change, read
 from shiftwork.store.protocol import Store, add_blocking
 from shiftwork.store.redis import add_batcher, jobs
-from shiftwork.store.redis.jobs import STATE
+from shiftwork.store.redis.layout import STATE
 from shiftwork.store.redis.server import scripts
 from shiftwork.store.redis.server.client import RedisClient
 from shiftwork.store.urls import open_store

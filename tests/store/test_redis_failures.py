@@ -15,8 +15,9 @@ from shiftwork.core.model.change import JobFilter
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.store.urls import open_store
+from tests.polling import pass_time, wait_until
 from tests.store.servers.redis import KILLED, Server, namespace
-from tests.system.conftest import Start, eventually, start
+from tests.system.conftest import Start, start
 
 if TYPE_CHECKING:
     import subprocess
@@ -53,7 +54,7 @@ async def enqueue(url: str, numbers: range) -> list[str]:
                 ids.append((await nap.with_options(job_id=f"{number}").enqueue(number=number)).id)
                 break
             except StoreError:
-                await asyncio.sleep(0.02)
+                await pass_time(0.02)
     await app.close()
     return ids
 
@@ -84,12 +85,12 @@ def test_every_job_of_a_killed_worker_process_ends(start: Start, valkey_url: str
     log, gate = tmp_path / "runs.log", tmp_path / "open"
     ids = asyncio.run(enqueue(valkey_url, range(JOBS)))
     victim = start("sleepers.py", valkey_url, log, gate, LEASE)
-    eventually(lambda: started(log)[victim.pid] >= JOBS)
+    wait_until(lambda: started(log)[victim.pid] >= JOBS)
     victim.kill()
     victim.wait()
     gate.touch()
     heir = start("sleepers.py", valkey_url, log, gate, LEASE)
-    eventually(all_complete(valkey_url, ids))
+    wait_until(all_complete(valkey_url, ids))
     heir.send_signal(signal.SIGTERM)
     assert heir.wait(timeout=30) == 0
     assert started(log)[heir.pid] >= JOBS
@@ -100,7 +101,7 @@ def test_every_job_ends_though_the_server_is_killed_twice(start: Start, valkey_p
     with Server(valkey_program, *KILLED) as server:
         ids = asyncio.run(enqueue(server.url, range(2 * JOBS)))
         workers = [start("sleepers.py", server.url, log, gate, LEASE) for _ in range(2)]
-        eventually(lambda: all_busy(log, workers))
+        wait_until(lambda: all_busy(log, workers))
         server.kill()
         server.start()
         ids += asyncio.run(enqueue(server.url, range(2 * JOBS, 3 * JOBS)))
@@ -108,7 +109,7 @@ def test_every_job_ends_though_the_server_is_killed_twice(start: Start, valkey_p
         server.kill()
         server.start()
         ids += asyncio.run(enqueue(server.url, range(3 * JOBS, 4 * JOBS)))
-        eventually(all_complete(server.url, ids))
+        wait_until(all_complete(server.url, ids))
         for worker in workers:
             worker.send_signal(signal.SIGTERM)
             assert worker.wait(timeout=30) == 0
@@ -128,10 +129,10 @@ def watched(valkey_program: Path) -> Iterator[tuple[Server, Server, str]]:
         primary = stack.enter_context(Server(valkey_program, *KILLED, "--repl-diskless-sync-delay", "0"))
         follows = ("--replicaof", f"127.0.0.1 {primary.port}")
         replica = stack.enter_context(Server(valkey_program, *KILLED, *follows))
-        eventually(lambda: b"master_link_status:up" in replica.ask("INFO", "replication"))
+        wait_until(lambda: b"master_link_status:up" in replica.ask("INFO", "replication"))
         config = SENTINEL.format(port=primary.port)
         sentinel = stack.enter_context(Server(valkey_program, "--sentinel", config=config))
-        eventually(lambda: b"slaves=1" in sentinel.ask("INFO", "sentinel"))
+        wait_until(lambda: b"slaves=1" in sentinel.ask("INFO", "sentinel"))
         yield primary, replica, f"redis+sentinel://127.0.0.1:{sentinel.port}/shop/0"
 
 
@@ -152,13 +153,13 @@ def test_a_failover_loses_nothing_that_was_replicated(
     log, gate = tmp_path / "runs.log", tmp_path / "open"
     ids = asyncio.run(enqueue(url, range(2 * JOBS)))
     workers = [start("sleepers.py", url, log, gate, LEASE) for _ in range(2)]
-    eventually(lambda: all_busy(log, workers))
-    eventually(lambda: replicated(primary, replica))
+    wait_until(lambda: all_busy(log, workers))
+    wait_until(lambda: replicated(primary, replica))
     primary.kill()
     gate.touch()
     ids += asyncio.run(enqueue(url, range(2 * JOBS, 3 * JOBS)))
     assert b"role:master" in replica.ask("INFO", "replication"), "what came later is on the replica that took over"
-    eventually(all_complete(url, ids))
+    wait_until(all_complete(url, ids))
     for worker in workers:
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(timeout=30) == 0

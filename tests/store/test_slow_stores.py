@@ -10,7 +10,8 @@ from uuid import uuid4
 import pytest
 
 from shiftwork import WorkerOrchestrator
-from tests.runtime.stage import eventually, node_of
+from tests.polling import eventually
+from tests.runtime.stage import node_of
 from tests.store.conformance.expect import soon
 from tests.store.proxy import Proxy
 from tests.store.servers.postgres import own_server

@@ -236,7 +236,7 @@ async def main(path):
     await store.open()
     store.listen(["pool:p"])
     print("listening", flush=True)
-    await asyncio.sleep(60)
+    await asyncio.Event().wait()
 
 asyncio.run(main(*sys.argv[1:]))
 """

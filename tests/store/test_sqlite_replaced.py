@@ -12,6 +12,7 @@ from shiftwork import StoreUnavailableError, WorkerOrchestrator
 from shiftwork.core.model.change import JobFilter
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file import threads
+from tests.polling import eventually
 from tests.store.conformance.acts import NOW, add, claim_ids, claim_one, claims, finish, job, outcome
 
 DEADLINE = 30.0
@@ -174,8 +175,7 @@ async def test_a_node_goes_on_with_the_new_file(path: Path) -> None:
         job = await worker.enqueue(what)
         assert await job.ended(timeout_seconds=DEADLINE) == "completed"
     go_on.set()
-    while "hold" not in ran:  # noqa: ASYNC110 - it ends within a moment
-        await asyncio.sleep(0.01)
+    await eventually(lambda: "hold" in ran)
     assert [event.name for event in await app.events()].count("store.emptied") == 1
     assert "store_emptied" in [problem["code"] for problem in (await app.get_health())["problems"]]
     await app.stop()

@@ -5,6 +5,7 @@ from contextlib import aclosing
 from typing import Any
 
 from shiftwork import WorkerOrchestrator
+from tests.polling import eventually
 from tests.store.conformance.lab import StoreFactory
 from tests.web.conftest import Web
 
@@ -113,8 +114,13 @@ async def test_what_a_job_is_doing_and_how_hard_its_node_works_comes_through_eve
         await began.wait()
         seen = await app.job_stack(job.id)
         assert (seen.job_id, "in act\n    await go.wait()" in seen.stack) == (job.id, True)
-        while None in {(node := (await app.nodes())[0]).store_seconds, node.cpu, node.lag}:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
+
+        async def measured() -> bool:
+            node = (await app.nodes())[0]
+            return None not in {node.store_seconds, node.cpu, node.lag}
+
+        await eventually(measured)
+        node = (await app.nodes())[0]
         assert (node.memory_used or 0) > 1_000_000
         go.set()
         await app.stop()

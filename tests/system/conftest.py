@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,16 +36,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.wait()
         if process.stdout is not None:
             process.stdout.close()
-
-
-def eventually(true: Callable[[], bool], *, within: float = 30.0) -> None:
-    """Wait until something is true, with a deadline."""
-    deadline = time.monotonic() + within
-    while not true():
-        if time.monotonic() > deadline:
-            message = f"not true within {within} s: {true}"
-            raise AssertionError(message)
-        time.sleep(0.02)
 
 
 @pytest.fixture

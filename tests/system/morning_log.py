@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from shiftwork import WorkerOrchestrator
+from tests.polling import wait_until
 from tests.store.servers.redis import KILLED, Server, binary, required, wheel_binary
-from tests.system.conftest import eventually
 
 MOST_LINES: Final = 40
 PATIENCE: Final = 60.0
@@ -81,7 +81,7 @@ class Morning:
                 stderr=output,
             )
         self._nodes.append(node)
-        eventually(lambda: "node " in log.read_text() and " runs 3 workers" in log.read_text(), within=PATIENCE)
+        wait_until(lambda: "node " in log.read_text() and " runs 3 workers" in log.read_text(), within=PATIENCE)
         return node
 
     def log(self) -> list[str]:
@@ -100,7 +100,7 @@ class Morning:
 
     def wait_for(self, text: str) -> None:
         """Wait until a node has logged this."""
-        eventually(lambda: self.said(text), within=PATIENCE)
+        wait_until(lambda: self.said(text), within=PATIENCE)
 
     def fetched(self) -> Callable[[], bool]:
         """Return whether data are fetched once more from now on."""
@@ -126,40 +126,40 @@ class Morning:
         down.touch()
         self.wait_for("fetch-data: attempt 2 of 3 failed")
         down.unlink()
-        eventually(self.fetched(), within=PATIENCE)
+        wait_until(self.fetched(), within=PATIENCE)
 
     def a_process_is_killed(self) -> None:
         """The job that ran in it runs again."""
         self.enqueue("resize", "a.png")
         path = self.folder / "a.png"
-        eventually(lambda: path.exists() and bool(path.read_text()), within=PATIENCE)
+        wait_until(lambda: path.exists() and bool(path.read_text()), within=PATIENCE)
         pid = path.read_text()
         os.kill(int(pid), signal.SIGKILL)
-        eventually(lambda: path.read_text() not in ("", pid), within=PATIENCE)
+        wait_until(lambda: path.read_text() not in ("", pid), within=PATIENCE)
 
     def the_store_goes_away(self, seconds: float) -> None:
         """A report is being written. If the leases end meanwhile, it is stopped, and written once more."""
         self.enqueue("write_report", "report.pdf")
-        eventually((self.folder / "report.pdf").exists, within=PATIENCE)
+        wait_until((self.folder / "report.pdf").exists, within=PATIENCE)
         self.server.kill()
         time.sleep(seconds)
         self.server.start()
         self.wait_for("store: back after")
-        eventually(self.fetched(), within=PATIENCE)
+        wait_until(self.fetched(), within=PATIENCE)
 
     def a_deploy(self) -> None:
         """The new node starts, then the old one ends."""
         old, new = self._nodes[0], self.node()
         old.send_signal(signal.SIGTERM)
         assert old.wait(PATIENCE) == 0
-        eventually(self.fetched(), within=PATIENCE)
+        wait_until(self.fetched(), within=PATIENCE)
         new.send_signal(signal.SIGTERM)
         assert new.wait(PATIENCE) == 0
 
     def play(self, away: float) -> list[str]:
         """Play the morning, and return its log."""
         self.node()
-        eventually(self.fetched(), within=PATIENCE)
+        wait_until(self.fetched(), within=PATIENCE)
         self.the_partner_is_down()
         self.a_process_is_killed()
         self.the_store_goes_away(away)

@@ -1,6 +1,5 @@
 """Durable functions and flows in processes of their own, on a store that all of them share."""
 
-import asyncio
 import importlib
 import logging
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from shiftwork import JobStatus
+from tests.polling import eventually
 from tests.system.conftest import PROGRAMS
 
 pytestmark = pytest.mark.timeout(180)  # processes; the machine may be busy
@@ -25,9 +25,11 @@ async def test_steps_survive_the_death_of_their_process_and_waits_end_in_a_new_o
     try:
         flow = await program.app.enqueue_flow(program.ship.call(charged=program.order.call(n=7).output))
         order = flow.jobs[0]
-        async with asyncio.timeout(120):
-            while (await order.refresh()).record.wait is None:  # noqa: ASYNC110 - only the store knows
-                await asyncio.sleep(0.02)
+
+        async def waits() -> bool:
+            return (await order.refresh()).record.wait is not None
+
+        await eventually(waits, within=120)
         await program.app.send(order.id, "approval", "by ann")
         assert await flow.result(120) == "CHARGE 7: ['charge 7', 'pack CHARGE 7 by ann']"
         await order.refresh()

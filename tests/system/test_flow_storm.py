@@ -12,6 +12,7 @@ import pytest
 from shiftwork import Flow, Job
 from shiftwork.core.model.change import JobFilter
 from shiftwork.core.model.job import JobStatus
+from tests.polling import pass_time
 from tests.store.servers.postgres import postgres_servers
 from tests.system.conftest import Start
 from tests.system.mill import Mill, until
@@ -69,7 +70,7 @@ async def weave(weaver: Mill, *, width: int, chains: int, links: int, crawl: tup
 async def approve(orders: list[Job[Any]], weaver: Mill) -> None:
     for place, job in enumerate(orders):
         await weaver.app.send(job.id, "approval", str(place))
-        await asyncio.sleep(0.005)
+        await pass_time(0.005)
 
 
 class Work:

@@ -7,7 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 from shiftwork import JobStatus, WorkerOrchestrator
-from tests.system.conftest import Start, eventually
+from tests.polling import wait_until
+from tests.system.conftest import Start
 
 JOBS = 100
 LONG = 600.0
@@ -45,13 +46,13 @@ def test_every_job_of_a_killed_process_completes(start: Start, tmp_path: Path) -
     ids = asyncio.run(enqueue(url))
 
     victim = start("sleepers.py", url, log, gate, LONG)
-    eventually(lambda: started(log)[victim.pid] >= JOBS)
+    wait_until(lambda: started(log)[victim.pid] >= JOBS)
     victim.kill()
     victim.wait()
     gate.touch()
 
     heir = start("sleepers.py", url, log, gate, LONG)
-    eventually(lambda: asyncio.run(outcomes(url, ids)) == {JobStatus.COMPLETED: JOBS})
+    wait_until(lambda: asyncio.run(outcomes(url, ids)) == {JobStatus.COMPLETED: JOBS})
     heir.send_signal(signal.SIGTERM)
     assert heir.wait(timeout=30) == 0
     assert started(log)[heir.pid] == JOBS
@@ -63,17 +64,17 @@ def test_a_frozen_process_loses_its_jobs_and_cannot_finish_them_late(start: Star
     ids = asyncio.run(enqueue(url))
 
     frozen = start("sleepers.py", url, log, gate, "5")
-    eventually(lambda: started(log)[frozen.pid] >= JOBS)
+    wait_until(lambda: started(log)[frozen.pid] >= JOBS)
     os.kill(frozen.pid, signal.SIGSTOP)
     heir = start("sleepers.py", url, log, gate, "5")
-    eventually(lambda: started(log)[heir.pid] >= JOBS, within=120)  # once the lease has ended
+    wait_until(lambda: started(log)[heir.pid] >= JOBS, within=120)  # once the lease has ended
     gate.touch()
-    eventually(lambda: asyncio.run(outcomes(url, ids)) == {JobStatus.COMPLETED: JOBS})
+    wait_until(lambda: asyncio.run(outcomes(url, ids)) == {JobStatus.COMPLETED: JOBS})
     fences = asyncio.run(fences_of(url, ids))
 
     os.kill(frozen.pid, signal.SIGCONT)
     said = tmp_path / "sleepers.py-0.log"
-    eventually(lambda: "rejected" in said.read_text() or "other nodes" in said.read_text())
+    wait_until(lambda: "rejected" in said.read_text() or "other nodes" in said.read_text())
     for process in (frozen, heir):
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 0

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from shiftwork import Job, JobStatus
+from tests.polling import pass_time
 from tests.store.servers.postgres import own_server
 from tests.store.servers.redis import KILLED, Server, binary, required, wheel_binary
 from tests.system.mill import Mill, until
@@ -28,7 +29,7 @@ class Engine(NamedTuple):
     async def be_away(self, seconds: float) -> None:
         """Go away for a while."""
         await asyncio.to_thread(self.stop)
-        await asyncio.sleep(seconds)  # how long the outage lasts
+        await pass_time(seconds)  # how long the outage lasts
         await asyncio.to_thread(self.start)
 
 
@@ -113,5 +114,5 @@ async def test_many_outages_cost_durable_functions_nothing(office: Office, lease
     await office.open(60)
     for _ in range(12):
         await office.engine.be_away(random.uniform(0.0, longest))
-        await asyncio.sleep(random.uniform(0.0, 2.0))
+        await pass_time(random.uniform(0.0, 2.0))
     await office.close(repeated=longest > lease)

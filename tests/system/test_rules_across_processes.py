@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.system.conftest import Start, eventually
+from tests.polling import wait_until
+from tests.system.conftest import Start
 
 RUNS = 400
 
@@ -32,7 +33,7 @@ def test_conflicts_and_dependencies_hold_over_hundreds_of_runs_in_two_processes(
     log = tmp_path / "runs.log"
     url = f"sqlite:///{tmp_path / 'shiftwork.db'}"
     processes = [start("pipeline.py", url, log, RUNS) for _ in range(2)]
-    eventually(lambda: all(process.poll() is not None for process in processes), within=90)
+    wait_until(lambda: all(process.poll() is not None for process in processes), within=90)
     assert [process.returncode for process in processes] == [0, 0]
 
     runs = runs_of(log)

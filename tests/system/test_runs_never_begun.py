@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from shiftwork import JobStatus
+from tests.polling import pass_time
 from tests.store.servers.postgres import postgres_servers
 from tests.system.mill import Mill, until
 from tests.system.shared_stores import Place, on_postgres, on_sqlite, on_valkey
@@ -123,7 +124,7 @@ async def feed(mill: Mill, pool: str, worker: Any, over: asyncio.Event) -> int:
         if added - sum(await totals(mill, pool)) < 200:
             await mill.app.enqueue_many([worker.call(number=added + n, seconds=0.002) for n in range(200)])
             added += 200
-        await asyncio.sleep(0.02)
+        await pass_time(0.02)
     return added
 
 
@@ -134,10 +135,10 @@ async def freeze(mill: Mill, pool: str, times: int) -> None:
         pids = [entry["pid"] for entry in (await mill.app.get_pool_dashboard())[pool]["workers"]]
         pid = dice.choice([pid for pid in pids if pid] or [0])
         if not pid:
-            await asyncio.sleep(0.1)
+            await pass_time(0.1)
             continue
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)
-            await asyncio.sleep(dice.choice([0.05, 0.4, dice.uniform(0.9, 1.4)]))
+            await pass_time(dice.choice([0.05, 0.4, dice.uniform(0.9, 1.4)]))
             os.kill(pid, signal.SIGCONT)
-        await asyncio.sleep(dice.uniform(0.0, 0.1))
+        await pass_time(dice.uniform(0.0, 0.1))

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from shiftwork import Job, JobStatus
+from tests.polling import pass_time
 from tests.store.servers.postgres import postgres_servers
 from tests.system.mill import Mill, MillNode, statuses
 from tests.system.shared_stores import on_postgres, on_sqlite, on_valkey
@@ -36,7 +37,7 @@ class Storm:
         clock = asyncio.get_running_loop().time
         next_node = clock() + self._node_every
         while True:
-            await asyncio.sleep(KILL_EVERY)
+            await pass_time(KILL_EVERY)
             if victims and clock() > next_node:
                 next_node = clock() + self._node_every
                 victims.pop(0).signal(signal.SIGKILL)

@@ -22,8 +22,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from shiftwork import WorkerOrchestrator
+from tests.polling import wait_until
 from tests.store.servers.redis import DURABLE, Server, binary, required, wheel_binary
-from tests.system.conftest import eventually
 
 PATIENCE: Final = 90.0
 LOOKS: Final = (5.0, 15.0, 60.0)
@@ -83,7 +83,7 @@ class Shop:
             command = [sys.executable, "-m", "shiftwork", "run", "shop:app", "--no-web"]
             node = subprocess.Popen(command, cwd=self.folder, env=self._environment, stderr=output)
         self._nodes.append(node)
-        eventually(lambda: " runs 4 workers" in log.read_text(), within=PATIENCE)
+        wait_until(lambda: " runs 4 workers" in log.read_text(), within=PATIENCE)
         return node
 
     def enqueue(self, worker: str, number: int) -> None:
@@ -158,7 +158,7 @@ def rate_limit(shop: Shop) -> str:
 
 def hung_slots(shop: Shop) -> str:
     shop.enqueue("resize", 100)
-    eventually(shop.idle, within=PATIENCE)  # so it is known how long a run usually takes
+    wait_until(shop.idle, within=PATIENCE)  # so it is known how long a run usually takes
     (shop.folder / "disk-hangs").touch()
     shop.enqueue("resize", 300)
     return ""
@@ -166,7 +166,7 @@ def hung_slots(shop: Shop) -> str:
 
 def killed_node(shop: Shop) -> str:
     second = shop.node()
-    eventually(lambda: shop.is_fine() and len(shop.overview()["nodes"]) > 1, within=PATIENCE)
+    wait_until(lambda: shop.is_fine() and len(shop.overview()["nodes"]) > 1, within=PATIENCE)
     name: str = next(node for node in shop.overview()["nodes"] if f"-{second.pid}-" in node)
     second.send_signal(signal.SIGKILL)
     second.wait()
@@ -212,7 +212,7 @@ def staged(fault: Fault, folder: Path) -> Iterator[Shop]:
         shop = Shop(folder / fault.name, server, fault.name)
         try:
             shop.node()
-            eventually(shop.is_fine, within=PATIENCE)
+            wait_until(shop.is_fine, within=PATIENCE)
             yield shop
         finally:
             shop.close()

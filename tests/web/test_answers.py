@@ -1,12 +1,12 @@
 """What routes really return fits the OpenAPI document, field by field: clients in other languages are made from it."""
 
-import asyncio
 from typing import Any, Final
 
 from jsonschema import Draft202012Validator
 
 from shiftwork import Breaker, Context
 from shiftwork.web.openapi import document
+from tests.polling import eventually
 from tests.web.conftest import Web, shop
 
 ROUTES: Final = {
@@ -54,10 +54,12 @@ async def fill(web: Web) -> dict[str, str]:
     flow = await app.enqueue_flow(approve.call())
     waiting = await approve.enqueue()
     await app.start()
-    async with asyncio.timeout(60):
-        for job, status in ((dead, "dead"), (completed, "completed"), (waiting, "scheduled")):
-            while (await web.get(f"jobs/{job.id}"))["status"] != status:  # noqa: ASYNC110 - only the store knows
-                await asyncio.sleep(0.01)
+    for job, status in ((dead, "dead"), (completed, "completed"), (waiting, "scheduled")):
+
+        async def has_status(id: str = job.id, status: str = status) -> bool:
+            return bool((await web.get(f"jobs/{id}"))["status"] == status)
+
+        await eventually(has_status)
     (node,) = await app.control.nodes.all()
     known = {
         "pool": "images",

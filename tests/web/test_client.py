@@ -19,7 +19,7 @@ from shiftwork import WorkerOrchestrator
 from shiftwork.web.openapi import document
 from tests.cli.terminal import SHOP
 from tests.node import COMPILER, install_client, node
-from tests.system.conftest import eventually
+from tests.polling import wait_until
 from tests.web.test_serving import Process
 
 SCRIPT = Path(__file__).with_name("client.mjs")
@@ -30,7 +30,7 @@ def served(tmp_path: Path) -> Iterator[str]:
     """The address of a node that demands a token."""
     (tmp_path / "shop.py").write_text(SHOP)
     running = Process(tmp_path, "run", "shop:app", "--port", "0", "--always-token")
-    eventually(lambda: running.serves)
+    wait_until(lambda: running.serves)
     yield running.address()
     assert running.stop() == 0
 

@@ -28,7 +28,7 @@ from shiftwork.core.schedules.fire_times import success_expected
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.store.urls import open_store
 from shiftwork.views.metrics import run_times
-from tests.system.conftest import eventually
+from tests.polling import wait_until
 from tests.web.conftest import Web
 from tests.web.test_serving import Start, start
 
@@ -283,7 +283,7 @@ def test_a_scrape_of_any_process_is_the_truth_about_all(start: Start, tmp_path: 
     (tmp_path / "mail.py").write_text(MAIL)
     nodes = [start("run", "mail:app", "--port", "0") for _ in range(2)]
     addresses = [node.address() for node in nodes]
-    eventually(lambda: all(node.serves for node in nodes))
+    wait_until(lambda: all(node.serves for node in nodes))
     subprocess.run([sys.executable, "mail.py"], cwd=tmp_path, check=True)
 
     def scraped(address: str) -> dict[str, float | None]:
@@ -303,7 +303,7 @@ def test_a_scrape_of_any_process_is_the_truth_about_all(start: Start, tmp_path: 
     truth |= {"jobs_completed_total": JOBS - dead, "returned": JOBS - dead, "dead": dead}
     truth |= {"attempts_failed_total": retried + dead, "raised": retried + dead, "retries_total": retried}
     truth |= {"wait_seconds_count": JOBS + retried, "run_seconds_count": JOBS + retried}
-    eventually(lambda: [scraped(address) for address in addresses] == [truth, truth], within=90)
+    wait_until(lambda: [scraped(address) for address in addresses] == [truth, truth], within=90)
     text = httpx2.get(f"{addresses[0]}metrics", timeout=30).text
     for node in nodes:
         assert node.stop() == 0

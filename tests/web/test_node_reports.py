@@ -14,7 +14,7 @@ from shiftwork.serve import web_child
 from shiftwork.serve.web_child import NodeConnection
 from shiftwork.serve.web_messages import NodeReport, NodeToWeb, WebToNode
 from shiftwork.store.memory import MemoryStore
-from tests.security.conftest import eventually
+from tests.polling import eventually
 
 
 async def test_probes_and_health_follow_the_nodes_reports(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import httpx2
 import pytest
 
 from tests.cli.terminal import SHOP
-from tests.system.conftest import eventually
+from tests.polling import wait_until
 
 ADDRESS = re.compile(r"http://\S+/")
 SERVES = re.compile(r" runs \d+ workers? in ")
@@ -41,7 +41,7 @@ class Process:
         return bool(SERVES.search(self.said))
 
     def address(self) -> str:
-        eventually(lambda: bool(ADDRESS.search(self.said)) or self._popen.poll() is not None)
+        wait_until(lambda: bool(ADDRESS.search(self.said)) or self._popen.poll() is not None)
         found = ADDRESS.search(self.said)
         assert found is not None, self.said
         return found[0]
@@ -85,12 +85,12 @@ def test_a_node_serves_its_own_dashboard_and_knows_payloads_without_the_app(star
     node = start("run", "shop:app", "--port", "0", "--log-runs")
     address = node.address()
     assert address.startswith("http://127.0.0.1:")
-    eventually(lambda: httpx2.get(f"{address}readyz", timeout=30).text == "ready\n")
+    wait_until(lambda: httpx2.get(f"{address}readyz", timeout=30).text == "ready\n")
     schema = ask(address, "workers/resize")["payload_schema"]
     assert schema["properties"]["width"]["default"] == 100
     body = {"worker": "resize", "payload": {"path": "a.png", "width": 3}}
     job = httpx2.post(f"{address}api/v1/jobs", json=body, timeout=30).json()["job"]
-    eventually(lambda: ask(address, f"jobs/{job['id']}")["status"] == "completed")
+    wait_until(lambda: ask(address, f"jobs/{job['id']}")["status"] == "completed")
     assert ask(address, f"jobs/{job['id']}")["result"] == "a.png at 3"
     assert node.stop() == 0
     assert "resize: attempt 1 starts" in node.said
@@ -125,8 +125,8 @@ def test_a_busy_port_is_not_fatal(start: Start) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         node = start("run", "shop:app", "--port", str(taken.getsockname()[1]))
-        eventually(lambda: "no dashboard: cannot listen on" in node.said)
-        eventually(lambda: node.serves)
+        wait_until(lambda: "no dashboard: cannot listen on" in node.said)
+        wait_until(lambda: node.serves)
         assert node.stop() == 0
 
 
@@ -134,11 +134,11 @@ def test_the_web_is_served_apart_from_any_node_and_beyond_loopback_it_demands_a_
     start: Start, tmp_path: Path
 ) -> None:
     node = start("run", "shop:app", "--no-web")
-    eventually(lambda: node.serves)
+    wait_until(lambda: node.serves)
     web = start("web", "--store", "sqlite:///shop.db", "--port", "0", "--host", "0.0.0.0", "--root-path", "/ops")
     address = web.address()
     assert address.endswith("/ops/")
-    eventually(lambda: "there is no valid token yet" in web.said)
+    wait_until(lambda: "there is no valid token yet" in web.said)
     assert ask(address, "me")["name"] == "loopback"
     assert ask(address.removesuffix("ops/"), "me")["name"] == "loopback"  # as a proxy passes it on that cuts it off
     stranger = {"Host": "shop.example", "X-Forwarded-For": "203.0.113.9"}
@@ -153,7 +153,7 @@ def test_the_web_is_served_apart_from_any_node_and_beyond_loopback_it_demands_a_
     assert ask(address, "me", headers=known)["name"] == "ci"
     assert "ci" in shiftwork("token", "list")
     shiftwork("token", "revoke", "ci")
-    eventually(lambda: httpx2.get(f"{address}api/v1/me", timeout=30, headers=known).status_code == 401)
+    wait_until(lambda: httpx2.get(f"{address}api/v1/me", timeout=30, headers=known).status_code == 401)
     assert web.stop() == 0
     assert node.stop() == 0
     assert "dashboard" not in node.said

@@ -1,8 +1,4 @@
-"""Jobs as bytes for the scripts of the hot path, and back: new jobs, claimed jobs, outcomes.
-
-This module owns the layout of a job's state and of what never changes about a job. `job_state.lua` describes the
-layout, and the scripts read and write the same bytes.
-"""
+"""Jobs as bytes for the scripts of the hot path, and back: new jobs, claimed jobs, outcomes."""
 
 import struct
 from collections.abc import Iterable, Sequence
@@ -19,36 +15,13 @@ from shiftwork.core.model.flow import FlowMember
 from shiftwork.core.model.job import Added, Claimed, JobRecord, JobStatus, NewJob
 from shiftwork.core.model.outcome import Outcome
 from shiftwork.core.model.parts import Wait
-
-STATE: Final = struct.Struct("<BHHIIddddd")
-PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_RESULT, HAS_PROGRESS = 1, 2, 4, 8, 16, 32, 64
-EXPIRES, WAITS, IN_FLOW, TAGGED, DURABLE, NEEDS = 128, 256, 512, 1024, 2048, 4096
+from shiftwork.store.redis.layout import NEW, OUTCOME, STATE, Flag
 
 _encode: Final = msgpack.Encoder().encode
 _decode: Final = msgpack.Decoder().decode
-_new: Final = attrgetter("id", "worker", "pool", "run_at", "head_start", "unique_key", "key", "key_limit")
-_outcome_fields: Final = attrgetter(
-    "id",
-    "fence",
-    "worker",
-    "pool",
-    "status",
-    "ended_at",
-    "run_at",
-    "attempt",
-    "crashes",
-    "verdict",
-    "disable_after",
-    "result",
-    "error",
-    "keep_until",
-    "cause",
-    "report",
-    "waited",
-    "marks",
-    "wait",
-)
-_STATUS: Final = 4
+_new: Final = attrgetter(*NEW[: NEW.index("created_at")])
+_outcome_fields: Final = attrgetter(*OUTCOME[: OUTCOME.index("moves")])
+_STATUS: Final = OUTCOME.index("status")
 """The place of the status among these."""
 _QUEUED: Final = NUMBERS[JobStatus.QUEUED]
 _NONE: Final = float("nan")
@@ -205,7 +178,7 @@ def own_values(own: Sequence[Any], flags: int) -> dict[str, Any]:
     options, expires_at = own
     return {
         "options": options.encode("latin-1") if options else None,
-        "expires_at": expires_at if flags & EXPIRES and expires_at else None,
+        "expires_at": expires_at if flags & Flag.EXPIRES and expires_at else None,
     }
 
 

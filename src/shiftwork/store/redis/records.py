@@ -13,26 +13,9 @@ from shiftwork.core.docs import read_attempt
 from shiftwork.core.jobs.beginnings import read_step, seen_signal, seen_step
 from shiftwork.core.jobs.statuses import NUMBERS, STATUSES
 from shiftwork.core.model.job import Attempt, DeadJob, JobPriority, JobRecord, JobStatus, Progress, Rewrite
-from shiftwork.core.model.parts import Need, SeenParts, Signal, Step, StepPage, Wait
-from shiftwork.store.redis.jobs import (
-    CANCELLING,
-    DURABLE,
-    EXPIRES,
-    HAS_ERROR,
-    HAS_PROGRESS,
-    HAS_RESULT,
-    IN_FLOW,
-    KEYED,
-    NEEDS,
-    PARKED,
-    STATE,
-    TAGGED,
-    UNIQUE,
-    WAITS,
-    never_changes_of,
-    own_values,
-    wait_text,
-)
+from shiftwork.core.model.parts import NEED_ALONE, NEED_WHATEVER, Need, SeenParts, Signal, Step, StepPage, Wait
+from shiftwork.store.redis.jobs import never_changes_of, own_values, wait_text
+from shiftwork.store.redis.layout import STATE, Flag
 
 _encode: Final = msgpack.Encoder().encode
 _decode: Final = msgpack.Decoder().decode
@@ -60,16 +43,16 @@ def whole_jobs(records: Sequence[JobRecord]) -> tuple[list[Any], list[bytes]]:
 def _fields(one: JobRecord) -> Fields:
     """Return the fields of a job as they are stored, not parked; `restore` decides about that."""
     optional: dict[bytes, tuple[int, bytes | None]] = {
-        b"r": (HAS_RESULT, one.result),
-        b"e": (HAS_ERROR, None if one.error is None else one.error.encode()),
-        b"g": (HAS_PROGRESS, None if one.progress is None else _encode(one.progress)),
-        b"f": (IN_FLOW, None if one.flow is None else one.flow.encode()),
-        b"t": (TAGGED, _encode(one.tags) if one.tags else None),
-        b"wait": (WAITS, None if one.wait is None else (wait_text(one.wait) or "").encode()),
+        b"r": (Flag.HAS_RESULT, one.result),
+        b"e": (Flag.HAS_ERROR, None if one.error is None else one.error.encode()),
+        b"g": (Flag.HAS_PROGRESS, None if one.progress is None else _encode(one.progress)),
+        b"f": (Flag.IN_FLOW, None if one.flow is None else one.flow.encode()),
+        b"t": (Flag.TAGGED, _encode(one.tags) if one.tags else None),
+        b"wait": (Flag.WAITS, None if one.wait is None else (wait_text(one.wait) or "").encode()),
     }
-    flags = KEYED * (one.key is not None) + UNIQUE * (one.unique_key is not None)
-    flags += EXPIRES * (one.expires_at is not None) + NEEDS * bool(one.unmet)
-    flags += DURABLE * bool(one.steps or one.signals)
+    flags = Flag.KEYED * (one.key is not None) + Flag.UNIQUE * (one.unique_key is not None)
+    flags += Flag.EXPIRES * (one.expires_at is not None) + Flag.NEEDS * bool(one.unmet)
+    flags += Flag.DURABLE * bool(one.steps or one.signals)
     state = STATE.pack(
         NUMBERS[one.status],
         flags + sum(flag for flag, value in optional.values() if value is not None),
@@ -195,8 +178,8 @@ def _record(id: str, found: Fields, *, whole: bool) -> JobRecord:
         "unique_key": unique_key,
         "key": key,
         "key_limit": key_limit,
-        "parked": bool(flags & PARKED),
-        "cancelling": bool(flags & CANCELLING),
+        "parked": bool(flags & Flag.PARKED),
+        "cancelling": bool(flags & Flag.CANCELLING),
         "result": found.get(b"r"),
         "error": found[b"e"].decode() if b"e" in found else None,
         "progress": msgpack.decode(found[b"g"], type=Progress) if b"g" in found else None,
@@ -230,9 +213,10 @@ def _parts(found: Fields) -> dict[str, Any]:
 def _needs(found: Fields) -> tuple[Need, ...]:
     """Return the unmet needs of a job; in a list, the broken ones."""
     unmet, broken = found.get(b"unmet") or (), found.get(b"broken") or ()
+    kinds = ((id, int(kind or 0)) for id, kind in zip(unmet[::2], unmet[1::2], strict=True))
     needs = (
-        Need(id.decode(), whatever=kind in b"13", alone=kind in b"23", broken=id in broken)
-        for id, kind in zip(unmet[::2], unmet[1::2], strict=True)
+        Need(id.decode(), whatever=bool(kind & NEED_WHATEVER), alone=bool(kind & NEED_ALONE), broken=id in broken)
+        for id, kind in kinds
     )
     return tuple(sorted(needs, key=attrgetter("id")))
 

@@ -40,6 +40,7 @@ from shiftwork.store.redis import doctor, jobs, records, replies, upgrade
 from shiftwork.store.redis.add_batcher import AddBatcher, BatchReply, Rows, check_size, in_parts
 from shiftwork.store.redis.docs import ClaimView, claim_view, stored
 from shiftwork.store.redis.find import FoundJobs, criteria, decoded
+from shiftwork.store.redis.layout import FULL
 from shiftwork.store.redis.records import fields, whole_jobs
 from shiftwork.store.redis.server.address import RedisAddress
 from shiftwork.store.redis.server.bell_listener import BellListener
@@ -47,8 +48,6 @@ from shiftwork.store.redis.server.blocking_line import BlockingLine
 from shiftwork.store.redis.server.client import RedisClient, RedisConnection, SentCommand
 from shiftwork.store.worker_digest import digest
 
-FULL: Final = -2
-"""What `send` returns instead of a status if there is no room."""
 VERSION: Final = b"2"
 """The version of the key dictionary in `keys.lua`."""
 LOSSES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY

@@ -3,12 +3,14 @@
 -- written nothing.
 
 local function add_fast(many, columns)
-  local worker, pool = columns[2], columns[3]
-  if type(worker) ~= 'string' or type(pool) ~= 'string' or columns[6] or columns[7] or columns[11] then
+  local worker, pool = columns[COLUMN_NEW_WORKER], columns[COLUMN_NEW_POOL]
+  if type(worker) ~= 'string' or type(pool) ~= 'string' or columns[COLUMN_NEW_UNIQUE_KEY] or columns[COLUMN_NEW_KEY]
+    or columns[COLUMN_NEW_EXTRA] then
     return nil
   end
-  local ids, run_ats, head_starts = spread(columns[1], many), spread(columns[4], many), spread(columns[5], many)
-  local nows, infos = spread(columns[9], many), spread(columns[10], many)
+  local ids, run_ats = spread(columns[COLUMN_NEW_ID], many), spread(columns[COLUMN_NEW_RUN_AT], many)
+  local head_starts = spread(columns[COLUMN_NEW_HEAD_START], many)
+  local nows, infos = spread(columns[COLUMN_NEW_CREATED_AT], many), spread(columns[COLUMN_NEW_INFO], many)
   local there, seen = read_all(STATE, ids), {}
   local states, known, payloads, fresh, into = {}, {}, {}, {}, {}
   local state, created, rank, of_run_at, of_head_start, of_now
@@ -20,7 +22,7 @@ local function add_fast(many, columns)
     seen[id] = true
     if run_at ~= of_run_at or head_start ~= of_head_start then -- formatting is expensive, and often all are equal
       of_run_at, of_head_start, rank = run_at, head_start, exact(run_at - head_start)
-      state = struct.pack(LAYOUT, QUEUED, 0, 0, 0, 0, 0, run_at, head_start, NONE, NONE)
+      state = struct.pack(LAYOUT, STATUS_QUEUED, 0, 0, 0, 0, 0, run_at, head_start, NONE, NONE)
     end
     if now ~= of_now then
       of_now, created = now, exact(now)
@@ -39,7 +41,7 @@ local function add_fast(many, columns)
   local before, was = head_in(queue, worker)
   in_slices('ZADD', queue, into)
   move_head(pool, worker, before, was, head_in(queue, worker))
-  local changes = { ['p' .. QUEUED .. pool] = many, ['w' .. QUEUED .. worker] = many, ['a' .. pool] = many }
+  local changes = { ['p' .. STATUS_QUEUED .. pool] = many, ['w' .. STATUS_QUEUED .. worker] = many, ['a' .. pool] = many }
   change_numbers(changes, P .. 'numbers')
   return { notify('pool:' .. pool), {} }
 end
@@ -49,7 +51,7 @@ if A[3] then
   if state and #state >= LENGTH then
     status, flags, _, _, _, fence = struct.unpack(LAYOUT, state)
   end
-  if status ~= PROCESSING or fence ~= A[4] or band(flags, 2) ~= 0 then -- 2: cancelling
+  if status ~= STATUS_PROCESSING or fence ~= A[4] or band(flags, FLAG_CANCELLING) ~= 0 then
     return { '', false }
   end
 end

@@ -17,12 +17,12 @@ end
 local function twin_of(worker, unique)
   local id = call('HGET', P .. 'unique', unique_field(worker, unique))
   local twin = id and parse(id, state_at(id))
-  return twin and twin.status < COMPLETED and id
+  return twin and twin.status < STATUS_COMPLETED and id
 end
 
 local function flags_of(n, flow, tags, expires)
-  return (uniques[n] and UNIQUE or 0) + (keys[n] and KEYED or 0) + (flow and IN_FLOW or 0) + (tags[1] and TAGGED or 0)
-    + (expires and EXPIRES or 0) + (there[n] and NEEDED or 0)
+  return (uniques[n] and FLAG_UNIQUE or 0) + (keys[n] and FLAG_KEYED or 0) + (flow and FLAG_IN_FLOW or 0) + (tags[1] and FLAG_TAGGED or 0)
+    + (expires and FLAG_EXPIRES or 0) + (there[n] and FLAG_NEEDED or 0)
 end
 
 local function keep_listed(id, flow, tags, now, worker)
@@ -42,12 +42,12 @@ local function keep(n)
   tags, needs = tags or {}, needs or {}
   local job = {
     id = id, worker = worker, pool = pool, run_at = run_at, lead = head_starts[n], unique = uniques[n],
-    key = keys[n], limit = limits[n], created = now, status = run_at <= now and QUEUED or SCHEDULED, reports = 0,
+    key = keys[n], limit = limits[n], created = now, status = run_at <= now and STATUS_QUEUED or STATUS_SCHEDULED, reports = 0,
     attempt = 0, crashes = 0, fence = 0, started = NONE, ended = NONE, instance = '', flow = flow or false,
     expires = expires or false, flags = flags_of(n, flow, tags, expires),
   }
   if needs[1] then
-    job.status = WAITING
+    job.status = STATUS_WAITING
   end
   keep_listed(id, flow, tags, now, worker)
   if needs[1] or parent then
@@ -82,8 +82,8 @@ local function read_statuses()
     state = saved[needed[n]] or state
     local id, status = needed[n], state and state ~= AWAITED and string.byte(state)
     statuses[id] = status
-    lost[id] = status and (status > COMPLETED or (
-      status == WAITING and not jobs[id] and call('EXISTS', BROKEN .. id) == 1
+    lost[id] = status and (status > STATUS_COMPLETED or (
+      status == STATUS_WAITING and not jobs[id] and call('EXISTS', BROKEN .. id) == 1
     ))
   end
 end
@@ -92,7 +92,7 @@ local function tie_needs(one)
   local job, unmet = one.job, false
   for _, need in ipairs(one.needs) do
     local is_lost = lost[need[1]]
-    if not meets(is_lost and CANCELLED or statuses[need[1]], need[2]) then
+    if not meets(is_lost and STATUS_CANCELLED or statuses[need[1]], need[2]) then
       tie_to(need[1], job.id, kind_of(need))
       unmet = true
       if is_lost and call('SADD', BROKEN .. job.id, need[1]) == 1 then
@@ -101,7 +101,7 @@ local function tie_needs(one)
     end
   end
   if unmet then
-    set(job, NEEDS, true)
+    set(job, FLAG_NEEDS, true)
     save(job)
   elseif one.needs[1] then
     release(job, one.now)
@@ -112,7 +112,7 @@ local function tie_children(one) -- what waits for its parent waits for the new 
   for _, waiters in ipairs({ call('HGETALL', NEED .. one.parent), tied.needed[one.parent] or {} }) do
     for at = 1, #waiters, 2 do
       local kind = waiters[at + 1]
-      if kind == '0' or kind == '1' then
+      if band(tonumber(kind), NEED_ALONE) == 0 then
         tie_to(one.job.id, waiters[at], kind)
       end
     end
@@ -120,11 +120,11 @@ local function tie_children(one) -- what waits for its parent waits for the new 
 end
 
 local function strand(one) -- see `meet_needs` in release_full.lua
-  local ended = { one.job.id, CANCELLED }
+  local ended = { one.job.id, STATUS_CANCELLED }
   break_needs(ended)
   for _, id in ipairs(freed_by(ended)) do
     local job = fetch(id)
-    if job and job.status == WAITING then
+    if job and job.status == STATUS_WAITING then
       release(job, one.now)
     end
   end

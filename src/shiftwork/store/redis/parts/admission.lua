@@ -56,7 +56,7 @@ end
 local function since(head) -- since when the job has had its place; the original is `JobRecord.since`
   if not head.since then
     local info = head.info or at_job('HGET', INFO, head.id) or ''
-    local fine, _, _, _, _, head_start = pcall(cmsgpack.unpack_limit, info, 4, 1)
+    local fine, _, _, _, _, head_start = pcall(cmsgpack.unpack_limit, info, COLUMN_INFO_HEAD_START, 1)
     head.since = head.rank + (fine and tonumber(head_start) or 0)
   end
   return head.since
@@ -65,7 +65,7 @@ end
 local function is_retrying(worker)
   local known = facts_of(worker)
   if known.retrying == nil then
-    known.retrying = (tonumber(call('HGET', P .. 'numbers', 'w' .. FAILED .. worker)) or 0) > 0
+    known.retrying = (tonumber(call('HGET', P .. 'numbers', 'w' .. STATUS_FAILED .. worker)) or 0) > 0
   end
   return known.retrying
 end
@@ -84,14 +84,12 @@ local function would_run(worker, now)
   return gate and served[gate.pool]
 end
 
-local UNTIL_CLOSED = 253402300799 -- of a breaker that a person holds open until a person closes it
-
 local function held_by_breaker(name, now) -- returns the code, and until when
   local until_ = tonumber(call('HGET', P .. 'open', name))
   if not until_ then
     return nil
   elseif now < until_ then
-    return 'breaker', until_ < UNTIL_CLOSED and until_ or nil
+    return 'breaker', until_ < SECONDS_UNTIL_CLOSED and until_ or nil
   end
   for _, worker in ipairs(call('SMEMBERS', P .. 'guard:' .. name)) do
     if facts_of(worker).running > 0 and newest_of(worker) >= until_ then
@@ -99,8 +97,6 @@ local function held_by_breaker(name, now) -- returns the code, and until when
     end
   end
 end
-
-local SETTLING = 1 -- seconds for which a dependency gives way to a job that has waited for it
 
 local function had_its_turn(of, head)
   return of.ended and of.ended >= since(head)
@@ -153,8 +149,8 @@ end
 local function held_by_turn(worker, now) -- returns whether, and until when
   local gate = gate_of(worker)
   for _, name in ipairs(gate and gate.before or {}) do
-    if facts_of(name).running > 0 and now < newest_of(name) + SETTLING then
-      return true, newest_of(name) + SETTLING
+    if facts_of(name).running > 0 and now < newest_of(name) + SECONDS_SETTLING then
+      return true, newest_of(name) + SECONDS_SETTLING
     end
     local waiting = head_of(name)
     if waiting and had_its_turn(facts_of(worker), waiting) and would_run(name, now) then

@@ -40,17 +40,17 @@ local function claim_fast(now, instance, pool, limit, wanted, edition)
       return nil
     end
     local status, flags = struct.unpack('<BH', state)
-    if status ~= QUEUED or band(flags, UNUSUAL) ~= 0 then
+    if status ~= STATUS_QUEUED or band(flags, UNUSUAL) ~= 0 then
       return nil
     end
-    in_flow = in_flow or band(flags, IN_FLOW) ~= 0
+    in_flow = in_flow or band(flags, FLAG_IN_FLOW) ~= 0
   end
   local fence, answer, saved = next_fences(many) - 1, {}, {}
   for n = 1, many do
     local _, flags, reports, attempt, crashes, _, run_at, lead = struct.unpack(LAYOUT, states[n])
     local id, at = ids[n], 4 * n
     local state = struct.pack(
-      WITH_INSTANCE, PROCESSING, flags, reports, attempt + 1, crashes, fence + n, run_at, lead, now, NONE, instance
+      WITH_INSTANCE, STATUS_PROCESSING, flags, reports, attempt + 1, crashes, fence + n, run_at, lead, now, NONE, instance
     )
     saved[2 * n - 1], saved[2 * n] = id, state
     answer[at - 3], answer[at - 2], answer[at - 1], answer[at] = id, state, infos[n], payloads[n] or ''
@@ -62,12 +62,12 @@ local function claim_fast(now, instance, pool, limit, wanted, edition)
   call('HINCRBY', P .. 'holding', instance, many)
   call('HSET', P .. 'w:' .. worker, 'started', now)
   change_numbers({
-    ['p' .. QUEUED .. pool] = -many, ['w' .. QUEUED .. worker] = -many, ['p' .. PROCESSING .. pool] = many,
-    ['w' .. PROCESSING .. worker] = many,
+    ['p' .. STATUS_QUEUED .. pool] = -many, ['w' .. STATUS_QUEUED .. worker] = -many, ['p' .. STATUS_PROCESSING .. pool] = many,
+    ['w' .. STATUS_PROCESSING .. worker] = many,
   }, P .. 'numbers')
   if in_flow then
     local changes = {}
-    move_in_flows(changes, ids, QUEUED, PROCESSING)
+    move_in_flows(changes, ids, STATUS_QUEUED, STATUS_PROCESSING)
     change_flows(changes)
   end
   return { '', '', answer }

@@ -98,37 +98,37 @@ end
 -- ── starting ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 local function start(job, fence)
-  if is(job, KEYED) then
+  if is(job, FLAG_KEYED) then
     jobs[job.id] = job
   end
   take_out(job)
-  if is(job, HAS_PROGRESS) then
+  if is(job, FLAG_HAS_PROGRESS) then
     call('HDEL', J .. job.id, 'g')
-    set(job, HAS_PROGRESS, false)
+    set(job, FLAG_HAS_PROGRESS, false)
   end
-  if is(job, WAITS) then
+  if is(job, FLAG_WAITS) then
     call('HDEL', J .. job.id, 'wait')
-    set(job, WAITS, false)
+    set(job, FLAG_WAITS, false)
   end
-  local expired = is(job, EXPIRES)
-  set(job, EXPIRES, false)
-  job.status, job.instance, job.fence, job.attempt = PROCESSING, instance, fence, job.attempt + 1
+  local expired = is(job, FLAG_EXPIRES)
+  set(job, FLAG_EXPIRES, false)
+  job.status, job.instance, job.fence, job.attempt = STATUS_PROCESSING, instance, fence, job.attempt + 1
   job.started, job.ended = now, NONE
   put_in(job)
   settle(job)
-  set(job, EXPIRES, expired)
+  set(job, FLAG_EXPIRES, expired)
   local state = state_of(job)
-  set(job, EXPIRES, false)
+  set(job, FLAG_EXPIRES, false)
   return state
 end
 
 local function start_other(at, id, fence, state, info, payload) -- a job that is not plain
   local job = info and parse(id, state)
-  if not job or job.status ~= QUEUED then
+  if not job or job.status ~= STATUS_QUEUED then
     bury(id, pool, DAMAGED, now)
     return
-  elseif is(job, KEYED) and not informed(job, info) then
-    set(job, KEYED, false)
+  elseif is(job, FLAG_KEYED) and not informed(job, info) then
+    set(job, FLAG_KEYED, false)
   end
   job.worker, job.pool, started[at.worker] = at.worker, pool, true
   answer_with(id, start(job, fence), info, payload)
@@ -141,7 +141,7 @@ local function advance(line) -- moves on to the next readable job, and reads it
     local id, rank = line.id, line.rank
     local info = at_job('HGET', INFO, id)
     local job = info and parse(id, state_at(id))
-    if job and job.status == QUEUED and (not is(job, KEYED) or informed(job, info)) then
+    if job and job.status == STATUS_QUEUED and (not is(job, FLAG_KEYED) or informed(job, info)) then
       job.worker, job.pool, job.rank, job.info = line.worker, pool, rank, info
       line.head = job
       return true

@@ -3,9 +3,10 @@
 -- nothing, it has written nothing, or everything except what `unreleased` has.
 
 local function all_plain(columns, many, states, fences, ids) -- whether each is the completion of a plain job
-  local worker, pool, status, verdict, failure, report =
-    columns[3], columns[4], columns[5], columns[10], columns[13], columns[16]
-  if type(worker) ~= 'string' or type(pool) ~= 'string' or status ~= 'completed' or failure or report then
+  local worker, pool, verdict = columns[COLUMN_OUTCOME_WORKER], columns[COLUMN_OUTCOME_POOL], columns[COLUMN_OUTCOME_VERDICT]
+  if type(worker) ~= 'string' or type(pool) ~= 'string' or columns[COLUMN_OUTCOME_STATUS] ~= 'completed' then
+    return false
+  elseif columns[COLUMN_OUTCOME_ERROR] or columns[COLUMN_OUTCOME_REPORT] then
     return false
   elseif verdict ~= 'success' and verdict ~= 'neutral' then
     return false
@@ -17,7 +18,7 @@ local function all_plain(columns, many, states, fences, ids) -- whether each is 
       return false
     end
     local status_now, flags, _, _, _, fence = struct.unpack(LAYOUT, state)
-    if status_now ~= PROCESSING or fence ~= fences[n] or (flags ~= 0 and band(flags, bnot(STAYING)) ~= 0) then
+    if status_now ~= STATUS_PROCESSING or fence ~= fences[n] or (flags ~= 0 and band(flags, bnot(STAYING)) ~= 0) then
       return false
     end
     seen[id] = true
@@ -38,15 +39,17 @@ local function write_end(worker, verdict, last_ended) -- the original is `shiftw
 end
 
 local function finish_fast(now, many, counted, columns)
-  local ids, fences = spread(columns[1], many), spread(columns[2], many)
+  local ids, fences = spread(columns[COLUMN_OUTCOME_ID], many), spread(columns[COLUMN_OUTCOME_FENCE], many)
   local states = read_all(STATE, ids)
   if not all_plain(columns, many, states, fences, ids) then
     return nil
   end
-  local worker, pool = columns[3], columns[4]
-  local ended_ats, run_ats, attempts = spread(columns[6], many), spread(columns[7], many), spread(columns[8], many)
-  local crashes, results_at, keep_untils = spread(columns[9], many), spread(columns[12], many), spread(columns[14], many)
-  local causes, waits, marks = spread(columns[15], many), spread(columns[17], many), spread(columns[18], many)
+  local worker, pool = columns[COLUMN_OUTCOME_WORKER], columns[COLUMN_OUTCOME_POOL]
+  local ended_ats, run_ats = spread(columns[COLUMN_OUTCOME_ENDED_AT], many), spread(columns[COLUMN_OUTCOME_RUN_AT], many)
+  local attempts, crashes = spread(columns[COLUMN_OUTCOME_ATTEMPT], many), spread(columns[COLUMN_OUTCOME_CRASHES], many)
+  local results_at, keep_untils = spread(columns[COLUMN_OUTCOME_RESULT], many), spread(columns[COLUMN_OUTCOME_KEEP_UNTIL], many)
+  local causes, waits = spread(columns[COLUMN_OUTCOME_CAUSE], many), spread(columns[COLUMN_OUTCOME_WAITED], many)
+  local marks = spread(columns[COLUMN_OUTCOME_MARKS], many)
   local saved, results, kept, done, accepted, held = {}, {}, {}, {}, {}, {}
   local ran, waited, last_ended, of_keep, score, marked, topics = 0, 0, 0, nil, nil, {}, 'ended'
   local in_flow, needed = false, {} -- `needed`: ids and statuses in turn
@@ -55,13 +58,13 @@ local function finish_fast(now, many, counted, columns)
     local id, ended_at, result, keep_until = ids[n], ended_ats[n], results_at[n], keep_untils[n]
     local run_by = string.sub(states[n], LENGTH + 1)
     saved[2 * n - 1], saved[2 * n] = id, struct.pack(
-      WITH_INSTANCE, COMPLETED, result and flags + HAS_RESULT or flags, reports, attempts[n], crashes[n], fences[n],
+      WITH_INSTANCE, STATUS_COMPLETED, result and flags + FLAG_HAS_RESULT or flags, reports, attempts[n], crashes[n], fences[n],
       run_ats[n], lead, started_at, ended_at, run_by
     )
     if flags ~= 0 then
-      in_flow = in_flow or band(flags, IN_FLOW) ~= 0
-      if band(flags, NEEDED) ~= 0 then
-        needed[#needed + 1], needed[#needed + 2] = id, COMPLETED
+      in_flow = in_flow or band(flags, FLAG_IN_FLOW) ~= 0
+      if band(flags, FLAG_NEEDED) ~= 0 then
+        needed[#needed + 1], needed[#needed + 2] = id, STATUS_COMPLETED
       end
     end
     if result then
@@ -98,10 +101,10 @@ local function finish_fast(now, many, counted, columns)
       call('HDEL', P .. 'holding', run_by)
     end
   end
-  write_end(worker, columns[10], last_ended)
+  write_end(worker, columns[COLUMN_OUTCOME_VERDICT], last_ended)
   local changes = {
-    ['p' .. PROCESSING .. pool] = -many, ['w' .. PROCESSING .. worker] = -many, ['p' .. COMPLETED .. pool] = many,
-    ['w' .. COMPLETED .. worker] = many, ['c' .. pool] = many, ['C' .. worker] = many, ['r' .. pool] = ran,
+    ['p' .. STATUS_PROCESSING .. pool] = -many, ['w' .. STATUS_PROCESSING .. worker] = -many, ['p' .. STATUS_COMPLETED .. pool] = many,
+    ['w' .. STATUS_COMPLETED .. worker] = many, ['c' .. pool] = many, ['C' .. worker] = many, ['r' .. pool] = ran,
     ['R' .. worker] = ran, ['q' .. pool] = waited,
   }
   for text, n in pairs(marked) do
@@ -112,7 +115,7 @@ local function finish_fast(now, many, counted, columns)
   end
   local in_flows, left, woken = {}, {}, nil
   if in_flow then
-    move_in_flows(in_flows, ids, PROCESSING, COMPLETED)
+    move_in_flows(in_flows, ids, STATUS_PROCESSING, STATUS_COMPLETED)
   end
   if needed[1] then
     left, woken = release_fast(freed_by(needed), now, changes, in_flows)

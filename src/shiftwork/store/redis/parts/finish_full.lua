@@ -1,25 +1,23 @@
 -- finish, continued: outcomes other than the completion of a plain job.
 
-local A_DAY = 86400
-local FIRST_ATTEMPTS, MOST_ATTEMPTS = 10, 50 -- the original is `shiftwork.core.values.limits`
 local NUMBERS = {
-  completed = COMPLETED, failed = FAILED, queued = QUEUED, dead = DEAD, cancelled = CANCELLED, scheduled = SCHEDULED,
-  processing = PROCESSING,
+  completed = STATUS_COMPLETED, failed = STATUS_FAILED, queued = STATUS_QUEUED, dead = STATUS_DEAD, cancelled = STATUS_CANCELLED, scheduled = STATUS_SCHEDULED,
+  processing = STATUS_PROCESSING,
 }
 
 local function landing(job, said, run_at) -- the original is `shiftwork.core.jobs.landing`
-  if said >= COMPLETED then
+  if said >= STATUS_COMPLETED then
     return said
-  elseif is(job, CANCELLING) then
-    return CANCELLED
+  elseif is(job, FLAG_CANCELLING) then
+    return STATUS_CANCELLED
   elseif run_at <= now then
-    return QUEUED
+    return STATUS_QUEUED
   end
-  return said == FAILED and FAILED or SCHEDULED
+  return said == STATUS_FAILED and STATUS_FAILED or STATUS_SCHEDULED
 end
 
 local function lead(job, lands, run_at, moves) -- the original is `rank` in `shiftwork.core.jobs.landing`
-  if moves and lands < COMPLETED then
+  if moves and lands < STATUS_COMPLETED then
     return job.head_start
   end
   return run_at == job.run_at and job.lead or run_at - (job.run_at - job.lead)
@@ -27,11 +25,11 @@ end
 
 local function count_run(job, said, ended_at, waited)
   local at = lane(job.pool, job.worker)
-  if said == COMPLETED then
+  if said == STATUS_COMPLETED then
     at.completed = at.completed + 1
-  elseif said == FAILED or said == DEAD then
+  elseif said == STATUS_FAILED or said == STATUS_DEAD then
     at.failed = at.failed + 1
-    at.died = at.died + (said == DEAD and 1 or 0)
+    at.died = at.died + (said == STATUS_DEAD and 1 or 0)
   else
     return
   end
@@ -46,10 +44,10 @@ end
 -- The original is `shiftwork.core.values.limits.kept_attempts`.
 local function append_report(job, report)
   local key = J .. job.id
-  if job.reports < MOST_ATTEMPTS then
+  if job.reports < LIMIT_ATTEMPTS then
     job.reports = job.reports + 1
   else
-    for n = FIRST_ATTEMPTS + 1, job.reports - 1 do
+    for n = LIMIT_FIRST_ATTEMPTS + 1, job.reports - 1 do
       call('HSET', key, 'a' .. n, call('HGET', key, 'a' .. n + 1) or '')
     end
   end
@@ -59,23 +57,23 @@ end
 local function write(job, outcome)
   if outcome.error then
     call('HSET', J .. job.id, 'e', outcome.error)
-  elseif is(job, HAS_ERROR) then
+  elseif is(job, FLAG_HAS_ERROR) then
     call('HDEL', J .. job.id, 'e')
   end
   if outcome.report then
     append_report(job, ARGV[outcome.report])
   end
-  if outcome.wait and job.status < COMPLETED then
+  if outcome.wait and job.status < STATUS_COMPLETED then
     call('HSET', J .. job.id, 'wait', outcome.wait)
-    set(job, WAITS, true)
+    set(job, FLAG_WAITS, true)
   end
   if outcome.result then
     append_pair(results, job.id, ARGV[outcome.result])
-  elseif is(job, HAS_RESULT) then
+  elseif is(job, FLAG_HAS_RESULT) then
     at_job('HDEL', RESULT, job.id)
   end
-  set(job, HAS_ERROR, outcome.error)
-  set(job, HAS_RESULT, outcome.result)
+  set(job, FLAG_HAS_ERROR, outcome.error)
+  set(job, FLAG_HAS_RESULT, outcome.result)
   settle(job)
 end
 
@@ -84,9 +82,9 @@ local function settle_outcome(job, outcome)
   local run_at = outcome.wait and arrived(job.id, outcome.wait) and math.min(outcome.run_at, now) or outcome.run_at
   local lands = landing(job, said, run_at)
   job.worker, job.pool, job.cause = outcome.worker, outcome.pool, outcome.cause
-  if lands ~= COMPLETED or is(job, KEYED) or is(job, UNIQUE) then
+  if lands ~= STATUS_COMPLETED or is(job, FLAG_KEYED) or is(job, FLAG_UNIQUE) then
     -- The indices depend on more than the outcome has. A record that cannot be read has neither key nor age.
-    if not informed(job, at_job('HGET', INFO, job.id)) and is(job, KEYED) then
+    if not informed(job, at_job('HGET', INFO, job.id)) and is(job, FLAG_KEYED) then
       leave_group(job.id, true)
     end
     job.created = job.created or now
@@ -96,28 +94,28 @@ local function settle_outcome(job, outcome)
   end
   take_out(job)
   count_run(job, said, outcome.ended_at, outcome.waited)
-  if is(job, CANCELLING) then
+  if is(job, FLAG_CANCELLING) then
     call('SREM', P .. 'cancels', job.id)
-    set(job, CANCELLING, false)
+    set(job, FLAG_CANCELLING, false)
   end
   job.lead = lead(job, lands, run_at, outcome.moves)
-  job.status, job.ended, job.run_at = lands, lands >= COMPLETED and outcome.ended_at or NONE, run_at
+  job.status, job.ended, job.run_at = lands, lands >= STATUS_COMPLETED and outcome.ended_at or NONE, run_at
   job.attempt, job.crashes = outcome.attempt, outcome.crashes
   local keep_until = outcome.keep_until
   if lands ~= said then
-    keep_until = now + A_DAY
+    keep_until = now + SECONDS_A_DAY
   end
   put_in(job, keep_until)
-  if counted and lands == COMPLETED then
+  if counted and lands == STATUS_COMPLETED then
     append_pair(done, score_of(job.ended), job.id)
   end
   write(job, outcome)
   workers[job.worker] = true
-  local has_ended = lands >= COMPLETED
-  if has_ended and is(job, NEEDED) then
+  local has_ended = lands >= STATUS_COMPLETED
+  if has_ended and is(job, FLAG_NEEDED) then
     ended[#ended + 1], ended[#ended + 2] = job.id, lands
   end
-  local failure, most, retried = outcome.error, outcome.disable_after, said == FAILED
+  local failure, most, retried = outcome.error, outcome.disable_after, said == STATUS_FAILED
   if after_run(job.worker, has_ended, outcome.ended_at, outcome.verdict, failure, most, retried) then
     disabled[#disabled + 1] = job.worker
     ring('state')

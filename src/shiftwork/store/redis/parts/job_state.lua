@@ -1,4 +1,5 @@
--- The state of a job as a string of fixed layout, and fences.
+-- The state of a job as a string of fixed layout, numbers of flows, and fences. The numbers of statuses, flags and columns have names, which
+-- `shiftwork.store.redis.layout` and `shiftwork.core.stored_numbers` list.
 --
 -- s = status, flags, number of reports, attempt, crashes, fence, run_at, lead, started_at, ended_at, followed by the
 --     instance; NaN means none. The rank is run_at - lead. The lead is the head_start, unless the job has kept its rank
@@ -8,12 +9,9 @@
 
 local LAYOUT, LENGTH = '<BHHIIddddd', 53
 local WITH_INSTANCE = LAYOUT .. 'c0'
--- flags: 1 parked, 2 cancelling, 4 has a key, 8 has a unique key, 16 has an error, 32 has a result, 64 has progress,
---        128 may expire, 256 waits for a signal, 512 is in a flow, 1024 has tags, 2048 has steps or signals,
---        4096 needs other jobs, or once did, 8192 another job waits for it, or once did.
-local HAS_RESULT, IN_FLOW, NEEDED = 32, 512, 8192
-local STAYING = 512 + 1024 + 2048 + 4096 + 8192 -- what the end of a run does not change
-local UNUSUAL = 1 + 2 + 4 + 64 + 128 + 256 -- what the start of a run changes
+-- What the end of a run does not change, and what the start of a run changes:
+local STAYING = FLAG_IN_FLOW + FLAG_TAGGED + FLAG_DURABLE + FLAG_NEEDS + FLAG_NEEDED
+local UNUSUAL = FLAG_PARKED + FLAG_CANCELLING + FLAG_KEYED + FLAG_HAS_PROGRESS + FLAG_EXPIRES + FLAG_WAITS
 local NONE = 0 / 0
 local band, bor, bnot = bit.band, bit.bor, bit.bnot
 

@@ -3,8 +3,6 @@
 
 local jobs = {} -- by id: job tables in use, so that no job has two of them
 local first_times = {} -- of the lists of jobs by time: the first one when the call began
-local PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_PROGRESS = 1, 2, 4, 8, 16, 64
-local EXPIRES, WAITS, TAGGED, DURABLE, NEEDS = 128, 256, 1024, 2048, 4096
 local HASHES = { s = STATE, i = INFO, p = PAYLOAD, r = RESULT, f = FLOW, t = TAGS } -- fields with hashes of their own
 local AWAITED = 'awaited' -- the state of a job that does not exist, though another one waits for it
 
@@ -24,7 +22,7 @@ local function state_at(id) -- false if there is none
 end
 
 local function parse(id, state)
-  if type(state) ~= 'string' or #state < LENGTH or string.byte(state) > CANCELLED then
+  if type(state) ~= 'string' or #state < LENGTH or string.byte(state) > STATUS_CANCELLED then
     return nil
   end
   local status, flags, reports, attempt, crashes, fence, run_at, lead, started, ended =
@@ -43,13 +41,15 @@ local function informed(job, info) -- adds what never changes to the job; nil if
   if not fine or type(known) ~= 'table' then
     return nil
   end
-  local worker, pool, _, head_start, created, cause, unique, key, limit, _, _, expires = unpack(known, 1, 12)
+  local worker, pool = known[COLUMN_INFO_WORKER], known[COLUMN_INFO_POOL]
   if type(worker) ~= 'string' or type(pool) ~= 'string' then
     return nil
   end
-  job.worker, job.pool, job.created, job.cause = worker, pool, tonumber(created) or 0, cause
-  job.unique, job.key, job.limit = unique or false, key or false, tonumber(limit) or 1
-  job.expires, job.head_start = tonumber(expires) or false, tonumber(head_start) or 0
+  job.worker, job.pool, job.cause = worker, pool, known[COLUMN_INFO_CAUSE]
+  job.created = tonumber(known[COLUMN_INFO_CREATED_AT]) or 0
+  job.unique, job.key = known[COLUMN_INFO_UNIQUE_KEY] or false, known[COLUMN_INFO_KEY] or false
+  job.limit, job.expires = tonumber(known[COLUMN_INFO_KEY_LIMIT]) or 1, tonumber(known[COLUMN_INFO_EXPIRES_AT]) or false
+  job.head_start = tonumber(known[COLUMN_INFO_HEAD_START]) or 0
   return job
 end
 
@@ -137,7 +137,7 @@ local function line_up(at, id, rank) -- a rank of false removes it from the queu
 end
 
 local function set_parked(job, parked)
-  set(job, PARKED, parked)
+  set(job, FLAG_PARKED, parked)
   save(job)
   line_up(lane(job.pool, job.worker), job.id, not parked and job.run_at - job.lead)
 end
@@ -155,7 +155,7 @@ local function repark(group)
     local job = id and fetch(id)
     if not id then
       break
-    elseif not job or job.status ~= QUEUED then -- damaged, or buried because of that
+    elseif not job or job.status ~= STATUS_QUEUED then -- damaged, or buried because of that
       call('ZREM', group.key, id)
       from, ids = position, {}
     else
@@ -165,7 +165,7 @@ local function repark(group)
         break
       end
       free = fits and free + 1 or free
-      if is(job, PARKED) == fits then
+      if is(job, FLAG_PARKED) == fits then
         set_parked(job, not fits)
       end
       position = position + 1
@@ -212,37 +212,37 @@ end
 local function take_out(job)
   local id, status, at = job.id, job.status, lane(job.pool, job.worker)
   count(at, status, -1)
-  if is(job, IN_FLOW) then
+  if is(job, FLAG_IN_FLOW) then
     count_in_flow(flow_of(job), status, -1)
   end
-  if is(job, EXPIRES) and status < PROCESSING then
+  if is(job, FLAG_EXPIRES) and status < STATUS_PROCESSING then
     place(P .. 'expiring', id, false)
   end
-  if job.unique and status < COMPLETED then
+  if job.unique and status < STATUS_COMPLETED then
     call('HDEL', P .. 'unique', unique_field(job.worker, job.unique))
   end
-  if status == QUEUED then
+  if status == STATUS_QUEUED then
     if job.key then
       local group = group_of(job)
       call('ZREM', group.key, id)
-      group.free = group.free - (is(job, PARKED) and 0 or 1)
+      group.free = group.free - (is(job, FLAG_PARKED) and 0 or 1)
     end
-    if not is(job, PARKED) then
+    if not is(job, FLAG_PARKED) then
       line_up(at, id, false)
     end
-    set(job, PARKED, false)
-  elseif status == PROCESSING then
+    set(job, FLAG_PARKED, false)
+  elseif status == STATUS_PROCESSING then
     append(at.over, id)
     holding[job.instance] = (holding[job.instance] or 0) - 1
     if job.key then
       local group = group_of(job)
       group.running = group.running - 1
     end
-  elseif status == WAITING then
-    place(P .. 'st:' .. WAITING, id, false)
+  elseif status == STATUS_WAITING then
+    place(P .. 'st:' .. STATUS_WAITING, id, false)
   else
-    place(P .. (status < COMPLETED and 'due' or 'end'), id, false)
-    place(P .. (status == COMPLETED and 'done' or 'st:' .. status), id, false)
+    place(P .. (status < STATUS_COMPLETED and 'due' or 'end'), id, false)
+    place(P .. (status == STATUS_COMPLETED and 'done' or 'st:' .. status), id, false)
   end
 end
 
@@ -250,17 +250,17 @@ end
 local function put_in(job, keep_until)
   local id, status, at = job.id, job.status, lane(job.pool, job.worker)
   count(at, status, 1)
-  if is(job, IN_FLOW) then
+  if is(job, FLAG_IN_FLOW) then
     count_in_flow(flow_of(job), status, 1)
   end
-  if is(job, EXPIRES) and status < PROCESSING then
+  if is(job, FLAG_EXPIRES) and status < STATUS_PROCESSING then
     place_by_time('expiring', id, job.expires)
   end
-  if job.unique and status < COMPLETED then
+  if job.unique and status < STATUS_COMPLETED then
     call('HSET', P .. 'unique', unique_field(job.worker, job.unique), id)
   end
-  if status == QUEUED then
-    set(job, PARKED, job.key)
+  if status == STATUS_QUEUED then
+    set(job, FLAG_PARKED, job.key)
     if job.key then
       local group = group_of(job)
       call('ZADD', group.key, job.run_at - job.lead, id)
@@ -269,7 +269,7 @@ local function put_in(job, keep_until)
       line_up(at, id, job.run_at - job.lead)
     end
     return
-  elseif status == PROCESSING then
+  elseif status == STATUS_PROCESSING then
     append(at.begun, id)
     holding[job.instance] = (holding[job.instance] or 0) + 1
     if job.key then
@@ -281,12 +281,12 @@ local function put_in(job, keep_until)
   if job.key then
     call('HDEL', P .. 'keyed', id)
   end
-  if status ~= COMPLETED then
+  if status ~= STATUS_COMPLETED then
     place(P .. 'st:' .. status, id, job.created)
   end
-  if status == WAITING then
+  if status == STATUS_WAITING then
     return
-  elseif status < COMPLETED then
+  elseif status < STATUS_COMPLETED then
     place_by_time('due', id, job.run_at)
     return
   end
@@ -336,7 +336,7 @@ local function all_fields(id, whole)
       fields[#fields + 1], fields[#fields + 2] = name, value
     end
   end
-  if job and is(job, NEEDS) then
+  if job and is(job, FLAG_NEEDS) then
     fields[#fields + 1], fields[#fields + 2] = 'unmet', call('HGETALL', P .. 'unmet:' .. id)
     fields[#fields + 1], fields[#fields + 2] = 'broken', call('SMEMBERS', P .. 'broken:' .. id)
   end

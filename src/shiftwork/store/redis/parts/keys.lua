@@ -60,8 +60,6 @@
 local P = KEYS[1]
 local call = redis.call
 local A = cmsgpack.unpack(ARGV[1])
--- The original is `shiftwork.core.jobs.statuses`.
-local SCHEDULED, FAILED, WAITING, QUEUED, PROCESSING, COMPLETED, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5, 6, 7
 local SLICE = 1000 -- arguments of one call
 -- A field of many jobs is one hash: a script reads and writes it for all of them in one call, and calls are what costs.
 local STATE, INFO, PAYLOAD, RESULT, J = P .. 'state', P .. 'info', P .. 'payload', P .. 'result', P .. 'j:'

@@ -10,7 +10,7 @@ local tied = { needed = {}, waiting = {} } -- new needs, by needed job and by wa
 local function release(job, now)
   take_out(job)
   job.run_at = math.max(job.run_at, now)
-  job.status = job.run_at <= now and QUEUED or SCHEDULED
+  job.status = job.run_at <= now and STATUS_QUEUED or STATUS_SCHEDULED
   put_in(job)
   settle(job)
 end
@@ -18,7 +18,7 @@ end
 -- ── needs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 local function kind_of(need) -- {id, whether any end will do, whether what the needed job adds does not count}
-  return tostring((need[2] and 1 or 0) + (need[3] and 2 or 0))
+  return tostring((need[2] and NEED_WHATEVER or 0) + (need[3] and NEED_ALONE or 0))
 end
 
 local function tie_to(needed, waiting, kind)
@@ -35,11 +35,11 @@ local function mark_needed(ids) -- so that their ends are noticed
     if not state then
       at_job('HSET', STATE, id, AWAITED)
     elseif #state >= LENGTH then
-      local high = bor(string.byte(state, 3), NEEDED / 256)
+      local high = bor(string.byte(state, 3), FLAG_NEEDED / 256)
       saved[id] = string.sub(state, 1, 2) .. string.char(high) .. string.sub(state, 4)
     end
     if jobs[id] then
-      set(jobs[id], NEEDED, true)
+      set(jobs[id], FLAG_NEEDED, true)
     end
   end
 end
@@ -64,14 +64,14 @@ local break_needs, mend_needs
 do
   local function is_waiting(id)
     local state = state_at(id)
-    return state and #state >= LENGTH and string.byte(state) == WAITING
+    return state and #state >= LENGTH and string.byte(state) == STATUS_WAITING
   end
 
   local function each_that_must_complete(id, act) -- act(waiting): whether that one is to be looked at next
     local waiters, reached = call('HGETALL', NEED .. id), {}
     for at = 1, #waiters, 2 do
       local waiting = waiters[at]
-      if tonumber(waiters[at + 1]) % 2 == 0 and act(waiting) and is_waiting(waiting) then
+      if band(tonumber(waiters[at + 1]), NEED_WHATEVER) == 0 and act(waiting) and is_waiting(waiting) then
         reached[#reached + 1] = waiting
       end
     end
@@ -82,11 +82,11 @@ do
     local at = 1
     while ended[at] do
       local id = ended[at]
-      if ended[at + 1] > COMPLETED then
+      if ended[at + 1] > STATUS_COMPLETED then
         for _, stranded in ipairs(each_that_must_complete(id, function(waiting)
           return call('SADD', BROKEN .. waiting, id) == 1 and call('SCARD', BROKEN .. waiting) == 1
         end)) do
-          ended[#ended + 1], ended[#ended + 2] = stranded, CANCELLED
+          ended[#ended + 1], ended[#ended + 2] = stranded, STATUS_CANCELLED
         end
       end
       at = at + 2
@@ -108,13 +108,13 @@ do
 end
 
 local function is_needed(job) -- whether another job waits for it
-  return is(job, NEEDED) and call('EXISTS', NEED .. job.id) == 1
+  return is(job, FLAG_NEEDED) and call('EXISTS', NEED .. job.id) == 1
 end
 
 local function is_awaited(id) -- whether a live or dead job waits for it
   for _, state in ipairs(read_all(STATE, call('HKEYS', NEED .. id))) do
     local status = state and string.byte(state)
-    if status and status ~= COMPLETED and status ~= CANCELLED then
+    if status and status ~= STATUS_COMPLETED and status ~= STATUS_CANCELLED then
       return true
     end
   end
@@ -158,21 +158,21 @@ end
 
 local function delist(job) -- a job that is deleted; what is stored of it is still there
   local id = job.id
-  if is(job, IN_FLOW) then
+  if is(job, FLAG_IN_FLOW) then
     local flow = flow_of(job)
     place(P .. 'flow:' .. flow, id, false)
     left_flows[flow] = true
   end
-  if is(job, TAGGED) then
+  if is(job, FLAG_TAGGED) then
     local fine, tags = pcall(cmsgpack.unpack, at_job('HGET', TAGS, id) or '')
     for _, tag in ipairs(fine and type(tags) == 'table' and tags or {}) do
       place(P .. 'tag:' .. tag, id, false)
     end
   end
-  if is(job, NEEDS) and job.status ~= COMPLETED then -- all needs of a completed job were met
+  if is(job, FLAG_NEEDS) and job.status ~= STATUS_COMPLETED then -- all needs of a completed job were met
     give_up_needs(id)
   end
-  if is(job, NEEDED) then
+  if is(job, FLAG_NEEDED) then
     left_needed[#left_needed + 1] = id
   end
 end

@@ -5,18 +5,18 @@ local NEED, UNMET = P .. 'need:', P .. 'unmet:'
 local unreleased -- jobs that `finish_fast` has freed and leaves to be released, behind its topics and what it accepted
 
 local function meets(status, whatever) -- the status of the needed job, false if it does not exist
-  return not status or status == COMPLETED or (whatever and status > COMPLETED)
+  return not status or status == STATUS_COMPLETED or (whatever and status > STATUS_COMPLETED)
 end
 
 local freed_by, release_fast
 do -- a script can have 200 local variables
-  local HELD = 1 + 2 + 4 + 256 -- parked, cancelling, has a key, waits for a signal: `releasing` releases such jobs
+  local HELD = FLAG_PARKED + FLAG_CANCELLING + FLAG_KEYED + FLAG_WAITS -- release_full.lua releases such jobs
   local RUN_AT = 22 -- where run_at and lead begin in a state
 
   local function met_by(id, status) -- the jobs whose need of this job its end meets, and whether others wait for it
     local waiters, n, left = call('HGETALL', NEED .. id), 0, false
     for at = 1, #waiters, 2 do
-      if meets(status, tonumber(waiters[at + 1]) % 2 == 1) then
+      if meets(status, band(tonumber(waiters[at + 1]), NEED_WHATEVER) ~= 0) then
         n = n + 1
         waiters[n] = waiters[at]
       else
@@ -63,8 +63,8 @@ do -- a script can have 200 local variables
 
   local function lane_of(info) -- the worker and the pool, which are the first two of i
     local first = type(info) == 'string' and string.byte(info)
-    if first == 0x9a or first == 0x9c then
-      local fine, _, worker, pool = pcall(cmsgpack.unpack_limit, info, 2, 1)
+    if first == 0x90 + COLUMN_INFO_TRACE or first == 0x90 + COLUMN_INFO_EXPIRES_AT then -- an array of so many
+      local fine, _, worker, pool = pcall(cmsgpack.unpack_limit, info, COLUMN_INFO_POOL, 1)
       if fine and type(worker) == 'string' and type(pool) == 'string' then
         return worker, pool
       end
@@ -86,15 +86,15 @@ do -- a script can have 200 local variables
     local due, of_lead, score = struct.pack('<d', now), nil, nil
     for at, id in ipairs(free) do
       local state, worker, pool = states[at], lane_of(infos[at])
-      local status, flags = WAITING + 1, 0
+      local status, flags = STATUS_UNKNOWN, 0
       if worker and state and #state >= LENGTH then
         status, flags = struct.unpack('<BH', state)
       end
       local run_at, lead = now, 0
-      if status == WAITING and band(flags, HELD) == 0 then
+      if status == STATUS_WAITING and band(flags, HELD) == 0 then
         run_at, lead = struct.unpack('<dd', state, RUN_AT)
       end
-      if status ~= WAITING or band(flags, HELD) ~= 0 or run_at > now then
+      if status ~= STATUS_WAITING or band(flags, HELD) ~= 0 or run_at > now then
         odd[#odd + 1] = id
       else
         if lead ~= of_lead then
@@ -102,26 +102,26 @@ do -- a script can have 200 local variables
         end
         n = n + 1
         released[n], saved[2 * n - 1], saved[2 * n] = id, id,
-          string.char(QUEUED) .. string.sub(state, 2, RUN_AT - 1) .. due .. string.sub(state, RUN_AT + 8)
+          string.char(STATUS_QUEUED) .. string.sub(state, 2, RUN_AT - 1) .. due .. string.sub(state, RUN_AT + 8)
         local of_pool = pools[pool] or {}
         local entries = of_pool[worker] or {}
         entries[#entries + 1], entries[#entries + 2] = score, id
         of_pool[worker], pools[pool] = entries, of_pool
         if flows[at] then
-          count_of_flow(flow_numbers, flows[at], WAITING, -1)
-          count_of_flow(flow_numbers, flows[at], QUEUED, 1)
+          count_of_flow(flow_numbers, flows[at], STATUS_WAITING, -1)
+          count_of_flow(flow_numbers, flows[at], STATUS_QUEUED, 1)
         end
       end
     end
     write_all(STATE, saved, released)
-    in_slices('ZREM', P .. 'st:' .. WAITING, released)
+    in_slices('ZREM', P .. 'st:' .. STATUS_WAITING, released)
     for pool, of_pool in pairs(pools) do
       for worker, entries in pairs(of_pool) do
         local many = #entries / 2
         line_up_all(pool, worker, entries)
         for field, change in pairs({
-          ['p' .. WAITING .. pool] = -many, ['w' .. WAITING .. worker] = -many, ['p' .. QUEUED .. pool] = many,
-          ['w' .. QUEUED .. worker] = many,
+          ['p' .. STATUS_WAITING .. pool] = -many, ['w' .. STATUS_WAITING .. worker] = -many, ['p' .. STATUS_QUEUED .. pool] = many,
+          ['w' .. STATUS_QUEUED .. worker] = many,
         }) do
           numbers[field] = (numbers[field] or 0) + change
         end

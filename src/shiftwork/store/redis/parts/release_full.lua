@@ -2,7 +2,7 @@
 
 local function release_if_waiting(id, now)
   local job, there = fetch(id)
-  if job and job.status == WAITING then
+  if job and job.status == STATUS_WAITING then
     release(job, now)
   elseif there and not job then
     bury(id, '', DAMAGED, now)

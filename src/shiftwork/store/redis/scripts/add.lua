@@ -11,10 +11,10 @@
 -- 0 (the id exists) or the id of the live job with its unique key.
 
 local many, columns = A[1], {}
-for n = 1, 11 do
+for n = COLUMN_NEW_ID, COLUMN_NEW_EXTRA do
   columns[n] = spread(A[2][n], many)
 end
-local ids, workers, pools, run_ats, head_starts, uniques, keys, limits, nows, infos, extras = unpack(columns, 1, 11)
+local ids, workers, pools, run_ats, head_starts, uniques, keys, limits, nows, infos, extras = unpack(columns, COLUMN_NEW_ID, COLUMN_NEW_EXTRA)
 local answers, all_new, mentioned = {}, true, {}
 local states, known, payloads = { n = 0 }, { n = 0 }, { n = 0 } -- of new jobs
 
@@ -29,7 +29,7 @@ local packed, of_run_at, of_head_start -- the last state: jobs that are added to
 local function plain_state(run_at, head_start)
   if run_at ~= of_run_at or head_start ~= of_head_start then
     of_run_at, of_head_start = run_at, head_start
-    packed = struct.pack(LAYOUT, QUEUED, 0, 0, 0, 0, 0, run_at, head_start, NONE, NONE)
+    packed = struct.pack(LAYOUT, STATUS_QUEUED, 0, 0, 0, 0, 0, run_at, head_start, NONE, NONE)
   end
   return packed
 end
@@ -69,7 +69,7 @@ for n = 1, many do
 end
 for _, of_pool in pairs(lanes) do
   for _, at in pairs(of_pool) do
-    count(at, QUEUED, at.into.n / 2)
+    count(at, STATUS_QUEUED, at.into.n / 2)
   end
 end
 write_all(STATE, states)
@@ -121,8 +121,9 @@ if call('ZRANGE', queue, 0, 0)[1] == id then -- the queue has another head
   end
 end
 local numbers = P .. 'numbers'
-call('HINCRBY', numbers, 'p3' .. pool, 1)
-call('HINCRBY', numbers, 'w3' .. worker, 1)
+local queued = 'STATUS_QUEUED' -- a text: making one of a number takes longer
+call('HINCRBY', numbers, 'p' .. queued .. pool, 1)
+call('HINCRBY', numbers, 'w' .. queued .. worker, 1)
 call('HINCRBY', numbers, 'a' .. pool, 1)
 local bell = P .. 'bell'
 local listening = call('PUBSUB', 'SHARDNUMSUB', bell, bell .. ':' .. origin)

@@ -1,8 +1,8 @@
--- Changing jobs that exist: by a person, by a new key, and because they cannot be read.
+-- What people change.
 
 -- ══ amend ════════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, unreadable, release_full, worker_state,
--- include: gates, wake_tied, cancelling
+-- include: gates, waking, cancelling
 
 -- amend: now, the change ("cancel", "requeue" or "discard"), ids, then the reason, or run_at and the key that the
 -- payload makes; followed by the payload, if any. Returns the topics, and for each id its previous status (-1 for an
@@ -13,13 +13,13 @@ local now, change, ids = A[1], A[2], A[3]
 local changed = {}
 
 local function stop(job)
-  if job.status == PROCESSING then
-    set(job, CANCELLING, true)
+  if job.status == STATUS_PROCESSING then
+    set(job, FLAG_CANCELLING, true)
     save(job)
     call('SADD', P .. 'cancels', job.id)
     ring('orders')
     return true
-  elseif job.status >= COMPLETED then
+  elseif job.status >= STATUS_COMPLETED then
     return false
   end
   cancel(job, A[4], now)
@@ -31,12 +31,11 @@ local function clashes(job) -- whether another live job has the same unique key
   return twin and twin ~= job.id
 end
 
-local KEY_FIELD, FEWEST, MOST = 8, 10, 12 -- fields of i, see job_state.lua
-
 local function with_key(info, key) -- packed field by field: cmsgpack would pack a table with holes as a map
   local known = cmsgpack.unpack(info)
-  known[KEY_FIELD] = key
-  local fields = (known[MOST - 1] ~= nil or known[MOST] ~= nil) and MOST or FEWEST
+  known[COLUMN_INFO_KEY] = key
+  local has_more = known[COLUMN_INFO_OPTIONS] ~= nil or known[COLUMN_INFO_EXPIRES_AT] ~= nil
+  local fields = has_more and COLUMN_INFO_EXPIRES_AT or COLUMN_INFO_TRACE
   local packed = { string.char(0x90 + fields) }
   for n = 1, fields do
     packed[n + 1] = cmsgpack.pack(known[n])
@@ -46,18 +45,18 @@ end
 
 local function requeue(job)
   local status, run_at, payload = job.status, A[4], ARGV[3]
-  if status == WAITING or status == QUEUED or status == PROCESSING or status == COMPLETED or clashes(job) then
+  if status == STATUS_WAITING or status == STATUS_QUEUED or status == STATUS_PROCESSING or status == STATUS_COMPLETED or clashes(job) then
     return false
   end
   take_out(job)
   at_job('HDEL', RESULT, job.id)
   call('HDEL', J .. job.id, 'g')
-  set(job, HAS_RESULT, false)
-  set(job, HAS_PROGRESS, false)
+  set(job, FLAG_HAS_RESULT, false)
+  set(job, FLAG_HAS_PROGRESS, false)
   stop_waiting(job)
-  set(job, EXPIRES, false)
-  local waits = is(job, NEEDS) and call('EXISTS', UNMET .. job.id) == 1
-  job.status, job.run_at = waits and WAITING or run_at <= now and QUEUED or SCHEDULED, run_at
+  set(job, FLAG_EXPIRES, false)
+  local waits = is(job, FLAG_NEEDS) and call('EXISTS', UNMET .. job.id) == 1
+  job.status, job.run_at = waits and STATUS_WAITING or run_at <= now and STATUS_QUEUED or STATUS_SCHEDULED, run_at
   job.lead = job.head_start
   job.attempt, job.crashes, job.ended = 0, 0, NONE
   if payload then
@@ -67,14 +66,14 @@ local function requeue(job)
   end
   put_in(job)
   settle(job)
-  if status > COMPLETED and is(job, NEEDED) and not (waits and call('EXISTS', BROKEN .. job.id) == 1) then
+  if status > STATUS_COMPLETED and is(job, FLAG_NEEDED) and not (waits and call('EXISTS', BROKEN .. job.id) == 1) then
     mend_needs({ job.id })
   end
   return true
 end
 
 local function discard(job)
-  if job.status < COMPLETED or is_needed(job) then
+  if job.status < STATUS_COMPLETED or is_needed(job) then
     return false
   end
   take_out(job)
@@ -93,12 +92,12 @@ for n, id in ipairs(ids) do
     job = fetch(id)
   end
   if not job then
-    answer[n] = { -1, 0 }
+    answer[n] = { STATUS_UNKNOWN, 0 }
   else
     local before = job.status
     local done = apply(job)
     answer[n] = { before, done and 1 or 0 }
-    if done and before ~= PROCESSING and change ~= 'discard' then
+    if done and before ~= STATUS_PROCESSING and change ~= 'discard' then
       changed[job.worker] = true
     end
   end
@@ -151,18 +150,24 @@ for n, job in ipairs(A[1]) do
 end
 return answer
 
--- ══ bury ═════════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, unreadable, release_full
+-- ══ switch ═══════════════════════════════════════════════════════════════════════════════════════════════════════════
+-- include: shards, keys, job_state, pending_writes, worker_state, gates, waking
 
--- bury: now, pool (or ""), records that cannot be read, as {id, reason}. Returns the topics.
+-- switch: now, worker, enabled, reason (false for none). Returns the topics, and the state of the worker.
 
-local now, pool, records = A[1], A[2], A[3]
-for _, record in ipairs(records) do
-  local id, reason = record[1], record[2]
-  if at_job('HEXISTS', STATE, id) == 1 or at_job('HEXISTS', INFO, id) == 1 then
-    bury(id, pool, reason, now)
-  end
+local now, worker, enabled, reason = A[1], A[2], A[3], A[4]
+local key = P .. 'w:' .. worker
+know(worker)
+call('HSET', key, 'on', enabled and '1' or '0', 'at', now)
+if enabled then
+  call('HSET', key, 'failures', 0)
 end
-flush()
-flush_groups()
-return { rung() }
+if reason and not enabled then
+  call('HSET', key, 'why', reason)
+else
+  call('HDEL', key, 'why')
+end
+ring('state')
+ring('leader')
+wake_neighbours(worker)
+return { rung(), fields_of_worker(worker) }

@@ -19,10 +19,8 @@ local function answer_with(id, state, info, payload)
 end
 
 local function load_full()
--- include: jobs, release_fast, needs, unreadable, release_full, wake_tied, admission, claim_full
+-- include: jobs, release_fast, needs, unreadable, release_full, waking, admission, claim_full
 end
-
-local CREW_SECONDS = 86400
 
 local function crew() -- a function that says whether a worker is wanted; nil if the server does not know the crew
   if not wanted.digest then
@@ -41,8 +39,8 @@ local function crew() -- a function that says whether a worker is wanted; nil if
   local left = call('TTL', key)
   if left == -2 then
     return nil
-  elseif left < CREW_SECONDS / 2 then
-    call('EXPIRE', key, CREW_SECONDS)
+  elseif left < SECONDS_A_DAY / 2 then
+    call('EXPIRE', key, SECONDS_A_DAY)
   end
   return function(worker)
     return call('SISMEMBER', key, worker) == 1
@@ -90,7 +88,7 @@ end
 local in_flow = {} -- jobs of flows that start
 
 local function start_plain(at, id, fence, state, info, payload)
-  if not state or not info or #state < LENGTH or string.byte(state) ~= QUEUED then
+  if not state or not info or #state < LENGTH or string.byte(state) ~= STATUS_QUEUED then
     return false
   end
   local _, flags, reports, attempt, crashes, _, run_at, lead = struct.unpack(LAYOUT, state)
@@ -98,10 +96,10 @@ local function start_plain(at, id, fence, state, info, payload)
     return false
   end
   state = struct.pack(
-    WITH_INSTANCE, PROCESSING, flags, reports, attempt + 1, crashes, fence, run_at, lead, now, NONE, instance
+    WITH_INSTANCE, STATUS_PROCESSING, flags, reports, attempt + 1, crashes, fence, run_at, lead, now, NONE, instance
   )
   saved[id] = state
-  if band(flags, IN_FLOW) ~= 0 then
+  if band(flags, FLAG_IN_FLOW) ~= 0 then
     in_flow[#in_flow + 1] = id
   end
   append(at.out, id)
@@ -130,13 +128,13 @@ local function claim_first(workers)
       others.start(of[n], ids[n], fence + n - 1, states[n], infos[n], payloads[n])
     end
   end
-  move_in_flows(flow_numbers, in_flow, QUEUED, PROCESSING)
+  move_in_flows(flow_numbers, in_flow, STATUS_QUEUED, STATUS_PROCESSING)
   for _, at in pairs(lanes[pool] or {}) do
     local n = at.out.n
     if n > 0 then
       at.moved, started[at.worker] = true, true
-      count(at, QUEUED, -n)
-      count(at, PROCESSING, n)
+      count(at, STATUS_QUEUED, -n)
+      count(at, STATUS_PROCESSING, n)
       holding[instance] = (holding[instance] or 0) + n
     end
   end

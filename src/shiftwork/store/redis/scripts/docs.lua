@@ -1,7 +1,7 @@
--- Docs, and the switch of a worker.
+-- Docs.
 
 -- ══ put ══════════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, gates, wake_tied
+-- include: shards, keys, job_state, pending_writes, gates, waking
 
 -- put: for each doc kind, name, version, and the value that claims read (false if they read none): until when a breaker
 -- is open, whether a pool is paused, the breaker of gates, the token of an edition. Then whether to delete the docs
@@ -47,7 +47,7 @@ for n, doc in ipairs(A[1]) do
   local key = P .. 'd:' .. kind
   local stored = call('HGET', key, name)
   local digits = stored and string.match(stored, '^(%d+):')
-  local stored_version = digits and #digits <= 15 and tonumber(digits) or 0 -- 0: a damaged one is replaced
+  local stored_version = digits and #digits <= LIMIT_DIGITS and tonumber(digits) or 0 -- 0: a damaged one is replaced
   written[n] = 0
   if stored_version == version and (stored or not erases) then
     written[n], any = 1, true
@@ -72,25 +72,3 @@ if any then
   ring('leader')
 end
 return { rung(), written }
-
--- ══ switch ═══════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, worker_state, gates, wake_tied
-
--- switch: now, worker, enabled, reason (false for none). Returns the topics, and the state of the worker.
-
-local now, worker, enabled, reason = A[1], A[2], A[3], A[4]
-local key = P .. 'w:' .. worker
-know(worker)
-call('HSET', key, 'on', enabled and '1' or '0', 'at', now)
-if enabled then
-  call('HSET', key, 'failures', 0)
-end
-if reason and not enabled then
-  call('HSET', key, 'why', reason)
-else
-  call('HDEL', key, 'why')
-end
-ring('state')
-ring('leader')
-wake_neighbours(worker)
-return { rung(), fields_of_worker(worker) }

@@ -9,7 +9,7 @@
 
 local id, fence, number, size, taking, most, most_bytes = A[1], A[2], A[3], A[4], A[5], A[6], A[7]
 local job = parse(id, state_at(id))
-if not job or job.status ~= PROCESSING or job.fence ~= fence then
+if not job or job.status ~= STATUS_PROCESSING or job.fence ~= fence then
   return 0
 end
 local key = J .. id
@@ -24,8 +24,8 @@ if number == (tonumber(counts[1]) or 0) + 1 then
     take_signal(key, taking)
   end
 end
-if not is(job, DURABLE) then
-  set(job, DURABLE, true)
+if not is(job, FLAG_DURABLE) then
+  set(job, FLAG_DURABLE, true)
   save(job)
   flush()
 end
@@ -39,7 +39,7 @@ return 1
 
 local id, fence, after, most_bytes = A[1], A[2], A[3], A[4]
 local job = parse(id, state_at(id))
-if not job or job.status ~= PROCESSING or job.fence ~= fence then
+if not job or job.status ~= STATUS_PROCESSING or job.fence ~= fence then
   return {}
 end
 local page, bytes = {}, 0
@@ -50,6 +50,14 @@ while step and bytes <= most_bytes do
   step = call('HGET', J .. id, 'step' .. after + #page + 1)
 end
 return { page, step and 1 or 0 }
+
+-- ══ signal ═══════════════════════════════════════════════════════════════════════════════════════════════════════════
+-- include: shards, keys, signals
+
+-- signal: id, name. Returns the first signal with this name that a job has not taken, or nothing.
+
+local number = string.match(signals_named(J .. A[1], A[2]), '^%d+')
+return number and call('HGET', J .. A[1], 'signal' .. number)
 
 -- ══ send ═════════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, unreadable, release_full, signals
@@ -63,7 +71,7 @@ local key = J .. id
 
 local function wake(job)
   take_out(job)
-  job.status, job.run_at, job.lead = QUEUED, now, job.head_start
+  job.status, job.run_at, job.lead = STATUS_QUEUED, now, job.head_start
   put_in(job)
 end
 
@@ -85,14 +93,14 @@ if there and not job then
   bury(id, '', DAMAGED, now)
   job = fetch(id)
 end
-local before = job and job.status or -1
-if job and before < COMPLETED then
+local before = job and job.status or STATUS_UNKNOWN
+if job and before < STATUS_COMPLETED then
   if not has_room() then
-    return { rung(), -2 }
+    return { rung(), STATUS_FULL }
   end
   append_signal()
-  set(job, DURABLE, true)
-  if before == SCHEDULED and is(job, WAITS) and arrived(id, call('HGET', key, 'wait') or '') then
+  set(job, FLAG_DURABLE, true)
+  if before == STATUS_SCHEDULED and is(job, FLAG_WAITS) and arrived(id, call('HGET', key, 'wait') or '') then
     wake(job)
   end
   settle(job)
@@ -100,14 +108,6 @@ end
 flush()
 flush_groups()
 return { rung(), before }
-
--- ══ signal ═══════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, signals
-
--- signal: id, name. Returns the first signal with this name that a job has not taken, or nothing.
-
-local number = string.match(signals_named(J .. A[1], A[2]), '^%d+')
-return number and call('HGET', J .. A[1], 'signal' .. number)
 
 -- ══ parts ════════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys

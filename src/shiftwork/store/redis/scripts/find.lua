@@ -1,4 +1,4 @@
--- Reading jobs, and places in a queue.
+-- What people read of jobs, and places in a queue.
 
 -- ══ get ══════════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state, pending_writes, jobs
@@ -108,11 +108,11 @@ end
 local function may_match(state) -- decided by the first bytes, where possible: most jobs need not be read further
   local status, flags = struct.unpack('<BH', state)
   return (not statuses or statuses[tostring(status)])
-    and (not key or band(flags, KEYED) ~= 0)
-    and (not unique or band(flags, UNIQUE) ~= 0)
-    and (not text or band(flags, HAS_ERROR) ~= 0)
-    and (not tag or band(flags, TAGGED) ~= 0)
-    and (not flow or band(flags, IN_FLOW) ~= 0)
+    and (not key or band(flags, FLAG_KEYED) ~= 0)
+    and (not unique or band(flags, FLAG_UNIQUE) ~= 0)
+    and (not text or band(flags, FLAG_HAS_ERROR) ~= 0)
+    and (not tag or band(flags, FLAG_TAGGED) ~= 0)
+    and (not flow or band(flags, FLAG_IN_FLOW) ~= 0)
     and (not instance or string.sub(state, LENGTH + 1) == instance)
 end
 
@@ -133,7 +133,7 @@ end
 -- "r size".
 local function brief(job)
   local id, fields = job.id, {}
-  local wanted = { 's', 'i', 'p', 'r', 'e', 'g', is(job, IN_FLOW) and 'f', is(job, TAGGED) and 't', is(job, WAITS) and 'wait' }
+  local wanted = { 's', 'i', 'p', 'r', 'e', 'g', is(job, FLAG_IN_FLOW) and 'f', is(job, FLAG_TAGGED) and 't', is(job, FLAG_WAITS) and 'wait' }
   for _, name in ipairs(wanted) do
     local value = name and read_field(id, name)
     if value and beginning and (name == 'p' or name == 'r') and #value > beginning then
@@ -144,7 +144,7 @@ local function brief(job)
       fields[#fields + 1], fields[#fields + 2] = name, value
     end
   end
-  local broken = is(job, NEEDS) and call('SMEMBERS', P .. 'broken:' .. id) or {}
+  local broken = is(job, FLAG_NEEDS) and call('SMEMBERS', P .. 'broken:' .. id) or {}
   if #broken > 0 then
     local unmet = {}
     for _, needed in ipairs(broken) do
@@ -191,7 +191,7 @@ end
 
 local function group_wanted() -- the queued jobs of the wanted key, if queued or running ones of a key are wanted and few
   for status in pairs(statuses or { [0] = true }) do
-    if tonumber(status) ~= QUEUED and tonumber(status) ~= PROCESSING then
+    if tonumber(status) ~= STATUS_QUEUED and tonumber(status) ~= STATUS_PROCESSING then
       return nil
     end
   end
@@ -201,7 +201,7 @@ end
 
 local function few_statuses() -- whether all wanted statuses have an index
   for status in pairs(statuses or {}) do
-    if tonumber(status) == QUEUED or tonumber(status) == PROCESSING or tonumber(status) == COMPLETED then
+    if tonumber(status) == STATUS_QUEUED or tonumber(status) == STATUS_PROCESSING or tonumber(status) == STATUS_COMPLETED then
       return false
     end
   end
@@ -211,7 +211,7 @@ end
 local function waiting() -- returns the workers that have queued jobs, and the number of these jobs
   local names, n = {}, 0
   for _, name in ipairs(each_worker()) do
-    local queued = tonumber(call('HGET', P .. 'numbers', 'w' .. QUEUED .. name)) or 0
+    local queued = tonumber(call('HGET', P .. 'numbers', 'w' .. STATUS_QUEUED .. name)) or 0
     if queued > 0 then
       names[#names + 1], n = name, n + queued
     end
@@ -262,7 +262,7 @@ if ids then
 elseif flow or tag then
   merge({ flow and P .. 'flow:' .. flow or P .. 'tag:' .. tag })
   next_one = from_indices
-elseif only(PROCESSING) then
+elseif only(STATUS_PROCESSING) then
   for _, name in ipairs(each_worker()) do
     list_running(name)
   end
@@ -278,7 +278,7 @@ elseif few_statuses() then
   end
   merge(indices)
   next_one = from_indices
-elseif only(QUEUED) then
+elseif only(STATUS_QUEUED) then
   local names, n = waiting()
   if n <= FEW then
     list_queued(names, n)
@@ -329,7 +329,7 @@ return { answer, more and { exact(last.created), last.id } or {} }
 -- dead: the position after which to begin ({created_at, id}, or false), the limit. Returns id, created_at, s, i and e
 -- of dead jobs in one flat list, newest first; a field that cannot be read is empty.
 
-local index, after, limit, answer = P .. 'st:' .. DEAD, A[1], A[2], {}
+local index, after, limit, answer = P .. 'st:' .. STATUS_DEAD, A[1], A[2], {}
 if limit <= 0 then
   return answer
 end

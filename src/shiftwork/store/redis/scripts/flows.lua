@@ -1,12 +1,5 @@
 -- Lists of flows and of their jobs, and the results that jobs of a flow read of each other.
 
--- ══ results ══════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys
-
--- results: ids. Returns the result of each job, or nothing where it has none.
-
-return read_all(RESULT, A[1])
-
 -- ══ flows ════════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state, pending_writes, paging
 
@@ -24,7 +17,7 @@ for at = 1, #found, 2 do
   answer[#answer + 1] = found[at + 1]
   answer[#answer + 1] = call('HGET', P .. 'flow aims', found[at]) or ''
   local numbers = { struct.unpack(FLOW_LAYOUT, call('HGET', FLOW_NUMBERS, found[at]) or NO_JOBS) }
-  for status = SCHEDULED, CANCELLED do
+  for status = STATUS_SCHEDULED, STATUS_CANCELLED do
     answer[#answer + 1] = numbers[status + 1]
   end
 end
@@ -49,9 +42,16 @@ end
 local states, infos = read_all(STATE, ids), read_all(INFO, ids)
 for n, id in ipairs(ids) do
   local state = states[n] or ''
-  local stranded = string.byte(state) == WAITING and call('EXISTS', P .. 'broken:' .. id) or 0
+  local stranded = string.byte(state) == STATUS_WAITING and call('EXISTS', P .. 'broken:' .. id) or 0
   for _, value in ipairs({ id, found[2 * n], state, infos[n] or '', stranded }) do
     answer[#answer + 1] = value
   end
 end
 return answer
+
+-- ══ results ══════════════════════════════════════════════════════════════════════════════════════════════════════════
+-- include: shards, keys
+
+-- results: ids. Returns the result of each job, or nothing where it has none.
+
+return read_all(RESULT, A[1])

@@ -2,7 +2,7 @@
 
 -- ══ promote ══════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, unreadable, release_full, worker_state,
--- include: gates, wake_tied, cancelling
+-- include: gates, waking, cancelling
 
 -- promote: now, n, the reason for cancelling expired jobs. Returns the topics, how many jobs were queued or cancelled, the
 -- worker of each that had expired, and when the next one is due and the next one expires.
@@ -27,9 +27,9 @@ end
 local due = first_in(P .. 'due')
 for _, id in ipairs(due) do
   local job = fetch_from(P .. 'due', id)
-  if job and job.status <= FAILED then
+  if job and job.status <= STATUS_FAILED then
     take_out(job)
-    job.status = QUEUED
+    job.status = STATUS_QUEUED
     put_in(job)
     settle(job)
   else
@@ -39,7 +39,7 @@ end
 local expiring = first_in(P .. 'expiring')
 for _, id in ipairs(expiring) do
   local job = fetch_from(P .. 'expiring', id)
-  if job and job.status < PROCESSING and is(job, EXPIRES) then
+  if job and job.status < STATUS_PROCESSING and is(job, FLAG_EXPIRES) then
     cancel(job, expired, now)
     changed[job.worker] = true
     late[#late + 1] = job.worker
@@ -59,7 +59,7 @@ return { rung(), #due + #expiring, late, next_due or '', next_expiry or '' }
 
 -- ══ reap ═════════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, unreadable, release_full, gates,
--- include: wake_tied
+-- include: waking
 
 -- reap: now, holder, n. Returns the topics, and {the instance that lost it, id, all fields} for each job.
 
@@ -183,7 +183,7 @@ local function kept_by(numbers, founder) -- which jobs of a flow are kept; `foun
   local status = founder and #founder >= LENGTH and string.byte(founder)
   if scheduled + failed + waiting + queued + processing + dead > 0 then
     return 'all'
-  elseif status and status <= CANCELLED and status ~= COMPLETED and status ~= CANCELLED then
+  elseif status and status <= STATUS_CANCELLED and status ~= STATUS_COMPLETED and status ~= STATUS_CANCELLED then
     return 'all'
   end
   return cancelled > 0 and 'completed' or 'none'
@@ -192,7 +192,7 @@ end
 local function read_flows(of, states) -- the flow of each of these jobs, if any has one; false for none
   for at = 1, #of do
     local state = states[at]
-    if state and #state >= LENGTH and band(string.byte(state, 3), IN_FLOW / 256) ~= 0 then
+    if state and #state >= LENGTH and band(string.byte(state, 3), FLAG_IN_FLOW / 256) ~= 0 then
       local flows, names = read_all(FLOW, of), {}
       for _, flow in ipairs(flows) do
         if flow and not kept[flow] then
@@ -210,10 +210,10 @@ local function read_flows(of, states) -- the flow of each of these jobs, if any 
 end
 
 local function is_kept(id, state, flow) -- the original is `shiftwork.core.flows.releasing`
-  if flow and (kept[flow] == 'all' or (kept[flow] == 'completed' and string.byte(state) == COMPLETED)) then
+  if flow and (kept[flow] == 'all' or (kept[flow] == 'completed' and string.byte(state) == STATUS_COMPLETED)) then
     return true
   end
-  return band(string.byte(state, 3), NEEDED / 256) ~= 0 and other().is_awaited(id)
+  return band(string.byte(state, 3), FLAG_NEEDED / 256) ~= 0 and other().is_awaited(id)
 end
 
 local function forget(job)
@@ -221,19 +221,19 @@ local function forget(job)
   count(at, job.status, -1)
   append(at.gone, id)
   gone[#gone + 1] = id
-  if job.status ~= COMPLETED then
+  if job.status ~= STATUS_COMPLETED then
     place(P .. 'st:' .. job.status, id, false)
   end
-  if is(job, IN_FLOW) then
+  if is(job, FLAG_IN_FLOW) then
     count_in_flow(flow_of(job), job.status, -1)
   end
   if band(job.flags, STAYING) ~= 0 then
-    if is(job, NEEDED) then
+    if is(job, FLAG_NEEDED) then
       other().give_up_waiters(id)
     end
     other().delist(job)
   end
-  if job.reports > 0 or is(job, HAS_ERROR) or is(job, HAS_PROGRESS) or is(job, DURABLE) then
+  if job.reports > 0 or is(job, FLAG_HAS_ERROR) or is(job, FLAG_HAS_PROGRESS) or is(job, FLAG_DURABLE) then
     extras[#extras + 1] = J .. id
   end
 end
@@ -244,7 +244,7 @@ local function prune(of) -- all that is stored of these jobs, if they have ended
   local put_off, doomed = {}, {}
   for at, id in ipairs(of) do
     local state = states[at]
-    if state and #state >= LENGTH and string.byte(state) >= COMPLETED then
+    if state and #state >= LENGTH and string.byte(state) >= STATUS_COMPLETED then
       if is_kept(id, state, flows[at]) then
         put_off[#put_off + 1], put_off[#put_off + 2] = score_of(now + postponed), id
       else

@@ -1,4 +1,4 @@
--- Leases of instances: what beats renew and bring back, and what runs report meanwhile. And places that few may hold.
+-- Names that are held until a time: leases of instances, which beats renew, and places that few may hold.
 
 -- ══ beat ═════════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state, pending_writes, jobs
@@ -21,7 +21,7 @@ for n, beat in ipairs(beats) do
 end
 for _, id in ipairs(call('SMEMBERS', P .. 'cancels')) do
   local job = parse(id, at_job('HGET', STATE, id))
-  if job and job.status == PROCESSING and alive[job.instance] then
+  if job and job.status == STATUS_PROCESSING and alive[job.instance] then
     cancel[#cancel + 1] = { id = id, fence = job.fence, order = alive[job.instance] }
   end
 end
@@ -34,25 +34,8 @@ for n, one in ipairs(cancel) do
 end
 return { orders, lost, call('TIME') }
 
--- ══ note ═════════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, jobs
-
--- note: notes of {id, fence}; followed by the progress of each.
-
-for n, note in ipairs(A[1]) do
-  local id, fence = note[1], note[2]
-  local job = parse(id, state_at(id))
-  if job and job.status == PROCESSING and job.fence == fence then
-    set(job, HAS_PROGRESS, true)
-    save(job)
-    call('HSET', J .. job.id, 'g', ARGV[2 + n])
-  end
-end
-flush()
-return {}
-
 -- ══ leave ════════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, gates, wake_tied
+-- include: shards, keys, job_state, pending_writes, gates, waking
 
 -- leave: instances. Returns the topics.
 

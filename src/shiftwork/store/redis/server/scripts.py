@@ -18,6 +18,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from shiftwork.store.named_numbers import with_numbers
+from shiftwork.store.redis.layout import NUMBERS
+
 READERS: Final = (
     *("survey", "ahead", "get", "results", "find", "dead", "flows", "members", "stats"),
     *("steps", "signal", "parts"),
@@ -48,7 +51,7 @@ def script(name: str) -> Script:
     """Return the script of this name."""
     flags = "no-writes" if name in READERS else "" if name in REFUSED_WHEN_FULL else "allow-oom"
     first = f"#!lua flags={flags}\n" if flags else "#!lua\n"
-    text = (first + _INCLUDE.sub(_included, source(name))).encode()
+    text = (first + with_numbers(_INCLUDE.sub(_included, source(name)), NUMBERS)).encode()
     # The server identifies scripts by SHA-1; security does not depend on it.
     return Script(name, text, sha1(text, usedforsecurity=False).hexdigest().encode())
 
