@@ -12,6 +12,7 @@ from shiftwork.core.model.flow import FlowRecord
 from shiftwork.core.model.worker import PoolConfig, WorkerConfig
 from shiftwork.core.options.types import TimingOptions
 from shiftwork.core.words.durations import Duration
+from shiftwork.core.words.sentences import plain
 from shiftwork.handles.call import Call, listed
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
@@ -270,7 +271,7 @@ class OrchestratorCommands:
 
     async def get_health(self) -> dict[str, Any]:
         """Return what is wrong now, with the remedy: `{"status": "ok"|"degraded"|"failing", "problems": [...]}`."""
-        health: dict[str, Any] = to_builtins(await self.control.system.health())
+        health: dict[str, Any] = to_builtins(await self.control.system.health(), enc_hook=plain)
         return health
 
     async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:

@@ -54,6 +54,7 @@ from shiftwork.core.schedules.stored import Place, ScheduleIndex, StoredSchedule
 from shiftwork.core.schedules.timing import Rescheduled
 from shiftwork.core.token import Token
 from shiftwork.core.values.sealing import KeyInUse
+from shiftwork.core.words.sentences import plain
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.core.workers.edition import Edition
@@ -102,7 +103,7 @@ class Kind(Generic[T]):
 
     def encode(self, value: T) -> bytes:
         """Return the body of a record that holds this value."""
-        return msgpack.encode(value)
+        return msgpack.encode(value, enc_hook=plain)
 
     def __repr__(self) -> str:
         return f"<Kind {self.name}>"

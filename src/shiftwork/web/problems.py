@@ -4,11 +4,12 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 from starlette.responses import Response
 
 from shiftwork import errors
+from shiftwork.core.words.sentences import error_text, sentence
+from shiftwork.web.encoding import Encode, as_texts
 
 MEDIA_TYPE: Final = "application/problem+json"
 
@@ -71,18 +72,20 @@ class Refused(Exception):  # noqa: N818 - it becomes a response
         self.headers = headers
 
 
-def problem(error: Exception) -> Response:
+def problem(error: Exception, encode: Encode = as_texts) -> Response:
     """Return the response for an error."""
     if isinstance(error, Refused):
-        return _response(error.status, error.detail, _TITLES[error.status], error.headers)
+        return _response(encode, error.status, error.detail, _TITLES[error.status], error.headers)
     if isinstance(error, errors.ShiftworkError):
         status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
         name = type(error).__name__.removesuffix("Error")
-        return _response(status, str(error), re.sub("(?<=.)(?=[A-Z])", " ", name))
-    return _response(500, "an unexpected error; see the server's log", _TITLES[500])
+        return _response(encode, status, error_text(error), re.sub("(?<=.)(?=[A-Z])", " ", name))
+    return _response(encode, 500, sentence("an unexpected error; see the server's log"), _TITLES[500])
 
 
-def _response(status: int, detail: str, kind: str, headers: Mapping[str, str] | None = None) -> Response:
+def _response(
+    encode: Encode, status: int, detail: str, kind: str, headers: Mapping[str, str] | None = None
+) -> Response:
     code = kind.lower().replace(" ", "-")
-    body = ProblemDetails(type=f"urn:shiftwork:{code}", title=_TITLES[status], status=status, detail=detail)
-    return Response(msgspec.json.encode(body), status, dict(headers or {}), MEDIA_TYPE)
+    body = ProblemDetails(type=f"urn:shiftwork:{code}", title=sentence(_TITLES[status]), status=status, detail=detail)
+    return Response(encode(body), status, dict(headers or {}), MEDIA_TYPE)

@@ -21,6 +21,7 @@ from msgspec.structs import fields
 from shiftwork.core.token import Role
 from shiftwork.core.words.printable import CONTROLS
 from shiftwork.errors import nearest
+from shiftwork.web.encoding import HEADER
 from shiftwork.web.problems import Refused
 
 Method = Literal["GET", "POST"]
@@ -39,6 +40,7 @@ MOST_BYTES: Final = 4 * 1_048_576
 HEADERS: Final = {
     "idempotency_key": "idempotency-key",
     "last_event_id": "last-event-id",
+    "sentences": HEADER,
     "traceparent": "traceparent",
     "tracestate": "tracestate",
 }

@@ -12,6 +12,7 @@ from shiftwork.control.access.actor import current_actor
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.job import JobRecord
+from shiftwork.core.words.sentences import parts_of, plain
 from shiftwork.errors import StoreError
 from shiftwork.events import Listeners
 
@@ -54,7 +55,9 @@ class Audit:
 
     def _event(self, name: str, subject: str, message: str, data: dict[str, Any]) -> Event:
         by = {"by": current_actor()}
-        return Event(at=self._now(), name=name, subject=subject, message=message, data=by | data)
+        return Event(
+            at=self._now(), name=name, subject=subject, message=plain(message), parts=parts_of(message), data=by | data
+        )
 
 
 def because(reason: str | None) -> str:

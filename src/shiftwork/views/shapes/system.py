@@ -9,6 +9,7 @@ from shiftwork.core.model.event import Event
 from shiftwork.core.model.worker import WorkerExecutionMode
 from shiftwork.core.observing.event_rows import EventRow, actor_of, text_of
 from shiftwork.core.token import Role, Token
+from shiftwork.core.words.sentences import restored
 from shiftwork.core.workers.breaker import BreakerStatus
 from shiftwork.core.workers.state import is_failing
 from shiftwork.views.instants import iso, past_iso
@@ -231,7 +232,7 @@ def event_row_shape(row: EventRow) -> EventShape:
         at=past_iso(event.at),
         name=event.name,
         subject=event.subject,
-        message=event.message,
+        message=restored(event.message, event.parts),
         data=json_safe(event.data),
         by=actor_of(event),
         text=text_of(row),

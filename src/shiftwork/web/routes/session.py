@@ -7,9 +7,10 @@ from msgspec import Meta, Struct
 
 from shiftwork.version import __version__
 from shiftwork.web.access import Visitor, csrf_of
+from shiftwork.web.encoding import encoder
 from shiftwork.web.routes.events import Number
 from shiftwork.web.routes.overview import Me
-from shiftwork.web.routing import Body, CookieAnswer, get, post
+from shiftwork.web.routing import Body, CookieAnswer, Text, get, post
 from shiftwork.web.site import Site
 
 MOST_BYTES: Final = 1_024
@@ -49,6 +50,8 @@ async def log_out(site: Site, visitor: Visitor | None) -> CookieAnswer[LoggedOut
 
 
 @get("/live", media_type="text/event-stream")
-async def live(site: Site, visitor: Visitor, last_event_id: Number | None) -> AsyncIterator[bytes]:
+async def live(
+    site: Site, visitor: Visitor, last_event_id: Number | None, sentences: Text | None
+) -> AsyncIterator[bytes]:
     """Stream changes: `change` with topics, and `event` with an event whose number is its id."""
-    return site.live.stream(last_event_id, lambda: site.access.still(visitor))
+    return site.live.stream(last_event_id, lambda: site.access.still(visitor), encoder(sentences))
