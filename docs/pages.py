@@ -39,7 +39,7 @@ WORKER: Final = "shiftwork.handles.worker.Worker"
 FIELDS: Final = {
     "shiftwork.core.observing.beats",
     "shiftwork.core.model",
-    "shiftwork.core.model.policies",
+    "shiftwork.core.model.workers",
     "shiftwork.core.options.types",
     "shiftwork.handles.options",
 }

@@ -10,7 +10,7 @@ from shiftwork.cli.terminal.output import aside, json_option, say, show_json, sh
 from shiftwork.cli.terminal.parameters import seconds
 from shiftwork.cli.terminal.words import ago
 from shiftwork.control.control import Control
-from shiftwork.core.token import Role, Token
+from shiftwork.core.model.doc_types import Role, Token
 from shiftwork.views.shapes.system import token_shape
 
 

@@ -10,7 +10,7 @@ from shiftwork.cli.terminal.output import json_option, say, show_json, show_wrap
 from shiftwork.cli.terminal.words import one_line
 from shiftwork.control.control import Control
 from shiftwork.core.health.problems import Problem
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.errors import ConfigurationError
 from shiftwork.serve.loading import load_app
 from shiftwork.views.report import Report

@@ -14,9 +14,9 @@ from shiftwork.control.control import Control
 from shiftwork.core.flows.releasing import is_stranded
 from shiftwork.core.jobs.expiry import expiry
 from shiftwork.core.jobs.own_options import unpack
-from shiftwork.core.model.job import Attempt, JobRecord, JobStatus
-from shiftwork.core.model.parts import SeenParts
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.model.job_parts import SeenParts
+from shiftwork.core.model.jobs import Attempt, JobRecord, JobStatus
+from shiftwork.core.words import counted
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.estimate import NO_ESTIMATE, Estimate, position_text, start_text, starts_text

@@ -15,7 +15,7 @@ from shiftwork.cli.terminal.parameters import seconds
 from shiftwork.cli.terminal.words import bounds
 from shiftwork.control.calling import event_loop
 from shiftwork.control.environment import NAMESPACE, STORE, namespace_of_environment, store_of_environment
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.schedules.fire_times import describe
 from shiftwork.serve.logging import set_up_logging
 from shiftwork.serve.process import die_with_parent

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from shiftwork.cli.terminal.words import one_line
-from shiftwork.core.words.printable import printable, printable_json
+from shiftwork.core.words import printable, printable_json
 
 _GAP: Final = "  "
 _NARROW: Final = 24

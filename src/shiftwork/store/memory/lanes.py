@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from shiftwork.core.model.job import LIVE, JobRecord, JobStatus
+from shiftwork.core.model.jobs import LIVE, JobRecord, JobStatus
 from shiftwork.core.workers.admission import Facts, Head, Lane, Running, neighbours
 from shiftwork.store.memory.docs import DocTable
 from shiftwork.store.memory.jobs import JobTable, OrderedIds

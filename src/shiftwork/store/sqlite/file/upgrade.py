@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.jobs.beginnings import read_signal, read_step
 from shiftwork.core.jobs.durable import taken
-from shiftwork.core.model.parts import Wait
+from shiftwork.core.model.job_parts import Wait
 from shiftwork.store.docs import outlived
 from shiftwork.store.sqlite.file.driver import Connection
 from shiftwork.store.sqlite.sql import script
