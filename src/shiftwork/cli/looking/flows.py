@@ -8,8 +8,8 @@ import click
 import msgspec
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.terminal.formatting import ago, took, when
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
-from shiftwork.cli.terminal.words import ago, took, when
 from shiftwork.control.control import Control
 from shiftwork.core.flows.drawing import FlowBox, FlowGraph, FlowJob, state_of
 from shiftwork.core.model.flows import FlowRecord

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import click
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.terminal.formatting import ago, one_line, took, when
 from shiftwork.cli.terminal.output import Cell, aside, json_option, json_text, padded, say, show_json, show_table
 from shiftwork.cli.terminal.parameters import TypedTime, instant
-from shiftwork.cli.terminal.words import ago, one_line, took, when
 from shiftwork.control.control import Control
 from shiftwork.core.flows.releasing import is_stranded
 from shiftwork.core.jobs.expiry import expiry

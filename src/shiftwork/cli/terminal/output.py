@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from shiftwork.cli.terminal.words import one_line
+from shiftwork.cli.terminal.formatting import one_line
 from shiftwork.core.words import printable, printable_json
 
 _GAP: Final = "  "
