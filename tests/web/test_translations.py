@@ -17,70 +17,6 @@ from shiftwork.errors import ConfigurationError
 from shiftwork.store.redis.server.faults import unreachable
 from tests.node import node as run_in_node
 
-SOURCES: Final = (
-    *(
-        "core/health/problems",
-        "core/health/judging",
-        "core/health/pool_problems",
-        "core/scaling/backlog",
-        "core/workers/admission",
-        "core/schedules/fire_times",
-        "core/words/durations",
-        "core/scaling/bounds",
-        "core/scaling/size",
-        "core/scaling/demand",
-    ),
-    *(
-        "core/scaling/placement",
-        "core/scaling/plan",
-        "core/words/numbers",
-        "core/workers/state",
-        "core/options/checks",
-        "core/workers/starting",
-    ),
-    *(
-        "core/jobs/expiry",
-        "core/words/numbers",
-        "core/scaling/forecast",
-        "views/explanation",
-        "views/flow_waits",
-        "sim/what_if",
-        "errors",
-    ),
-    *("views/estimate", "control/jobs/estimates"),
-    *(
-        "control/jobs/explanations",
-        "control/access/audit",
-        "control/jobs/bulk",
-        "control/jobs/jobs",
-        "control/system/nodes",
-        "control/system/pools",
-    ),
-    *(
-        "control/system/breakers",
-        "core/observing/event_rows",
-        "control/jobs/schedules",
-        "control/access/tokens",
-        "control/system/workers",
-        "control/access/encryption",
-        "control/jobs/flows",
-        "control/jobs/submission",
-    ),
-    *(
-        "control/system/forgetting",
-        "control/jobs/filter",
-        "control/jobs/stacks",
-        "handles/codec",
-    ),
-    *("handles/redaction", "runtime/outcomes/breakers", "runtime/outcomes/tallies", "runtime/publication"),
-    *("runtime/outcomes/reporter", "runtime/leader/leadership", "runtime/leader/recovery", "runtime/leader/schedules"),
-    *("runtime/leader/stored_schedules", "runtime/node/health_monitor", "runtime/node/node"),
-    *("runtime/node/start_failures", "web/access", "web/api", "web/limits", "web/problems", "web/routing"),
-    *("web/what_if", "core/options/values", "handles/concurrency_keys", "handles/payloads"),
-    "core/values/limits",
-    "store/redis/server/faults",
-)
-"""Where the sentences are written that the dashboard translates."""
 COMPLETE: Final = ("core/health/judging", "core/health/pool_problems", "core/scaling/backlog", "core/workers/admission")
 """Where every sentence has a translation: the problems, and why a job waits."""
 OF_OTHERS: Final = re.compile(
@@ -139,7 +75,9 @@ def is_of(sentence: str, text: str) -> bool:
 
 @pytest.mark.parametrize("language", ["zh-CN"])
 def test_sentences_in_a_catalogue_are_those_that_we_write(checkout: Path, language: str) -> None:
-    texts = [text for module in SOURCES for text in written(checkout, module)]
+    root = checkout / "src" / "shiftwork"
+    modules = [str(path.relative_to(root).with_suffix("")) for path in root.rglob("*.py")]
+    texts = [text for module in modules for text in written(checkout, module)]
     keys = [key for key in catalogues(checkout)[language] if " " in key and letters(key) > FEW]
     ours = [key for key in keys if not OF_OTHERS.search(key) and key not in PUT_TOGETHER]
     assert [key for key in ours if not any(is_of(key, text) for text in texts)] == []

@@ -24,7 +24,7 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from shiftwork.core.model.event import Event
-from shiftwork.core.words.sentences import plain
+from shiftwork.core.sentences import plain
 from shiftwork.errors import ConfigurationError
 from shiftwork.views.shapes.system import event_shape
 

@@ -74,7 +74,7 @@ class NoStore(Refusal):
     exit_code = 3
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     """The commands in sections, and the one place where errors become exit codes.
 
     A command is imported when it is needed: a node keeps what it has imported for as long as it runs.
@@ -176,7 +176,7 @@ seconds.
 
 
 @click.group(
-    cls=Commands, help=HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=CommandGroup, help=HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(package_name="shiftwork", message="shiftwork %(version)s")
 def main() -> None:

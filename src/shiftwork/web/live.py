@@ -16,9 +16,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.docs import POOL_CONFIG
+from shiftwork.core.doc_kinds import POOL_CONFIG
 from shiftwork.core.model.event import Event
-from shiftwork.core.words.sentences import error_text, sentence
+from shiftwork.core.sentences import error_text, sentence
 from shiftwork.errors import ShiftworkError
 from shiftwork.store.protocol import Bell, Store
 from shiftwork.views.instants import iso

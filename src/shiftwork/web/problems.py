@@ -8,7 +8,7 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from shiftwork import errors
-from shiftwork.core.words.sentences import error_text, sentence
+from shiftwork.core.sentences import error_text, sentence
 from shiftwork.web.encoding import Encode, as_texts
 
 MEDIA_TYPE: Final = "application/problem+json"
