@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 
 from shiftwork import NodeSilentError
-from shiftwork.views.report import JobStack
+from shiftwork.views.instances import JobStack
 from tests.system.mill import Mill, until
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
