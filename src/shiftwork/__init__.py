@@ -124,6 +124,7 @@ __all__ = [
     "UnknownScheduleError",
     "UnknownStoreError",
     "UnknownWorkerError",
+    "Worker",
     "WorkerConfig",
     "WorkerExecutionMode",
     "WorkerFn",
@@ -140,6 +141,7 @@ if TYPE_CHECKING:
     from shiftwork.handles.job import Job
     from shiftwork.handles.options import JobOptions
     from shiftwork.handles.redaction import Secret
+    from shiftwork.handles.worker import Worker
     from shiftwork.runtime.context.context import Context
 else:
     _LATE: Final = {
@@ -149,6 +151,7 @@ else:
         "Job": "handles.job",
         "JobOptions": "handles.options",
         "Secret": "handles.redaction",
+        "Worker": "handles.worker",
         "WorkerFn": "app.registration",
         "WorkerOrchestrator": "app",
     }

@@ -56,7 +56,7 @@ from shiftwork.runtime.running.run import Run, RunOwner
 from shiftwork.runtime.running.runner import Runner, RunnerListener
 from shiftwork.store.memory import MemoryStore
 from shiftwork.testing.contexts import MadeValues
-from tests.polling import eventually
+from tests.polling import eventually, pass_time
 
 
 def claimed(number: int = 1, **changes: Any) -> Claimed:
@@ -118,7 +118,7 @@ async def test_processes_of_a_node_with_very_many_open_files(tmp_path: Path, mon
         hook_process = HookProcess(setup, SystemClock())
         definition = await hook_process.describe()
         assert definition.hooks == ("*",)
-        await asyncio.sleep(0.2)  # it must not end by itself
+        await pass_time(0.2)  # it must not end by itself
         assert hook_process.alive
         await hook_process.drain()
     finally:

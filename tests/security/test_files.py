@@ -19,7 +19,7 @@ from shiftwork.serve.vitals import Vitals, write_vitals
 from shiftwork.store.sqlite.file import driver
 from shiftwork.store.sqlite.file import modes as file_modes
 from shiftwork.store.sqlite.file.modes import create_database
-from shiftwork.store.sqlite.file.threads import StoreThreads
+from shiftwork.store.sqlite.file.store_threads import StoreThreads
 from shiftwork.store.sqlite.store import SqliteStore
 from tests.store.conformance.acts import NOW, add, claim_one, failed, finish, job, report
 

@@ -12,7 +12,7 @@ from shiftwork.core.model.job import JobStatus
 from shiftwork.core.model.parts import Need
 from shiftwork.core.workers.admission import Gates
 from shiftwork.store.sqlite import SqliteStore
-from shiftwork.store.sqlite.file.session import SqliteSession
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
 from tests.store.conformance.acts import NOW, add, claim, claim_ids, claim_one, finish, gate, job, outcome, succeeded
 
 if TYPE_CHECKING:

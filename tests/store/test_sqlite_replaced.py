@@ -11,7 +11,7 @@ import pytest
 from shiftwork import StoreUnavailableError, WorkerOrchestrator
 from shiftwork.core.model.change import JobFilter
 from shiftwork.store.sqlite import SqliteStore
-from shiftwork.store.sqlite.file import threads
+from shiftwork.store.sqlite.file import store_threads as threads
 from tests.polling import eventually
 from tests.store.conformance.acts import NOW, add, claim_ids, claim_one, claims, finish, job, outcome
 

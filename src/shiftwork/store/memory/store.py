@@ -2,7 +2,7 @@
 
 One lock makes every call happen at once, from any thread; no call ever waits for anything else. Every rule is called
 directly: `core.workers.admission`, `core.jobs.landing`, `core.jobs.amending`, `core.workers.state`, and
-`core.jobs.parking` through `shiftwork.store.memory.jobs`, which keeps the indices.
+`core.jobs.parking` through `shiftwork.store.memory.rows`, which keeps the indices.
 """
 
 from collections import Counter
@@ -45,14 +45,14 @@ from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.core.workers.state import after_end, after_run
 from shiftwork.store.bells import Bells
 from shiftwork.store.machine_clock import SteadyClock
-from shiftwork.store.memory import lanes
+from shiftwork.store.memory import facts as lanes
 from shiftwork.store.memory.docs import DocTable
 from shiftwork.store.memory.events import EventLog
+from shiftwork.store.memory.facts import StateTable
 from shiftwork.store.memory.find import dead, find, members
-from shiftwork.store.memory.jobs import JobTable
-from shiftwork.store.memory.leases import Instances, Places
-from shiftwork.store.memory.states import StateTable
-from shiftwork.store.memory.totals import Totals
+from shiftwork.store.memory.lease import Instances, Places
+from shiftwork.store.memory.rows import JobTable
+from shiftwork.store.memory.stats import Totals
 from shiftwork.store.protocol import Bell, Claims, Promoted
 
 

@@ -38,7 +38,7 @@ from shiftwork.core.values.sealing import (
     sealed_in,
     version_of,
 )
-from shiftwork.store.sealed.key_ring import KeyRing
+from shiftwork.store.sealed.keys import KeyRing
 
 BY: Final = "by"
 """What stays readable of an event's data: stores keep events apart by it."""

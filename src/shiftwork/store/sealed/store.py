@@ -38,10 +38,10 @@ from shiftwork.store.protocol import (
     transactional,
     try_room,
 )
-from shiftwork.store.sealed.key_ring import KeyRing
+from shiftwork.store.sealed.keys import KeyRing
 from shiftwork.store.sealed.sealer import Sealer
 
-PAGE: Final = 100
+ERROR_SEARCH_PAGE: Final = 100
 """How many jobs are read at a time in search of a part of an error."""
 
 
@@ -197,10 +197,10 @@ class SealedStore:
         found: list[JobRecord] = []
         after = wanted.after
         while len(found) < wanted.limit:
-            page = await self.inner.find(replace(wanted, error=None, after=after, limit=PAGE))
+            page = await self.inner.find(replace(wanted, error=None, after=after, limit=ERROR_SEARCH_PAGE))
             opened = (self.sealer.open_record(job) for job in page)
             found += [job for job in opened if job.error is not None and error in job.error]
-            if len(page) < PAGE:
+            if len(page) < ERROR_SEARCH_PAGE:
                 break
             after = page[-1].id
         return found[: wanted.limit]

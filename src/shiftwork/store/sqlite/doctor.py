@@ -17,7 +17,7 @@ from shiftwork.store.sqlite.docs import stored_docs
 from shiftwork.store.sqlite.file import faults
 from shiftwork.store.sqlite.file import modes as file_modes
 from shiftwork.store.sqlite.file.driver import Connection, Error, connect, driver, prepare_reader, wal_reset_fixed
-from shiftwork.store.sqlite.file.session import SqliteSession
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
 from shiftwork.store.sqlite.sql import SQL
 
 LOSSES: Final = {

@@ -16,7 +16,7 @@ from shiftwork.core.jobs.statuses import STATUSES
 from shiftwork.core.model.job import Attempt, JobPriority, JobRecord, JobStatus, Progress
 from shiftwork.core.model.parts import NEED_ALONE, NEED_BROKEN, NEED_WHATEVER, Need, Signal, Step, Wait
 from shiftwork.store.sqlite.file.driver import Damaged
-from shiftwork.store.sqlite.file.session import SqliteSession, as_list
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession, as_list
 
 Row = dict[str, Any]
 """A row of the view `records`, by the names of its columns."""

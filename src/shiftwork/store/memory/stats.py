@@ -9,7 +9,7 @@ from shiftwork.core.jobs.landing import COUNTED, run_seconds
 from shiftwork.core.model.job import JobRecord, JobStatus
 from shiftwork.core.model.outcome import Outcome
 from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
-from shiftwork.store.memory.jobs import JobTable
+from shiftwork.store.memory.rows import JobTable
 
 
 class Totals:

@@ -1,11 +1,17 @@
-"""Serves the calls that write: all operations that wait run in one transaction and are committed together.
+"""Runs the calls of the writer's and the reader's thread in transactions (`calls` says how they get to the thread).
 
-Operations take effect in the order in which they were called. One that fails harms no other of its group: the group is
-rolled back, and then each runs by itself. No call returns before the commit, and topics are rung after it.
+The writer runs all operations that wait in one transaction and commits them together, in the order in which they were
+called. One that fails harms no other of its group: the group is rolled back, and then each runs by itself. No call
+returns before the commit, and topics are rung after it.
+
+The reader has a connection of its own, which cannot write, so no read waits for a write. Each call sees the newest
+commit when it began, which includes every write that has returned before.
 """
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Final
 
 from shiftwork.errors import StoreBusyError
 from shiftwork.store.bells import Bells
@@ -15,8 +21,12 @@ from shiftwork.store.sqlite.file.checkpoint import Checkpointer
 from shiftwork.store.sqlite.file.doorbell import Doorbells
 from shiftwork.store.sqlite.file.driver import Error, tolerate_damage
 from shiftwork.store.sqlite.file.open_file import OpenFile
-from shiftwork.store.sqlite.file.session import SqliteSession
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
 from shiftwork.store.sqlite.file.turn import WriteTurn
+
+READ_PATIENCE_SECONDS: Final = 10.0
+"""How long a read is retried while another connection keeps it out."""
+READ_NAP_SECONDS: Final = 0.005
 
 
 class Writer:
@@ -129,3 +139,64 @@ class Writer:
             if self._session.db.in_transaction:
                 self._session.db.execute("ROLLBACK")
         self._session.forget()
+
+
+class Reader:
+    """A session that reads."""
+
+    def __init__(self, session: SqliteSession, *, path: str, file: OpenFile) -> None:
+        self._session = session
+        self._path = path
+        self._file = file
+
+    def serve(self, group: list[QueuedCall]) -> None:
+        """Run these calls one after the other, and give each its value or its error."""
+        for call in group:
+            try:
+                self._patiently(call)
+            except Error as error:
+                call.error = faults.translate(error, self._path)
+            except Exception as error:  # noqa: BLE001 - an operation's error is its caller's, whatever it is
+                call.error = error
+
+    def serve_at_once(self, call: QueuedCall) -> bool:  # noqa: ARG002 - a search may take long
+        """Return False: reading belongs to the thread."""
+        return False
+
+    def outdated(self) -> Exception | None:
+        return self._file.gone()
+
+    def upkeep_due(self) -> bool:
+        return False
+
+    def upkeep(self) -> None:
+        """Do nothing: a reader needs no maintenance."""
+
+    def close(self) -> None:
+        self._session.db.close()
+
+    def _patiently(self, call: QueuedCall) -> None:
+        """Retry while another connection recovers or closes the file, the only times that keep a reader out."""
+        until = time.monotonic() + READ_PATIENCE_SECONDS
+        while True:
+            try:
+                self._read(call)
+            except Error as error:
+                if faults.is_damage(error) and self._session.db.text_factory is str:
+                    tolerate_damage(self._session.db)
+                elif not faults.is_busy(error) or time.monotonic() > until:
+                    raise
+                else:
+                    time.sleep(READ_NAP_SECONDS)
+            else:
+                return
+
+    def _read(self, call: QueuedCall) -> None:
+        db = self._session.db
+        db.execute("BEGIN")
+        try:
+            self._session.look()
+            call.value = call.todo(self._session)
+        finally:
+            with suppress(Error):
+                db.execute("COMMIT")

@@ -1,13 +1,44 @@
-"""The facts that a memory store gives to `shiftwork.core.workers.admission`: copies, which it may change."""
+"""The facts that a memory store gives to `shiftwork.core.workers.admission`, and the workers' states among them.
+
+Facts are copies, which admission may change. How states change is `shiftwork.core.workers.state`.
+"""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
 
 from shiftwork.core.model.job import LIVE, JobRecord, JobStatus
+from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.workers import state as worker_state
 from shiftwork.core.workers.admission import Facts, Head, Lane, Running, neighbours
 from shiftwork.store.memory.docs import DocTable
-from shiftwork.store.memory.jobs import JobTable, OrderedIds
-from shiftwork.store.memory.states import StateTable
+from shiftwork.store.memory.rows import JobTable, OrderedIds
+
+
+class StateTable:
+    """The states by worker. A worker without one is new."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, WorkerState] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._states)
+
+    def of(self, worker: str) -> WorkerState:
+        """The state itself, to be changed."""
+        return self._states.setdefault(worker, WorkerState(worker=worker))
+
+    def copy_of(self, worker: str) -> WorkerState:
+        """A copy of the state as it is now."""
+        return replace(self._states.get(worker) or WorkerState(worker=worker))
+
+    def keep(self, state: WorkerState) -> None:
+        """Replace the state of its worker."""
+        self._states[state.worker] = replace(state)
+
+    def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> None:
+        worker_state.switch(self.of(worker), enabled=enabled, reason=reason, now=now)
 
 
 def facts(workers: Iterable[str], jobs: JobTable, docs: DocTable, *, states: StateTable, served: set[str]) -> Facts:

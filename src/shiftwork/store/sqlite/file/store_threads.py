@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar
 from shiftwork.errors import LifecycleError
 from shiftwork.store.bells import Bells, LoopBell
 from shiftwork.store.sqlite.file import driver, faults, open_file, schema
+from shiftwork.store.sqlite.file.call_servers import Reader, Writer
 from shiftwork.store.sqlite.file.calls import CallThread, QueuedCall
 from shiftwork.store.sqlite.file.doorbell import DoorbellListener, Doorbells, Poller
 from shiftwork.store.sqlite.file.modes import (
@@ -31,10 +32,8 @@ from shiftwork.store.sqlite.file.modes import (
     refuse_foreign_links,
 )
 from shiftwork.store.sqlite.file.open_file import OpenFile
-from shiftwork.store.sqlite.file.reader import Reader
-from shiftwork.store.sqlite.file.session import SqliteSession
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
 from shiftwork.store.sqlite.file.turn import WriteTurn
-from shiftwork.store.sqlite.file.writer import Writer
 
 logger: Final = logging.getLogger("shiftwork")
 

@@ -7,7 +7,7 @@ import secrets
 
 from shiftwork.core.steady_time import Anchor, Vote, tell
 from shiftwork.store.machine_clock import ReadClocks, StepLog, read_clocks
-from shiftwork.store.sqlite.file.session import SqliteSession
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
 
 
 class FileClock:
