@@ -156,7 +156,7 @@ def test_a_store_that_says_nothing_is_reported_with_how_long(
     async def silent(*_: object, **__: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(cli_status, "SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(cli_status, "STATUS_PATIENCE_SECONDS", 0.1)
     monkeypatch.setattr(System, "overview", silent)
     told = shop.run(command)
     assert told.exit_code == 3

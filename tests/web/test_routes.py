@@ -205,7 +205,7 @@ async def test_a_search_reads_few_large_payloads_at_a_time(web: Web, monkeypatch
         return found
 
     monkeypatch.setattr(store, "find", find)
-    monkeypatch.setattr("shiftwork.web.job_search.PAGE_BYTES", 5_000)
+    monkeypatch.setattr("shiftwork.web.job_search.MOST_PAGE_BYTES", 5_000)
     monkeypatch.setattr("shiftwork.web.job_search.ENOUGH_SECONDS", 0.0)
     told, after, requests = list[str](), dict[str, str](), 0
     while requests < 20:
