@@ -12,10 +12,9 @@ from shiftwork.core.health.position import Position
 from shiftwork.core.jobs.durable import SLEEP
 from shiftwork.core.jobs.expiry import EXPIRED, expiry
 from shiftwork.core.jobs.own_options import unpack
-from shiftwork.core.model.job import SECONDS_A_DAY, JobRecord, JobStatus
-from shiftwork.core.model.parts import SeenStep
-from shiftwork.core.words.durations import in_words
-from shiftwork.core.words.numbers import counted, number, seconds
+from shiftwork.core.model.job_parts import SeenStep
+from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord, JobStatus
+from shiftwork.core.words import counted, in_words, number, seconds
 from shiftwork.core.workers.admission import Obstacle
 from shiftwork.views.formats import clock_time
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.docs import HISTORY
+from shiftwork.core.doc_kinds import HISTORY
 from shiftwork.core.observing.history import (
     DAY,
     HOUR,

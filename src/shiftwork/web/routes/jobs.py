@@ -10,8 +10,8 @@ from msgspec import Meta, Struct, field, structs
 from shiftwork.control.control import Control
 from shiftwork.control.jobs.bulk import RATE_PATTERN, Action, Changed, check_rate
 from shiftwork.core.jobs.tags import LONGEST_TAG, MOST_TAGS, TAG_PATTERN
-from shiftwork.core.model.change import JobOrder
-from shiftwork.core.model.job import JobPriority, JobStatus
+from shiftwork.core.model.job_changes import JobOrder
+from shiftwork.core.model.jobs import JobPriority, JobStatus
 from shiftwork.core.observing.dead_groups import Group
 from shiftwork.core.options.values import SHORTEST_TIMEOUT
 from shiftwork.handles.job import Job
