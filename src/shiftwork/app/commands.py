@@ -21,8 +21,8 @@ from shiftwork.handles.unawaited import report_forgotten
 if TYPE_CHECKING:
     from shiftwork.core.health.problems import Finding
     from shiftwork.views.explanation import Explanation
+    from shiftwork.views.instances import JobStack
     from shiftwork.views.overview import BreakerView, NodeView
-    from shiftwork.views.report import JobStack
     from shiftwork.views.schedules import SchedulePreview, ScheduleView
 
 R = TypeVar("R")

@@ -12,11 +12,10 @@ from shiftwork.core.observing.event_rows import EventRow, actor_of, text_of
 from shiftwork.core.sentences import restored
 from shiftwork.core.workers.breaker import BreakerStatus
 from shiftwork.core.workers.state import is_failing
-from shiftwork.views.instants import iso, past_iso
+from shiftwork.views.diagnosis import remedy, see
+from shiftwork.views.formats import PRIORITY_NAMES, PriorityName, iso, json_safe, past_iso
 from shiftwork.views.overview import BreakerView, Overview, WorkerView
-from shiftwork.views.remedies import remedy, see
 from shiftwork.views.shapes.pools import PoolShape, pool_shape
-from shiftwork.views.shapes.values import PRIORITY_NAMES, PriorityName, json_safe
 
 
 class ProblemShape(Struct, frozen=True, kw_only=True):
