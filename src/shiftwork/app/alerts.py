@@ -24,8 +24,8 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from shiftwork.core.model.event import Event
-from shiftwork.core.sentences import plain
 from shiftwork.errors import ConfigurationError
+from shiftwork.sentences import plain
 from shiftwork.views.shapes.system import event_shape
 
 logger: Final = logging.getLogger("shiftwork")

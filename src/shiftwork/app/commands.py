@@ -11,12 +11,12 @@ from shiftwork.core.model.event import Event
 from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.types import TimingOptions
-from shiftwork.core.sentences import plain
 from shiftwork.core.words import Duration
 from shiftwork.handles.call import Call, listed
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
 from shiftwork.handles.unawaited import report_forgotten
+from shiftwork.sentences import plain
 
 if TYPE_CHECKING:
     from shiftwork.core.health.problems import Finding

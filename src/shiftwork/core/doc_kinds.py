@@ -50,11 +50,11 @@ from shiftwork.core.observing.history import Hour
 from shiftwork.core.schedules.fire_times import Cursor
 from shiftwork.core.schedules.stored import Place, ScheduleIndex, StoredSchedule
 from shiftwork.core.schedules.timing import Rescheduled
-from shiftwork.core.sentences import plain
 from shiftwork.core.values.sealing import KeyInUse
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.core.workers.edition import Edition
+from shiftwork.sentences import plain
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import MsgspecError, Struct
 
-from shiftwork.core.sentences import plain
+from shiftwork.sentences import plain
 
 Stage = Literal["starting", "running", "stopping"]
 

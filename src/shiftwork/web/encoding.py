@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from starlette.requests import Request
 
-from shiftwork.core.sentences import Sentence, plain, written
+from shiftwork.sentences import Sentence, plain, written
 
 HEADER: Final = "shiftwork-sentences"
 Encode: TypeAlias = Callable[[Any], bytes]

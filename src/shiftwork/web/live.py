@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from shiftwork.core.doc_kinds import POOL_CONFIG
 from shiftwork.core.model.event import Event
-from shiftwork.core.sentences import error_text, sentence
 from shiftwork.errors import ShiftworkError
+from shiftwork.sentences import error_text, sentence
 from shiftwork.store.protocol import Bell, Store
 from shiftwork.views.formats import iso
 from shiftwork.views.shapes.system import event_shape

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from shiftwork import errors
-from shiftwork.core.sentences import error_text, sentence
+from shiftwork.sentences import error_text, sentence
 from shiftwork.web.encoding import Encode, as_texts
 
 MEDIA_TYPE: Final = "application/problem+json"

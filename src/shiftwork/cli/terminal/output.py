@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from shiftwork.cli.terminal.formatting import one_line
-from shiftwork.core.sentences import plain
 from shiftwork.core.words import printable, printable_json
+from shiftwork.sentences import plain
 
 _GAP: Final = "  "
 _NARROW: Final = 24

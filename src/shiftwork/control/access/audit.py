@@ -12,9 +12,9 @@ from shiftwork.control.access.actor import current_actor
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.jobs import JobRecord
-from shiftwork.core.sentences import parts_of, plain
 from shiftwork.errors import StoreError
 from shiftwork.events import Listeners
+from shiftwork.sentences import parts_of, plain
 
 logger: Final = logging.getLogger("shiftwork")
 

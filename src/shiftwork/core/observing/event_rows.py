@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from shiftwork.core.model.event import Event
 from shiftwork.core.observing.dead_groups import NO_ERROR, group_key
-from shiftwork.core.sentences import restored, sentence
 from shiftwork.core.words import printable
+from shiftwork.sentences import restored, sentence
 
 FOLDED: Final = "job.dead"
 FOLD_SECONDS: Final = 60.0

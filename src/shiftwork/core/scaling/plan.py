@@ -24,9 +24,9 @@ from shiftwork.core.scaling.bounds import Bounds, bounds_at
 from shiftwork.core.scaling.demand import WorkerWindow, observe, pool_demand
 from shiftwork.core.scaling.placement import NodeCapacity, Placement, Want, place
 from shiftwork.core.scaling.size import Decision, Floor, Memory, PoolLoad, decide
-from shiftwork.core.sentences import parts_of, plain
 from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Facts
+from shiftwork.sentences import parts_of, plain
 
 LOOK_SECONDS: Final = 1.0
 """How often the leader plans."""

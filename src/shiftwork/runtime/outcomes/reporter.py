@@ -15,7 +15,6 @@ from shiftwork.core.model.event import Event
 from shiftwork.core.model.job_changes import Finished, Outcome
 from shiftwork.core.model.jobs import Claimed, JobStatus
 from shiftwork.core.model.workers import WorkerState
-from shiftwork.core.sentences import parts_of, plain
 from shiftwork.core.workers.admission import Lane
 from shiftwork.core.workers.state import after_run
 from shiftwork.errors import StoreError
@@ -26,6 +25,7 @@ from shiftwork.runtime.outcomes.run_log import RunLog
 from shiftwork.runtime.outcomes.tallies import ExpiryNotices, RetryingJobs, expiry_notice
 from shiftwork.runtime.registry import Registry
 from shiftwork.runtime.store_voice import EVENTS, StoreVoice
+from shiftwork.sentences import parts_of, plain
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 

@@ -11,8 +11,8 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import MsgspecError, msgpack
 
-from shiftwork.core.sentences import plain
 from shiftwork.core.values.limits import MAX_PAYLOAD_BYTES
+from shiftwork.sentences import plain
 
 logger: Final = logging.getLogger("shiftwork")
 

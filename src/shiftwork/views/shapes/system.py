@@ -9,9 +9,9 @@ from shiftwork.core.model.doc_types import Role, Token
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.workers import WorkerExecutionMode
 from shiftwork.core.observing.event_rows import EventRow, actor_of, text_of
-from shiftwork.core.sentences import restored
 from shiftwork.core.workers.breaker import BreakerStatus
 from shiftwork.core.workers.state import is_failing
+from shiftwork.sentences import restored
 from shiftwork.views.diagnosis import remedy, see
 from shiftwork.views.formats import PRIORITY_NAMES, PriorityName, iso, json_safe, past_iso
 from shiftwork.views.overview import BreakerView, Overview, WorkerView
