@@ -8,23 +8,22 @@ import pytest
 from msgspec.structs import replace
 
 from shiftwork.core.jobs import amending, landing, parking, statuses
-from shiftwork.core.model.change import Change, JobFilter
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.job import JobRecord, JobStatus, NewJob
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.job_changes import Change, JobFilter, Outcome
+from shiftwork.core.model.jobs import JobRecord, JobStatus, NewJob
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat
 from shiftwork.core.workers import state as worker_state
 from shiftwork.core.workers.admission import Choice
 from shiftwork.store.bells import Bells
 from shiftwork.store.memory import MemoryStore
-from shiftwork.store.memory import jobs as memory_jobs
+from shiftwork.store.memory import rows as memory_rows
 from shiftwork.store.memory import store as memory_store
 from shiftwork.store.memory.docs import DocTable
-from shiftwork.store.memory.jobs import JobTable, OrderedIds
-from shiftwork.store.memory.leases import Instances, Places
-from shiftwork.store.memory.states import StateTable
-from shiftwork.store.memory.totals import Totals
+from shiftwork.store.memory.facts import StateTable
+from shiftwork.store.memory.lease import Instances, Places
+from shiftwork.store.memory.rows import JobTable, OrderedIds
+from shiftwork.store.memory.stats import Totals
 from shiftwork.store.postgres.server import functions
 from shiftwork.store.protocol import Claims, Promoted
 from shiftwork.store.redis import lua
@@ -295,16 +294,16 @@ def a_higher_limit_passes_a_lower_one(patch: Patch) -> None:
                 processing += 1
                 yield id
 
-    patch.setattr(memory_jobs, "free", free)
+    patch.setattr(memory_rows, "free", free)
 
 
 def running_jobs_take_no_place(patch: Patch) -> None:
-    patch.setattr(memory_jobs, "free", lambda queued, **_: parking.free(queued, processing=0))
+    patch.setattr(memory_rows, "free", lambda queued, **_: parking.free(queued, processing=0))
 
 
 def ids_do_not_count(patch: Patch) -> None:
-    genuine = memory_jobs.OrderedIds.before
-    patch.setattr(memory_jobs.OrderedIds, "before", lambda self, at, _: genuine(self, at, ""))
+    genuine = memory_rows.OrderedIds.before
+    patch.setattr(memory_rows.OrderedIds, "before", lambda self, at, _: genuine(self, at, ""))
 
 
 def dead_jobs_are_found_as_cancelled(patch: Patch) -> None:

@@ -10,15 +10,15 @@ import pytest
 from msgspec.structs import replace
 
 from shiftwork import Secret, WorkerOrchestrator
-from shiftwork.core.docs import KINDS, POOL, SCHEMA
+from shiftwork.core.doc_kinds import KINDS, POOL, SCHEMA
 from shiftwork.core.flows.releasing import POSTPONED
-from shiftwork.core.model.change import Cancel, Discard, JobFilter, Requeue
-from shiftwork.core.model.doc import PoolDoc
-from shiftwork.core.model.job import SECONDS_A_DAY, JobRecord, JobStatus
-from shiftwork.core.model.parts import Need, Signal, Step
+from shiftwork.core.model.doc_types import PoolDoc
+from shiftwork.core.model.job_changes import Cancel, Discard, JobFilter, Requeue
+from shiftwork.core.model.job_parts import Need, Signal, Step
+from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord, JobStatus
 from shiftwork.errors import FlowError, LifecycleError, StoreUnavailableError, UnknownStoreError
 from shiftwork.handles.call import new_id
-from shiftwork.handles.flow import MOST_JOBS
+from shiftwork.handles.flow import MOST_FLOW_JOBS
 from shiftwork.store.docs import change, read
 from shiftwork.store.protocol import Store, add_blocking
 from shiftwork.store.redis import add as redis_add
@@ -272,12 +272,12 @@ async def test_the_largest_flow_is_added_by_one_script(store: Store, monkeypatch
         return send(self, name, *arguments, **more)
 
     monkeypatch.setattr(RedisClient, "send", counted)
-    flow = [job("0", flow="f"), *(job(f"{n}", flow="f", needs=(Need("0"),)) for n in range(1, MOST_JOBS))]
+    flow = [job("0", flow="f"), *(job(f"{n}", flow="f", needs=(Need("0"),)) for n in range(1, MOST_FLOW_JOBS))]
     assert all(one.created for one in await store.add(flow, NOW))
     assert sent.count("add") == 1
-    assert (await store.flows())[0].counts == {"waiting": MOST_JOBS - 1, "queued": 1}
+    assert (await store.flows())[0].counts == {"waiting": MOST_FLOW_JOBS - 1, "queued": 1}
     await finish(store, succeeded(await claim_one(store, "0")))
-    assert (await store.flows())[0].counts == {"completed": 1, "queued": MOST_JOBS - 1}
+    assert (await store.flows())[0].counts == {"completed": 1, "queued": MOST_FLOW_JOBS - 1}
     await store.close()
 
 

@@ -18,7 +18,7 @@ from msgspec import msgpack
 
 from shiftwork.core.flows.releasing import needs_of
 from shiftwork.core.jobs.statuses import NUMBERS
-from shiftwork.core.model.job import Added, JobStatus, NewJob
+from shiftwork.core.model.jobs import Added, JobStatus, NewJob
 from shiftwork.errors import FlowError, LifecycleError
 from shiftwork.store.redis.lua import NEW, OWN_ARGUMENTS, STATE, brief
 from shiftwork.store.redis.rows import never_changes_of

@@ -6,8 +6,8 @@ from typing import Any, Final
 from msgspec import msgpack
 
 from shiftwork.core.jobs.statuses import STATUSES
-from shiftwork.core.model.change import Amended, Cancel, Change, Requeue
-from shiftwork.core.model.job import JobRecord, Rewrite
+from shiftwork.core.model.job_changes import Amended, Cancel, Change, Requeue
+from shiftwork.core.model.jobs import JobRecord, Rewrite
 from shiftwork.store.redis.rows import Fields, numbered
 
 _encode: Final = msgpack.Encoder().encode

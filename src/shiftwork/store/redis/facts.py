@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.admission import Facts, Head, Lane, Running
 from shiftwork.store.redis.docs import readable, stored
 

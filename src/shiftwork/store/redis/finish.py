@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from msgspec import msgpack
 
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.store.redis.lua import OUTCOME, OWN_ARGUMENTS, brief, columns
 from shiftwork.store.redis.rows import wait_text
 

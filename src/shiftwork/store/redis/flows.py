@@ -9,8 +9,8 @@ from typing import Any, Final
 from msgspec import MsgspecError, msgpack
 
 from shiftwork.core.jobs.statuses import STATUSES
-from shiftwork.core.model.flow import FlowMember, FlowRecord
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.flows import FlowMember, FlowRecord
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.store.redis.lua import STATE
 from shiftwork.store.redis.rows import instant, own_values
 

@@ -4,10 +4,10 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from shiftwork.core.docs import BEAT, read_event
+from shiftwork.core.doc_kinds import BEAT, read_event
 from shiftwork.core.jobs.statuses import STATUSES
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.observing.beats import InstanceRecord
 from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
 
