@@ -29,6 +29,7 @@ from shiftwork.core.workers.edition import REPORTED_SECONDS, Edition
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.registry import Registry
+from shiftwork.sentences import sentence
 from shiftwork.store.docs import change, stored, write
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use
@@ -187,9 +188,11 @@ class Publication:
 
     def _words(self) -> str:
         workers, pools = counted(len(self._registry.workers), "worker"), counted(len(self._registry.pools), "pool")
-        return (
-            f"the store was emptied or replaced: {workers} and {pools} were published again; "
-            "jobs, pauses and disabled workers from before are gone unless the new store has them"
+        return sentence(
+            "the store was emptied or replaced: {workers} and {pools} were published again; jobs, pauses and "
+            "disabled workers from before are gone unless the new store has them",
+            workers=workers,
+            pools=pools,
         )
 
     def _report(self, after: Edition, *, known: bool) -> None:

@@ -21,6 +21,7 @@ from msgspec.structs import fields
 from shiftwork.core.model.doc_types import Role
 from shiftwork.core.words import CONTROLS
 from shiftwork.errors import nearest
+from shiftwork.sentences import sentence
 from shiftwork.web.encoding import HEADER
 from shiftwork.web.responses import Refused
 
@@ -223,7 +224,9 @@ def _read(name: str, text: Any, kind: Any) -> Any:
     try:
         return msgspec.convert(text, given[0], strict=not _is_number(given[0]))
     except MsgspecError as error:
-        raise Refused(HTTPStatus.BAD_REQUEST, f"{name!r} is not valid: {error}") from None
+        raise Refused(
+            HTTPStatus.BAD_REQUEST, sentence("{what} is not valid: {fault}", what=f"{name!r}", fault=error)
+        ) from None
 
 
 def _is_number(kind: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 from starlette.requests import Request
 
+from shiftwork.sentences import sentence
 from shiftwork.web.responses import Refused
 
 MOST_VISITORS: Final = 1_000
@@ -36,7 +37,11 @@ def check_head(scope: MutableMapping[str, Any]) -> None:
     size = len(scope.get("raw_path") or scope["path"]) + len(scope.get("query_string", b""))
     size += sum(len(name) + len(value) for name, value in scope["headers"])
     if size > MOST_HEAD_BYTES:
-        detail = f"the address and the headers of this request have {size:,} bytes; {MOST_HEAD_BYTES:,} are allowed"
+        detail = sentence(
+            "the address and the headers of this request have {n} bytes; {most} are allowed",
+            n=f"{size:,}",
+            most=f"{MOST_HEAD_BYTES:,}",
+        )
         raise Refused(HTTPStatus.BAD_REQUEST, detail)
 
 
@@ -68,7 +73,9 @@ class Limiter:
         if len(self._buckets) > MOST_VISITORS:
             self._buckets.popitem(last=False)
         if refused:
-            detail = f"{name} may make {self._rate.per_second:g} changes per second; wait a moment"
+            detail = sentence(
+                "{who} may make {n} changes per second; wait a moment", who=name, n=f"{self._rate.per_second:g}"
+            )
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, detail, {"Retry-After": "1"})
 
 
@@ -162,6 +169,8 @@ async def read_body(request: Request, most: int) -> bytes:
 def _too_large(most: int) -> Refused:
     return Refused(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"a body may have at most {most:,} bytes here: store the data elsewhere and send a reference to it",
+        sentence(
+            "a body may have at most {n} bytes here: store the data elsewhere and send a reference to it", n=f"{most:,}"
+        ),
         {"Connection": "close"},
     )

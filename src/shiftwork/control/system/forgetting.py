@@ -9,6 +9,7 @@ from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import InstanceRecord
 from shiftwork.core.observing.stats import WorkerStats
+from shiftwork.sentences import sentence
 from shiftwork.store.protocol import Store
 from shiftwork.store.schedules import read_index, read_parts
 
@@ -19,7 +20,7 @@ KINDS = (SCHEDULE.name, RESCHEDULED.name, BREAKER.name, GATES.name, SCHEMA, WORK
 async def refusal_to_forget(store: Store, name: str, *, registered: Collection[str], now: float) -> str | None:
     """Return why a worker cannot be forgotten now, with what to do; None if it can."""
     if name in registered:
-        return f"this app registers worker {name}; remove it from the code first"
+        return sentence("this app registers worker {worker}; remove it from the code first", worker=name)
     instances, parts, stats = await asyncio.gather(store.instances(), read_index(store), store.stats(now))
     schedules = (await read_parts(store, parts)).schedules.values()
     return (
@@ -33,8 +34,20 @@ def _on_a_node(worker: str, instances: Iterable[InstanceRecord], now: float) -> 
     live = sorted({one.beat.node for one in instances if one.expires_at > now and worker in one.beat.workers})
     if not live:
         return None
-    nodes = f"node {live[0]} still runs" if len(live) == 1 else f"{len(live)} nodes ({', '.join(live)}) still run"
-    return f"{nodes} worker {worker}, or one that has it as an alias; deploy a version of the app without it first"
+    if len(live) == 1:
+        return sentence(
+            "node {node} still runs worker {worker}, or one that has it as an alias; deploy a version of the app "
+            "without it first",
+            node=live[0],
+            worker=worker,
+        )
+    return sentence(
+        "{n} nodes ({nodes}) still run worker {worker}, or one that has it as an alias; deploy a version of the app "
+        "without it first",
+        n=len(live),
+        nodes=", ".join(live),
+        worker=worker,
+    )
 
 
 def _scheduled(worker: str, schedules: Collection[str]) -> str | None:
@@ -42,24 +55,43 @@ def _scheduled(worker: str, schedules: Collection[str]) -> str | None:
         return None
     if len(schedules) == 1:
         [name] = schedules
-        return f"schedule {name} runs worker {worker}; delete it first: shiftwork schedule delete {quote(name)}"
-    return (
-        f"{len(schedules):,} schedules run worker {worker}; delete them first: shiftwork schedules --worker "
-        f"{quote(worker)} lists them, and shiftwork schedule delete NAME deletes one"
+        return sentence(
+            "schedule {name} runs worker {worker}; delete it first: shiftwork schedule delete {what}",
+            name=name,
+            worker=worker,
+            what=quote(name),
+        )
+    return sentence(
+        "{n} schedules run worker {worker}; delete them first: shiftwork schedules --worker {name} lists "
+        "them, and shiftwork schedule delete NAME deletes one",
+        n=f"{len(schedules):,}",
+        worker=worker,
+        name=quote(worker),
     )
 
 
 def _has_jobs(worker: str, stats: WorkerStats) -> str | None:
     running = stats.processing
     if running:
-        are = f"1 job of worker {worker} is" if running == 1 else f"{running:,} jobs of worker {worker} are"
-        return f"{are} still running; try again later"
+        if running == 1:
+            return sentence("1 job of worker {worker} is still running; try again later", worker=worker)
+        n = f"{running:,}"
+        return sentence("{n} jobs of worker {worker} are still running; try again later", n=n, worker=worker)
     waiting = stats.queued + stats.waiting + stats.scheduled + stats.retrying
     if waiting:
-        wait = "1 job waits" if waiting == 1 else f"{waiting:,} jobs wait"
-        return (
-            f"{wait} for worker {worker}: start a node that has it, or cancel what waits: "
-            f"shiftwork cancel --waiting --worker {quote(worker)}"
+        if waiting == 1:
+            return sentence(
+                "1 job waits for worker {worker}: start a node that has it, or cancel what waits: shiftwork cancel "
+                "--waiting --worker {name}",
+                worker=worker,
+                name=quote(worker),
+            )
+        return sentence(
+            "{n} jobs wait for worker {worker}: start a node that has it, or cancel what waits: shiftwork cancel "
+            "--waiting --worker {name}",
+            n=f"{waiting:,}",
+            worker=worker,
+            name=quote(worker),
         )
     return None
 

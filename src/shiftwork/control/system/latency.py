@@ -8,6 +8,7 @@ from typing import Any, Final
 from shiftwork.core.health.problems import Finding
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
+from shiftwork.sentences import sentence
 from shiftwork.store.protocol import Store, try_room
 
 TRIPS: Final = 5
@@ -75,4 +76,4 @@ async def _median(call: Callable[[], Awaitable[Any]]) -> float:
 
 
 def _ms(seconds: float) -> str:
-    return f"{seconds * 1000:.2f} ms" if seconds < 1 else f"{seconds:.1f} s"
+    return sentence("{n} ms", n=f"{seconds * 1000:.2f}") if seconds < 1 else sentence("{n} s", n=f"{seconds:.1f}")

@@ -20,11 +20,13 @@ from shiftwork.core.options.types import TimingOptions
 from shiftwork.core.schedules.fire_times import describe
 from shiftwork.core.schedules.timing import Rescheduled, Timing, rescheduled
 from shiftwork.core.workers.starting import trigger_refusal
+from shiftwork.core.workers.state import reason_of
 from shiftwork.errors import JobStateError, ScheduleError, UnknownWorkerError, nearest
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import TRIGGERED
 from shiftwork.handles.payload_schema import read_schema
 from shiftwork.runtime.outcomes.reporter import refresh
+from shiftwork.sentences import sentence
 from shiftwork.store.docs import change
 
 
@@ -59,7 +61,7 @@ class Workers:
             return here.config
         workers = await self.all()
         if name not in workers:
-            message = f"there is no worker {name!r}: {nearest(name, workers)}"
+            message = sentence("there is no worker {what}: {hint}", what=f"{name!r}", hint=nearest(name, workers))
             raise UnknownWorkerError(message)
         return workers[name]
 
@@ -90,7 +92,7 @@ class Workers:
         await erase_worker(store, name)
         self._definitions.read_again()
         self._registry.states.pop(name, None)
-        await self._audit.record("worker.forgotten", name, f"worker {name} is forgotten")
+        await self._audit.record("worker.forgotten", name, sentence("worker {worker} is forgotten", worker=name))
 
     async def reschedule(
         self,
@@ -113,8 +115,14 @@ class Workers:
             lambda old: old if old is not None and old.timing == new_timing else Rescheduled(new_timing, at, by),
         )
         old, new = rescheduled(config, before), rescheduled(config, after)
-        how = "as in the code" if reset else "set by hand"
-        message = f"worker {name} runs {describe(new)}, {how}; it was {describe(old)}"
+        how = sentence("as in the code") if reset else sentence("set by hand")
+        message = sentence(
+            "worker {worker} runs {schedule}, {how}; it was {before}",
+            worker=name,
+            schedule=describe(new),
+            how=how,
+            before=describe(old),
+        )
         data = {"cron": new.cron, "interval_seconds": None if new.cron else new.interval_seconds}
         await self._audit.record("worker.rescheduled", name, message, **data)
         return new
@@ -128,7 +136,7 @@ class Workers:
         if reason is not None:
             raise JobStateError(reason)
         job, _ = await self._jobs.enqueue(name, payload, TRIGGERED)
-        message = f"worker {name} was triggered: job {job.id}"
+        message = sentence("worker {worker} was triggered: job {id}", worker=name, id=job.id)
         await self._audit.record("job.triggered", job.id, message, worker=name)
         return job
 
@@ -146,18 +154,22 @@ class Workers:
         await self.get(name)
         store = await self._access.open()
         state = await store.switch(name, enabled=enabled, reason=reason, now=self._now())
-        message = f"worker {name} is " + ("enabled" if state.enabled else f"disabled: {state.reason}")
+        message = sentence("worker {worker} is enabled", worker=name)
+        if not state.enabled:
+            message = sentence("worker {worker} is disabled: {reason}", worker=name, reason=reason_of(state))
         await self._audit.record("worker.enabled" if enabled else "worker.disabled", name, message)
         await self.refresh()
 
 
 def _new_timing(config: WorkerConfig, given: TimingOptions, *, reset: bool) -> Timing | None:
     """Return the schedule that a person gives a worker; None for the one in the code. Raises `ScheduleError`."""
-    subject, mode = f"worker {config.name!r}", config.execution_mode
+    subject, mode = sentence("worker {worker}", worker=f"{config.name!r}"), config.execution_mode
     if mode is WorkerExecutionMode.TRIGGERED:
-        message = (
-            f"{subject} is triggered and has no schedule of its own; add one with put_schedule, or: "
-            f"shiftwork schedule put NAME {quote(config.name)} --every 5m"
+        message = sentence(
+            "{subject} is triggered and has no schedule of its own; add one with put_schedule, or: shiftwork "
+            "schedule put NAME {name} --every 5m",
+            subject=subject,
+            name=quote(config.name),
         )
         raise ScheduleError(message)
     if reset:
@@ -166,7 +178,9 @@ def _new_timing(config: WorkerConfig, given: TimingOptions, *, reset: bool) -> T
         return None
     when = timing(subject, given)
     if when.cron is not None and mode is WorkerExecutionMode.CONTINUOUS:
-        raise ScheduleError(f"{subject}: cron has no meaning for a continuous worker; give every, its pause")
+        raise ScheduleError(
+            sentence("{subject}: cron has no meaning for a continuous worker; give every, its pause", subject=subject)
+        )
     if when.interval_seconds == 0 and mode is WorkerExecutionMode.SCHEDULED:
-        raise ScheduleError(f"{subject}: the interval must be above 0, not 0")
+        raise ScheduleError(sentence("{subject}: the interval must be above 0, not 0", subject=subject))
     return when if given.get("timezone") is not None else replace(when, timezone=config.timezone)

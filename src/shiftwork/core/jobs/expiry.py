@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.core.model.jobs import Claimed, JobRecord, JobStatus
+from shiftwork.sentences import plain, sentence
 
 LATELY_MINUTES: Final = 10
 """For how many minutes expired jobs are reported."""
@@ -41,7 +42,8 @@ class ExpiredLately(Struct, frozen=True):
         return {at: n for at, n in self.minutes.items() if at > int(now // 60) - LATELY_MINUTES}
 
 
-EXPIRED: Final = "it expired: it was not started in time"
+EXPIRED_WORDS: Final = sentence("it expired: it was not started in time")
+EXPIRED: Final = plain(EXPIRED_WORDS)
 """Why an expired job is cancelled."""
 
 

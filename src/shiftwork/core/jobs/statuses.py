@@ -19,6 +19,7 @@ from typing import Final
 
 from shiftwork.core.model.job_changes import Cancel, Change, Discard, Requeue
 from shiftwork.core.model.jobs import JobStatus
+from shiftwork.sentences import sentence
 
 STATUSES: Final = (
     JobStatus.SCHEDULED,
@@ -34,6 +35,16 @@ STATUSES: Final = (
 SCHEDULED, FAILED, WAITING, QUEUED, PROCESSING, COMPLETED, DEAD, CANCELLED = range(len(STATUSES))
 NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
 
+_WORDS: Final[dict[str, str]] = {
+    JobStatus.SCHEDULED: sentence("scheduled"),
+    JobStatus.FAILED: sentence("failed"),
+    JobStatus.WAITING: sentence("waiting"),
+    JobStatus.QUEUED: sentence("queued"),
+    JobStatus.PROCESSING: sentence("processing"),
+    JobStatus.COMPLETED: sentence("completed"),
+    JobStatus.DEAD: sentence("dead"),
+    JobStatus.CANCELLED: sentence("cancelled"),
+}
 ENDED: Final = STATUSES[COMPLETED:]
 """The statuses of a job that has ended for good."""
 ALLOWED: Final[dict[type[Change], tuple[JobStatus, ...]]] = {
@@ -43,6 +54,11 @@ ALLOWED: Final[dict[type[Change], tuple[JobStatus, ...]]] = {
 }
 """By kind of change: the statuses that allow it. A requeue also needs the job's unique key to be free, and a discard
 that no other job waits for this one."""
+
+
+def status_word(status: str) -> str:
+    """Return a status, or the name of a flow's state, as a word in a sentence."""
+    return _WORDS.get(status, status)
 
 
 def allows(status: JobStatus, change: Change) -> bool:

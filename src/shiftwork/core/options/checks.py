@@ -18,6 +18,7 @@ from shiftwork.core.options.values import Check
 from shiftwork.core.scaling.bounds import bounds_at
 from shiftwork.core.schedules.timing import Timing
 from shiftwork.errors import ConfigurationError, ScheduleError, UnknownOptionError
+from shiftwork.sentences import sentence
 
 Config = TypeVar("Config", bound=Struct)
 
@@ -50,7 +51,7 @@ def worker_config(name: str, options: Mapping[str, Any], *, defaults: Mapping[st
         for option in ("depends_on", "blocks", "aliases")
         if name in values.get(option, ())
     ]
-    return _made(WorkerConfig, f"worker {name!r}", {"name": name, **values}, problems)
+    return _made(WorkerConfig, sentence("worker {worker}", worker=f"{name!r}"), {"name": name, **values}, problems)
 
 
 def pool_config(name: str, options: Mapping[str, Any]) -> PoolConfig:
@@ -68,7 +69,7 @@ def pool_config(name: str, options: Mapping[str, Any]) -> PoolConfig:
         )
     problems += _ordered(values, "min_workers", "max_workers", strictly=False)
     problems += _ordered(values, "scale_down_threshold", "scale_up_threshold", strictly=True)
-    return _made(PoolConfig, f"pool {name!r}", {"name": name, **values}, problems)
+    return _made(PoolConfig, sentence("pool {pool}", pool=f"{name!r}"), {"name": name, **values}, problems)
 
 
 def check_bounds(pool: PoolConfig, change: PoolDoc, now: float) -> None:
@@ -81,9 +82,13 @@ def check_bounds(pool: PoolConfig, change: PoolDoc, now: float) -> None:
     if not problems and low > high:
         shown = [f"{n}" if name in values else f"{n} {held.why}" for name, n in zip(given, (low, high), strict=True)]
         problems.append(
-            ConfigurationError(f"min_workers ({shown[0]}) must not be above max_workers ({shown[1]}); set both")
+            ConfigurationError(
+                sentence(
+                    "min_workers ({low}) must not be above max_workers ({high}); set both", low=shown[0], high=shown[1]
+                )
+            )
         )
-    _made(PoolConfig, f"pool {pool.name!r}", {**structs.asdict(pool), **values}, problems)
+    _made(PoolConfig, sentence("pool {pool}", pool=f"{pool.name!r}"), {**structs.asdict(pool), **values}, problems)
 
 
 def timing(subject: str, options: Mapping[str, Any]) -> Timing:
@@ -98,9 +103,11 @@ def timing(subject: str, options: Mapping[str, Any]) -> Timing:
     if {"cron", "interval_seconds"} <= written.keys():
         problems.append(ScheduleError(f"cron and {written['interval_seconds']} are both given; remove one"))
     elif "timezone" in written and "interval_seconds" in written:
-        problems.append(ScheduleError("timezone is the zone of a cron expression; give cron, or remove timezone"))
+        problems.append(
+            ScheduleError(sentence("timezone is the zone of a cron expression; give cron, or remove timezone"))
+        )
     if not {"cron", "interval_seconds"} & written.keys():
-        problems.append(ScheduleError('no time is given; add cron="0 3 * * *" or every="5m"'))
+        problems.append(ScheduleError(sentence('no time is given; add cron="0 3 * * *" or every="5m"')))
     return _made(Timing, subject, values, problems)
 
 
@@ -111,12 +118,14 @@ def check_schedule(name: Any, **given: Any) -> None:
     if values.get("catch_up") == "all" and values.get("overlap") == "skip":
         problems.append(
             ConfigurationError(
-                'catch_up="all" runs several missed fire times at once, and overlap="skip" only one; '
-                'use overlap="allow", or catch_up="latest"'
+                sentence(
+                    'catch_up="all" runs several missed fire times at once, and overlap="skip" only one; use '
+                    'overlap="allow", or catch_up="latest"'
+                )
             )
         )
     if problems:
-        _made(Timing, f"schedule {name!r}", {}, problems)
+        _made(Timing, sentence("schedule {name}", name=f"{name!r}"), {}, problems)
 
 
 # ── gathering ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -162,7 +171,9 @@ def _made(kind: type[Config], subject: str, values: dict[str, Any], problems: li
         raise type(problems[0])(f"{subject}: {problems[0]}")
     kinds = {type(problem) for problem in problems}
     error = kinds.pop() if len(kinds) == 1 else ConfigurationError
-    raise error("\n  - ".join([f"{subject} has {len(problems)} problems:", *map(str, problems)]))
+    raise error(
+        "\n  - ".join([sentence("{subject} has {n} problems:", subject=subject, n=len(problems)), *map(str, problems)])
+    )
 
 
 def _name_problems(name: Any) -> list[ConfigurationError]:

@@ -23,6 +23,7 @@ from msgspec import Struct, field
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.schedules.timing import is_of_machine, known_zones, zone_named
 from shiftwork.errors import nearest
+from shiftwork.sentences import sentence
 
 if TYPE_CHECKING:
     from cronsim import CronSim
@@ -59,7 +60,7 @@ _NICKNAMES: Final = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_WRITE_A_NAME: Final = "write an IANA name, for example Europe/Vienna or UTC"
+_WRITE_A_NAME: Final = sentence("write an IANA name, for example Europe/Vienna or UTC")
 _FIRE_ID: Final = re.compile(r".+@(first|\d{4,}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z)(~\d+)?", re.ASCII | re.DOTALL)
 _ABBREVIATIONS: Final = {
     **dict.fromkeys(("PST", "PDT", "PT"), "America/Los_Angeles"),
@@ -156,7 +157,7 @@ def fire(
     due = cron.between(cursor, now)
     times, why = caught_up(config.catch_up, due, now - grace_seconds)
     if times and live and config.overlap == "skip":
-        times, why = [], "the previous run has not ended"
+        times, why = [], sentence("the previous run has not ended")
     return Fire(
         times=times,
         ids=[fire_id(config.name, at) for at in times],
@@ -218,21 +219,23 @@ def next_fired(expression: str, timezone: str, at: float) -> float | None:
 def describe(config: WorkerConfig, *, alias_of: str | None = None) -> str:
     """Return the schedule in plain words. `alias_of`: the worker whose former name this is."""
     if alias_of is not None:
-        return f"on demand, as an alias of {alias_of}"
+        return sentence("on demand, as an alias of {worker}", worker=alias_of)
     if config.execution_mode is WorkerExecutionMode.TRIGGERED:
-        return "on demand"
+        return sentence("on demand")
     if config.cron is not None:
         return cron_words(config.cron, config.timezone)
     if config.execution_mode is WorkerExecutionMode.SCHEDULED:
-        return f"every {duration(config.interval_seconds, each=True)}, counted from the end of the last run"
+        return sentence(
+            "every {time}, counted from the end of the last run", time=duration(config.interval_seconds, each=True)
+        )
     if config.interval_seconds <= SHORTEST_PAUSE:
-        return "in a loop, without a pause"
-    return f"in a loop, with a pause of {duration(config.interval_seconds)}"
+        return sentence("in a loop, without a pause")
+    return sentence("in a loop, with a pause of {time}", time=duration(config.interval_seconds))
 
 
 def cron_words(expression: str, timezone: str) -> str:
     """Return a cron expression and its zone in plain words."""
-    return f"{_cron_words(expression)}, {timezone}"
+    return sentence("{words}, {zone}", words=_cron_words(expression), zone=timezone)
 
 
 def _cron_words(expression: str) -> str:
@@ -240,7 +243,7 @@ def _cron_words(expression: str) -> str:
     if days == ["*", "*", "*", "", ""]:
         minutes, hours = (_STEP.fullmatch(part) for part in (minute, hour))
         if minutes and hour == "*" and _MINUTES % int(minutes[1]) == 0:
-            return f"every {duration(60 * int(minutes[1]), each=True)}"
+            return sentence("every {time}", time=duration(60 * int(minutes[1]), each=True))
         if minute.isdecimal() and hours and _HOURS % int(hours[1]) == 0:
             at = "" if int(minute) == 0 else f", at minute {int(minute)}"
             return f"every {duration(3600 * int(hours[1]), each=True)}{at}"
@@ -308,10 +311,10 @@ def zone_problem(name: str) -> str | None:
 def _zone_hint(name: str, known: set[str]) -> str:
     example = _ABBREVIATIONS.get(name.upper())
     if example is not None:
-        return f"write an IANA name, for example {example}"
+        return sentence("write an IANA name, for example {zone}", zone=example)
     city = name.strip().replace(" ", "_").lower()
     places = sorted(zone for zone in known if zone.rpartition("/")[2].lower() == city)
-    hint = f"did you mean {places[0]!r}?" if places else nearest(name, known)
+    hint = sentence("did you mean {names}?", names=f"{places[0]!r}") if places else nearest(name, known)
     return hint if hint.startswith("did you mean") else _WRITE_A_NAME
 
 
@@ -359,10 +362,10 @@ def _fire_interval(config: WorkerConfig, state: WorkerState, *, cursor: float | 
 def caught_up(catch_up: str, due: list[float], oldest: float) -> tuple[list[float], str]:
     """Return which of the due times fire, and why the earlier ones do not."""
     if catch_up == "latest":
-        return due[-1:], "missed, and only the latest one is caught up"
+        return due[-1:], sentence("missed, and only the latest one is caught up")
     if catch_up == "all":
-        return due[-CATCH_UP_LIMIT:], f"missed, and only the newest {CATCH_UP_LIMIT} are caught up"
-    return [at for at in due if at >= oldest], "missed, and missed runs are not caught up"
+        return due[-CATCH_UP_LIMIT:], sentence("missed, and only the newest {n} are caught up", n=CATCH_UP_LIMIT)
+    return [at for at in due if at >= oldest], sentence("missed, and missed runs are not caught up")
 
 
 class _Cron:

@@ -39,6 +39,7 @@ from shiftwork.core.schedules.fire_times import (
     upcoming_fires,
 )
 from shiftwork.core.schedules.timing import Timing
+from shiftwork.sentences import sentence
 
 PREFIX: Final = "schedules:"
 """What the kinds of docs begin with that hold schedules."""
@@ -203,7 +204,7 @@ def timing_words(timing: Timing) -> str:
     """Return in plain words when a stored schedule fires."""
     if timing.cron is not None:
         return cron_words(timing.cron, timing.timezone)
-    return f"every {duration(timing.interval_seconds or SHORTEST_INTERVAL, each=True)}"
+    return sentence("every {time}", time=duration(timing.interval_seconds or SHORTEST_INTERVAL, each=True))
 
 
 def coming(timing: Timing, place: Place, after: float, n: int) -> list[float]:

@@ -16,6 +16,7 @@ from shiftwork.core.jobs.statuses import ENDED
 from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.model.workers import WorkerState
+from shiftwork.sentences import plain, sentence
 
 
 def after_run(state: WorkerState, outcome: Outcome, status: JobStatus) -> bool:
@@ -53,6 +54,21 @@ def is_failing(state: WorkerState) -> bool:
     return state.last_error_at is not None and state.last_error_at > (state.last_success or 0.0)
 
 
+def reason_of(state: WorkerState) -> str | None:
+    """Return why a worker is disabled, as a sentence if no person has written it."""
+    reason = state.reason
+    known = (
+        sentence("disabled by hand"),
+        sentence("registered with enabled=False"),
+        _many_failures(state.failures, state.last_error),
+    )
+    return next((one for one in known if one == reason), reason)
+
+
+def _many_failures(n: int, error: str | None) -> str:
+    return sentence("{n} runs in a row failed, the last one with {error}", n=n, error=error)
+
+
 def _note_error(state: WorkerState, outcome: Outcome) -> None:
     if outcome.ended_at >= (state.last_error_at or 0.0):
         state.last_error, state.last_error_at = outcome.error, outcome.ended_at
@@ -63,6 +79,6 @@ def _disabled(state: WorkerState, outcome: Outcome) -> bool:
     if limit is None or state.failures < limit or not state.enabled:
         return False
     state.enabled = False
-    state.reason = f"{state.failures} runs in a row failed, the last one with {outcome.error}"
+    state.reason = plain(_many_failures(state.failures, outcome.error))
     state.changed_at = outcome.ended_at
     return True

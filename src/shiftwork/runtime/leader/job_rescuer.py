@@ -41,6 +41,7 @@ from shiftwork.core.scaling.plan import with_lost
 from shiftwork.runtime.claiming.instance_services import InstanceServices
 from shiftwork.runtime.duty import together
 from shiftwork.runtime.outcomes.outbox import Settled
+from shiftwork.sentences import sentence
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 
@@ -150,7 +151,9 @@ class JobRescuer:
         if hosts:
             await _record_lost(self._store, hosts)
         for known, why in nodes:
-            self._reporter.emit("node.lost", known.beat.node, f"node {known.beat.node} is lost: {why}")
+            self._reporter.emit(
+                "node.lost", known.beat.node, sentence("node {node} is lost: {why}", node=known.beat.node, why=why)
+            )
 
     # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -171,8 +174,17 @@ class JobRescuer:
 
     def _settle(self, record: JobRecord, losses: int) -> None:
         now = self._clock.now()
-        who = "an instance" if record.instance == self.holder else f"instance {record.instance}"
-        message = f"job {record.id} of {record.worker} was lost: {who} vanished while running it"
+        who = (
+            sentence("an instance")
+            if record.instance == self.holder
+            else sentence("instance {instance}", instance=record.instance)
+        )
+        message = sentence(
+            "job {id} of {worker} was lost: {who} vanished while running it",
+            id=record.id,
+            worker=record.worker,
+            who=who,
+        )
         self._reporter.emit("job.lost", record.id, message, worker=record.worker, instance=record.instance)
         outcome = self._outcome(record, self._end(record, who), losses, now)
         marked = replace(outcome, marks=f"{outcome.marks} {LEASE_LOST}")

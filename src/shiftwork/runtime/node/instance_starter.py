@@ -21,6 +21,7 @@ from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
 from shiftwork.runtime.running.isolation import Isolation
 from shiftwork.runtime.running.local_runner import LocalRunner
 from shiftwork.runtime.running.runner import Runner
+from shiftwork.sentences import sentence
 from shiftwork.store.protocol import Bell, Store
 
 
@@ -130,7 +131,11 @@ class StartFailures:
         logger.error("cannot start a process of pool %s: %s; trying again in %.1f s", self._pool, error, wait)
         if self.count >= FAILING_AFTER and self.failing is None:
             self.failing = error
-            self._emit("pool.failing", self._pool, f"pool {self._pool} is failing: cannot start its processes: {error}")
+            self._emit(
+                "pool.failing",
+                self._pool,
+                sentence("pool {pool} is failing: cannot start its processes: {error}", pool=self._pool, error=error),
+            )
         if self._timer is None:
             self._timer = self._clock.call_in(wait, self._try_again)
 
@@ -139,7 +144,11 @@ class StartFailures:
         self.count = 0
         if self.failing is not None:
             self.failing = None
-            self._emit("pool.recovered", self._pool, f"pool {self._pool} has recovered: its processes start again")
+            self._emit(
+                "pool.recovered",
+                self._pool,
+                sentence("pool {pool} has recovered: its processes start again", pool=self._pool),
+            )
 
     def close(self) -> None:
         """Try no more."""

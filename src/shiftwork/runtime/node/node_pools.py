@@ -16,6 +16,7 @@ from shiftwork.runtime.node.pool_supervisor import ChangeWatch, PoolSupervisor
 from shiftwork.runtime.pool_instance import PoolInstance
 from shiftwork.runtime.processes.quarantine import FEWEST_CELLS, Quarantine
 from shiftwork.runtime.running.run import Run
+from shiftwork.sentences import sentence
 
 T = TypeVar("T")
 
@@ -94,7 +95,7 @@ class NodePools:
             ended=self._ended,
         )
         tick = here.settings.tick_interval
-        name = f"pool {pool.name}"
+        name = sentence("pool {pool}", pool=pool.name)
         return Duty(name, instances.poll, clock=here.clock, bell=bell, longest_sleep=tick, voice=here.voice)
 
     def resize(self, targets: Mapping[str, int]) -> None:

@@ -16,7 +16,7 @@ from shiftwork.core.model.job_changes import Finished, Outcome
 from shiftwork.core.model.jobs import Claimed, JobStatus
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.admission import Lane
-from shiftwork.core.workers.state import after_run
+from shiftwork.core.workers.state import after_run, reason_of
 from shiftwork.errors import StoreError
 from shiftwork.events import JobListeners
 from shiftwork.runtime.clock import Clock
@@ -25,7 +25,7 @@ from shiftwork.runtime.outcomes.run_log import RunLog
 from shiftwork.runtime.outcomes.tallies import ExpiryNotices, RetryingJobs, expiry_notice
 from shiftwork.runtime.registry import Registry
 from shiftwork.runtime.store_voice import EVENTS, StoreVoice
-from shiftwork.sentences import parts_of, plain
+from shiftwork.sentences import parts_of, plain, sentence
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 
@@ -77,8 +77,10 @@ class Reporter:
                 self._rejected(settled.outcome)
         for worker in finished.disabled:
             state = self._states.get(worker)
-            why = state.reason if state and state.reason else "too many failures in a row"
-            self.emit("worker.disabled", worker, f"worker {worker} is disabled: {why}")
+            why = reason_of(state) if state and state.reason else sentence("too many failures in a row")
+            self.emit(
+                "worker.disabled", worker, sentence("worker {worker} is disabled: {reason}", worker=worker, reason=why)
+            )
 
     async def refresh(self) -> None:
         """Read the state of our workers, which other processes change too."""
@@ -145,7 +147,9 @@ class Reporter:
         elif outcome.status is JobStatus.CANCELLED and outcome.error == EXPIRED:
             self.expired({outcome.worker: 1})
         if outcome.status is JobStatus.DEAD:
-            message = f"job {outcome.id} of {outcome.worker} is dead: {outcome.error}"
+            message = sentence(
+                "job {id} of {worker} is dead: {error}", id=outcome.id, worker=outcome.worker, error=outcome.error
+            )
             kind = outcome.report.kind if outcome.report else None
             self.emit_quietly("job.dead", outcome.id, message, worker=outcome.worker, error=outcome.error, kind=kind)
 

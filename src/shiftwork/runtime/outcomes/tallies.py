@@ -9,6 +9,7 @@ from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Lane
 from shiftwork.runtime.clock import Clock, Timer
+from shiftwork.sentences import sentence, series
 
 
 class RetryingJobs:
@@ -86,8 +87,15 @@ class ExpiryNotices:
 
 def expiry_notice(counts: Mapping[str, int]) -> str:
     """Return the text of a notice."""
-    named = [f"{number:,} of {worker}" for worker, number in list(counts.items())[:MOST_NAMED]]
+    named = [
+        sentence("{n} of {worker}", n=f"{number:,}", worker=worker)
+        for worker, number in list(counts.items())[:MOST_NAMED]
+    ]
     others = len(counts) - len(named)
     if others:
-        named.append(f"and those of {counted(others, 'more worker')}")
-    return f"{counted(sum(counts.values()), 'job')} expired before being started: {', '.join(named)}"
+        named.append(sentence("and those of {workers}", workers=counted(others, "more worker")))
+    return sentence(
+        "{jobs} expired before being started: {names}",
+        jobs=counted(sum(counts.values()), "job"),
+        names=series(", ", named),
+    )
