@@ -18,7 +18,7 @@ from shiftwork.core.options.values import Check
 from shiftwork.core.scaling.bounds import bounds_at
 from shiftwork.core.schedules.timing import Timing
 from shiftwork.errors import ConfigurationError, ScheduleError, UnknownOptionError
-from shiftwork.sentences import sentence
+from shiftwork.sentences import error_text, sentence, series
 
 Config = TypeVar("Config", bound=Struct)
 
@@ -80,7 +80,10 @@ def check_bounds(pool: PoolConfig, change: PoolDoc, now: float) -> None:
     values = _checked({name: n for name, n in given.items() if n is not None}, _POOL_CHECKS, problems)
     low, high = values.get("min_workers", held.low), values.get("max_workers", held.high)
     if not problems and low > high:
-        shown = [f"{n}" if name in values else f"{n} {held.why}" for name, n in zip(given, (low, high), strict=True)]
+        shown = [
+            f"{n}" if name in values else sentence("{n} {why}", n=n, why=held.why)
+            for name, n in zip(given, (low, high), strict=True)
+        ]
         problems.append(
             ConfigurationError(
                 sentence(
@@ -101,7 +104,9 @@ def timing(subject: str, options: Mapping[str, Any]) -> Timing:
     written = _written(given, problems)
     values = _checked({option: given[name] for option, name in written.items()}, _TIMING_CHECKS, problems, written)
     if {"cron", "interval_seconds"} <= written.keys():
-        problems.append(ScheduleError(f"cron and {written['interval_seconds']} are both given; remove one"))
+        problems.append(
+            ScheduleError(sentence("cron and {option} are both given; remove one", option=written["interval_seconds"]))
+        )
     elif "timezone" in written and "interval_seconds" in written:
         problems.append(
             ScheduleError(sentence("timezone is the zone of a cron expression; give cron, or remove timezone"))
@@ -160,7 +165,8 @@ def _checked(
         try:
             values[option] = check(value)
         except ConfigurationError as error:
-            problems.append(type(error)(f"{written.get(option, option)} {error}"))
+            said = sentence("{option} {problem}", option=written.get(option, option), problem=error_text(error))
+            problems.append(type(error)(said))
     return values
 
 
@@ -168,17 +174,20 @@ def _made(kind: type[Config], subject: str, values: dict[str, Any], problems: li
     if not problems:
         return kind(**values)
     if len(problems) == 1:
-        raise type(problems[0])(f"{subject}: {problems[0]}")
+        raise type(problems[0])(sentence("{subject}: {problem}", subject=subject, problem=error_text(problems[0])))
     kinds = {type(problem) for problem in problems}
     error = kinds.pop() if len(kinds) == 1 else ConfigurationError
     raise error(
-        "\n  - ".join([sentence("{subject} has {n} problems:", subject=subject, n=len(problems)), *map(str, problems)])
+        series(
+            "\n  - ",
+            [sentence("{subject} has {n} problems:", subject=subject, n=len(problems)), *map(error_text, problems)],
+        )
     )
 
 
 def _name_problems(name: Any) -> list[ConfigurationError]:
     wrong = valid.wrong_name(name)
-    return [ConfigurationError(f"the name {wrong}")] if wrong else []
+    return [ConfigurationError(sentence("the name {problem}", problem=wrong))] if wrong else []
 
 
 def _schedule_problems(

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.schedules.cron_sentences import explained
 from shiftwork.core.schedules.timing import is_of_machine, known_zones, zone_named
 from shiftwork.errors import nearest
-from shiftwork.sentences import sentence
+from shiftwork.sentences import sentence, series
 
 if TYPE_CHECKING:
     from cronsim import CronSim
@@ -245,24 +246,33 @@ def _cron_words(expression: str) -> str:
         if minutes and hour == "*" and _MINUTES % int(minutes[1]) == 0:
             return sentence("every {time}", time=duration(60 * int(minutes[1]), each=True))
         if minute.isdecimal() and hours and _HOURS % int(hours[1]) == 0:
-            at = "" if int(minute) == 0 else f", at minute {int(minute)}"
-            return f"every {duration(3600 * int(hours[1]), each=True)}{at}"
+            time = duration(3600 * int(hours[1]), each=True)
+            if int(minute) == 0:
+                return sentence("every {time}", time=time)
+            return sentence("every {time}, at minute {n}", time=time, n=int(minute))
     words = _calendar(expression, _NAIVE_EPOCH).explain()
-    return f"{words[:1].lower()}{words[1:]}"
+    return explained(f"{words[:1].lower()}{words[1:]}")
 
 
 def duration(seconds: float, *, each: bool = False) -> str:
     """Return a duration in plain words; `each` leaves out a lone 1, as in "every hour"."""
-    for size, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
+    for size, *units in _DURATIONS:
         if seconds >= size and seconds % size == 0:
-            return _counted(seconds / size, unit, each=each)
-    return _counted(seconds, "second", each=each)
+            return _counted(seconds / size, *units, each=each)
+    return _counted(seconds, sentence("second"), sentence("1 second"), "{n} seconds", each=each)
 
 
-def _counted(n: float, unit: str, *, each: bool) -> str:
+_DURATIONS: Final = (
+    (86_400, sentence("day"), sentence("1 day"), "{n} days"),
+    (3600, sentence("hour"), sentence("1 hour"), "{n} hours"),
+    (60, sentence("minute"), sentence("1 minute"), "{n} minutes"),
+)
+
+
+def _counted(n: float, unit: str, one: str, several: str, *, each: bool) -> str:
     if n == 1:
-        return unit if each else f"1 {unit}"
-    return f"{n:,.6f}".rstrip("0").rstrip(".") + f" {unit}s"
+        return unit if each else one
+    return sentence(several, n=f"{n:,.6f}".rstrip("0").rstrip("."))
 
 
 def five_fields(expression: str) -> str:
@@ -270,41 +280,61 @@ def five_fields(expression: str) -> str:
     return _NICKNAMES.get(expression.strip().lower(), expression)
 
 
+_BAD_FIELDS: Final = {
+    "bad minute": sentence("bad minute"),
+    "bad hour": sentence("bad hour"),
+    "bad day-of-month": sentence("bad day-of-month"),
+    "bad month": sentence("bad month"),
+    "bad day-of-week": sentence("bad day-of-week"),
+}
+
+
 def cron_problem(expression: str) -> str | None:
     """Return what is wrong with a cron expression, or None."""
     fields = len(expression.split())
     if expression.startswith("@"):
         known = ", ".join(_NICKNAMES)
-        return f"{expression!r} is not a nickname: write five fields, or one of {known}"
+        return sentence(
+            "{what} is not a nickname: write five fields, or one of {names}", what=f"{expression!r}", names=known
+        )
     if fields == _FIELDS + 1:
-        return f"{expression!r} has six fields, not five fields: there is none for seconds; remove the first"
+        return sentence(
+            "{what} has six fields, not five fields: there is none for seconds; remove the first",
+            what=f"{expression!r}",
+        )
     if fields != _FIELDS:
-        return (
-            f"{expression!r} does not have five fields: minute, hour, day of month, month, day of week; "
-            "for example '0 3 * * *', every day at 03:00"
+        return sentence(
+            "{what} does not have five fields: minute, hour, day of month, month, day of week; for example "
+            "'0 3 * * *', every day at 03:00",
+            what=f"{expression!r}",
         )
     from cronsim import CronSimError  # noqa: PLC0415 - see `_calendar`
 
     try:
         next(_calendar(expression, _NAIVE_EPOCH))
     except (CronSimError, ValueError) as error:
-        return f"{expression!r} cannot be read: {str(error).lower()}"
+        why = str(error).lower()
+        return sentence("{what} cannot be read: {why}", what=f"{expression!r}", why=_BAD_FIELDS.get(why, why))
     except StopIteration:
-        return f"{expression!r} never fires"
+        return sentence("{what} never fires", what=f"{expression!r}")
     return None
 
 
 def zone_problem(name: str) -> str | None:
     """Return what is wrong with the name of a time zone, or None."""
     if is_of_machine(name):
-        return f"{name!r} depends on the machine, and nodes would differ; {_WRITE_A_NAME}"
+        why = sentence("{what} depends on the machine, and nodes would differ", what=f"{name!r}")
+        return series("; ", [why, _WRITE_A_NAME])
     try:
         zone_named(name)
     except (KeyError, ValueError, OSError):
         known = known_zones()
         if not known:
-            return f"{name!r} is unknown, because this machine has no time zone database; pip install tzdata"
-        return f"{name!r} is not a time zone; {_zone_hint(name, known)}"
+            return sentence(
+                "{what} is unknown, because this machine has no time zone database; pip install tzdata",
+                what=f"{name!r}",
+            )
+        return series("; ", [sentence("{what} is not a time zone", what=f"{name!r}"), _zone_hint(name, known)])
     return None
 
 
