@@ -14,6 +14,7 @@ from msgspec import UNSET
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.values.hidden import hidden, revealed
 from shiftwork.core.values.limits import DEEPEST, is_too_deep
+from shiftwork.core.values.misfits import misfit
 from shiftwork.core.values.sealing import why_unreadable
 from shiftwork.core.words import counted
 from shiftwork.errors import (
@@ -126,7 +127,7 @@ class Signature:
         try:
             self._decoder.decode(payload)
         except msgspec.MsgspecError as error:
-            message = f"{self.worker}: {self._discreet(error)}"
+            message = sentence("{worker}: {fault}", worker=self.worker, fault=self._discreet(error))
             raise PayloadTypeError(message) from None
         return payload
 
@@ -145,7 +146,7 @@ class Signature:
                     "{worker}: argument {what}: {fault}",
                     worker=self.worker,
                     what=f"{name!r}",
-                    fault=self._discreet(error).partition(" - at ")[0],
+                    fault=misfit(self._discreet(error).partition(" - at ")[0]),
                 )
                 raise PayloadTypeError(message) from None
         return encode_payload(self.worker, arguments, self._max_bytes)
@@ -156,7 +157,7 @@ class Signature:
         if "Expected `" in words or secrets_of(self.schema()) is None:
             return words
         where = words.partition(": ")[0] if words.startswith("argument ") else "a value"
-        return f"{where} does not fit; secret values are not shown"
+        return sentence("{what} does not fit; secret values are not shown", what=where)
 
     def schema(self) -> bytes:
         """Return the JSON Schema of the payload: one object, with the function's defaults except for secret ones."""
@@ -326,7 +327,11 @@ def _returns_secret(function: Callable[..., Any]) -> bool:
 def _in_words(error: Exception) -> str:
     text = str(error)
     words, _, path = text.partition(" - at `$.")
-    return sentence("argument {what}: {fault}", what=f"{path.rstrip('`')!r}", fault=words) if path else text
+    return (
+        sentence("argument {what}: {fault}", what=f"{path.rstrip('`')!r}", fault=misfit(words))
+        if path
+        else misfit(text)
+    )
 
 
 def unknown_argument(worker: str, name: str, known: Iterable[str], arguments: Mapping[str, Any]) -> str:

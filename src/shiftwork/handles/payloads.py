@@ -12,6 +12,7 @@ import msgspec
 from shiftwork.core.jobs.durable import wrong_name
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.values.limits import DEEPEST, is_too_deep
+from shiftwork.core.values.misfits import misfit
 from shiftwork.errors import PayloadEncodingError, PayloadTooLargeError, PayloadTypeError, nearest
 from shiftwork.handles.codec import Packed, encode_payload
 from shiftwork.handles.concurrency_keys import make_key
@@ -61,7 +62,8 @@ def _check_plain(worker: str, arguments: Mapping[str, Any], schema: Mapping[str,
         wanted = known.get(name, {})
         kinds = _PLAIN.get(wanted.get("type", "")) if wanted.keys() <= _SAYS_NO_MORE else None
         if kinds is not None and not (isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds)):
-            message = f"{worker}: argument {name!r}: Expected `{wanted['type']}`, got `{type(value).__name__}`"
+            fault = misfit(f"Expected `{wanted['type']}`, got `{type(value).__name__}`")
+            message = sentence("{worker}: argument {what}: {fault}", worker=worker, what=f"{name!r}", fault=fault)
             raise PayloadTypeError(message)
 
 

@@ -92,7 +92,11 @@ class Turns:
     async def take(self, name: str) -> AsyncIterator[None]:
         """Wait for a turn. Raises `Refused` if there is none for a long time, or if too many wait already."""
         if self.under_way(name) >= MOST_WAITING_REQUESTS:
-            raise _no_turn(f"{name} has {MOST_WAITING_REQUESTS} requests under way already")
+            raise _no_turn(
+                sentence(
+                    "{who} has {n} requests under way already; wait for one to end", who=name, n=MOST_WAITING_REQUESTS
+                )
+            )
         self._interested[name] += 1
         turn = self._under_way.setdefault(name, asyncio.Semaphore(self._most))
         try:
@@ -115,7 +119,12 @@ class Turns:
             async with asyncio.timeout(self._patience):
                 await turn.acquire()
         except TimeoutError:
-            why = f"{name} has {self._most} requests under way that have not ended within {self._patience:g} s"
+            why = sentence(
+                "{who} has {n} requests under way that have not ended within {n2} s; wait for one to end",
+                who=name,
+                n=self._most,
+                n2=f"{self._patience:g}",
+            )
             raise _no_turn(why) from None
 
 
@@ -144,7 +153,7 @@ class StreamPlaces:
 
 
 def _no_turn(why: str) -> Refused:
-    return Refused(HTTPStatus.TOO_MANY_REQUESTS, f"{why}; wait for one to end", {"Retry-After": "1"})
+    return Refused(HTTPStatus.TOO_MANY_REQUESTS, why, {"Retry-After": "1"})
 
 
 def _no_stream(why: str) -> Refused:

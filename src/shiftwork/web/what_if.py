@@ -160,7 +160,10 @@ def _notes(day: PoolDay, course: PoolCourse) -> list[str]:
     notes = []
     if len(day.minutes) - day.unknown < 24 * 60 - 60:
         known = counted((len(day.minutes) - day.unknown) // 60, "hour")
-        notes.append(f"Only {known} of the last day {'is' if known.startswith('1 ') else 'are'} known.")
+        if known.startswith("1 "):
+            notes.append(sentence("Only {time} of the last day is known.", time=known))
+        else:
+            notes.append(sentence("Only {time} of the last day are known.", time=known))
     if course.left > course.most_slots:
         notes.append(sentence("{jobs} would still wait or run.", jobs=counted(course.left, "job")))
     if course.unplaced:

@@ -1,7 +1,7 @@
 /** The steps of a durable function, and the signals that were sent to it. */
 
 import type { Step, WholeJob } from "../data/types";
-import { given, rich, t } from "../language";
+import { rich, t } from "../language";
 import { duration, span } from "../words";
 import { Badge, Panel, Time } from "./basics";
 import { Json } from "./json";
@@ -19,7 +19,10 @@ const SIGNS: Record<Step["kind"], string> = {
 const MOST_NAMES = 20;
 
 /** The name of a step; waits have one of ours. */
-export const nameOf = ({ kind, name }: Step) => (kind === "wait" || kind === "sleep" ? given(name) : name);
+export const nameOf = ({ kind, name }: Step) => {
+  if (kind === "sleep") return t("sleep");
+  return kind === "wait" ? t("wait for {signal}", { signal: name.replace(/^wait for /, "") }) : name;
+};
 
 export function Steps({ job }: { job: WholeJob }) {
   const unused = job.signals.length;

@@ -322,7 +322,7 @@ def _bounded(bounds: Bounds, wish: _Wish) -> _Wish:
 def _limit(bounds: Bounds, option: str, n: int) -> str:
     if bounds.by == "clock":
         return sentence("the clock's bounds since {when}: {n} to {n2}", when=bounds.since, n=bounds.low, n2=bounds.high)
-    return f"{option} is {n}"
+    return sentence("max_workers is {n}", n=n) if option == "max_workers" else sentence("min_workers is {n}", n=n)
 
 
 def _at_least(n: float) -> int:

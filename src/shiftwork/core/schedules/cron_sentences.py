@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from shiftwork.sentences import sentence
+from shiftwork.sentences import sentence, series
 
 PHRASES: Final = (
     "{ticks} every day in {months}",
@@ -122,16 +122,10 @@ def _listed(text: str) -> str | None:
         if not found:
             continue
         one, others = _listed(first), _listed(rest)
-        return None if one is None or others is None else _joined(joint, one, others)
+        if one is None or others is None:
+            return None
+        return sentence("{first}, {rest}", first=one, rest=others) if joint == ", " else series(joint, [one, others])
     return text if re.fullmatch(r"[\d:]+", text) else _phrase(text)
-
-
-def _joined(joint: str, one: str, others: str) -> str:
-    if joint == ", and ":
-        return sentence("{first}, and {last}", first=one, last=others)
-    if joint == " and ":
-        return sentence("{first} and {last}", first=one, last=others)
-    return sentence("{first}, {rest}", first=one, rest=others)
 
 
 def _pattern(phrase: str) -> re.Pattern[str]:

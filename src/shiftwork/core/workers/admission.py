@@ -275,7 +275,7 @@ def _gates(worker: str, head: Head, facts: Facts, now: float, say: Say, *, settl
     if gate.breaker:
         yield from _breaker(gate.breaker, facts, now, say)
     for name, demand in gate.after.items():
-        yield from _dependency(worker, name, demand, head, facts, say, settled=settled)
+        yield from _dependency(worker, name, demand, head, facts, say=say, settled=settled)
     if gate.max_running is not None and lane.running >= gate.max_running:
         why = say("{n} of {n2} allowed {worker} jobs are running", n=lane.running, n2=gate.max_running, worker=worker)
         yield Obstacle("max_running", worker, why, since=lane.eldest.started_at if lane.eldest else None)
@@ -317,7 +317,7 @@ def _breaker(name: str, facts: Facts, now: float, say: Say) -> Iterator[Obstacle
 
 
 def _dependency(
-    worker: str, name: str, demand: str, head: Head, facts: Facts, say: Say, *, settled: bool
+    worker: str, name: str, demand: str, head: Head, facts: Facts, *, say: Say, settled: bool
 ) -> Iterator[Obstacle]:
     needed = _lane(facts, name)
     state = needed.state

@@ -134,8 +134,7 @@ class JobRescuer:
         self._first_end = min((known.expires_at for known in instances), default=inf)
         lost = {known.beat.instance: known for known in instances if known.expires_at <= now and known.beat.machine}
         new = [lost[instance] for instance in sorted(lost.keys() - self._reported)]
-        silent = "it did not renew its lease: {:.0f} s without a beat"
-        await self._report_lost([(known, silent.format(now - known.last_beat_at)) for known in new])
+        await self._report_lost([(known, _silence(now - known.last_beat_at)) for known in new])
         self._reported = {*lost}
 
     def note(self, instances: Sequence[InstanceRecord]) -> None:
@@ -215,3 +214,7 @@ class JobRescuer:
 async def _record_lost(store: Store, lost: Mapping[str, LostNode]) -> None:
     """Record in the plan that these nodes have vanished."""
     await change(store, PLAN, PLAN_NAME, lambda plan: with_lost(plan or Plan(), lost))
+
+
+def _silence(seconds: float) -> str:
+    return sentence("it did not renew its lease: {n} s without a beat", n=f"{seconds:.0f}")
