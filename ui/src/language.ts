@@ -122,23 +122,8 @@ export function rich<M extends Message>(message: M, values: Values<M, ReactNode>
   return createElement(Fragment, null, ...pieces(message, values as Record<string, ReactNode>));
 }
 
-/** What the server's sentence is made of: its template and the values of its holes, or a joint and what it joins. */
-type Parts = [template: string, values: Record<string, string> | string[]];
-
 /** A word of the API, such as a status or a priority, or a template of the server. What is not known stays English. */
 export const wordOf = (code: string): string => sentences[code] ?? (catalogue as Sentences)[code] ?? code;
-
-/**
- * A value of a response, in the page's language if it is a sentence of ours: the server writes these as their parts,
- * under the key. A name, an error or a person's text is a plain value, and is never translated.
- */
-export function told(value: unknown, key: string): unknown {
-  const parts = typeof value === "object" && value !== null ? (value as Record<string, Parts>)[key] : undefined;
-  if (parts === undefined) return value;
-  const [template, values] = parts;
-  if (Array.isArray(values)) return values.join(wordOf(template));
-  return wordOf(template).replace(/\{(\w+)\}/g, (hole, name) => values[name] ?? hole);
-}
 
 function pieces(message: Message, values: Record<string, ReactNode>): ReactNode[] {
   const parts = (catalogue[message] ?? message).split(HOLE);

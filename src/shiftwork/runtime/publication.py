@@ -29,7 +29,7 @@ from shiftwork.core.workers.edition import REPORTED_SECONDS, Edition
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.registry import Registry
-from shiftwork.sentences import sentence
+from shiftwork.sentences import restored, sentence
 from shiftwork.store.docs import change, stored, write
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use
@@ -198,7 +198,7 @@ class Publication:
     def _report(self, after: Edition, *, known: bool) -> None:
         now = self._clock.monotonic()
         if not known:
-            self._emit("store.emptied", "store", after.lost)
+            self._emit("store.emptied", "store", restored(after.lost, after.parts))
         elif now >= self._warned_at + REPORTED_SECONDS:
             self._warned_at = now
             logger.warning("the store was emptied or replaced: the definitions of this node were published again")

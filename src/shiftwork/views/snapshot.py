@@ -244,7 +244,7 @@ def _pool_fact(
         hosting=hosting(config, nodes, seen.plan),
         labels=config.labels,
         failing=failing_on(name, nodes),
-        unplaced=seen.plan.unplaced.get(name) if nodes else None,
+        unplaced=seen.plan.why_unplaced(name) if nodes else None,
     )
 
 

@@ -214,7 +214,7 @@ class Estimates:
                 )
             case "drained":
                 return sentence("every node that could serve pool {pool} is drained or stopping", pool=name)
-        why = plan.unplaced.get(name)
+        why = plan.why_unplaced(name)
         return None if why is None else sentence("pool {pool} has no room for a slot: {why}", pool=name, why=why)
 
     async def _overtaking(self, record: JobRecord, demand: Demand, now: float) -> list[Overtaking]:

@@ -21,7 +21,7 @@ from shiftwork.core.words import counted
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.core.workers.edition import REPORTED_SECONDS
 from shiftwork.core.workers.state import is_failing, reason_of
-from shiftwork.sentences import sentence, series
+from shiftwork.sentences import restored, sentence, series
 
 SCHEDULE_GRACE_SECONDS: Final = 10.0
 """How late the job of a fire time, or of a loop's next round, may be created before the schedule counts as missed."""
@@ -95,7 +95,7 @@ def _emptied(facts: HealthFacts, now: float) -> Iterator[Problem]:
         "and enqueue again what is missing; `shiftwork doctor` shows how durable it is. This message "
         "ends after an hour"
     )
-    message = sentence("{n} s ago {what}", n=f"{now - edition.lost_at:.0f}", what=edition.lost)
+    message = sentence("{n} s ago {what}", n=f"{now - edition.lost_at:.0f}", what=restored(edition.lost, edition.parts))
     yield Problem("store_emptied", "store", message, remedy, since=edition.lost_at, target="store")
 
 

@@ -100,10 +100,12 @@ def placed(before: Plan, facts: PlanFacts, decided: Decided, memory: PlanMemory)
     nodes = {beat.node: beat for beat in facts.beats if beat.machine is not None}
     placement = place(_wants(facts, decided), _capacities(nodes, before))
     fitted = {name: (_fitted(decision, name, placement), load) for name, (decision, load) in decided.items()}
+    unplaced = _unplaced(placement, nodes)
     return Planned(
         plan=Plan(
             nodes=placement.nodes,
-            unplaced=_unplaced(placement, nodes),
+            unplaced={name: plain(why) for name, why in unplaced.items()},
+            unplaced_parts={name: parts for name, why in unplaced.items() if (parts := parts_of(why))},
             drained=_still_drained(before.drained, nodes, facts.now),
             lost=_still_lost(before.lost, nodes, facts.now),
         ),

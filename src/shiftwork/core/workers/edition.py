@@ -6,10 +6,12 @@ of random characters, and every claim names it. A store that was emptied has los
 hands out no job until the node has published again.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+from shiftwork.sentences import parts_of, plain
 
 REPORTED_SECONDS: Final = 3600.0
 """How long people are reminded that the store was emptied."""
@@ -23,6 +25,8 @@ class Edition(Struct, frozen=True):
     """When a node noticed that the definitions before these were gone; None if they are the first."""
     lost: str = ""
     """What was lost, for people."""
+    parts: list[Any] | None = None
+    """What these words are made of: `sentences.parts_of`."""
 
 
 def first(before: Edition | None, token: str) -> Edition:
@@ -37,4 +41,4 @@ def renewed(before: Edition | None, known: str, token: str, *, lost: str, now: f
     """
     edition = before or Edition(token)
     reported = edition.lost_at is not None and (edition.token != known or now - edition.lost_at < REPORTED_SECONDS)
-    return edition if reported else replace(edition, lost_at=now, lost=lost)
+    return edition if reported else replace(edition, lost_at=now, lost=plain(lost), parts=parts_of(lost))
