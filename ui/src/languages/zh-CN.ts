@@ -20,8 +20,6 @@ const chinese = {
   ", ": "，",
   "; ": "；",
   " and ": "、",
-  sleep: "休眠",
-  "wait for {signal}": "等待 {signal}",
   " ": "",
 
   // ── 框架、导航、主题与语言 ──

@@ -8,7 +8,7 @@ import { ENDED, JobActions } from "../parts/jobactions";
 import { brief } from "../parts/jobtable";
 import { Json } from "../parts/json";
 import { Log } from "../parts/log";
-import { nameOf, Steps } from "../parts/steps";
+import { Steps } from "../parts/steps";
 import { Link, to } from "../router";
 import { duration, moment, span } from "../words";
 import { inZone } from "../zone";
@@ -304,7 +304,7 @@ function stepBar(step: Step, now: number): Bar {
   const waits = step.kind === "sleep" || step.kind === "wait";
   const until = waits && step.until_at ? Math.min(Date.parse(step.until_at), now) : Date.parse(step.ended_at);
   return {
-    label: nameOf(step),
+    label: step.name,
     from,
     until,
     look: waits ? "bg-edge" : step.kind === "failed" ? "bg-bad-fill" : "bg-ok-fill",

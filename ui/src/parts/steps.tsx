@@ -18,12 +18,6 @@ const SIGNS: Record<Step["kind"], string> = {
 /** The most names of signals that are listed. */
 const MOST_NAMES = 20;
 
-/** The name of a step; waits have one of ours. */
-export const nameOf = ({ kind, name }: Step) => {
-  if (kind === "sleep") return t("sleep");
-  return kind === "wait" ? t("wait for {signal}", { signal: name.replace(/^wait for /, "") }) : name;
-};
-
 export function Steps({ job }: { job: WholeJob }) {
   const unused = job.signals.length;
   return (
@@ -58,7 +52,7 @@ function StepRow({ step }: { step: Step }) {
       <span aria-hidden="true" className="w-4 text-center text-muted">
         {SIGNS[step.kind]}
       </span>
-      <span className="font-medium">{nameOf(step)}</span>
+      <span className="font-medium">{step.name}</span>
       {step.until_at ? (
         <span className="text-xs text-muted">{rich("ends {time}", { time: <Time at={step.until_at} /> })}</span>
       ) : (

@@ -81,7 +81,7 @@ def in_words(name: str) -> str:
         return name.removeprefix(":failed ")
     if name.startswith(":wait "):
         return sentence("wait for {signal}", signal=name.removeprefix(":wait "))
-    return name.removeprefix(MARK)
+    return sentence("sleep") if name == SLEEP else name.removeprefix(MARK)
 
 
 def arrived(wait: Wait | None, signals: Iterable[Signal]) -> bool:
