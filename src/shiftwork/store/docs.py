@@ -1,6 +1,6 @@
 """Reading the small records of a store, and changing one by compare-and-set: the one loop that does it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from shiftwork.core.doc_kinds import Kind
@@ -23,8 +23,13 @@ T = TypeVar("T")
 
 async def read_all(store: Store, kind: Kind[T]) -> dict[str, T]:
     """Return every readable record of a kind, by name."""
-    decoded = {doc.name: kind.decode(doc.body) for doc in await store.docs(kind.name)}
-    return {name: value for name, value in decoded.items() if value is not None}
+    return decoded(await store.docs(kind.name), kind)
+
+
+def decoded(docs: Iterable[Doc], kind: Kind[T]) -> dict[str, T]:
+    """Return the readable ones of these records that are of a kind, by name."""
+    values = {doc.name: kind.decode(doc.body) for doc in docs if doc.kind == kind.name}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 async def read(store: Store, kind: Kind[T], name: str) -> T | None:
