@@ -8,7 +8,7 @@ from contextlib import suppress
 from shiftwork.core.model.job import JobRecord, JobStatus
 from shiftwork.core.observing.stack_requests import StackReply, StackRequest
 from shiftwork.errors import JobStateError, NodeSilentError, StoreError
-from shiftwork.runtime.node.stack_requests import REPLY_SECONDS, Requests, change_stack_requests, read_stack_requests
+from shiftwork.runtime.node.stack_responder import REPLY_SECONDS, Requests, change_stack_requests, read_stack_requests
 from shiftwork.store.protocol import Bell, Store
 from shiftwork.views.report import JobStack
 
