@@ -29,7 +29,7 @@ from shiftwork.views.shapes.system import event_shape
 
 logger: Final = logging.getLogger("shiftwork")
 
-PATIENCE_SECONDS: Final = 10.0
+ALERT_PATIENCE_SECONDS: Final = 10.0
 """How long one attempt may take."""
 DELAYS: Final = (0.5, 1.5, 4.5, 13.5, 40.0)
 """How long to wait before each further attempt."""
@@ -139,7 +139,7 @@ class Alert:
     def _try(self, message: _Message) -> tuple[str | None, bool]:
         """Return what went wrong, if anything, and whether trying again is pointless."""
         kind = http.client.HTTPSConnection if self._tls else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=PATIENCE_SECONDS)
+        connection = kind(self._host, self._port, timeout=ALERT_PATIENCE_SECONDS)
         try:
             headers = {"Content-Type": "application/json", "User-Agent": "shiftwork"}
             if self._secret is not None:

@@ -14,7 +14,7 @@ from msgspec import MsgspecError, Struct
 
 Stage = Literal["starting", "running", "stopping"]
 
-FRESH_SECONDS: Final = 15.0
+VITALS_FRESH_SECONDS: Final = 15.0
 """How old a file may be, by default. The node writes it seven times in this time."""
 
 

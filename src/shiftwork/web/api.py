@@ -17,41 +17,22 @@ from shiftwork.control.access.actor import acting_as
 from shiftwork.errors import ShiftworkError, StoreError
 from shiftwork.views.metrics import CONTENT_TYPE, render
 from shiftwork.web.access import Visitor, check_change, check_read, set_cookie
-from shiftwork.web.assets import asset
-from shiftwork.web.compression import accepts_gzip, compressed
-from shiftwork.web.limits import check_head, read_body
 from shiftwork.web.listening import RareWarning
 from shiftwork.web.openapi import API
-from shiftwork.web.problems import Refused, problem
-from shiftwork.web.routes import (
-    breakers,
-    doctor,
-    events,
-    flows,
-    jobs,
-    nodes,
-    overview,
-    pools,
-    schedules,
-    session,
-    tokens,
-    workers,
-)
+from shiftwork.web.responses import Refused, accepts_gzip, asset, compressed, problem
+from shiftwork.web.routes import events, flows, jobs, overview, pools, schedules, tokens, workers
 from shiftwork.web.routing import CookieAnswer, Route, find_route
 from shiftwork.web.site import Site
+from shiftwork.web.visitor_limits import check_head, read_body
 
 __all__ = [
     "Api",
-    "breakers",
-    "doctor",
     "events",
     "flows",
     "jobs",
-    "nodes",
     "overview",
     "pools",
     "schedules",
-    "session",
     "tokens",
     "workers",
 ]

@@ -17,11 +17,11 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from shiftwork.core.docs import POOL_CONFIG
+from shiftwork.core.doc_kinds import POOL_CONFIG
 from shiftwork.core.model.event import Event
 from shiftwork.errors import ShiftworkError
 from shiftwork.store.protocol import Bell, Store
-from shiftwork.views.instants import iso
+from shiftwork.views.formats import iso
 from shiftwork.views.shapes.system import event_shape
 
 logger: Final = logging.getLogger("shiftwork")
@@ -35,13 +35,13 @@ POOLS_SECONDS: Final = 30.0
 KEEP_ALIVE_SECONDS: Final = 15.0
 BEAT_SECONDS: Final = 5.0
 """How often streams hear when the store last replied."""
-SILENT_SECONDS: Final = 3.0
+STORE_SILENT_SECONDS: Final = 3.0
 """The store is silent if it has not replied for this long: it is asked every second."""
 NO_REPLY: Final = "the store does not reply"
 """What is wrong with a store that hangs, until the call fails."""
-LONGEST_SECONDS: Final = 900.0
+STREAM_LONGEST_SECONDS: Final = 900.0
 """A stream ends after this time, so that a visitor without a token is authenticated again."""
-MOST_WAITING: Final = 1_000
+MOST_WAITING_MESSAGES: Final = 1_000
 MOST_MISSED: Final = 1_000
 ALL: Final = ("jobs", "workers", "pools", "nodes", "events", "history")
 
@@ -83,7 +83,7 @@ class StoreWatch:
     def fault(self) -> str | None:
         """Return what is wrong with the store; None while it replies."""
         last = self._begun if self._at is None else self._at
-        if self._fault is None and last is not None and self._now() - last > SILENT_SECONDS:
+        if self._fault is None and last is not None and self._now() - last > STORE_SILENT_SECONDS:
             return NO_REPLY
         return self._fault
 
@@ -100,7 +100,7 @@ class Stream:
     def __init__(self, seen: int | None) -> None:
         self.seen = seen
         """The number of the last event that was sent; None until the first one is known."""
-        self.queue: asyncio.Queue[bytes | None] = asyncio.Queue(MOST_WAITING)
+        self.queue: asyncio.Queue[bytes | None] = asyncio.Queue(MOST_WAITING_MESSAGES)
         self.over = False
 
     def put(self, piece: bytes) -> None:
@@ -148,7 +148,7 @@ class Live:
             stream.put(b"retry: 1000\n\n" + _change(self._watch.change(ALL)))
             if after is not None:
                 await self._catch_up(stream, after)
-            async with asyncio.timeout(LONGEST_SECONDS):
+            async with asyncio.timeout(STREAM_LONGEST_SECONDS):
                 while True:
                     piece = await _next(stream)
                     if piece is None or (welcome is not None and not await welcome()):

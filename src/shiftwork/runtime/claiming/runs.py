@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from shiftwork.core.jobs.expiry import is_expired
 from shiftwork.core.jobs.own_options import unpack
 from shiftwork.core.jobs.retry import End, EndKind, settle
-from shiftwork.core.model.job import Claimed, JobStatus
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.worker import RunState
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.jobs import Claimed, JobStatus
+from shiftwork.core.model.workers import RunState
 from shiftwork.runtime.claiming.instance_services import InstanceLease, InstanceServices
 from shiftwork.runtime.outcomes.outbox import Settled
 from shiftwork.runtime.running.deadlines import Deadlines

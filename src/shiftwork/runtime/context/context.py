@@ -10,10 +10,10 @@ from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, cast, 
 
 from msgspec.structs import replace
 
-from shiftwork.core.model.job import LogLine, Progress
-from shiftwork.core.model.parts import FlowFailure
-from shiftwork.core.model.worker import WorkerConfig
-from shiftwork.core.words.durations import Duration, summed
+from shiftwork.core.model.job_parts import FlowFailure
+from shiftwork.core.model.jobs import LogLine, Progress
+from shiftwork.core.model.workers import WorkerConfig
+from shiftwork.core.words import Duration, summed
 from shiftwork.errors import JobCancelledError, LifecycleError, nearest
 from shiftwork.runtime.context.context_calls import (
     ContextCall,

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from shiftwork.core.words.durations import Duration, seconds_of
+from shiftwork.core.words import Duration, seconds_of
 from shiftwork.errors import LifecycleError, StepError
 
 P = ParamSpec("P")

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from msgspec import Struct
 
-from shiftwork.core.model.job import Claimed, Progress
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.parts import Step
-from shiftwork.core.model.worker import RunState, WorkerConfig
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.job_parts import Step
+from shiftwork.core.model.jobs import Claimed, Progress
+from shiftwork.core.model.workers import RunState, WorkerConfig
 from shiftwork.runtime.context.context_calls import ContextCall
 from shiftwork.runtime.context.job_log import JobLog
 from shiftwork.runtime.context.middleware import Middleware

@@ -14,8 +14,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, TypeVar
 
 from shiftwork.core.jobs.retry import End, EndKind, settle
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.parts import Wait
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.job_parts import Wait
 from shiftwork.errors import JobCancelledError, JobStateError, StoreBusyError, StoreFullError, StoreUnavailableError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.context.current_run import CurrentRun

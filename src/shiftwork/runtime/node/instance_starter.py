@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.events import Emit
 from shiftwork.runtime.claiming.pool_instance import PoolInstance, PoolInstanceListener
 from shiftwork.runtime.clock import Clock, Timer

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from typing import Any, Final
 
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.core.model.job import Claimed, Progress
+from shiftwork.core.model.jobs import Claimed, Progress
 from shiftwork.events import Hooks
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.runtime.context.middleware import Middleware

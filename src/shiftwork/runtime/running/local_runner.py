@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.core.model.job import Claimed, Progress
+from shiftwork.core.model.jobs import Claimed, Progress
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.context.current_run import ContextServices
 from shiftwork.runtime.context.middleware import Middleware

@@ -14,14 +14,13 @@ from msgspec.structs import replace
 
 from shiftwork.core.health.position import Ahead, QueuePlace
 from shiftwork.core.health.problems import Finding
-from shiftwork.core.model.change import Amended, Change, JobFilter, Requeue
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.flow import FlowMember, FlowRecord
-from shiftwork.core.model.job import Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
-from shiftwork.core.model.outcome import Finished, Outcome
-from shiftwork.core.model.parts import SeenParts, Signal, Step, StepPage
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.flows import FlowMember, FlowRecord
+from shiftwork.core.model.job_changes import Amended, Change, Finished, JobFilter, Outcome, Requeue
+from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
+from shiftwork.core.model.jobs import Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.observing.stats import PoolStats, Stats
 from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS
@@ -38,10 +37,10 @@ from shiftwork.store.protocol import (
     transactional,
     try_room,
 )
-from shiftwork.store.sealed.key_ring import KeyRing
+from shiftwork.store.sealed.keys import KeyRing
 from shiftwork.store.sealed.sealer import Sealer
 
-PAGE: Final = 100
+ERROR_SEARCH_PAGE: Final = 100
 """How many jobs are read at a time in search of a part of an error."""
 
 
@@ -197,10 +196,10 @@ class SealedStore:
         found: list[JobRecord] = []
         after = wanted.after
         while len(found) < wanted.limit:
-            page = await self.inner.find(replace(wanted, error=None, after=after, limit=PAGE))
+            page = await self.inner.find(replace(wanted, error=None, after=after, limit=ERROR_SEARCH_PAGE))
             opened = (self.sealer.open_record(job) for job in page)
             found += [job for job in opened if job.error is not None and error in job.error]
-            if len(page) < PAGE:
+            if len(page) < ERROR_SEARCH_PAGE:
                 break
             after = page[-1].id
         return found[: wanted.limit]

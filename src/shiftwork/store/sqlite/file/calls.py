@@ -21,7 +21,7 @@ from shiftwork.errors import LifecycleError
 
 T = TypeVar("T")
 LARGEST_GROUP: Final = 256
-SLOW_SECONDS: Final = 0.01
+SLOW_CALL_SECONDS: Final = 0.01
 """A quick call that takes longer than this was not quick: the disk is slow, and the event loop had to wait for it."""
 TRIES: Final = 3
 """How many servers in a row may turn out to be outdated before the calls fail."""
@@ -229,7 +229,7 @@ class CallThread:
             return False
         began = time.monotonic()
         served = self._serve_now(call)
-        if time.monotonic() - began > SLOW_SECONDS:
+        if time.monotonic() - began > SLOW_CALL_SECONDS:
             self._spared = CALLS_SPARED
         return served
 
