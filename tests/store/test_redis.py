@@ -19,8 +19,9 @@ from shiftwork.core.model.parts import Need, Signal, Step
 from shiftwork.errors import FlowError, LifecycleError, StoreUnavailableError, UnknownStoreError
 from shiftwork.handles.call import new_id
 from shiftwork.handles.flow import MOST_JOBS
+from shiftwork.store.abilities import add_blocking
 from shiftwork.store.docs import change, read
-from shiftwork.store.protocol import Store, add_blocking
+from shiftwork.store.protocol import Store
 from shiftwork.store.redis import add_batcher, jobs
 from shiftwork.store.redis.layout import STATE
 from shiftwork.store.redis.server import scripts

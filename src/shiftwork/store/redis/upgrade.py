@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import msgpack
 
-from shiftwork.store.docs import outlived
+from shiftwork.store.abilities import older_nodes_live
 from shiftwork.store.redis.server.client import RedisClient
 
 BEFORE: Final = b"1"
@@ -51,4 +51,4 @@ async def _require_no_node(client: RedisClient, prefix: bytes, place: str) -> No
     seconds, _ = await client.ask("TIME")
     live = await client.ask("ZRANGEBYSCORE", prefix + b"lease", f"({int(seconds)}", "+inf")
     if live:
-        raise outlived(place, ", ".join(sorted(name.decode() for name in live)))
+        raise older_nodes_live(place, ", ".join(sorted(name.decode() for name in live)))

@@ -18,7 +18,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.store.named_numbers import with_numbers
+from shiftwork.core.stored_numbers import with_numbers
 from shiftwork.store.redis.layout import NUMBERS
 
 READERS: Final = (
