@@ -23,7 +23,7 @@ from shiftwork import (
     WorkerOrchestrator,
 )
 from shiftwork.control.jobs.submission import Submission
-from shiftwork.core.model.change import Cancel, Requeue
+from shiftwork.core.model.job_changes import Cancel, Requeue
 from shiftwork.handles.flow import MOST_BYTES, MOST_JOBS, FlowStatus
 from tests.runtime.stage import DEADLINE
 

@@ -33,7 +33,7 @@ from shiftwork import (
     WorkerOrchestrator,
 )
 from shiftwork.core.jobs.retry import End
-from shiftwork.core.model.worker import RunState
+from shiftwork.core.model.workers import RunState
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.context.surroundings import Surroundings
 from shiftwork.runtime.processes.child_process import ChildProcess

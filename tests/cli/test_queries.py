@@ -15,12 +15,12 @@ from shiftwork.cli.looking import events as cli_events
 from shiftwork.cli.looking import status as cli_status
 from shiftwork.control.system.events import EventPages
 from shiftwork.control.system.health import System
-from shiftwork.core.docs import GATES
+from shiftwork.core.doc_kinds import GATES
 from shiftwork.core.flows.drawing import FlowJob, draw
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.flow import FlowRecord
-from shiftwork.core.model.job import LogLine
+from shiftwork.core.model.flows import FlowRecord
+from shiftwork.core.model.jobs import LogLine
 from shiftwork.core.observing.beats import Beat, WorkerInstance
 from shiftwork.core.workers.admission import Gates
 from shiftwork.handles.call import new_job

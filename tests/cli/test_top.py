@@ -24,9 +24,9 @@ from msgspec.structs import replace
 from shiftwork import JobStatus
 from shiftwork.cli.looking import top as cli_top
 from shiftwork.cli.looking.top import GlanceHistory, Top, frame, sparkline, staleness
-from shiftwork.core.model.doc import PoolDoc
-from shiftwork.core.model.job import JobPriority, JobRecord, Progress
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.doc_types import PoolDoc
+from shiftwork.core.model.jobs import JobPriority, JobRecord, Progress
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import WorkerInstance
 from shiftwork.core.observing.stats import PoolStats
 from shiftwork.core.scaling.bounds import Bounds

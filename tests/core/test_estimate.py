@@ -17,7 +17,7 @@ from shiftwork.core.health.estimate import (
     unknown_runs,
 )
 from shiftwork.core.health.position import EXACT, Ahead, Position, about, behind, position
-from shiftwork.core.model.worker import PoolConfig, WorkerState
+from shiftwork.core.model.workers import PoolConfig, WorkerState
 from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.scaling.bounds import Bounds
 from shiftwork.core.scaling.demand import Demand, Share

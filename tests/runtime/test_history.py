@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.core.docs import HISTORY
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.doc_kinds import HISTORY
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.observing.history import HOUR, KEPT_HOURS, Hour, Moment, last_day
 from shiftwork.core.observing.stats import PoolStats
 from shiftwork.errors import StoreUnavailableError

@@ -12,7 +12,7 @@ import pytest
 from msgspec import msgpack
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.core.model.job import NewJob
+from shiftwork.core.model.jobs import NewJob
 from shiftwork.web.connections import ConnectionLimits
 from shiftwork.web.limits import StreamPlaces, Turns
 from tests.polling import eventually, pass_time

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.sim.breaking import breaking
 from shiftwork.sim.fixed_size import fixed_sizes
 from shiftwork.sim.planning import plan_scenario

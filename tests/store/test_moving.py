@@ -11,13 +11,13 @@ import pytest
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.docs import MOVE_NAME
-from shiftwork.core.model.change import Cancel, Discard, JobFilter
-from shiftwork.core.model.doc import Doc, PoolDoc
+from shiftwork.core.doc_kinds import MOVE_NAME
+from shiftwork.core.model.doc_types import Doc, PoolDoc
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import JobRecord, JobStatus, Progress, ProgressNote
-from shiftwork.core.model.parts import Need
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.job_changes import Cancel, Discard, JobFilter
+from shiftwork.core.model.job_parts import Need
+from shiftwork.core.model.jobs import JobRecord, JobStatus, Progress, ProgressNote
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.stats import PoolStats, WorkerStats
 from shiftwork.core.schedules.fire_times import Cursor
 from shiftwork.core.workers.admission import Gates

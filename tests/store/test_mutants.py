@@ -8,11 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from shiftwork.core.jobs import amending, landing, parking, statuses
-from shiftwork.core.model.change import Change, JobFilter
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.job import JobRecord, JobStatus, NewJob
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.job_changes import Change, JobFilter, Outcome
+from shiftwork.core.model.jobs import JobRecord, JobStatus, NewJob
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat
 from shiftwork.core.workers import state as worker_state
 from shiftwork.core.workers.admission import Choice

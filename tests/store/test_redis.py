@@ -10,12 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 from shiftwork import Secret, WorkerOrchestrator
-from shiftwork.core.docs import KINDS, POOL, SCHEMA
+from shiftwork.core.doc_kinds import KINDS, POOL, SCHEMA
 from shiftwork.core.flows.releasing import POSTPONED
-from shiftwork.core.model.change import Cancel, Discard, JobFilter, Requeue
-from shiftwork.core.model.doc import PoolDoc
-from shiftwork.core.model.job import SECONDS_A_DAY, JobRecord, JobStatus
-from shiftwork.core.model.parts import Need, Signal, Step
+from shiftwork.core.model.doc_types import PoolDoc
+from shiftwork.core.model.job_changes import Cancel, Discard, JobFilter, Requeue
+from shiftwork.core.model.job_parts import Need, Signal, Step
+from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord, JobStatus
 from shiftwork.errors import FlowError, LifecycleError, StoreUnavailableError, UnknownStoreError
 from shiftwork.handles.call import new_id
 from shiftwork.handles.flow import MOST_JOBS

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.model.parts import Signal, Step
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.job_parts import Signal, Step
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.errors import ShiftworkError, StoreUnavailableError
 from shiftwork.store.protocol import Store
 from shiftwork.store.redis.add_batcher import LEAST_SHARE

@@ -7,7 +7,7 @@ import pytest
 from httpx2 import ASGITransport, AsyncClient, Response
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.core.token import Role
+from shiftwork.core.model.doc_types import Role
 from shiftwork.web.access import CONNECTION, OURS
 from shiftwork.web.api import Api
 from shiftwork.web.limits import Rate

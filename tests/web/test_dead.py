@@ -9,7 +9,7 @@ import pytest
 from shiftwork import JobStatus
 from shiftwork.control.jobs.bulk import BATCH
 from shiftwork.control.jobs.paging import FEW
-from shiftwork.core.model.job import JobPriority, JobRecord
+from shiftwork.core.model.jobs import JobPriority, JobRecord
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.web import site
 from tests.web.conftest import Web

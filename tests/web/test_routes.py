@@ -16,13 +16,13 @@ from msgspec.structs import replace
 from shiftwork import JobStatus, ShiftworkError, WorkerOrchestrator, errors
 from shiftwork.control.access.actor import acting_as
 from shiftwork.control.system import events as event_pages
-from shiftwork.core.docs import GATES, WORKER
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.doc_kinds import GATES, WORKER
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import JobPriority, JobRecord, NewJob
-from shiftwork.core.model.parts import Need
-from shiftwork.core.model.worker import WorkerConfig
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.job_parts import Need
+from shiftwork.core.model.jobs import JobPriority, JobRecord, NewJob
+from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.core.values.limits import BEGINNING, Limit
 from shiftwork.core.workers.admission import Gates
 from shiftwork.handles.options import Options

@@ -10,7 +10,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 from shiftwork.app.orchestrator import STOP_SECONDS, WorkerOrchestrator
 from shiftwork.control.calling.event_loop import run
 from shiftwork.control.calling.portal import refuse_on_a_loop
-from shiftwork.core.words.durations import Duration
+from shiftwork.core.words import Duration
 from shiftwork.handles.call import Call
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job

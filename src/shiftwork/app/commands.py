@@ -8,10 +8,10 @@ from msgspec import to_builtins
 from shiftwork.control.control import Control
 from shiftwork.control.jobs.filter import JobSearch, JobSelection
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.flow import FlowRecord
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.flows import FlowRecord
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.types import TimingOptions
-from shiftwork.core.words.durations import Duration
+from shiftwork.core.words import Duration
 from shiftwork.handles.call import Call, listed
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job

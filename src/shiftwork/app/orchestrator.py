@@ -20,7 +20,7 @@ from shiftwork.control.environment import DEFAULT_NAMESPACE, default_store, name
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.model.option_structs import option_hint
 from shiftwork.core.values.limits import MAX_PAYLOAD_BYTES
-from shiftwork.core.words.durations import Duration, seconds_of, timeout_of
+from shiftwork.core.words import Duration, seconds_of, timeout_of
 from shiftwork.errors import ConfigurationError, LifecycleError, UnknownOptionError
 from shiftwork.events import Hooks
 from shiftwork.handles.unawaited import report_forgotten

@@ -16,10 +16,9 @@ from msgspec import Struct
 from shiftwork.control.control import Control
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.model.worker import WorkerExecutionMode
-from shiftwork.core.words.durations import Duration, summed
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.model.jobs import JobStatus
+from shiftwork.core.model.workers import WorkerExecutionMode
+from shiftwork.core.words import Duration, counted, summed
 from shiftwork.errors import JobFailedError, LifecycleError
 from shiftwork.events import OF_EVERY_JOB, Hooks, JobListeners
 from shiftwork.handles.job import Job

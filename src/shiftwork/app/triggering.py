@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from shiftwork.control.control import Control
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.model.worker import WorkerConfig
+from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.core.workers.starting import first_run_ended, runs_beside_itself
 from shiftwork.errors import JobStateError, ResultTimeoutError, UnknownWorkerError
 from shiftwork.handles.job import Job

@@ -6,8 +6,8 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.core.docs import POOL_CONFIG, SCHEMA, WORKER
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.doc_kinds import POOL_CONFIG, SCHEMA, WORKER
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig, WorkerExecutionMode
 from shiftwork.errors import UnknownWorkerError, nearest
 from shiftwork.store.docs import read_all
 

@@ -7,8 +7,7 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar, cast
 
 from msgspec import Struct, msgpack
 
-from shiftwork.core.words.durations import Duration, timeout_of
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import Duration, counted, timeout_of
 from shiftwork.errors import FlowError
 from shiftwork.handles.call import Call
 from shiftwork.handles.job import Job, RunBlocking

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.core.scaling.bounds import bounds_at
-from shiftwork.core.words.numbers import counted, seconds
+from shiftwork.core.words import counted, seconds
 from shiftwork.sim.judging import MAY_WAIT_LONGER
 from shiftwork.sim.peak import Peak, peak_of
 from shiftwork.sim.scenario import Scenario, Target

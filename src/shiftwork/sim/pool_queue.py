@@ -17,8 +17,7 @@ from math import inf
 from typing import Any, Final
 
 from shiftwork.core.jobs.retry import backoff
-from shiftwork.core.model.policies import Retry
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig, Retry
 
 START_SECONDS: Final = 1.0
 """How long a process takes to start and to import the app."""

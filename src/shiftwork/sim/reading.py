@@ -15,10 +15,10 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import Struct, structs
 
-from shiftwork.core.model.job import SECONDS_A_DAY
+from shiftwork.core.model.jobs import SECONDS_A_DAY
 from shiftwork.core.options.checks import pool_config
 from shiftwork.core.schedules.fire_times import zone_problem
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.errors import ConfigurationError, UnknownOptionError, UnknownPoolError, nearest
 from shiftwork.sim.hosting import why_unhosted
 from shiftwork.sim.limits import MOST_TABLES, refuse_long_text, refuse_size
@@ -26,7 +26,7 @@ from shiftwork.sim.scenario import Configuration, NodeGroup, Scenario, Target, T
 from shiftwork.sim.tables import NodeTable, TargetTable, WorkerTable, seconds
 
 if TYPE_CHECKING:
-    from shiftwork.core.model.worker import PoolConfig
+    from shiftwork.core.model.workers import PoolConfig
 
 DEFAULT_START: Final = datetime(2026, 1, 5)  # noqa: DTZ001 - a Monday, in the scenario's own time zone
 LARGEST_SEED: Final = 2**63 - 1

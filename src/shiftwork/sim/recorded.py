@@ -16,12 +16,12 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.observing.beats import NodeBeat
 from shiftwork.core.observing.history import HOUR, MINUTE, Hour
 from shiftwork.core.observing.worker_hours import MOST_WORKERS, WorkerHour
 from shiftwork.core.scaling.system_record import SystemRecord
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.errors import HistoryError
 from shiftwork.sim.reading import AS_WRITTEN
 from shiftwork.sim.scenario import BUCKETS, Configuration, NodeGroup, RunTime, Scenario, Traffic

@@ -22,8 +22,8 @@ from typing import Final, Literal
 
 from msgspec import Struct, field
 
-from shiftwork.core.model.job import SECONDS_A_DAY, JobPriority
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.jobs import SECONDS_A_DAY, JobPriority
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.run_histograms import BOUNDS
 
 P95_DEVIATIONS: Final = 1.6448536269514722

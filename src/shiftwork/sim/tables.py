@@ -7,10 +7,10 @@ from zoneinfo import ZoneInfo
 
 from msgspec import Struct, structs
 
-from shiftwork.core.model.job import JobPriority
+from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.observing.run_histograms import OLD_BOUNDS, from_old
 from shiftwork.core.options.values import parse_memory
-from shiftwork.core.words.durations import seconds_in
+from shiftwork.core.words import seconds_in
 from shiftwork.errors import ConfigurationError, nearest
 from shiftwork.sim.scenario import Burst, NodeGroup, RunTime, Target, Traffic
 

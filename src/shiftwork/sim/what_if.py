@@ -11,11 +11,11 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.history import DAY, HOUR, MINUTE, EndedTotals, Moment, Point, last_day, point_of
 from shiftwork.core.observing.run_histograms import since, wait_quantile
 from shiftwork.core.scaling.system_record import SystemRecord
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.errors import HistoryError
 from shiftwork.sim.limits import MOST_ATTEMPTS, refuse_size
 from shiftwork.sim.recorded import LEAST_MINUTES, guessed_node, node_groups, run_counts, run_time

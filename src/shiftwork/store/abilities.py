@@ -9,9 +9,9 @@ from typing import Any, Literal, Protocol, cast
 
 from msgspec import Struct
 
-from shiftwork.core.model.job import Added, NewJob
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.parts import Step
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.job_parts import Step
+from shiftwork.core.model.jobs import Added, NewJob
 from shiftwork.errors import ConfigurationError, SchemaVersionError
 from shiftwork.store.protocol import Store
 

@@ -1,13 +1,13 @@
 """Reads the small records of any store, and changes one by compare-and-set: the one loop that does it.
 
-How a store keeps them is in its own `docs`; which kinds exist, and their encoding, in `shiftwork.core.docs`.
+How a store keeps them is in its own `docs`; which kinds exist, and their encoding, in `shiftwork.core.doc_kinds`.
 """
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from shiftwork.core.docs import EDITION_NAME, READ_BY_CLAIMS, Kind
-from shiftwork.core.model.doc import Doc, PoolDoc
+from shiftwork.core.doc_kinds import EDITION_NAME, READ_BY_CLAIMS, Kind
+from shiftwork.core.model.doc_types import Doc, PoolDoc
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.core.workers.edition import Edition

@@ -7,9 +7,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.job import JobRecord, NewJob
-from shiftwork.core.move import Departure
+from shiftwork.core.model.doc_types import Departure
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import JobRecord, NewJob
 from shiftwork.store.protocol import Store
 from shiftwork.transfer.move_record import departure_from, write
 

@@ -18,10 +18,9 @@ from typing import Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.job import JobRecord, JobStatus
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.move import Arrival, Departure
+from shiftwork.core.model.doc_types import Arrival, Departure
+from shiftwork.core.model.job_changes import JobFilter, Outcome
+from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.errors import MoveError
 from shiftwork.store.abilities import key_ids
 from shiftwork.store.protocol import Store

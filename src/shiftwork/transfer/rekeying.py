@@ -12,10 +12,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.docs import ENCRYPTION, SCHEDULE_PART, STORED_SCHEDULE
-from shiftwork.core.model.change import Cancel, JobFilter
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.job import JobRecord, Rewrite
+from shiftwork.core.doc_kinds import ENCRYPTION, SCHEDULE_PART, STORED_SCHEDULE
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.job_changes import Cancel, JobFilter
+from shiftwork.core.model.jobs import JobRecord, Rewrite
 from shiftwork.core.schedules.stored import schedules_kind
 from shiftwork.core.values.sealing import CIPHER, PLAIN, KeyInUse, is_outdated, is_sealed, key_of, keys_in
 from shiftwork.store.docs import change

@@ -3,9 +3,8 @@
 from msgspec import Struct
 
 from shiftwork.core.jobs.expiry import EXPIRED, expiry
-from shiftwork.core.model.job import JobRecord, JobStatus
-from shiftwork.core.words.durations import in_words
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.model.jobs import JobRecord, JobStatus
+from shiftwork.core.words import counted, in_words
 from shiftwork.core.workers.admission import Obstacle
 from shiftwork.views.estimate import Estimate, starts_text
 from shiftwork.views.flow_waits import NEEDS

@@ -6,9 +6,9 @@ from typing import Final
 
 from shiftwork.core.jobs.durable import SLEEP
 from shiftwork.core.jobs.own_options import unpack
-from shiftwork.core.model.job import SECONDS_A_DAY, JobRecord, JobStatus
-from shiftwork.core.model.parts import SeenStep
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.model.job_parts import SeenStep
+from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord, JobStatus
+from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Obstacle
 
 FOR_EVER: Final = 5 * 365 * SECONDS_A_DAY

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from shiftwork.core.model.job import JobRecord
+from shiftwork.core.model.jobs import JobRecord
 from shiftwork.core.observing.beats import InstanceRecord, WorkerInstance
 from shiftwork.core.observing.stats import PoolStats
 from shiftwork.core.scaling.size import Decision, PoolLoad

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from math import ceil, inf
 from typing import Final
 
-from shiftwork.core.docs import HISTORY
+from shiftwork.core.doc_kinds import HISTORY
 from shiftwork.core.observing.history import (
     DAY,
     HOUR,

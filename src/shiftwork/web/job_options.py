@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from shiftwork.core.jobs.tags import LONGEST_TAG, MOST_TAGS, TAG_PATTERN
-from shiftwork.core.model.job import JobPriority
+from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.options.values import SHORTEST_TIMEOUT
 from shiftwork.handles.options import JobOptions
 from shiftwork.views.shapes.values import PriorityName

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from shiftwork.control.control import Control
 from shiftwork.control.jobs.paging import FEW, PAGE_BYTES, next_size, weight
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.errors import UnknownJobError
 from shiftwork.handles.job import Job
 from shiftwork.views.shapes.jobs import payload_shape

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from shiftwork.core.docs import POOL_CONFIG
+from shiftwork.core.doc_kinds import POOL_CONFIG
 from shiftwork.core.model.event import Event
 from shiftwork.errors import ShiftworkError
 from shiftwork.store.protocol import Bell, Store

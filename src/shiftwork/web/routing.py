@@ -18,8 +18,8 @@ import msgspec
 from msgspec import Meta, MsgspecError, Struct
 from msgspec.structs import fields
 
-from shiftwork.core.token import Role
-from shiftwork.core.words.printable import CONTROLS
+from shiftwork.core.model.doc_types import Role
+from shiftwork.core.words import CONTROLS
 from shiftwork.errors import nearest
 from shiftwork.web.problems import Refused
 

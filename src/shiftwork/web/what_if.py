@@ -7,12 +7,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.model.doc import PoolDoc
+from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.observing.history import MINUTE, Point
 from shiftwork.core.options.checks import check_bounds
 from shiftwork.core.scaling.bounds import bounds_at
 from shiftwork.core.scaling.system_record import SystemRecord
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.errors import UnknownPoolError, nearest
 from shiftwork.sim.simulated import PoolCourse
 from shiftwork.sim.what_if import PoolDay, pool_day, tried, what_if

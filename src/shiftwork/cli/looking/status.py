@@ -10,12 +10,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.terminal.formatting import one_line, span, when
 from shiftwork.cli.terminal.output import Cell, json_option, padded, say, show_json, show_table, show_wrapped
-from shiftwork.cli.terminal.words import one_line, span, when
 from shiftwork.control.control import Control
 from shiftwork.core.health.judging import store_away
 from shiftwork.core.health.problems import Problem, gist
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.core.workers.state import is_failing
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.views.instants import clock_time, past_iso

@@ -15,15 +15,15 @@ from msgspec import Struct, field
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.looking.pools import bounds_of, workers_of
 from shiftwork.cli.looking.status import pool_state
+from shiftwork.cli.terminal.formatting import one_line, percent, size, span, took
 from shiftwork.cli.terminal.output import Cell, cut, json_option, say, show_json, table, terminal_width
 from shiftwork.cli.terminal.parameters import seconds
 from shiftwork.cli.terminal.screen import Screen
-from shiftwork.cli.terminal.words import one_line, percent, size, span, took
 from shiftwork.control.control import Control
 from shiftwork.control.system.glances import MOST_JOBS
-from shiftwork.core.model.job import JobRecord
+from shiftwork.core.model.jobs import JobRecord
 from shiftwork.core.observing.beats import WorkerInstance
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.errors import StoreError
 from shiftwork.views.instants import clock_time, iso
 from shiftwork.views.overview import NodeView, PoolView

@@ -8,8 +8,8 @@ from typing import Any, Final
 import click
 import msgspec
 
-from shiftwork.cli.terminal.words import one_line
-from shiftwork.core.words.printable import printable, printable_json
+from shiftwork.cli.terminal.formatting import one_line
+from shiftwork.core.words import printable, printable_json
 
 _GAP: Final = "  "
 _NARROW: Final = 24

@@ -11,7 +11,7 @@ from typing import Any, Final
 from shiftwork.control.access.actor import current_actor
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import JobRecord
+from shiftwork.core.model.jobs import JobRecord
 from shiftwork.errors import StoreError
 from shiftwork.events import Listeners
 

@@ -7,7 +7,7 @@ from shiftwork.control.access.audit import Audit
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.core.health.problems import Finding
 from shiftwork.core.values.sealing import PLAIN
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.errors import EncryptionKeyError, nearest
 from shiftwork.store.sealed.key_use import keys_in_use
 from shiftwork.store.sealed.keys import new_key

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from shiftwork.control.access.audit import Audit
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.core.docs import TOKEN
-from shiftwork.core.token import Role, Token, TokenSession
+from shiftwork.core.doc_kinds import TOKEN
+from shiftwork.core.model.doc_types import Role, Token, TokenSession
 from shiftwork.errors import ConfigurationError, DuplicateNameError, UnknownOptionError, nearest
 from shiftwork.store.docs import change, read, read_all
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.docs import PLAN, PLAN_NAME
+from shiftwork.core.doc_kinds import PLAN, PLAN_NAME
 from shiftwork.core.health.estimate import (
     Line,
     Overtaking,
@@ -25,10 +25,10 @@ from shiftwork.core.health.estimate import (
     starts_in,
 )
 from shiftwork.core.health.position import LANES, Ahead, QueuePlace, behind, position
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.doc import Plan
-from shiftwork.core.model.job import JobRecord, JobStatus
-from shiftwork.core.model.worker import PoolConfig, WorkerState
+from shiftwork.core.model.doc_types import Plan
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import JobRecord, JobStatus
+from shiftwork.core.model.workers import PoolConfig, WorkerState
 from shiftwork.core.observing.beats import Beat, slots_of
 from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.scaling.bounds import bounds_at

@@ -13,11 +13,11 @@ from shiftwork.core.flows.failures import behind, lost_jobs
 from shiftwork.core.health.estimate import along
 from shiftwork.core.health.position import position
 from shiftwork.core.jobs.own_options import policy
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.job import JobRecord, JobStatus
-from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import JobRecord, JobStatus
+from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.observing.beats import Beat
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Facts, Head, Lane, Obstacle, explain
 from shiftwork.errors import UnknownWorkerError
 from shiftwork.handles.job import Unfinished

@@ -18,11 +18,11 @@ from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.flows.drawing import FlowGraph, FlowJob, draw, state_of
 from shiftwork.core.flows.failures import behind, lost_jobs
 from shiftwork.core.jobs.own_options import pack, unpack
-from shiftwork.core.model.change import Cancel, Change, Requeue
-from shiftwork.core.model.flow import FlowMember, FlowRecord
-from shiftwork.core.model.job import Claimed, JobRecord, JobStatus, NewJob
-from shiftwork.core.model.parts import Input, Need
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.model.flows import FlowMember, FlowRecord
+from shiftwork.core.model.job_changes import Cancel, Change, Requeue
+from shiftwork.core.model.job_parts import Input, Need
+from shiftwork.core.model.jobs import Claimed, JobRecord, JobStatus, NewJob
+from shiftwork.core.words import counted
 from shiftwork.errors import FlowError, JobStateError, ResultTimeoutError, UnknownFlowError
 from shiftwork.handles.call import Call, new_id
 from shiftwork.handles.flow import Flow, FlowStatus, child_ids, in_order

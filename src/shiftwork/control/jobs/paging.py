@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from shiftwork.core.model.job import JobRecord
+from shiftwork.core.model.jobs import JobRecord
 
 FEW: Final = 50
 """How many jobs to read while their size is unknown."""

@@ -20,8 +20,8 @@ from shiftwork.control.definitions import Definitions
 from shiftwork.control.jobs.jobs import Jobs
 from shiftwork.control.jobs.submission import Submission
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.model.job import JobPriority, NewJob
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.jobs import JobPriority, NewJob
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.checks import check_schedule, timing
 from shiftwork.core.options.types import TimingOptions
 from shiftwork.core.schedules.stored import (

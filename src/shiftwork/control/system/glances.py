@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.docs import PLAN, PLAN_NAME, POOL_CONFIG
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.doc import Plan
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.doc_kinds import PLAN, PLAN_NAME, POOL_CONFIG
+from shiftwork.core.model.doc_types import Plan
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.store.docs import read, read_all
 from shiftwork.store.protocol import Store
 from shiftwork.views.overview import node_views, pool_views
@@ -21,7 +21,7 @@ from shiftwork.views.report import Glance
 from shiftwork.views.snapshot import leader_of
 
 if TYPE_CHECKING:
-    from shiftwork.core.model.worker import PoolConfig
+    from shiftwork.core.model.workers import PoolConfig
 
 MOST_JOBS: Final = 200
 """How many of the running jobs are read, the newest first."""

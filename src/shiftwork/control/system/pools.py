@@ -13,11 +13,11 @@ from shiftwork.control.access.audit import Audit
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.docs import POOL
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.doc import PoolDoc
-from shiftwork.core.model.job import JobRecord, JobStatus
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.doc_kinds import POOL
+from shiftwork.core.model.doc_types import PoolDoc
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import JobRecord, JobStatus
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import Beat, InstanceRecord, WorkerInstance
 from shiftwork.core.observing.stats import PoolStats
 from shiftwork.core.options.checks import check_bounds

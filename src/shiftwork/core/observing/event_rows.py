@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from shiftwork.core.model.event import Event
 from shiftwork.core.observing.dead_groups import NO_ERROR, group_key
-from shiftwork.core.words.printable import printable
+from shiftwork.core.words import printable
 
 FOLDED: Final = "job.dead"
 FOLD_SECONDS: Final = 60.0

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
-from shiftwork.core.docs import EXPIRED_LATELY
+from shiftwork.core.doc_kinds import EXPIRED_LATELY
 from shiftwork.core.jobs.expiry import EXPIRED, ExpiredLately
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import Claimed, JobStatus
-from shiftwork.core.model.outcome import Finished, Outcome
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.job_changes import Finished, Outcome
+from shiftwork.core.model.jobs import Claimed, JobStatus
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.admission import Lane
 from shiftwork.core.workers.state import after_run
 from shiftwork.errors import StoreError

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
-from shiftwork.core.words.numbers import counted, seconds
+from shiftwork.core.words import counted, seconds
 from shiftwork.sim.planning import ScenarioPlan
 from shiftwork.sim.report.chart import Chart, Curve, clock, evenly
 from shiftwork.sim.report.page import PageMoments, PageSection, PageTable, page

@@ -4,8 +4,8 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from shiftwork.core.docs import READ_BY_CLAIMS
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.doc_kinds import READ_BY_CLAIMS
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.store.docs import DocsOfClaims
 
 

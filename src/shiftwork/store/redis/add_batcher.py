@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from hiredis import ReplyError
 
-from shiftwork.core.model.job import NewJob
+from shiftwork.core.model.jobs import NewJob
 from shiftwork.errors import FlowError, LifecycleError
 from shiftwork.store.redis.server.client import RedisClient, RedisConnection, SentCommand
 from shiftwork.store.redis.server.pipeline import ConnectionLostError

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from msgspec import msgpack
 
-from shiftwork.core.docs import READ_BY_CLAIMS, UNREADABLE
-from shiftwork.core.model.doc import Doc, PoolDoc
+from shiftwork.core.doc_kinds import READ_BY_CLAIMS, UNREADABLE
+from shiftwork.core.model.doc_types import Doc, PoolDoc
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.core.workers.edition import Edition

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from shiftwork.core.jobs.statuses import NUMBERS
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.job import JobRecord
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import JobRecord
 from shiftwork.core.values.limits import BEGINNING
 from shiftwork.store.redis.records import Fields, UnreadableError, record, remains
 

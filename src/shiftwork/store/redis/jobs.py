@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from shiftwork.core.flows.releasing import needs_of
 from shiftwork.core.jobs.statuses import NUMBERS, STATUSES
-from shiftwork.core.model.flow import FlowMember
-from shiftwork.core.model.job import Added, Claimed, JobRecord, JobStatus, NewJob
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.parts import Wait
+from shiftwork.core.model.flows import FlowMember
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.job_parts import Wait
+from shiftwork.core.model.jobs import Added, Claimed, JobRecord, JobStatus, NewJob
 from shiftwork.store.redis.layout import NEW, OUTCOME, STATE, Flag
 
 _encode: Final = msgpack.Encoder().encode

@@ -21,14 +21,13 @@ from shiftwork.core.health.problems import Finding
 from shiftwork.core.jobs.beginnings import HEAD, TAIL, read_signal
 from shiftwork.core.jobs.expiry import EXPIRED
 from shiftwork.core.jobs.statuses import STATUSES
-from shiftwork.core.model.change import Amended, Cancel, Change, JobFilter, Requeue
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import EVENTS_KEPT, Event
-from shiftwork.core.model.flow import FlowMember, FlowRecord
-from shiftwork.core.model.job import SECONDS_A_DAY, Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
-from shiftwork.core.model.outcome import Finished, Outcome
-from shiftwork.core.model.parts import SeenParts, Signal, Step, StepPage
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.flows import FlowMember, FlowRecord
+from shiftwork.core.model.job_changes import Amended, Cancel, Change, Finished, JobFilter, Outcome, Requeue
+from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
+from shiftwork.core.model.jobs import SECONDS_A_DAY, Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.observing.stats import PoolStats, Stats
 from shiftwork.core.values.limits import PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS, signals_full, steps_full

@@ -21,13 +21,13 @@ from typing import Any, Final
 from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.docs import SCHEDULE_PART, STORED_SCHEDULE
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.doc_kinds import SCHEDULE_PART, STORED_SCHEDULE
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import Attempt, Claimed, DeadJob, JobRecord, LogLine, NewJob, Progress
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.parts import SeenParts, SeenSignal, SeenStep, Signal, Step
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.job_parts import SeenParts, SeenSignal, SeenStep, Signal, Step
+from shiftwork.core.model.jobs import Attempt, Claimed, DeadJob, JobRecord, LogLine, NewJob, Progress
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.schedules.stored import PREFIX
 from shiftwork.core.values.sealing import (
     BEFORE,

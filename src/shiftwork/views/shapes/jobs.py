@@ -10,8 +10,8 @@ from shiftwork.core.flows.releasing import is_stranded
 from shiftwork.core.jobs.beginnings import beginning
 from shiftwork.core.jobs.durable import in_words, waiting
 from shiftwork.core.jobs.own_options import unpack
-from shiftwork.core.model.job import Attempt, JobRecord, JobStatus, LogLine, Progress
-from shiftwork.core.model.parts import SeenParts, SeenSignal, SeenStep
+from shiftwork.core.model.job_parts import SeenParts, SeenSignal, SeenStep
+from shiftwork.core.model.jobs import Attempt, JobRecord, JobStatus, LogLine, Progress
 from shiftwork.core.values.hidden import is_hidden, revealed
 from shiftwork.core.values.limits import BEGINNING
 from shiftwork.core.values.sealing import is_sealed

@@ -5,10 +5,10 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from shiftwork.core.health.problems import Problem, Severity
+from shiftwork.core.model.doc_types import Role, Token
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.worker import WorkerExecutionMode
+from shiftwork.core.model.workers import WorkerExecutionMode
 from shiftwork.core.observing.event_rows import EventRow, actor_of, text_of
-from shiftwork.core.token import Role, Token
 from shiftwork.core.workers.breaker import BreakerStatus
 from shiftwork.core.workers.state import is_failing
 from shiftwork.views.instants import iso, past_iso

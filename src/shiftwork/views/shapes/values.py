@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import to_builtins
 
-from shiftwork.core.model.job import JobPriority
+from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.values.limits import is_deep
 from shiftwork.handles.plain_values import TOO_DEEP
 

@@ -9,8 +9,8 @@ from msgspec import Meta, Struct, field, structs
 
 from shiftwork.control.control import Control
 from shiftwork.control.jobs.bulk import RATE_PATTERN, Action, Changed, check_rate
-from shiftwork.core.model.change import JobOrder
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.job_changes import JobOrder
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.observing.dead_groups import Group
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import JobOptions, Options, changed

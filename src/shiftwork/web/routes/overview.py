@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from shiftwork.core.token import Role
+from shiftwork.core.model.doc_types import Role
 from shiftwork.version import __version__
 from shiftwork.views.instants import past_iso
 from shiftwork.views.shapes.pools import pool_shape

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct, structs
 
 from shiftwork.control.access.tokens import LONGEST_NAME
-from shiftwork.core.token import Role
+from shiftwork.core.model.doc_types import Role
 from shiftwork.views.shapes.system import TokenShape, token_shape
 from shiftwork.web.access import Visitor
 from shiftwork.web.problems import Refused

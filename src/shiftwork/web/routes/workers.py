@@ -4,8 +4,8 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field, structs
 
-from shiftwork.core.model.job import DeadJob, JobStatus
-from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model.jobs import DeadJob, JobStatus
+from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.observing.dead_groups import groups_of
 from shiftwork.core.observing.history import DAY, HOUR
 from shiftwork.errors import UnknownWorkerError, nearest

@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec import json
 
-from shiftwork.core.docs import READ_BY_CLAIMS
+from shiftwork.core.doc_kinds import READ_BY_CLAIMS
 from shiftwork.core.jobs.statuses import STATUSES
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.store.docs import DocsOfClaims
 from shiftwork.store.sqlite.file.driver import Connection
 from shiftwork.store.sqlite.sql import SQL, for_rows

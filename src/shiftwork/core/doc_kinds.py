@@ -41,18 +41,15 @@ from msgspec.structs import replace
 
 from shiftwork.core.health.noticed import Noticed
 from shiftwork.core.jobs.expiry import ExpiredLately
-from shiftwork.core.model.doc import Doc, Plan, PoolDoc
+from shiftwork.core.model.doc_types import Arrival, Departure, Doc, Plan, PoolDoc, StackRequests, Token
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import Attempt
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig
-from shiftwork.core.move import Arrival, Departure
+from shiftwork.core.model.jobs import Attempt
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.observing.beats import Beat
 from shiftwork.core.observing.history import Hour
-from shiftwork.core.observing.stack_requests import StackRequests
 from shiftwork.core.schedules.fire_times import Cursor
 from shiftwork.core.schedules.stored import Place, ScheduleIndex, StoredSchedule
 from shiftwork.core.schedules.timing import Rescheduled
-from shiftwork.core.token import Token
 from shiftwork.core.values.sealing import KeyInUse
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.jobs import JobStatus
 
 
 class FlowRecord(Struct, frozen=True):

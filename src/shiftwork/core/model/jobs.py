@@ -19,7 +19,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.model.parts import FlowFailure, Need, Signal, Step, Wait
+from shiftwork.core.model.job_parts import FlowFailure, Need, Signal, Step, Wait
 
 SECONDS_A_DAY: Final = 86_400.0
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-from shiftwork.core.words.printable import printable
+from shiftwork.core.words import printable
 from shiftwork.views.instants import clock_time
 
 if TYPE_CHECKING:
