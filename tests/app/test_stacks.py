@@ -16,7 +16,7 @@ from shiftwork.runtime.clock import settle
 from shiftwork.runtime.node.stack_requests import change_stack_requests, read_stack_requests
 from shiftwork.runtime.running.stacks import LONGEST_STACKS
 from shiftwork.store.memory import MemoryStore
-from shiftwork.views.report import JobStack
+from shiftwork.views.instances import JobStack
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, started
 
 

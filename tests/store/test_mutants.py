@@ -27,7 +27,7 @@ from shiftwork.store.memory.rows import JobTable, OrderedIds
 from shiftwork.store.memory.stats import Totals
 from shiftwork.store.postgres.server import functions
 from shiftwork.store.protocol import Claims, Promoted
-from shiftwork.store.redis.server import scripts
+from shiftwork.store.redis import lua
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.sql import SQL
 from tests.store.conformance import expect, suite
@@ -470,16 +470,16 @@ async def test_a_rule_repeated_wrongly_in_lua_is_noticed(
 ) -> None:
     file, right, wrong, noticed_by = mutant
     [check] = [check for name, check in CHECK.items() if name.startswith(noticed_by)]
-    genuine = scripts.source
+    genuine = lua.source
     text = genuine(file)
     assert right in text
-    monkeypatch.setattr(scripts, "source", lambda name: text.replace(right, wrong) if name == file else genuine(name))
-    scripts.script.cache_clear()
+    monkeypatch.setattr(lua, "source", lambda name: text.replace(right, wrong) if name == file else genuine(name))
+    lua.script.cache_clear()
     try:
         with pytest.raises(AssertionError):
             await run_check(check, on_server(valkey_url))
     finally:
-        scripts.script.cache_clear()
+        lua.script.cache_clear()
 
 
 REPEATED_IN_FUNCTIONS: list[tuple[str, str, str]] = [

@@ -32,8 +32,8 @@ from shiftwork.store.abilities import try_room
 from shiftwork.store.docs import read, read_all
 from shiftwork.store.flow_failures import stranded_flows
 from shiftwork.store.sealed.key_use import keys_in_use
+from shiftwork.views.instances import Glance
 from shiftwork.views.overview import Overview, overview_of
-from shiftwork.views.report import Glance
 from shiftwork.views.snapshot import Snapshot, judged
 
 FindStrays = Callable[[], Mapping[str, Strays]]

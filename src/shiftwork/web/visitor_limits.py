@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 from starlette.requests import Request
 
-from shiftwork.web.problems import Refused
+from shiftwork.web.responses import Refused
 
 MOST_VISITORS: Final = 1_000
 """How many visitors are remembered; beyond that, the least recent one is forgotten."""
@@ -19,9 +19,9 @@ MOST_VISITORS: Final = 1_000
 
 MOST_REQUESTS: Final = 4
 """How many requests of one visitor are answered at a time. A browser sends six, which wait for each other briefly."""
-PATIENCE_SECONDS: Final = 30.0
+REQUEST_PATIENCE_SECONDS: Final = 30.0
 """How long a request waits for its turn."""
-MOST_WAITING: Final = 64
+MOST_WAITING_REQUESTS: Final = 64
 """How many requests of one visitor may be answered or wait."""
 MOST_STREAMS_EACH: Final = 20
 MOST_STREAMS: Final = 100
@@ -75,7 +75,7 @@ class Limiter:
 class Turns:
     """Requests at a time, for each visitor. A request counts until its answer has been read, and others wait."""
 
-    def __init__(self, most: int = MOST_REQUESTS, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, most: int = MOST_REQUESTS, patience: float = REQUEST_PATIENCE_SECONDS) -> None:
         self._most = most
         self._patience = patience
         self._under_way: dict[str, asyncio.Semaphore] = {}
@@ -84,8 +84,8 @@ class Turns:
     @asynccontextmanager
     async def take(self, name: str) -> AsyncIterator[None]:
         """Wait for a turn. Raises `Refused` if there is none for a long time, or if too many wait already."""
-        if self.under_way(name) >= MOST_WAITING:
-            raise _no_turn(f"{name} has {MOST_WAITING} requests under way already")
+        if self.under_way(name) >= MOST_WAITING_REQUESTS:
+            raise _no_turn(f"{name} has {MOST_WAITING_REQUESTS} requests under way already")
         self._interested[name] += 1
         turn = self._under_way.setdefault(name, asyncio.Semaphore(self._most))
         try:

@@ -1,9 +1,14 @@
-"""Remedies as commands to type. The rules of health name Python methods; here a person has a shell."""
+"""What `shiftwork doctor` reports, and what to do about a problem: a command to type, and a section of the runbook.
+
+The rules of health name Python methods; here a person has a shell.
+"""
 
 import os
 from collections.abc import Callable, Mapping
 from shlex import quote
-from typing import Final
+from typing import Final, Literal
+
+from msgspec import Struct
 
 from shiftwork.core.health.problems import CODES, Problem
 
@@ -17,6 +22,21 @@ _REMEDIES: Final[Mapping[str, Callable[[str], str]]] = {
     "no_leader": lambda _: "start a node: shiftwork run MODULE:NAME",
     "dead_letters": lambda _: "see why: shiftwork dead; then shiftwork retry --dead, or shiftwork discard --dead",
 }
+
+
+class Report(Struct, kw_only=True):
+    """The store's real settings, and everything that is wrong."""
+
+    store: str
+    findings: dict[str, str]
+    problems: list[Problem]
+
+    @property
+    def status(self) -> Literal["ok", "degraded", "failing"]:
+        """Return the verdict that the worst problem demands."""
+        if any(problem.severity == "critical" for problem in self.problems):
+            return "failing"
+        return "degraded" if self.problems else "ok"
 
 
 def remedy(problem: Problem) -> str:

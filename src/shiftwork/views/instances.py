@@ -1,12 +1,43 @@
-"""A pool, its instances and its scaling, in the form that the contract gives them."""
+"""Instances and what they run: a pool's entries in the form that the contract gives them, all running jobs at one
+moment, and the stack of one.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from shiftwork.core.model.jobs import JobRecord
 from shiftwork.core.observing.beats import InstanceRecord, WorkerInstance
 from shiftwork.core.observing.stats import PoolStats
 from shiftwork.core.scaling.size import Decision, PoolLoad
+from shiftwork.views.overview import NodeView, PoolView
+
+
+class Glance(Struct, frozen=True, kw_only=True):
+    """What runs, at one moment."""
+
+    at: float
+    store: str
+    leader: str | None
+    nodes: list[NodeView]
+    pools: list[PoolView]
+    instances: list[WorkerInstance]
+    """The instances of all pools; `current_jobs` lists only jobs that are also in `jobs`."""
+    jobs: list[JobRecord]
+    """The running jobs, longest running first; of very many, the newest. Jobs that were claimed ahead are left out."""
+    more: bool = False
+    """Whether there are jobs that were not read."""
+
+
+class JobStack(Struct, frozen=True, kw_only=True):
+    """What a running job was doing at one moment: its own stack first, then everything else in its process."""
+
+    job_id: str
+    at: float
+    instance: str
+    pid: int
+    stack: str
 
 
 def instance_of(record: InstanceRecord, jobs: Sequence[str], now: float) -> WorkerInstance:

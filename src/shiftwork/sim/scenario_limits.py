@@ -11,33 +11,33 @@ from shiftwork.core.scaling.plan import SOON_SECONDS
 from shiftwork.errors import ConfigurationError
 from shiftwork.sim.scenario import Configuration, Scenario, Traffic
 
-MOST_BYTES: Final = 1_048_576
+MOST_FILE_BYTES: Final = 1_048_576
 """The largest file."""
-MOST_PARTS: Final = 32
+MOST_KEY_PARTS: Final = 32
 """How many parts a dotted key may have: the time to read one grows with the square."""
 MOST_TABLES: Final = {"nodes": 200, "pools": 500, "workers": 2_000, "targets": 2_000, "configurations": 50}
 """How many tables a section may have."""
-MOST_NODES: Final = 2_000
-MOST_SLOTS: Final = 100_000
+MOST_SIMULATED_NODES: Final = 2_000
+MOST_POOL_SLOTS: Final = 100_000
 """How many slots a pool may have."""
 MOST_ATTEMPTS: Final = 2_000_000
 """How many runs of jobs a configuration may have, with those that are retried."""
 MOST_ATTEMPTS_IN_ALL: Final = 10_000_000
 """How many all configurations may have together: simulating them takes about ten minutes."""
-LONGEST_SECONDS: Final = 31 * 86_400.0
-MOST_STEPS: Final = 300_000_000
+LONGEST_SCENARIO_SECONDS: Final = 31 * 86_400.0
+MOST_POOL_LOOKS: Final = 300_000_000
 """How many looks at a pool all configurations may need together: 30 pools for a day are 13 million."""
 
 
 def refuse_long_text(text: str, name: str) -> None:
     """Raise `ConfigurationError` if a document is too large, or has keys that take too long to read."""
-    if len(text) > MOST_BYTES:
-        message = f"{name} has more than {MOST_BYTES:,} characters, which is too large for a scenario"
+    if len(text) > MOST_FILE_BYTES:
+        message = f"{name} has more than {MOST_FILE_BYTES:,} characters, which is too large for a scenario"
         raise ConfigurationError(message)
     for mark in ",=[]{}":
         text = text.replace(mark, "\n")
-    if any(line.count(".") >= MOST_PARTS for line in text.split("\n") if not line.lstrip().startswith("#")):
-        message = f"{name} has a key or a text with {MOST_PARTS} dots or more: write tables such as [pools.NAME]"
+    if any(line.count(".") >= MOST_KEY_PARTS for line in text.split("\n") if not line.lstrip().startswith("#")):
+        message = f"{name} has a key or a text with {MOST_KEY_PARTS} dots or more: write tables such as [pools.NAME]"
         raise ConfigurationError(message)
 
 
@@ -50,11 +50,11 @@ def refuse_size(scenario: Scenario, *, load: float = 1.0) -> None:
 
 
 def _problems(scenario: Scenario, load: float) -> Iterator[str]:
-    if scenario.length > LONGEST_SECONDS:
-        yield f"length is at most {LONGEST_SECONDS / 86_400:.0f} days, not {scenario.length / 86_400:,.0f}"
+    if scenario.length > LONGEST_SCENARIO_SECONDS:
+        yield f"length is at most {LONGEST_SCENARIO_SECONDS / 86_400:.0f} days, not {scenario.length / 86_400:,.0f}"
     nodes = sum(group.count for group in scenario.nodes.values())
-    if nodes > MOST_NODES:
-        yield f"it has {nodes:,} nodes; at most {MOST_NODES:,} are allowed"
+    if nodes > MOST_SIMULATED_NODES:
+        yield f"it has {nodes:,} nodes; at most {MOST_SIMULATED_NODES:,} are allowed"
     for name, one in scenario.configurations.items():
         yield from _of_configuration(name, one, load)
     attempts = sum(_attempts(one, load) for one in scenario.configurations.values())
@@ -64,15 +64,16 @@ def _problems(scenario: Scenario, load: float) -> Iterator[str]:
             "allowed: shorten length and arrivals, or compare fewer configurations"
         )
     looks = scenario.length / SOON_SECONDS * sum(len(one.pools) for one in scenario.configurations.values())
-    if looks > MOST_STEPS:
-        yield f"{looks:,.0f} looks at pools; at most {MOST_STEPS:,} are allowed: shorten length, or compare fewer pools"
+    if looks > MOST_POOL_LOOKS:
+        at_most = f"at most {MOST_POOL_LOOKS:,} are allowed: shorten length, or compare fewer pools"
+        yield f"{looks:,.0f} looks at pools; {at_most}"
 
 
 def _of_configuration(name: str, one: Configuration, load: float) -> Iterator[str]:
     for pool in one.pools.values():
         slots = max([pool.min_workers, pool.max_workers, *(high for _, high in pool.bounds.values())])
-        if slots > MOST_SLOTS:
-            yield f"pool {pool.name!r} has up to {slots:,} slots; at most {MOST_SLOTS:,} are allowed"
+        if slots > MOST_POOL_SLOTS:
+            yield f"pool {pool.name!r} has up to {slots:,} slots; at most {MOST_POOL_SLOTS:,} are allowed"
     attempts = _attempts(one, load)
     if attempts > MOST_ATTEMPTS:
         yield (
