@@ -65,7 +65,11 @@ class JsonLines(logging.Formatter):
         elif record.exc_text:  # of an exception in another process
             line["exception"] = record.exc_text
         try:
-            encoded = msgspec.json.encode(line, enc_hook=repr)
+            encoded = msgspec.json.encode(line, enc_hook=_readable)
         except (TypeError, ValueError):
             encoded = msgspec.json.encode({name: str(value) for name, value in line.items()})
         return printable_json(encoded.decode())
+
+
+def _readable(value: object) -> str:
+    return str(value) if isinstance(value, str) else repr(value)

@@ -20,7 +20,8 @@ from shiftwork.errors import JobCancelledError, JobStateError, StoreBusyError, S
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.context.current_run import CurrentRun
 from shiftwork.runtime.store_voice import STEPS, StoreVoice
-from shiftwork.store.protocol import Store, Transaction, transactional
+from shiftwork.store.abilities import Transaction, transactional
+from shiftwork.store.protocol import Store
 
 T = TypeVar("T")
 
