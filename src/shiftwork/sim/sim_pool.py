@@ -1,7 +1,7 @@
 """One pool as the simulated leader sees it: the facts of a look, and when a look cannot change anything."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from shiftwork.core.model.worker import PoolConfig
 from shiftwork.core.observing.stats import PoolStats, WorkerStats
@@ -12,6 +12,9 @@ from shiftwork.sim.course import Recorder
 from shiftwork.sim.pool_queue import PoolJob, PoolQueue
 from shiftwork.sim.scenario import Configuration
 from shiftwork.sim.traffic import SimJob
+
+if TYPE_CHECKING:
+    from shiftwork.core.model.job import JobPriority
 
 _MINUTE: Final = 60.0
 
@@ -25,15 +28,15 @@ class SimPool:
         """`jobs` are those of the pool's workers, by worker."""
         traffic = [configuration.workers[name] for name in jobs]
         self.pool = pool
-        self.workers = list(jobs)
-        self.priority = max(one.priority for one in traffic)
-        self.queue = PoolQueue(
+        self.workers: list[str] = list(jobs)
+        self.priority: JobPriority = max(one.priority for one in traffic)
+        self.queue: PoolQueue = PoolQueue(
             pool,
             merged_jobs(jobs),
             head_starts=[one.priority * pool.priority_aging_seconds for one in traffic],
             retries=[one.max_retries for one in traffic],
         )
-        self.recorder = Recorder(self.queue)
+        self.recorder: Recorder = Recorder(self.queue)
         self.current = 0
         """How many slots the plan gives it."""
         self.decided: tuple[Decision, PoolLoad]

@@ -101,7 +101,7 @@ class Stream:
         self.seen = seen
         """The number of the last event that was sent; None until the first one is known."""
         self.queue: asyncio.Queue[bytes | None] = asyncio.Queue(MOST_WAITING)
-        self.over = False
+        self.over: bool = False
 
     def put(self, piece: bytes) -> None:
         if self.over:

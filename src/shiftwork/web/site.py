@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from shiftwork.control.access.tokens import TokenCheck
 from shiftwork.control.control import Control
@@ -18,6 +18,9 @@ from shiftwork.web.limits import Limiter, Rate, StreamPlaces, Turns
 from shiftwork.web.live import Live
 from shiftwork.web.shared_answers import DerivedAnswer, SharedAnswer, look_at
 from shiftwork.web.what_if import WhatIf
+
+if TYPE_CHECKING:
+    from shiftwork.views.report import Report
 
 MOST_DEAD: Final = 5_000
 """How many dead jobs are read in order to group them, the newest first."""
@@ -46,19 +49,23 @@ class Site:
         step_seconds: float = STEP_SECONDS,
     ) -> None:
         self.control = control
-        self.overview = SharedAnswer(control.system.overview, control.now)
-        self.workers = DerivedAnswer(_shapes)
-        self.dead = SharedAnswer(self._newest_dead, control.now, seconds=DEAD_SECONDS)
+        self.overview: SharedAnswer[Overview] = SharedAnswer(control.system.overview, control.now)
+        self.workers: DerivedAnswer[Overview, list[WorkerShape]] = DerivedAnswer(_shapes)
+        self.dead: SharedAnswer[tuple[list[Group], int]] = SharedAnswer(
+            self._newest_dead, control.now, seconds=DEAD_SECONDS
+        )
         self._flows: dict[str, SharedAnswer[tuple[FlowRecord, FlowGraph]]] = {}
-        self.doctor = SharedAnswer(control.doctor.examine, control.now, seconds=DOCTOR_SECONDS, longest=DOCTOR_SECONDS)
-        self.history = ChartHistory(control.store.open, control.now, step=step_seconds)
-        self.what_if = WhatIf(control.history.read)
-        self.token_check = TokenCheck(control.tokens, control.now)
-        self.live = Live(control.store.open, control.now)
-        self.access = Access(self.token_check, trust_loopback=trust_loopback, identify=identify)
-        self.limiter = Limiter(rate or Rate())
-        self.turns = Turns()
-        self.stream_places = StreamPlaces()
+        self.doctor: SharedAnswer[Report] = SharedAnswer(
+            control.doctor.examine, control.now, seconds=DOCTOR_SECONDS, longest=DOCTOR_SECONDS
+        )
+        self.history: ChartHistory = ChartHistory(control.store.open, control.now, step=step_seconds)
+        self.what_if: WhatIf = WhatIf(control.history.read)
+        self.token_check: TokenCheck = TokenCheck(control.tokens, control.now)
+        self.live: Live = Live(control.store.open, control.now)
+        self.access: Access = Access(self.token_check, trust_loopback=trust_loopback, identify=identify)
+        self.limiter: Limiter = Limiter(rate or Rate())
+        self.turns: Turns = Turns()
+        self.stream_places: StreamPlaces = StreamPlaces()
         self._ready = ready
         self._alive = alive
         self._sampler: asyncio.Task[None] | None = None

@@ -24,6 +24,9 @@ ENTRY: Final = "shiftwork.serve.spawned"
 class SpawnedProcess:
     """A process and our ends of what connects us. What fails while it starts is closed."""
 
+    socket: socket.socket
+    lifeline: int
+
     def __init__(self, on_failure: ExitStack) -> None:
         with ExitStack() as theirs:
             self.socket, their_socket = socket.socketpair()
@@ -33,13 +36,13 @@ class SpawnedProcess:
             on_failure.callback(os.close, self.lifeline)
             theirs.callback(os.close, alive)
             os.set_blocking(self.lifeline, False)
-            self.stacks = StackFile()
+            self.stacks: StackFile = StackFile()
             on_failure.callback(self.stacks.close)
-            self.runs = NodeEnd()
+            self.runs: NodeEnd = NodeEnd()
             on_failure.callback(self.runs.close)
             theirs.callback(self.runs.close_page)
             inherited = [their_socket.fileno(), alive, self.stacks.fileno(), self.runs.tokens, self.runs.page]
-            self.popen = subprocess.Popen(
+            self.popen: subprocess.Popen[bytes] = subprocess.Popen(
                 [sys.executable, *_flags(), "-m", ENTRY, *map(str, inherited)],
                 pass_fds=inherited,
                 env=child_environment(),

@@ -20,10 +20,10 @@ class DocTable:
     """All docs by kind and name."""
 
     def __init__(self) -> None:
-        self.gates = dict[str, Gates]()
-        self.pools = dict[str, PoolDoc]()
-        self.breakers = dict[str, BreakerState]()
-        self.editions = dict[str, Edition]()
+        self.gates: dict[str, Gates] = dict[str, Gates]()
+        self.pools: dict[str, PoolDoc] = dict[str, PoolDoc]()
+        self.breakers: dict[str, BreakerState] = dict[str, BreakerState]()
+        self.editions: dict[str, Edition] = dict[str, Edition]()
         self._docs: dict[tuple[str, str], Doc] = {}
 
     @property

@@ -89,10 +89,10 @@ class Docs:
     """The docs that claims read, decoded. A doc that cannot be decoded counts as absent."""
 
     def __init__(self) -> None:
-        self.gates = dict[str, Gates]()
-        self.pools = dict[str, PoolDoc]()
-        self.breakers = dict[str, BreakerState]()
-        self.editions = dict[str, Edition]()
+        self.gates: dict[str, Gates] = dict[str, Gates]()
+        self.pools: dict[str, PoolDoc] = dict[str, PoolDoc]()
+        self.breakers: dict[str, BreakerState] = dict[str, BreakerState]()
+        self.editions: dict[str, Edition] = dict[str, Edition]()
 
     @property
     def edition(self) -> str | None:
@@ -138,12 +138,12 @@ class SqliteSession:
 
     def __init__(self, db: Connection, namespace: int) -> None:
         self.db = db
-        self.cursor = db.cursor()
+        self.cursor: Cursor = db.cursor()
         """For statements whose rows are read at once, if they have any: `db.execute` makes a cursor each time."""
         self.namespace = namespace
-        self.pools = Names(db, "pool", namespace)
-        self.workers = Names(db, "worker", namespace)
-        self.instances = Names(db, "instance", namespace)
+        self.pools: Names = Names(db, "pool", namespace)
+        self.workers: Names = Names(db, "worker", namespace)
+        self.instances: Names = Names(db, "instance", namespace)
         self.topics: set[str] = set()
         """The topics to ring once the transaction is committed."""
         self.replaced = False
