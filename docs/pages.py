@@ -37,7 +37,7 @@ LANGUAGES: Final = {
 FIELDS: Final = {
     "shiftwork.core.observing.beats",
     "shiftwork.core.model",
-    "shiftwork.core.model.policies",
+    "shiftwork.core.model.workers",
     "shiftwork.core.options.types",
     "shiftwork.handles.options",
 }

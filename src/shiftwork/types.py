@@ -10,10 +10,10 @@ from shiftwork.app.declarations import WorkerDecorator
 from shiftwork.app.testing import Trial
 from shiftwork.control.jobs.filter import JobSearch, JobSelection
 from shiftwork.core.health.problems import Finding
-from shiftwork.core.model.flow import FlowRecord
-from shiftwork.core.model.job import Attempt, LogLine
+from shiftwork.core.model.flows import FlowRecord
+from shiftwork.core.model.jobs import Attempt, LogLine
 from shiftwork.core.options.types import TimingOptions
-from shiftwork.core.words.durations import Duration
+from shiftwork.core.words import Duration
 from shiftwork.core.workers.admission import Obstacle
 from shiftwork.errors import nearest
 from shiftwork.handles.flow import BlockingFlow, FlowStatus
@@ -22,8 +22,8 @@ from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.context.context import BlockingContext, FlowCall
 from shiftwork.store.protocol import Store
 from shiftwork.views.explanation import Explanation
+from shiftwork.views.instances import JobStack
 from shiftwork.views.overview import BreakerView, NodePool, NodeView
-from shiftwork.views.report import JobStack
 from shiftwork.views.schedules import SchedulePreview, ScheduleView
 
 __all__ = [

@@ -21,9 +21,9 @@ from msgspec.structs import replace
 from shiftwork.core.jobs.own_options import pack
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import Claimed
-from shiftwork.core.model.parts import OwnOptions
-from shiftwork.core.model.worker import WorkerConfig
+from shiftwork.core.model.job_parts import OwnOptions
+from shiftwork.core.model.jobs import Claimed
+from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.runtime import machine
 from shiftwork.runtime.claiming.runs import Runs
 from shiftwork.runtime.clock import ManualClock, SystemClock

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from shiftwork import StoreUnavailableError, WorkerOrchestrator
-from shiftwork.core.model.change import Discard
-from shiftwork.core.model.job import Progress, ProgressNote
+from shiftwork.core.model.job_changes import Discard
+from shiftwork.core.model.jobs import Progress, ProgressNote
 from shiftwork.serve.vitals import Vitals, write_vitals
 from shiftwork.store.sqlite.file import driver
 from shiftwork.store.sqlite.file import modes as file_modes

@@ -8,11 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from shiftwork.core.jobs import amending, landing, parking, statuses
-from shiftwork.core.model.change import Change, JobFilter
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.job import JobRecord, JobStatus, NewJob
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.job_changes import Change, JobFilter, Outcome
+from shiftwork.core.model.jobs import JobRecord, JobStatus, NewJob
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat
 from shiftwork.core.workers import state as worker_state
 from shiftwork.core.workers.admission import Choice
@@ -27,7 +26,7 @@ from shiftwork.store.memory.rows import JobTable, OrderedIds
 from shiftwork.store.memory.stats import Totals
 from shiftwork.store.postgres.server import functions
 from shiftwork.store.protocol import Claims, Promoted
-from shiftwork.store.redis.server import scripts
+from shiftwork.store.redis import lua
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.sql import SQL
 from tests.store.conformance import expect, suite
@@ -470,16 +469,16 @@ async def test_a_rule_repeated_wrongly_in_lua_is_noticed(
 ) -> None:
     file, right, wrong, noticed_by = mutant
     [check] = [check for name, check in CHECK.items() if name.startswith(noticed_by)]
-    genuine = scripts.source
+    genuine = lua.source
     text = genuine(file)
     assert right in text
-    monkeypatch.setattr(scripts, "source", lambda name: text.replace(right, wrong) if name == file else genuine(name))
-    scripts.script.cache_clear()
+    monkeypatch.setattr(lua, "source", lambda name: text.replace(right, wrong) if name == file else genuine(name))
+    lua.script.cache_clear()
     try:
         with pytest.raises(AssertionError):
             await run_check(check, on_server(valkey_url))
     finally:
-        scripts.script.cache_clear()
+        lua.script.cache_clear()
 
 
 REPEATED_IN_FUNCTIONS: list[tuple[str, str, str]] = [

@@ -13,9 +13,9 @@ import pytest
 from msgspec import msgpack
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
+from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.workers.admission import Gates
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.store.postgres.server import call_queue, connections

@@ -15,11 +15,11 @@ import pytest
 from click.testing import CliRunner
 
 from shiftwork.cli.entry import main
-from shiftwork.core.docs import POOL
-from shiftwork.core.model.change import Discard, JobFilter, Requeue
-from shiftwork.core.model.doc import Doc, PoolDoc
-from shiftwork.core.model.job import JobStatus, Progress, ProgressNote
-from shiftwork.core.model.parts import Need
+from shiftwork.core.doc_kinds import POOL
+from shiftwork.core.model.doc_types import Doc, PoolDoc
+from shiftwork.core.model.job_changes import Discard, JobFilter, Requeue
+from shiftwork.core.model.job_parts import Need
+from shiftwork.core.model.jobs import JobStatus, Progress, ProgressNote
 from shiftwork.errors import (
     CorruptStoreError,
     LifecycleError,

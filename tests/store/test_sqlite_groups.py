@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from shiftwork.core.model.change import JobFilter, Requeue
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.job_changes import JobFilter, Requeue
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.errors import StoreError
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file import calls, checkpoint, driver

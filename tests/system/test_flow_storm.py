@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from shiftwork import Flow, Job
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import JobStatus
 from tests.polling import eventually, pass_time
 from tests.store.servers.postgres import postgres_servers
 from tests.system.conftest import Start

@@ -7,10 +7,10 @@ from collections.abc import Callable, Coroutine, Iterable
 from functools import wraps
 from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar, overload
 
-from shiftwork.app.orchestrator import STOP_SECONDS, WorkerOrchestrator
+from shiftwork.app.orchestrator import APP_STOP_SECONDS, WorkerOrchestrator
 from shiftwork.control.calling.event_loop import run
 from shiftwork.control.calling.portal import refuse_on_a_loop
-from shiftwork.core.words.durations import Duration
+from shiftwork.core.words import Duration
 from shiftwork.handles.call import Call
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
@@ -135,7 +135,7 @@ class BlockingOrchestrator:
         portal = self._orchestrator.control.portal
         return portal.call(lambda: self._orchestrator.enqueue_many(calls), "await app.enqueue_many(…)")
 
-    def stop(self, timeout_seconds: Duration = STOP_SECONDS) -> None:
+    def stop(self, timeout_seconds: Duration = APP_STOP_SECONDS) -> None:
         """Stop claiming, let running work finish within the timeout, and hand back the rest uncounted."""
         portal = self._orchestrator.control.portal
         portal.call(lambda: self._orchestrator.stop(timeout_seconds), "await app.stop()")
@@ -147,7 +147,7 @@ class BlockingOrchestrator:
         portal.call(self._orchestrator.close, "await app.close()")
         portal.close()
 
-    def run(self, *, stop_timeout_seconds: Duration = STOP_SECONDS) -> None:
+    def run(self, *, stop_timeout_seconds: Duration = APP_STOP_SECONDS) -> None:
         """Start, wait for SIGTERM or SIGINT, then stop: in this thread, which must be the main one."""
         refuse_on_a_loop("await app.run()")
         run(self._orchestrator.run(stop_timeout_seconds=stop_timeout_seconds))

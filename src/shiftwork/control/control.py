@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from shiftwork.control.system.nodes import Nodes
     from shiftwork.control.system.pools import Here, Pools
     from shiftwork.control.system.workers import Workers
-    from shiftwork.core.model.job import JobRecord
+    from shiftwork.core.model.jobs import JobRecord
     from shiftwork.handles.job import Unfinished
 
 

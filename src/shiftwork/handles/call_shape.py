@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from shiftwork.core.model.worker import WorkerExecutionMode
+from shiftwork.core.model.workers import WorkerExecutionMode
 from shiftwork.errors import SignatureError
 from shiftwork.handles.parameters import Parameters, awaited, read_parameters
 from shiftwork.handles.payload_schema import MAX_BYTES

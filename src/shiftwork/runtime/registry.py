@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from shiftwork.core.jobs.refusals import version_of
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.retry import RetryRule
 from shiftwork.core.workers.admission import Gates
 from shiftwork.runtime.context.context import Context, WorkerValues

@@ -17,10 +17,9 @@ from math import inf
 from typing import Any, Final
 
 from shiftwork.core.jobs.retry import backoff
-from shiftwork.core.model.policies import Retry
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig, Retry
 
-START_SECONDS: Final = 1.0
+PROCESS_START_SECONDS: Final = 1.0
 """How long a process takes to start and to import the app."""
 _READY: Final = -1
 _DUE: Final = -2
@@ -193,7 +192,7 @@ class PoolQueue:
             kept = min(n, self.draining)
             self.draining -= kept
             n -= kept
-        ready = at + START_SECONDS if apart or not (self.free or self.busy) else at
+        ready = at + PROCESS_START_SECONDS if apart or not (self.free or self.busy) else at
         self.starting += n
         for _ in range(n):
             heappush(self._events, (ready, _READY))

@@ -1,9 +1,9 @@
 """One pool as the simulated leader sees it: the facts of a look, and when a look cannot change anything."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.stats import PoolStats, WorkerStats
 from shiftwork.core.scaling.bounds import Bounds, bounds_at
 from shiftwork.core.scaling.plan import PlanFacts, PlanMemory, decide_pools, observed
@@ -12,9 +12,6 @@ from shiftwork.sim.course import Recorder
 from shiftwork.sim.pool_queue import PoolJob, PoolQueue
 from shiftwork.sim.scenario import Configuration
 from shiftwork.sim.traffic import SimJob
-
-if TYPE_CHECKING:
-    from shiftwork.core.model.job import JobPriority
 
 _MINUTE: Final = 60.0
 
@@ -29,7 +26,7 @@ class SimPool:
         traffic = [configuration.workers[name] for name in jobs]
         self.pool = pool
         self.workers: list[str] = list(jobs)
-        self.priority: JobPriority = max(one.priority for one in traffic)
+        self.priority: Final = max(one.priority for one in traffic)
         self.queue: PoolQueue = PoolQueue(
             pool,
             merged_jobs(jobs),

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from shiftwork.core.docs import Kind
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.doc_kinds import Kind
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.errors import SchemaVersionError
 from shiftwork.store.protocol import Store
 

@@ -6,8 +6,8 @@ from typing import Final
 from shiftwork.core.flows.failures import MOST_LOOKED_AT, OF_INTEREST, behind, lost_jobs
 from shiftwork.core.flows.releasing import LOST
 from shiftwork.core.health.problems import StrandedFacts
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.job import JobRecord, JobStatus
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.store.protocol import Store
 
 FLOW_PAGE: Final = 1_000

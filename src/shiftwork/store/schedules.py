@@ -8,8 +8,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.docs import FIRED_PART, SCHEDULE_PART, SCHEDULES, SCHEDULES_NAME, STORED_SCHEDULE
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.doc_kinds import FIRED_PART, SCHEDULE_PART, SCHEDULES, SCHEDULES_NAME, STORED_SCHEDULE
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.schedules.stored import (
     Place,
     ScheduleIndex,

@@ -18,7 +18,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.retry import TIMEOUT, End, EndKind, error_name
-from shiftwork.core.model.job import Claimed, NewJob
+from shiftwork.core.model.jobs import Claimed, NewJob
 
 logger: Final = logging.getLogger("shiftwork")
 

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.retry import End
-from shiftwork.core.model.job import Claimed, Progress
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.parts import FlowFailure, Step
-from shiftwork.core.model.worker import RunState, WorkerConfig
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.job_parts import FlowFailure, Step
+from shiftwork.core.model.jobs import Claimed, Progress
+from shiftwork.core.model.workers import RunState, WorkerConfig
 from shiftwork.core.options.retry import RetryRule
 from shiftwork.errors import JobStateError
 from shiftwork.handles.job import JobProgress

@@ -3,24 +3,21 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from shiftwork.control.access.tokens import TokenCheck
 from shiftwork.control.control import Control
 from shiftwork.core.flows.drawing import FlowGraph
-from shiftwork.core.model.flow import FlowRecord
+from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.observing.dead_groups import Group, groups_of
 from shiftwork.views.overview import Overview
 from shiftwork.views.shapes.system import WorkerShape, worker_shape
 from shiftwork.web.access import Access, Identify
-from shiftwork.web.history import STEP_SECONDS, ChartHistory
-from shiftwork.web.limits import Limiter, Rate, StreamPlaces, Turns
+from shiftwork.web.history import CHART_STEP_SECONDS, ChartHistory
 from shiftwork.web.live import Live
 from shiftwork.web.shared_answers import DerivedAnswer, SharedAnswer, look_at
+from shiftwork.web.visitor_limits import Limiter, Rate, StreamPlaces, Turns
 from shiftwork.web.what_if import WhatIf
-
-if TYPE_CHECKING:
-    from shiftwork.views.report import Report
 
 MOST_DEAD: Final = 5_000
 """How many dead jobs are read in order to group them, the newest first."""
@@ -28,7 +25,7 @@ DEAD_SECONDS: Final = 5.0
 """How long the groups are kept, unless jobs are changed here."""
 DOCTOR_SECONDS: Final = 15.0
 """How long the findings of the doctor are kept."""
-MOST_FLOWS: Final = 20
+MOST_FLOWS_KEPT: Final = 20
 """How many flows that people look at are kept for a moment."""
 READY_SECONDS: Final = 2.0
 """How long the store may take to reply while we count as ready."""
@@ -46,7 +43,7 @@ class Site:
         rate: Rate | None = None,
         ready: Callable[[], str | None] | None = None,
         alive: Callable[[], str | None] | None = None,
-        step_seconds: float = STEP_SECONDS,
+        step_seconds: float = CHART_STEP_SECONDS,
     ) -> None:
         self.control = control
         self.overview: SharedAnswer[Overview] = SharedAnswer(control.system.overview, control.now)
@@ -55,7 +52,7 @@ class Site:
             self._newest_dead, control.now, seconds=DEAD_SECONDS
         )
         self._flows: dict[str, SharedAnswer[tuple[FlowRecord, FlowGraph]]] = {}
-        self.doctor: SharedAnswer[Report] = SharedAnswer(
+        self.doctor: Final = SharedAnswer(
             control.doctor.examine, control.now, seconds=DOCTOR_SECONDS, longest=DOCTOR_SECONDS
         )
         self.history: ChartHistory = ChartHistory(control.store.open, control.now, step=step_seconds)
@@ -91,7 +88,7 @@ class Site:
     async def flow(self, flow_id: str) -> tuple[FlowRecord, FlowGraph]:
         """Return a flow as it is drawn, shared by all who look at it."""
         if flow_id not in self._flows:
-            if len(self._flows) >= MOST_FLOWS:
+            if len(self._flows) >= MOST_FLOWS_KEPT:
                 del self._flows[next(iter(self._flows))]
             self._flows[flow_id] = SharedAnswer(partial(self.control.flows.picture, flow_id), self.control.now)
         return await self._flows[flow_id].get()

@@ -7,7 +7,7 @@
 They are requests and not errors of shiftwork, so they are outside the tree of `shiftwork.errors`.
 """
 
-from shiftwork.core.words.durations import Duration, seconds_of
+from shiftwork.core.words import Duration, seconds_of
 from shiftwork.errors import ConfigurationError
 
 

@@ -12,9 +12,9 @@ from shiftwork.core.jobs.claiming_ahead import MOST_AHEAD, to_claim
 from shiftwork.core.jobs.expiry import is_expired
 from shiftwork.core.jobs.own_options import is_damaged
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.job import Claimed, JobRecord, JobStatus
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import Claimed, JobRecord, JobStatus
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.values.sealing import is_sealed, key_of
 from shiftwork.runtime.claiming.flow_inputs import with_failures, with_inputs
 from shiftwork.runtime.claiming.instance_lease import InstanceLease

@@ -28,7 +28,7 @@ from msgspec import msgpack
 
 from shiftwork.core.jobs.durable import MARK, SLEEP, failed, got, in_words, waiting, wrong_name
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.core.model.parts import Signal, Step, StepPage, Wait
+from shiftwork.core.model.job_parts import Signal, Step, StepPage, Wait
 from shiftwork.core.values.hidden import hidden, is_hidden, revealed
 from shiftwork.core.values.limits import STEPS, steps_full
 from shiftwork.core.values.sealing import why_unreadable

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from shiftwork.core.jobs.retry import End, EndKind, settle
-from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.job_changes import Outcome
 from shiftwork.errors import JobStateError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.context.context import CurrentRun

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from shiftwork.core.docs import PLAN, PLAN_NAME, POOL, POOL_CONFIG, WORKER
-from shiftwork.core.model.doc import Doc, Plan, PoolDoc
+from shiftwork.core.doc_kinds import PLAN, PLAN_NAME, POOL, POOL_CONFIG, WORKER
+from shiftwork.core.model.doc_types import Doc, Plan, PoolDoc
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import JobPriority
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.jobs import JobPriority
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import Beat, InstanceRecord
 from shiftwork.core.observing.history import MINUTE, Hour
 from shiftwork.core.observing.stats import Stats

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.context.context_services import context_services

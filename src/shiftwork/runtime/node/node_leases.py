@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final, Literal, ParamSpec
 
 from shiftwork.core.observing.beats import Beat, NodeBeat, Orders
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.runtime import machine
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.leader.leader import Leader

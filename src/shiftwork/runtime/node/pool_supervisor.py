@@ -9,9 +9,9 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.scaling.placement import process_count, shares
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.node.instance_starter import (
     LONGEST_WAIT_AFTER_KILL_SECONDS,

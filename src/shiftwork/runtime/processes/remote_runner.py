@@ -11,8 +11,8 @@ from functools import partial
 from typing import Final, Literal
 
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.core.model.job import Claimed, Progress
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.model.jobs import Claimed, Progress
+from shiftwork.core.words import counted
 from shiftwork.runtime import machine
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.gauge import Gauge, Lateness, Load

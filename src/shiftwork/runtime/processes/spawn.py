@@ -24,12 +24,12 @@ ENTRY: Final = "shiftwork.serve.spawned"
 class SpawnedProcess:
     """A process and our ends of what connects us. What fails while it starts is closed."""
 
-    socket: socket.socket
     lifeline: int
 
     def __init__(self, on_failure: ExitStack) -> None:
         with ExitStack() as theirs:
-            self.socket, their_socket = socket.socketpair()
+            our_socket, their_socket = socket.socketpair()
+            self.socket: Final = our_socket
             on_failure.enter_context(self.socket)
             theirs.enter_context(their_socket)
             alive, self.lifeline = os.pipe()

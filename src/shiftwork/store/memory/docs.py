@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from shiftwork.core.docs import EDITION_NAME, READ_BY_CLAIMS
-from shiftwork.core.model.doc import Doc, PoolDoc
+from shiftwork.core.doc_kinds import EDITION_NAME, READ_BY_CLAIMS
+from shiftwork.core.model.doc_types import Doc, PoolDoc
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.core.workers.edition import Edition

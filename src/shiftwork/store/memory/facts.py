@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from shiftwork.core.model.job import LIVE, JobRecord, JobStatus
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.jobs import LIVE, JobRecord, JobStatus
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers import state as worker_state
 from shiftwork.core.workers.admission import Facts, Head, Lane, Running, neighbours
 from shiftwork.store.memory.docs import DocTable

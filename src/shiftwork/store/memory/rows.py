@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.jobs.expiry import expiry
 from shiftwork.core.jobs.parking import free
-from shiftwork.core.model.job import LIVE, JobRecord, JobStatus
+from shiftwork.core.model.jobs import LIVE, JobRecord, JobStatus
 from shiftwork.store.memory.flows import Flows
 
 QUEUED, PROCESSING, WAITING = JobStatus.QUEUED, JobStatus.PROCESSING, JobStatus.WAITING

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.landing import COUNTED, run_seconds
-from shiftwork.core.model.job import JobRecord, JobStatus
-from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
 from shiftwork.store.memory.rows import JobTable
 

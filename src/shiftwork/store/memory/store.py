@@ -12,7 +12,7 @@ from threading import Lock
 
 from msgspec.structs import replace
 
-from shiftwork.core.docs import READ_BY_CLAIMS, damaged_docs
+from shiftwork.core.doc_kinds import READ_BY_CLAIMS, damaged_docs
 from shiftwork.core.flows.releasing import LOST, POSTPONED, inherited, meets, needs_of, released
 from shiftwork.core.health.position import Ahead, QueuePlace
 from shiftwork.core.health.problems import Finding, integrity
@@ -28,14 +28,13 @@ from shiftwork.core.jobs.durable import (
 from shiftwork.core.jobs.expiry import EXPIRED
 from shiftwork.core.jobs.landing import accepts, landed
 from shiftwork.core.jobs.statuses import allows
-from shiftwork.core.model.change import Amended, Cancel, Change, Discard, JobFilter, Requeue
-from shiftwork.core.model.doc import Doc, PoolDoc
+from shiftwork.core.model.doc_types import Doc, PoolDoc
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.flow import FlowMember, FlowRecord
-from shiftwork.core.model.job import Added, Claimed, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
-from shiftwork.core.model.outcome import Finished, Outcome
-from shiftwork.core.model.parts import SeenParts, Signal, Step, StepPage
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.flows import FlowMember, FlowRecord
+from shiftwork.core.model.job_changes import Amended, Cancel, Change, Discard, Finished, JobFilter, Outcome, Requeue
+from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
+from shiftwork.core.model.jobs import Added, Claimed, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.observing.stats import PoolStats, Stats
 from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS, signals_full, steps_full

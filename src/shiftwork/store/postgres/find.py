@@ -8,9 +8,9 @@ from typing import Any, Final
 from msgspec import json
 
 from shiftwork.core.jobs.statuses import COMPLETED, NUMBERS, PROCESSING, QUEUED, STATUSES
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.flow import FlowMember, FlowRecord
-from shiftwork.core.model.job import DeadJob, JobRecord
+from shiftwork.core.model.flows import FlowMember, FlowRecord
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import DeadJob, JobRecord
 from shiftwork.store.postgres import rows
 from shiftwork.store.postgres.server.session import PostgresSession
 

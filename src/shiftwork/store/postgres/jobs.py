@@ -9,10 +9,9 @@ from psycopg import Rollback
 from shiftwork.core.flows.releasing import needs_of
 from shiftwork.core.jobs.beginnings import HEAD, TAIL, read_signal, read_step, seen_signal, seen_step
 from shiftwork.core.jobs.statuses import STATUSES
-from shiftwork.core.model.change import Amended, Cancel, Change, Discard, Requeue
-from shiftwork.core.model.job import Added, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
-from shiftwork.core.model.outcome import Finished, Outcome
-from shiftwork.core.model.parts import SeenParts, Signal, Step, StepPage
+from shiftwork.core.model.job_changes import Amended, Cancel, Change, Discard, Finished, Outcome, Requeue
+from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
+from shiftwork.core.model.jobs import Added, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
 from shiftwork.core.values.limits import PAGE_BYTES, SIGNALS, STEPS, signals_full, steps_full
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.server.session import PostgresSession, Statements

@@ -7,11 +7,11 @@ from typing import Final
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.docs import BEAT
+from shiftwork.core.doc_kinds import BEAT
 from shiftwork.core.flows.releasing import POSTPONED
 from shiftwork.core.jobs.expiry import EXPIRED
 from shiftwork.core.model.event import EVENTS_KEPT
-from shiftwork.core.model.job import SECONDS_A_DAY, JobRecord
+from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
 from shiftwork.store.postgres import arrays
 from shiftwork.store.postgres.jobs import get

@@ -9,12 +9,12 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import json, msgpack
 
-from shiftwork.core.docs import GATES, READ_BY_CLAIMS, read_event
+from shiftwork.core.doc_kinds import GATES, READ_BY_CLAIMS, read_event
 from shiftwork.core.health import position
 from shiftwork.core.health.position import Ahead, CountedLane, QueuePlace, aheads
-from shiftwork.core.model.doc import Doc, PoolDoc
+from shiftwork.core.model.doc_types import Doc, PoolDoc
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState

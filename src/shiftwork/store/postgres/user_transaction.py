@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 
-from shiftwork.core.model.job import Added, NewJob
+from shiftwork.core.model.jobs import Added, NewJob
 from shiftwork.errors import LifecycleError
 from shiftwork.store.postgres import arrays, jobs, rows
 

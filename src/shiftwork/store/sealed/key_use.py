@@ -7,7 +7,7 @@ encrypt with a key that others lack.
 
 from collections.abc import Collection
 
-from shiftwork.core.docs import ENCRYPTION
+from shiftwork.core.doc_kinds import ENCRYPTION
 from shiftwork.core.values.sealing import CIPHER, KeyInUse
 from shiftwork.errors import EncryptionKeyError
 from shiftwork.store.docs import change, read_all

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from shiftwork.core.flows.releasing import LOST
 from shiftwork.core.jobs.statuses import CANCELLED, NUMBERS, PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING, allows
-from shiftwork.core.model.change import Amended, Cancel, Change, Discard, Requeue
-from shiftwork.core.model.job import SECONDS_A_DAY, JobRecord, JobStatus, Rewrite
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.job_changes import Amended, Cancel, Change, Discard, Requeue
+from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord, JobStatus, Rewrite
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.values.rewriting import is_written, rewritten
 from shiftwork.core.workers import state as worker_state
 from shiftwork.core.workers.admission import neighbours

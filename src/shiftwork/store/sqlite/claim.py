@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 from msgspec import ValidationError, convert
 
 from shiftwork.core.jobs.statuses import PROCESSING, QUEUED
-from shiftwork.core.model.doc import PoolDoc
-from shiftwork.core.model.job import Claimed
+from shiftwork.core.model.doc_types import PoolDoc
+from shiftwork.core.model.jobs import Claimed
 from shiftwork.core.workers.admission import Choice, Head, choose
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.store.protocol import Claims

@@ -11,7 +11,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
-from shiftwork.core.docs import damaged_docs
+from shiftwork.core.doc_kinds import damaged_docs
 from shiftwork.core.health.problems import Finding, integrity
 from shiftwork.store.sqlite.docs import stored_docs
 from shiftwork.store.sqlite.file import faults

@@ -11,8 +11,8 @@ from msgspec import MsgspecError, msgpack
 from shiftwork.core.jobs.beginnings import HEAD, TAIL, read_signal, read_step, seen_signal, seen_step
 from shiftwork.core.jobs.durable import arrived
 from shiftwork.core.jobs.statuses import QUEUED, SCHEDULED, STATUSES
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.model.parts import SeenParts, Signal, Step, StepPage, Wait
+from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage, Wait
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.values.limits import PAGE_BYTES, SIGNALS, STEPS
 from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
 from shiftwork.store.sqlite.sql import SQL

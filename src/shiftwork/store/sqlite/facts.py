@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace as copy
 
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.scaling.backlog import READY_COUNTED
 from shiftwork.core.workers.admission import Facts, Head, Lane, Running, neighbours
 from shiftwork.store.sqlite.file.sqlite_session import SqliteSession

@@ -15,8 +15,8 @@ from typing import Any, Final
 from shiftwork.core.health import position
 from shiftwork.core.health.position import Ahead, CountedLane, QueuePlace, aheads
 from shiftwork.core.jobs.statuses import COMPLETED, NUMBERS, PROCESSING, QUEUED, WAITING
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.job import DeadJob, JobRecord
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import DeadJob, JobRecord
 from shiftwork.core.values.limits import BEGINNING
 from shiftwork.store.sqlite.file.sqlite_session import SqliteSession, as_list
 from shiftwork.store.sqlite.rows import Unreadable, detailed, number, read_rows, with_broken_needs

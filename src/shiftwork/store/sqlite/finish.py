@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from shiftwork.core.jobs.landing import COUNTED, due, keep_until, landing, run_seconds
 from shiftwork.core.jobs.statuses import COMPLETED, DEAD, FAILED, NUMBERS, PROCESSING, QUEUED
-from shiftwork.core.model.job import JobStatus, ProgressNote
-from shiftwork.core.model.outcome import Finished, Outcome
+from shiftwork.core.model.job_changes import Finished, Outcome
+from shiftwork.core.model.jobs import JobStatus, ProgressNote
 from shiftwork.core.values.limits import FIRST_ATTEMPTS, MOST_ATTEMPTS
 from shiftwork.core.workers.state import after_run
 from shiftwork.store.sqlite import flows

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from shiftwork.core.flows.releasing import LOST, POSTPONED, inherited, is_kept, is_lost, meets, needs_of
 from shiftwork.core.jobs.statuses import PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING
-from shiftwork.core.model.flow import FlowMember, FlowRecord
-from shiftwork.core.model.job import JobRecord, JobStatus, NewJob
-from shiftwork.core.model.parts import NEED_BROKEN, NEED_WHATEVER, Need
+from shiftwork.core.model.flows import FlowMember, FlowRecord
+from shiftwork.core.model.job_parts import NEED_BROKEN, NEED_WHATEVER, Need
+from shiftwork.core.model.jobs import JobRecord, JobStatus, NewJob
 from shiftwork.store.sqlite.file.sqlite_session import FLOW_COUNTERS, SqliteSession, as_list
 from shiftwork.store.sqlite.rows import DoomedJob, kind_of, need_of
 from shiftwork.store.sqlite.sql import SQL

@@ -6,9 +6,9 @@ from typing import Final
 
 from shiftwork.core.jobs.expiry import EXPIRED
 from shiftwork.core.jobs.statuses import QUEUED
-from shiftwork.core.model.change import Cancel
 from shiftwork.core.model.event import EVENTS_KEPT
-from shiftwork.core.model.job import SECONDS_A_DAY, JobRecord
+from shiftwork.core.model.job_changes import Cancel
+from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord
 from shiftwork.store.protocol import Promoted
 from shiftwork.store.sqlite import flows
 from shiftwork.store.sqlite.amend import amend

@@ -8,8 +8,8 @@ from msgspec import msgpack
 
 from shiftwork.core.jobs.expiry import expiry
 from shiftwork.core.jobs.statuses import COMPLETED, FAILED, NUMBERS, QUEUED
-from shiftwork.core.model.job import JobRecord
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.jobs import JobRecord
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.stats import PoolStats
 from shiftwork.core.workers.admission import neighbours
 from shiftwork.store.sqlite import flows

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from shiftwork.core.model.parts import NEED_BROKEN, NEED_WHATEVER
+from shiftwork.core.model.job_parts import NEED_BROKEN, NEED_WHATEVER
 from shiftwork.store.named_numbers import with_numbers
 
 _OWN_NUMBERS: Final = {"NEED_WHATEVER_OR_BROKEN": NEED_WHATEVER | NEED_BROKEN}

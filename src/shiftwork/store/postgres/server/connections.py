@@ -24,8 +24,8 @@ from msgspec import Struct
 from psycopg import AsyncConnection
 from psycopg.pq.abc import PGresult
 
-from shiftwork.core.model.job import Added
-from shiftwork.core.model.outcome import Finished, Outcome
+from shiftwork.core.model.job_changes import Finished, Outcome
+from shiftwork.core.model.jobs import Added
 from shiftwork.errors import LifecycleError
 from shiftwork.store.postgres import jobs, rows
 from shiftwork.store.postgres.server import migrations, search_path

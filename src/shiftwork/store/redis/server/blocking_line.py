@@ -13,10 +13,10 @@ from hiredis import ProtocolError, Reader, ReplyError, pack_command
 
 from shiftwork.errors import StoreError
 from shiftwork.store.blocking_connection import BlockingConnection
+from shiftwork.store.redis.lua import NOT_RUN, script
 from shiftwork.store.redis.server import faults
 from shiftwork.store.redis.server.address import RedisAddress
 from shiftwork.store.redis.server.connecting import connect
-from shiftwork.store.redis.server.scripts import NOT_RUN, script
 
 if TYPE_CHECKING:
     from collections.abc import Callable

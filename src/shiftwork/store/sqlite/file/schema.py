@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.jobs.beginnings import read_signal, read_step
 from shiftwork.core.jobs.durable import taken
-from shiftwork.core.model.parts import Wait
+from shiftwork.core.model.job_parts import Wait
 from shiftwork.errors import SchemaVersionError, StoreUnavailableError
 from shiftwork.store.docs import outlived
 from shiftwork.store.sqlite.file.driver import OLDEST, VERSION, Connection, driver

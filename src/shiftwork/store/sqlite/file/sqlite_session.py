@@ -15,10 +15,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec import json
 
-from shiftwork.core.docs import EDITION_NAME, READ_BY_CLAIMS
+from shiftwork.core.doc_kinds import EDITION_NAME, READ_BY_CLAIMS
 from shiftwork.core.jobs.statuses import STATUSES
-from shiftwork.core.model.doc import PoolDoc
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.doc_types import PoolDoc
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.core.workers.edition import Edition
