@@ -16,6 +16,7 @@ from shiftwork.core.observing.beats import Beat
 from shiftwork.core.workers import state as worker_state
 from shiftwork.core.workers.admission import Choice
 from shiftwork.store.bells import Bells
+from shiftwork.store.docs import DocsOfClaims
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.memory import rows as memory_rows
 from shiftwork.store.memory import store as memory_store
@@ -118,7 +119,7 @@ def nobody_is_served(patch: Patch) -> None:
 
 
 def pauses_are_ignored(patch: Patch) -> None:
-    patch.setattr(DocTable, "_read", lambda *_: None)
+    patch.setattr(DocsOfClaims, "keep", lambda *_: None)
 
 
 def one_too_many(patch: Patch) -> None:
@@ -131,7 +132,7 @@ def one_too_many(patch: Patch) -> None:
 
 def editions_are_ignored(patch: Patch) -> None:
     async def claim(self: MemoryStore, *args: Any, edition: str | None = None) -> Claims:
-        return await genuine(self, *args, edition=edition and self._docs.edition)
+        return await genuine(self, *args, edition=edition and self._docs.of_claims.edition)
 
     genuine = MemoryStore.claim
     patch.setattr(MemoryStore, "claim", claim)

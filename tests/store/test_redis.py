@@ -19,8 +19,9 @@ from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord, JobStatus
 from shiftwork.errors import FlowError, LifecycleError, StoreUnavailableError, UnknownStoreError
 from shiftwork.handles.call import new_id
 from shiftwork.handles.flow import MOST_FLOW_JOBS
+from shiftwork.store.abilities import add_blocking
 from shiftwork.store.docs import change, read
-from shiftwork.store.protocol import Store, add_blocking
+from shiftwork.store.protocol import Store
 from shiftwork.store.redis import add as redis_add
 from shiftwork.store.redis import lua
 from shiftwork.store.redis.lua import STATE

@@ -8,7 +8,8 @@ from typing import Any, Final
 from shiftwork.core.health.problems import Finding
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
-from shiftwork.store.protocol import Store, try_room
+from shiftwork.store.abilities import try_room
+from shiftwork.store.protocol import Store
 
 TRIPS: Final = 5
 """How often each call is timed: an odd number, so that one of them is the median."""

@@ -38,7 +38,8 @@ from shiftwork.runtime.context.context import CurrentRun
 from shiftwork.runtime.context.step_failures import packed, raised_again
 from shiftwork.runtime.context.store_calls import StoreCalls, hand_back, told_to_stop
 from shiftwork.runtime.error_text import describe
-from shiftwork.store.protocol import Store, Transaction, transactional
+from shiftwork.store.abilities import Transaction, transactional
+from shiftwork.store.protocol import Store
 
 T = TypeVar("T")
 

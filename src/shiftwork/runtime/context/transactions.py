@@ -11,7 +11,8 @@ from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.context.context import CurrentRun
 from shiftwork.runtime.context.steps import UNCERTAIN_SECONDS, Suspended
 from shiftwork.runtime.context.store_calls import PASSING, StoreCalls
-from shiftwork.store.protocol import Store, Transaction, transactional
+from shiftwork.store.abilities import Transaction, transactional
+from shiftwork.store.protocol import Store
 
 
 class Transactions:

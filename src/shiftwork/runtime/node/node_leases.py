@@ -19,7 +19,7 @@ from shiftwork.runtime.node.node_pools import NodePools
 from shiftwork.runtime.node.node_services import NodeServices
 from shiftwork.runtime.node.stack_requests import StackResponder
 from shiftwork.runtime.pool_instance import PoolInstance
-from shiftwork.store.protocol import key_ids
+from shiftwork.store.abilities import key_ids
 
 logger: Final = logging.getLogger("shiftwork")
 

@@ -26,17 +26,8 @@ from shiftwork.core.observing.stats import PoolStats, Stats
 from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS
 from shiftwork.core.values.rewriting import is_written, rewritten
 from shiftwork.core.workers.admission import Facts
-from shiftwork.store.protocol import (
-    Bell,
-    Claims,
-    Promoted,
-    Store,
-    Transaction,
-    Transactional,
-    add_blocking,
-    transactional,
-    try_room,
-)
+from shiftwork.store.abilities import Transaction, Transactional, add_blocking, transactional, try_room
+from shiftwork.store.protocol import Bell, Claims, Promoted, Store
 from shiftwork.store.sealed.keys import KeyRing
 from shiftwork.store.sealed.sealer import Sealer
 
