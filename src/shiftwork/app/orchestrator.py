@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from shiftwork.app.blocking import BlockingOrchestrator
     from shiftwork.app.served_app import ServedApp
     from shiftwork.app.testing import Bench, Trial
+    from shiftwork.control.control import Control
     from shiftwork.runtime.clock import ManualClock
     from shiftwork.runtime.node.node import Node
     from shiftwork.web.access import Identify
@@ -161,7 +162,7 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
 
     def _stand_on(self, composition: Composition) -> None:
         self._composition = composition
-        self.control = composition.control
+        self.control: Control = composition.control
 
     @property
     def blocking(self) -> "BlockingOrchestrator":

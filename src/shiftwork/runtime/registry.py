@@ -56,12 +56,12 @@ class Registry:
         callees: Mapping[str, Callee] | None = None,
         middleware: Middleware | None = None,
     ) -> None:
-        self.workers = workers
-        self.pools = pools
-        self.gates = gates
-        self.callees = {} if callees is None else callees
+        self.workers: Mapping[str, WorkerDefinition] = workers
+        self.pools: Mapping[str, PoolConfig] = pools
+        self.gates: Mapping[str, Gates] = gates
+        self.callees: Mapping[str, Callee] = {} if callees is None else callees
         """The workers that can be run in this process."""
-        self.middleware = middleware or Middleware()
+        self.middleware: Middleware = middleware or Middleware()
         """What is around the jobs that run in this process."""
         self._version: str | None = None
 

@@ -69,10 +69,10 @@ class DocsOfClaims:
     """
 
     def __init__(self) -> None:
-        self.gates = dict[str, Gates]()
-        self.pools = dict[str, PoolDoc]()
-        self.breakers = dict[str, BreakerState]()
-        self.editions = dict[str, Edition]()
+        self.gates: dict[str, Gates] = dict[str, Gates]()
+        self.pools: dict[str, PoolDoc] = dict[str, PoolDoc]()
+        self.breakers: dict[str, BreakerState] = dict[str, BreakerState]()
+        self.editions: dict[str, Edition] = dict[str, Edition]()
 
     @property
     def edition(self) -> str | None:

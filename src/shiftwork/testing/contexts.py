@@ -112,8 +112,8 @@ class MadeRun:
         self.cancelled = cancelled
         self.stopping = stopping
         self.retry_rule = retry_rule
-        self.started_at = 0.0
-        self.worker_values = MadeValues()
+        self.started_at: float = 0.0
+        self.worker_values: MadeValues = MadeValues()
 
     def discreet(self, text: str) -> str:
         """Return the text: a test has no secrets."""
@@ -213,10 +213,10 @@ class MadeContext(Context):
     ) -> None:
         self.reported: list[JobProgress] = []
         """What the function has passed to `progress`, in order."""
-        self.calls = run.worker_values.calls
+        self.calls: list[Any] = run.worker_values.calls
         """What the function has passed to `enqueue_flow`, in order."""
         made = MadeSteps(clock, signals, connection)
-        self.steps = made.names
+        self.steps: list[str] = made.names
         """The names of the steps that the function has come to, its waits included, in order."""
         middleware = Middleware()
         middleware.state = state

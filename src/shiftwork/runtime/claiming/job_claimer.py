@@ -52,9 +52,9 @@ class JobClaimer:
     ) -> None:
         self.slots = 0
         """How many jobs may run at a time."""
-        self.in_doubt = False
+        self.in_doubt: bool = False
         """Whether the store may have given us jobs of which we know nothing: a claim was begun and got no answer."""
-        self.workers = frozenset(workers)
+        self.workers: frozenset[str] = frozenset(workers)
         """The workers whose jobs it claims."""
         self._blind_until: float | None = None
         self._strays: set[str] = set()

@@ -169,8 +169,8 @@ class JobEnder:
     """Settles the runs of one instance."""
 
     def __init__(self, services: InstanceServices, tenure: InstanceLease) -> None:
-        self.completed = 0
-        self.failed = 0
+        self.completed: int = 0
+        self.failed: int = 0
         self._registry = services.registry
         self._outbox = services.outbox
         self._clock = services.clock

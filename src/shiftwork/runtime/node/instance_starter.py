@@ -28,7 +28,7 @@ class Runners:
     def __init__(self, services: NodeServices) -> None:
         self._services = services
         self._kills = KillRecord()
-        self.guard = ProcessGuard()
+        self.guard: ProcessGuard = ProcessGuard()
 
     def local(self) -> Runner:
         """A runner in this process."""
@@ -107,7 +107,7 @@ class StartFailures:
     """Counts the failed starts in a row of one pool, and calls `retry` when it is time for the next try."""
 
     def __init__(self, pool: str, *, clock: Clock, emit: Emit, retry: Callable[[], None]) -> None:
-        self.count = 0
+        self.count: int = 0
         self.failing: str | None = None
         """Why the processes of the pool cannot be started, if they cannot."""
         self._pool = pool

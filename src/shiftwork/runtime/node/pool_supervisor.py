@@ -80,7 +80,7 @@ class PoolSupervisor:
         self.pool = pool
         self._wears_out = pool.max_jobs_per_instance is not None or pool.max_memory_per_instance is not None
         self.engines: list[PoolInstance] = []
-        self.target = 0
+        self.target: int = 0
         """How many slots the pool has on this node, by the plan."""
         self._apart = services.settings.runs_apart(pool)
         self._cores = cores

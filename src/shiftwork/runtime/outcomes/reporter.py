@@ -58,9 +58,9 @@ class Reporter:
         voice: StoreVoice,
         every_run: bool = False,
     ) -> None:
-        self.rejected = 0
+        self.rejected: int = 0
         """How many outcomes came too late."""
-        self.retrying = RetryingJobs()
+        self.retrying: RetryingJobs = RetryingJobs()
         """The workers that are between two attempts of a job."""
         self._run_log = RunLog(registry.workers, clock, every_run=every_run)
         self._voice = voice

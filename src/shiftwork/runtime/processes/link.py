@@ -82,7 +82,7 @@ class Link(Generic[T]):
         self._lock = threading.RLock()
         """Guards what is to be sent: a thread may send too."""
         self._flushing = False
-        self.closed = False
+        self.closed: bool = False
         self._loop.add_reader(sock, self._readable)
 
     @property

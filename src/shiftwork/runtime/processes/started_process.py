@@ -66,13 +66,13 @@ class StartedProcess:
         self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._over = False
-        self.killed = False
+        self.killed: bool = False
         """Whether we have killed it."""
         with ExitStack() as on_failure:
             spawned = SpawnedProcess(on_failure)
             self._popen, self._lifeline, self._stacks = spawned.popen, spawned.lifeline, spawned.stacks
-            self.pid = self._popen.pid
-            self.runs = spawned.runs
+            self.pid: int = self._popen.pid
+            self.runs: Final = spawned.runs
             self._watch()
             self._link: Link[ProcessFrame] = Link(
                 spawned.socket,
@@ -210,13 +210,13 @@ class Termination:
     """Ends a process, or sees that it starts in time."""
 
     def __init__(self, process: StartedProcess, clock: Clock, *, gently: bool) -> None:
-        self.under_way = False
+        self.under_way: bool = False
         """Whether the process is to end."""
-        self.asked = False
+        self.asked: bool = False
         """Whether it was asked to."""
         self.why: str | None = None
         """Why it was killed, if it was."""
-        self.stack = ""
+        self.stack: str = ""
         """What its threads were doing before it was killed."""
         self._process = process
         self._clock = clock

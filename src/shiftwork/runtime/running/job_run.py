@@ -55,7 +55,7 @@ class Run:
         state: RunState = _NEVER_RUN,
     ) -> None:
         self.job = job
-        self.config = config if job.options is None else policy(config, job.options)
+        self.config: WorkerConfig = config if job.options is None else policy(config, job.options)
         """The worker's policy, with what the job has of its own."""
         self.state = state
         """The worker's state when the run began, as far as this node knew it."""

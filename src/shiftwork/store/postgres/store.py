@@ -52,7 +52,7 @@ class PostgresTransaction:
     """An open transaction. It commits when its block ends, and rolls back when the block raises."""
 
     def __init__(self, session: PostgresSession, place: str) -> None:
-        self.connection = session.conn
+        self.connection: AsyncConnection[Any] = session.conn
         self._session = session
         self._place = place
 
@@ -80,7 +80,7 @@ class PostgresStore:
 
     def __init__(self, url: str, *, namespace: str = "default") -> None:
         self._address = parse(url)
-        self.url = self._address.url
+        self.url: str = self._address.url
         self._connections = Connections(self._address, namespace)
         self._sql = statements(self._address.schema)
         self._claimer = Claimer()

@@ -56,7 +56,7 @@ class RedisStore:
     """A store on a server. All keys of a namespace have one hash tag, so a cluster spreads namespaces over nodes."""
 
     def __init__(self, address: RedisAddress, *, namespace: str = "default") -> None:
-        self.url = address.url
+        self.url: str = address.url
         self._address = address
         self._keep = address.keep
         self._prefix = f"{{shiftwork:{quote(namespace, safe='')}}}:".encode()

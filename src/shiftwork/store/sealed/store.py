@@ -47,10 +47,10 @@ class SealedStore:
     def __init__(self, inner: Store, ring: KeyRing, *, namespace: str = "default") -> None:
         self.inner = inner
         """The store itself, with its values as they are stored."""
-        self.key_ids = ring.ids
+        self.key_ids: tuple[str, ...] = ring.ids
         """The keys of this process; the first one encrypts."""
-        self.sealer = Sealer(ring, namespace)
-        self.url = inner.url
+        self.sealer: Sealer = Sealer(ring, namespace)
+        self.url: str = inner.url
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -243,7 +243,7 @@ class SealedTransaction:
     """A transaction in which the steps and the end of a job are encrypted."""
 
     def __init__(self, inner: Transaction, sealer: Sealer) -> None:
-        self.connection = inner.connection
+        self.connection: Any = inner.connection
         self._inner = inner
         self._sealer = sealer
 
