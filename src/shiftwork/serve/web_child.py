@@ -43,7 +43,7 @@ class NodeConnection:
 
     def __init__(self, sock: socket.socket) -> None:
         self.setup: asyncio.Future[WebSetup] = asyncio.get_running_loop().create_future()
-        self.over = asyncio.Event()
+        self.over: asyncio.Event = asyncio.Event()
         self._report = NodeReport(not_ready="the node has not reported yet", store_fault=None, strays={})
         self._reported_at = time.monotonic()
         self._link = Link(sock, NodeToWeb, receive=self._received, closed=self.over.set, wrap=WebToNode)

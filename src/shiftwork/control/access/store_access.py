@@ -9,7 +9,8 @@ from msgspec import Struct
 from shiftwork.control.calling import begin_anew_when_forked, never_free
 from shiftwork.errors import LifecycleError
 from shiftwork.runtime.clock import Clock
-from shiftwork.store.protocol import SchemaStep, Store, migratable
+from shiftwork.store.abilities import SchemaStep, migratable
+from shiftwork.store.protocol import Store
 
 if TYPE_CHECKING:
     from shiftwork.transfer.late import Left

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from shiftwork.core.model.job_changes import Outcome
     from shiftwork.core.options.retry import RetryRule
     from shiftwork.runtime.clock import Timer
-    from shiftwork.runtime.context.context import WorkerValues
-    from shiftwork.runtime.context.context_call import ContextCall
+    from shiftwork.runtime.context.context_calls import ContextCall
+    from shiftwork.runtime.context.current_run import WorkerValues
     from shiftwork.runtime.context.job_log import JobLog
     from shiftwork.runtime.registry import Callee
     from shiftwork.telemetry.tracing import RunSpan
@@ -55,7 +55,7 @@ class Run:
         state: RunState = _NEVER_RUN,
     ) -> None:
         self.job = job
-        self.config = config if job.options is None else policy(config, job.options)
+        self.config: WorkerConfig = config if job.options is None else policy(config, job.options)
         """The worker's policy, with what the job has of its own."""
         self.state = state
         """The worker's state when the run began, as far as this node knew it."""

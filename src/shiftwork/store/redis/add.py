@@ -1,20 +1,27 @@
-"""Jobs that many callers of one event loop add, sent in batches: while one batch is under way, the next one gathers.
+"""Adding jobs: those that many callers of one event loop add are sent in batches; and jobs as bytes for the scripts.
 
-A lone caller waits for nothing but the server: its job is sent at once, and the reply goes straight to its future. If
-it is a plain one, as most are, it has a script of its own.
+While one batch is under way, the next one gathers. A lone caller waits for nothing but the server: its job is sent at
+once, and the reply goes straight to its future. If it is a plain one, as most are, it has a script of its own.
 
-This module owns the size of a batch, and which caller gets which part of the reply.
+This module owns the size of a batch, and which caller gets which part of the reply. What a new job becomes on the
+server is in `scripts/add.lua`.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any, Final
 
 from hiredis import ReplyError
+from msgspec import msgpack
 
-from shiftwork.core.model.jobs import NewJob
+from shiftwork.core.flows.releasing import needs_of
+from shiftwork.core.jobs.statuses import NUMBERS
+from shiftwork.core.model.jobs import Added, JobStatus, NewJob
 from shiftwork.errors import FlowError, LifecycleError
+from shiftwork.store.redis.lua import NEW, OWN_ARGUMENTS, STATE, brief
+from shiftwork.store.redis.rows import never_changes_of
 from shiftwork.store.redis.server.client import RedisClient, RedisConnection, SentCommand
 from shiftwork.store.redis.server.pipeline import ConnectionLostError
 
@@ -31,8 +38,13 @@ MAX_SCRIPT_BYTES: Final = 64_000_000
 limit for what one client sends (a gigabyte) is far away. Jobs that belong together are one script, so that all of them
 are added, or none: a flow that is larger is refused."""
 
-Rows = Sequence[tuple[Any, ...]]
+NewRows = Sequence[tuple[Any, ...]]
 Caller = tuple[asyncio.Future[list[Any]], int]
+
+_encode: Final = msgpack.Encoder().encode
+_new: Final = attrgetter(*NEW[: NEW.index("created_at")])
+_QUEUED: Final = NUMBERS[JobStatus.QUEUED]
+_NONE: Final = float("nan")
 
 
 class BatchReply(asyncio.Future[Any]):
@@ -63,7 +75,7 @@ class AddBatcher:
         client: RedisClient,
         connection: RedisConnection,
         *,
-        send: Callable[[Rows, Sequence[bytes], BatchReply], SentCommand],
+        send: Callable[[NewRows, Sequence[bytes], BatchReply], SentCommand],
         receive: Callable[[list[Any]], list[Any]],
     ) -> None:
         self._client = client
@@ -102,7 +114,7 @@ class AddBatcher:
             if self._under_way == 0 and self._callers:
                 self._schedule()
 
-    def add(self, rows: Rows, behind: Sequence[bytes]) -> Awaitable[list[Any]]:
+    def add(self, rows: NewRows, behind: Sequence[bytes]) -> Awaitable[list[Any]]:
         """Add these rows to the batch, and return a future of the part of the reply that belongs to them."""
         future: asyncio.Future[list[Any]] = self._loop.create_future()
         self._callers.append((future, len(rows)))
@@ -202,3 +214,70 @@ def check_size(jobs: Sequence[NewJob]) -> None:
             "job of the flow add the rest while it runs"
         )
         raise FlowError(message)
+
+
+def new_jobs(jobs: Sequence[NewJob], now: float) -> tuple[list[tuple[Any, ...]], list[bytes]]:
+    """Return jobs as rows for `added_together`, and their payloads."""
+    rows, payloads = [], []
+    for job in jobs:
+        job.id.encode()  # an id that cannot be sent fails here, not for all jobs of the batch
+        rows.append((*_new(job), now, never_changes_of(job, now), _extra(job)))
+        payloads.append(job.payload)
+    return rows, payloads
+
+
+def added_together(
+    rows: Sequence[tuple[Any, ...]], payloads: Sequence[bytes], by: tuple[str, int] | tuple[()] = ()
+) -> tuple[bytes, list[bytes]]:
+    """Return the rows of a batch as arguments of `add`, and the bytes that follow them.
+
+    If a running job adds them, its id and its fence are given.
+    """
+    first = OWN_ARGUMENTS + len(payloads) + 1
+    if len(rows) == 1:
+        [(*row, info, extra)] = rows
+        if extra is None:
+            return _encode((1, (*row, first), *by)), [*payloads, info]
+        return _encode((1, (*row, first, first + 1), *by)), [*payloads, info, extra]
+    *given, infos, extras = zip(*rows, strict=True)
+    at = {info: first + n for n, info in enumerate(dict.fromkeys(infos))}
+    given.append(tuple(map(at.__getitem__, infos)))
+    if extras.count(None) < len(extras):
+        for extra in dict.fromkeys(filter(None, extras)):
+            at[extra] = first + len(at)
+        given.append(tuple(map(at.get, extras)))
+    return _encode((len(rows), [brief(column) for column in given], *by)), [*payloads, *at]
+
+
+def one_plain(job: NewJob, now: float) -> tuple[bytes, ...] | None:
+    """Return a job as arguments of `add_one`; None if it is not due, or has something that few jobs have."""
+    run_at, head_start = job.run_at, job.head_start
+    if job.unique_key is not None or job.key is not None or not run_at <= now or _extra(job) is not None:
+        return None
+    return (
+        job.id.encode(),
+        STATE.pack(_QUEUED, 0, 0, 0, 0, 0.0, run_at, head_start, _NONE, _NONE),
+        never_changes_of(job, now),
+        job.payload,
+        job.worker.encode(),
+        job.pool.encode(),
+        repr(now).encode(),
+        repr(run_at - head_start).encode(),
+    )
+
+
+def answered(new: Sequence[NewJob], answers: list[Any]) -> list[Added]:
+    """Return what happened to each job, from the reply of `add`."""
+    if not answers:
+        return [Added(job.id, created=True) for job in new]
+    return [
+        Added(one.decode(), created=False) if isinstance(one, bytes) else Added(job.id, created=one == 1)
+        for job, one in zip(new, answers, strict=True)
+    ]
+
+
+def _extra(job: NewJob) -> bytes | None:
+    """Return what few new jobs have, as `add` describes it; None if this one has nothing of it."""
+    if job.flow is None and not job.tags and not job.needs and job.parent is None and job.expires_at is None:
+        return None
+    return _encode((job.flow, job.tags, needs_of(job), job.parent, job.expires_at))

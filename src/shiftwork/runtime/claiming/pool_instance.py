@@ -11,14 +11,11 @@ from typing import Final, Protocol
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import Beat
 from shiftwork.errors import StoreError
-from shiftwork.runtime.claiming.instance_lease import InstanceLease
-from shiftwork.runtime.claiming.instance_services import InstanceServices
+from shiftwork.runtime.claiming.instance_services import InstanceLease, InstanceServices
 from shiftwork.runtime.claiming.job_claimer import JobClaimer
-from shiftwork.runtime.claiming.job_ender import JobEnder
-from shiftwork.runtime.claiming.runs import Runs
-from shiftwork.runtime.running.isolation import Isolation
-from shiftwork.runtime.running.run import Run
-from shiftwork.runtime.running.runner import Runner
+from shiftwork.runtime.claiming.runs import JobEnder, Runs
+from shiftwork.runtime.running.job_run import Run
+from shiftwork.runtime.running.runner import Isolation, Runner
 from shiftwork.store.protocol import Bell, Claims
 
 logger: Final = logging.getLogger("shiftwork")
@@ -53,7 +50,8 @@ class PoolInstance:
     ) -> None:
         self.pool = pool
         self.runner = runner
-        self.tenure = tenure = InstanceLease(name)
+        tenure = InstanceLease(name)
+        self.tenure: InstanceLease = tenure
         self._listener = listener
         self._clock = services.clock
         self._bell = bell
@@ -66,7 +64,7 @@ class PoolInstance:
         self._runs = runs = Runs(
             services, runner, isolation, settler=settler, suspected=self._suspected, after_end=self._run_ended
         )
-        self.runs = runs.active
+        self.runs: dict[str, Run] = runs.active
         """The runs that have not ended, by the id of their job."""
         self._claimer = JobClaimer(
             pool, self._workers, services, tenure=tenure, runner=runner, runs=runs, settler=settler
