@@ -12,7 +12,8 @@ from shiftwork.core.health.problems import Finding, Problem, in_order
 from shiftwork.core.words import counted
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
-from shiftwork.store.protocol import Store, try_room
+from shiftwork.store.abilities import try_room
+from shiftwork.store.protocol import Store
 from shiftwork.transfer.late import Left
 from shiftwork.version import __version__
 from shiftwork.views.diagnosis import Report

@@ -31,9 +31,10 @@ from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.schedules.timing import rescheduled
 from shiftwork.errors import StoreError
 from shiftwork.runtime.store_voice import TEST, StoreVoice
+from shiftwork.store.abilities import try_room
 from shiftwork.store.docs import decoded, read, read_all
 from shiftwork.store.flow_failures import stranded_flows
-from shiftwork.store.protocol import Store, try_room
+from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.key_use import keys_in_use
 from shiftwork.views.instances import Glance, held, instance_of, place
 from shiftwork.views.overview import Overview, node_views, overview_of, pool_views
