@@ -24,7 +24,7 @@ from psycopg import errors as pg
 from shiftwork.errors import SchemaVersionError, StoreUnavailableError
 from shiftwork.store.docs import outlived
 from shiftwork.store.postgres.server import functions, search_path
-from shiftwork.store.postgres.sql import DEFAULT_SCHEMA, in_schema, literal, quoted, read_folder
+from shiftwork.store.postgres.server.sql import DEFAULT_SCHEMA, in_schema, literal, quoted, read_folder
 from shiftwork.store.protocol import SchemaStep
 
 OLDEST_SERVER: Final = 14
