@@ -138,7 +138,7 @@ clean: ## remove everything that make or the tools have made
 
 # The compiled files name every package, so --no-deps: pip would look for a newer release of a package that another one
 # requires with an extra, and reject it because it has no hash here.
-$(STAMP): requirements/dev.txt pyproject.toml
+$(STAMP): requirements/dev.txt pyproject.toml src/shiftwork/version.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "shiftwork needs Python 3.11 or newer, and '$(PYTHON)' is not. Name one: make PYTHON=python3.12 …" >&2; exit 1; }
 	@echo "» setting up $(VENV) (once, about a minute)"

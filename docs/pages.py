@@ -34,12 +34,10 @@ LANGUAGES: Final = {
     ".service": "ini",
     ".env": "ini",
 }
-WORKER: Final = "shiftwork.handles.worker.Worker"
-"""What `@app.task` and `@app.worker` return: people hold it, and never import it."""
 FIELDS: Final = {
     "shiftwork.core.observing.beats",
     "shiftwork.core.model",
-    "shiftwork.core.model.policies",
+    "shiftwork.core.model.workers",
     "shiftwork.core.options.types",
     "shiftwork.handles.options",
 }
@@ -174,9 +172,12 @@ def references() -> dict[str, str]:
     fields = {name: SHOW_FIELDS for name, module in names.items() if module in FIELDS}
     return {
         "orchestrator.md": _reference("The orchestrator", [orchestrator], {orchestrator: BY_NAME}),
-        "values.md": _reference("Jobs, contexts and options", [*values, WORKER], fields),
+        "values.md": _reference("Jobs, contexts and options", values, fields),
         "exceptions.md": _reference("Exceptions", errors),
         "integrations.md": _reference("Integrations", [f"shiftwork.contrib.{path.stem}" for path in _contrib()]),
+        "types.md": _reference(
+            "Types for annotations", [f"shiftwork.types.{name}" for name in exported("shiftwork.types")]
+        ),
         "testing.md": _reference("Testing", [f"shiftwork.testing.{name}" for name in exported("shiftwork.testing")]),
     }
 
@@ -187,7 +188,8 @@ def _contrib() -> list[Path]:
 
 def exported(package: str) -> dict[str, str]:
     """Return the names that a package exports, each with the module that it comes from."""
-    tree = ast.parse((TOP / "src" / package.replace(".", "/") / "__init__.py").read_text())
+    path = TOP / "src" / package.replace(".", "/")
+    tree = ast.parse((path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text())
     names = next(
         node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
     )

@@ -11,7 +11,12 @@ DEADLINE: Final = 60.0
 
 
 async def eventually(
-    true: Callable[[], Any | Awaitable[Any]], what: str = "it", *, within: float = DEADLINE, every: float = 0.005
+    true: Callable[[], Any | Awaitable[Any]],
+    what: str = "it",
+    *,
+    within: float = DEADLINE,
+    every: float = 0.005,
+    failure: Callable[[], str] = str,
 ) -> None:
     """Wait until something is true. It may be a coroutine function: what a store says, for example."""
     loop = asyncio.get_running_loop()
@@ -20,18 +25,25 @@ async def eventually(
         found = true()
         if await found if isawaitable(found) else found:
             return
-        assert loop.time() < deadline, f"{what} did not come about within {within:g} s"
+        assert loop.time() < deadline, f"{what} did not come about within {within:g} s {failure()}".rstrip()
         await asyncio.sleep(every)
 
 
-def wait_until(true: Callable[[], Any], *, within: float = DEADLINE, every: float = 0.02) -> None:
+def wait_until(
+    true: Callable[[], Any], *, within: float = DEADLINE, every: float = 0.02, failure: Callable[[], str] = str
+) -> None:
     """Wait until something is true, where there is no event loop, or where it shall be blocked."""
     deadline = time.monotonic() + within
     while not true():
-        assert time.monotonic() < deadline, f"not true within {within:g} s: {true}"
+        assert time.monotonic() < deadline, failure() or f"not true within {within:g} s: {true}"
         time.sleep(every)
 
 
 async def pass_time(seconds: float) -> None:
     """Go on for so long: an outage, a freeze, the pace of a client. Never to wait for something."""
     await asyncio.sleep(seconds)
+
+
+def hold_thread(seconds: float) -> None:
+    """Hold this thread, and its event loop if it has one, for so long. Never to wait for something."""
+    time.sleep(seconds)

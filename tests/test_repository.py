@@ -1,9 +1,10 @@
 """The files around the code that strangers look for: their commands, versions and names are right."""
 
+import ast
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 import yaml
@@ -14,13 +15,17 @@ FRAMEWORKS = {"django"}
 """Extras for people who have that framework already: `all` must not bring it to everyone else."""
 
 
+MAY_SLEEP: Final = {"tests/polling.py", "tests/browser/market.py", "tests/browser/shop.py"}
+"""What waits for all tests, and the apps that the dashboard shows: their jobs take a while."""
+
+
 def document(path: Path) -> Any:
     return yaml.safe_load(path.read_text())
 
 
 def test_the_workflow_runs_make_test_on_every_python(checkout: Path) -> None:
     (job,) = document(checkout / ".github/workflows/test.yml")["jobs"].values()
-    assert job["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13", "3.14"]
+    assert job["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13"]
     assert "make test" in [step.get("run") for step in job["steps"]]
     programs = [step["run"].split()[2] for step in job["steps"] if step.get("run", "").startswith("sudo sh ")]
     assert programs == [name for name in programs if (checkout / name).is_file()]
@@ -59,3 +64,31 @@ def test_issue_templates_ask_for_what_exists(checkout: Path) -> None:
         assert len({question["id"] for question in questions}) == len(questions)
     asked = re.findall(r"`shiftwork (\w+)", str(forms["bug"]))
     assert {"doctor", "explain", "job"} == set(asked) & {*main.list_commands(click.Context(main))} == set(asked)
+
+
+def test_no_test_sleeps(checkout: Path) -> None:
+    """Jobs inside tests and programs may take a while, and so may what stands in for a store."""
+    found = []
+    for path in sorted((checkout / "tests").rglob("*.py")):
+        name = str(path.relative_to(checkout))
+        if name not in MAY_SLEEP and "programs" not in path.parts:
+            found += [f"{name}:{line}" for line in sleeps(ast.parse(path.read_text()))]
+    assert found == [], "wait with tests.polling"
+
+
+def sleeps(module: ast.Module) -> list[int]:
+    """The lines of sleeps in plain functions of a module: not those in methods, nor in functions inside functions."""
+    plain = [node for node in module.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    found = []
+    for function in plain:
+        todo: list[ast.AST] = list(function.body)
+        while todo:
+            node = todo.pop()
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                continue
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in {"time.sleep", "asyncio.sleep", "sleep"}:
+                found += (
+                    [node.lineno] if not (isinstance(node.args[0], ast.Constant) and node.args[0].value == 0) else []
+                )
+            todo += ast.iter_child_nodes(node)
+    return found

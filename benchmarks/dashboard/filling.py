@@ -9,9 +9,9 @@ from msgspec import msgpack
 
 from benchmarks.dashboard.company import DAY, POOLS, SERVED, WORKERS, company
 from shiftwork import JobPriority, JobStatus, WorkerConfig
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import Attempt, JobRecord, NewJob
+from shiftwork.core.model.jobs import Attempt, JobRecord, NewJob
 from shiftwork.core.observing.beats import Beat, NodeBeat
 from shiftwork.core.workers.admission import Gates
 from shiftwork.store.protocol import Store

@@ -6,8 +6,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.model.job import JobPriority
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.jobs import JobPriority
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.workers.admission import RateLimit
 
 BACKLOGS: Final = (20, 60, 200, 600, 1_000)

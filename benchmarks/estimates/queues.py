@@ -14,12 +14,11 @@ from benchmarks.estimates.cases import Case, SimWorker
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.jobs.explanations import Explanations
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.docs import BREAKER, GATES, POOL_CONFIG, WORKER
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.job import Claimed, JobStatus, NewJob
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.policies import Breaker
-from shiftwork.core.model.worker import WorkerConfig
+from shiftwork.core.doc_kinds import BREAKER, GATES, POOL_CONFIG, WORKER
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.jobs import Claimed, JobStatus, NewJob
+from shiftwork.core.model.workers import Breaker, WorkerConfig
 from shiftwork.core.observing.beats import Beat, NodeBeat
 from shiftwork.core.scaling.plan import PlanFacts, PlanMemory, decide_pools
 from shiftwork.core.workers.admission import Gates

@@ -10,8 +10,8 @@ import psycopg
 from benchmarks.places import Place
 from benchmarks.promises.omissions import Omission, left_out, prepare
 from benchmarks.subjects.shiftwork import Shiftwork
-from shiftwork.core.model.job import Claimed, JobStatus, NewJob
-from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.jobs import Claimed, JobStatus, NewJob
 from shiftwork.store.protocol import Store
 from shiftwork.store.urls import open_store
 

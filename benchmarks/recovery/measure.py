@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 
 START: Final = [sys.executable, "-m", "shiftwork", "run", "benchmarks.recovery.app:app", "--no-web"]
 ENQUEUE: Final = """\

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from benchmarks.plan import SLOTS
 from benchmarks.subjects.subject import Subject
 from shiftwork import JobStatus, WorkerOrchestrator
-from shiftwork.core.model.job import JobRecord, NewJob
+from shiftwork.core.model.jobs import JobRecord, NewJob
 
 Kind = Literal["async", "process"]
 PROCESSES: Final = 2

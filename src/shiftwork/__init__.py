@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from shiftwork.core.jobs.retry_requests import GiveUp, RetryAfter, Snooze
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import JobPriority, JobStatus
-from shiftwork.core.model.parts import FlowFailure
-from shiftwork.core.model.policies import Breaker, Retry
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model.job_parts import FlowFailure
+from shiftwork.core.model.jobs import JobPriority, JobStatus
+from shiftwork.core.model.workers import Breaker, PoolConfig, Retry, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.observing.beats import WorkerInstance
 from shiftwork.core.options.types import PoolOptions, WorkerOptions
 from shiftwork.errors import (
@@ -124,6 +123,7 @@ __all__ = [
     "UnknownScheduleError",
     "UnknownStoreError",
     "UnknownWorkerError",
+    "Worker",
     "WorkerConfig",
     "WorkerExecutionMode",
     "WorkerFn",
@@ -140,6 +140,7 @@ if TYPE_CHECKING:
     from shiftwork.handles.job import Job
     from shiftwork.handles.options import JobOptions
     from shiftwork.handles.redaction import Secret
+    from shiftwork.handles.worker import Worker
     from shiftwork.runtime.context.context import Context
 else:
     _LATE: Final = {
@@ -149,6 +150,7 @@ else:
         "Job": "handles.job",
         "JobOptions": "handles.options",
         "Secret": "handles.redaction",
+        "Worker": "handles.worker",
         "WorkerFn": "app.registration",
         "WorkerOrchestrator": "app",
     }

@@ -7,7 +7,7 @@ import pytest
 
 from shiftwork import Job, WorkerOrchestrator
 from shiftwork.control.access.actor import acting_as, current_actor
-from shiftwork.core.model.change import Cancel
+from shiftwork.core.model.job_changes import Cancel
 from shiftwork.runtime.clock import settle
 from tests.runtime.stage import DEADLINE, Stage
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shiftwork import ConfigurationError, JobStatus, UnknownNodeError, UnknownPoolError, WorkerOrchestrator
-from shiftwork.core.docs import PLAN, PLAN_NAME
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.doc_kinds import PLAN, PLAN_NAME
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.observing.beats import Beat
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle

@@ -7,7 +7,7 @@ import pytest
 
 from shiftwork import Breaker, ConfigurationError, JobStatus, UnknownBreakerError, WorkerOrchestrator
 from shiftwork.control.access.actor import acting_as
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import Act, Stage, status

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from shiftwork import JobStatus, WorkerOrchestrator
-from shiftwork.core.docs import KINDS, SCHEMA
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.doc_kinds import KINDS, SCHEMA
+from shiftwork.core.model.doc_types import Doc
 from tests.runtime.stage import DEADLINE, worker_of
 
 WRONG_SHAPE = b"\x82\xa4name\xa2\xff\xfe\xa5nodes\x81\xa1\xff\x93\xa1\xfe\x01\xc0"

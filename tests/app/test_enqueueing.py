@@ -25,8 +25,8 @@ from shiftwork import (
     WorkerOrchestrator,
 )
 from shiftwork.control.jobs.filter import JobSearch
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.job import JobRecord, NewJob
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import JobRecord, NewJob
 from shiftwork.handles.call import Call
 from shiftwork.handles.options import JobOptions, Options
 from shiftwork.handles.worker import Worker

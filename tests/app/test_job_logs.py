@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from shiftwork import Context, JobStatus, WorkerOrchestrator
-from shiftwork.core.model.job import ProgressNote
+from shiftwork.core.model.jobs import ProgressNote
 from shiftwork.core.values.limits import LONGEST_ERROR, MOST_CHARACTERS, MOST_LINES
 from shiftwork.runtime.clock import settle
 from shiftwork.serve.logging import JsonLines, PlainLines, about_job

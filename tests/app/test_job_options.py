@@ -19,7 +19,7 @@ from shiftwork import (
 )
 from shiftwork.core.jobs.expiry import EXPIRED
 from shiftwork.core.jobs.own_options import pack
-from shiftwork.core.model.parts import OwnOptions
+from shiftwork.core.model.job_parts import OwnOptions
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock
 from tests.runtime.stage import Act, Stage, engine_of, reserve_of, statuses

@@ -33,7 +33,7 @@ from shiftwork import (
     WorkerOrchestrator,
 )
 from shiftwork.core.jobs.retry import End
-from shiftwork.core.model.worker import RunState
+from shiftwork.core.model.workers import RunState
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.context.surroundings import Surroundings
 from shiftwork.runtime.processes.child_process import ChildProcess
@@ -421,7 +421,7 @@ async def test_a_result_that_nothing_will_bring_names_pool_and_store(tmp_path: P
 async def test_a_caller_that_waits_for_ever_finds_the_reason_in_the_log(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("shiftwork.handles.job.SLOW_SECONDS", 0.01)
+    monkeypatch.setattr("shiftwork.handles.job.UNSERVED_WARNING_SECONDS", 0.01)
     job = await stage.app().task(name="send")(lambda: None).enqueue()
     waiting = asyncio.create_task(job.result())
     await eventually(lambda: "no running process has worker send in pool default" in caplog.text)

@@ -28,7 +28,7 @@ from shiftwork import (
     SignatureError,
     WorkerOrchestrator,
 )
-from shiftwork.core.model.job import NewJob
+from shiftwork.core.model.jobs import NewJob
 from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import DEADLINE, Act, Stage, status
 

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from shiftwork import Context, Job, PayloadTypeError, Secret, SignatureError, WorkerOrchestrator
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.job import NewJob
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.jobs import NewJob
 from shiftwork.handles.job import JobAccess
 from shiftwork.handles.redaction import MASK
 from shiftwork.runtime.clock import settle

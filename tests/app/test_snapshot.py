@@ -3,8 +3,8 @@
 from typing import Any
 
 from shiftwork.core.health.problems import PoolFacts
-from shiftwork.core.model.doc import Plan
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig, WorkerState
+from shiftwork.core.model.doc_types import Plan
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig, WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord
 from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.workers.admission import Facts, Gates, Head, Lane, RateLimit, Running

@@ -11,12 +11,12 @@ import pytest
 
 from shiftwork import JobStateError, NodeSilentError, UnknownJobError, WorkerOrchestrator
 from shiftwork.control.jobs import stacks
-from shiftwork.core.observing.stack_requests import KEPT_SECONDS, MOST_KEPT, StackRequest
+from shiftwork.core.model.doc_types import MOST_STACK_REQUESTS, STACK_REQUEST_SECONDS, StackRequest
 from shiftwork.runtime.clock import settle
 from shiftwork.runtime.node.stack_requests import change_stack_requests, read_stack_requests
 from shiftwork.runtime.running.stacks import LONGEST_STACKS
 from shiftwork.store.memory import MemoryStore
-from shiftwork.views.report import JobStack
+from shiftwork.views.instances import JobStack
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, started
 
 
@@ -141,10 +141,12 @@ async def test_a_run_that_has_given_way_to_another_is_not_shown(stage: Stage) ->
 async def test_the_mailbox_stays_small() -> None:
     store = MemoryStore()
     await store.open()
-    for at in range(2 * MOST_KEPT):
+    for at in range(2 * MOST_STACK_REQUESTS):
         request = StackRequest(job="j", fence=1, asked_at=float(at) / 100)
         await change_stack_requests(store, 1.0, lambda asked, at=at, request=request: {**asked, str(at): request})  # type: ignore[misc]
-    assert [int(key) for key in await read_stack_requests(store)] == list(range(MOST_KEPT, 2 * MOST_KEPT))
-    await change_stack_requests(store, KEPT_SECONDS + 1, lambda asked: asked)
+    assert [int(key) for key in await read_stack_requests(store)] == list(
+        range(MOST_STACK_REQUESTS, 2 * MOST_STACK_REQUESTS)
+    )
+    await change_stack_requests(store, STACK_REQUEST_SECONDS + 1, lambda asked: asked)
     assert await read_stack_requests(store) == {}
     await store.close()

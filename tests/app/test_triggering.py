@@ -16,7 +16,7 @@ from shiftwork import (
     WorkerExecutionMode,
     WorkerOrchestrator,
 )
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.admission import Lane
 from shiftwork.core.workers.starting import trigger_refusal
 from shiftwork.runtime.clock import ManualClock, settle

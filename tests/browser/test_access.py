@@ -3,7 +3,7 @@
 from playwright.sync_api import Browser, Page, expect
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.core.token import Role
+from shiftwork.core.model.doc_types import Role
 from tests.browser.stage import Host, Watched, served
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from playwright.sync_api import Browser, Page, expect
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.core.docs import WORKER
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.doc_kinds import WORKER
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.observing.beats import Beat, NodeBeat
 from tests.browser.stage import Site, Watched, served
 from tests.polling import wait_until

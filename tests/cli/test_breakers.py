@@ -6,8 +6,8 @@ import pytest
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.control.access.actor import current_actor
-from shiftwork.core.docs import GATES
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.doc_kinds import GATES
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.workers.admission import Gates
 from tests.cli.terminal import URL, Terminal, in_shop
 

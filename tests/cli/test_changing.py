@@ -7,9 +7,9 @@ import pytest
 from shiftwork import WorkerOrchestrator
 from shiftwork.cli.changing import changes
 from shiftwork.control.access.actor import current_actor
-from shiftwork.core.docs import WORKER
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.worker import WorkerConfig
+from shiftwork.core.doc_kinds import WORKER
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.handles.options import Options
 from shiftwork.serve.loading import load_app
 from tests.cli.terminal import Terminal, in_shop

@@ -5,11 +5,10 @@ import sys
 import click
 import pytest
 
+from shiftwork.cli.terminal.formatting import ago, one_line, span, took
 from shiftwork.cli.terminal.output import show_wrapped, table
-from shiftwork.cli.terminal.words import ago, one_line, span, took
-from shiftwork.core.words.numbers import counted
-from shiftwork.core.words.printable import printable
-from shiftwork.views.instants import iso
+from shiftwork.core.words import counted, printable
+from shiftwork.views.formats import iso
 
 
 @pytest.mark.parametrize(

@@ -24,14 +24,14 @@ from msgspec.structs import replace
 from shiftwork import JobStatus
 from shiftwork.cli.looking import top as cli_top
 from shiftwork.cli.looking.top import GlanceHistory, Top, frame, sparkline, staleness
-from shiftwork.core.model.doc import PoolDoc
-from shiftwork.core.model.job import JobPriority, JobRecord, Progress
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.doc_types import PoolDoc
+from shiftwork.core.model.jobs import JobPriority, JobRecord, Progress
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import WorkerInstance
 from shiftwork.core.observing.stats import PoolStats
 from shiftwork.core.scaling.bounds import Bounds
+from shiftwork.views.instances import Glance
 from shiftwork.views.overview import NodeView, PoolView
-from shiftwork.views.report import Glance
 from tests.cli.terminal import URL, Terminal, in_shop, until
 from tests.polling import wait_until
 

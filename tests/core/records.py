@@ -3,22 +3,28 @@
 from dataclasses import dataclass
 from typing import Any
 
-from shiftwork.core.docs import ATTEMPT, BEAT, EVENT, KINDS
+from shiftwork.core.doc_kinds import ATTEMPT, BEAT, EVENT, KINDS
 from shiftwork.core.health.noticed import Noticed
 from shiftwork.core.jobs.expiry import ExpiredLately
-from shiftwork.core.model.doc import Plan, PoolDoc
+from shiftwork.core.model.doc_types import (
+    Arrival,
+    Departure,
+    LostNode,
+    Plan,
+    PoolDoc,
+    StackReply,
+    StackRequest,
+    StackRequests,
+    Token,
+)
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import Attempt
-from shiftwork.core.model.outcome import Lost
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig
-from shiftwork.core.move import Arrival, Departure
+from shiftwork.core.model.jobs import Attempt
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.observing.beats import Beat
 from shiftwork.core.observing.history import EndedTotals, Hour, Moment, Point
-from shiftwork.core.observing.stack_requests import StackReply, StackRequest, StackRequests
 from shiftwork.core.schedules.fire_times import Cursor
 from shiftwork.core.schedules.stored import ScheduleIndex
 from shiftwork.core.schedules.timing import Rescheduled, Timing
-from shiftwork.core.token import Token
 from shiftwork.core.values.sealing import KeyInUse
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
@@ -37,7 +43,7 @@ VALUES: dict[str, Any] = {
     "expired": ExpiredLately({30_000_000: 7}),
     "edition": Edition("token", 1.0, TEXT),
     "noticed": Noticed({f"dead_letters {TEXT}": 1.0}),
-    "plan": Plan(nodes={TEXT: {"p": 1}}, lost={"n": Lost(1.0, "host")}),
+    "plan": Plan(nodes={TEXT: {"p": 1}}, lost={"n": LostNode(1.0, "host")}),
     "history": Hour(7, [Moment(1.0, {TEXT: Point(1, 2, 3, 4)})], {"p": EndedTotals(1, 2, {"w0": 1})}),
     "token": Token(id="i", name=TEXT, role="read", digest=b"d", created_at=1.0),
     "stack_requests": StackRequests(

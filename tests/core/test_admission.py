@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shiftwork.core.model.doc import PoolDoc
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.doc_types import PoolDoc
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.admission import (
     SETTLING_SECONDS,
     Facts,

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from shiftwork.core.model.policies import Breaker
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.workers import Breaker, WorkerState
 from shiftwork.core.workers.admission import Facts, Gates, Head, Lane, RateLimit, Running, choose
 from shiftwork.core.workers.breaker import BreakerState, step
 

@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.amending import amended
-from shiftwork.core.model.change import Cancel, Discard, Requeue
-from shiftwork.core.model.job import SECONDS_A_DAY, JobPriority, JobRecord, JobStatus, Progress
+from shiftwork.core.model.job_changes import Cancel, Discard, Requeue
+from shiftwork.core.model.jobs import SECONDS_A_DAY, JobPriority, JobRecord, JobStatus, Progress
 
 NOW = 100.0
 JOB = JobRecord(

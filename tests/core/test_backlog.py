@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from shiftwork.core.health.pool_problems import _REMEDIES
-from shiftwork.core.model.doc import PoolDoc
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.doc_types import PoolDoc
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.stats import WorkerStats
 from shiftwork.core.scaling.backlog import SHUT, Backlog, backlog, largest_gate, main_gate
 from shiftwork.core.workers.admission import Facts, Gates, Head, Lane, RateLimit, Running

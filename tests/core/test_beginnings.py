@@ -6,7 +6,7 @@ import pytest
 from msgspec import msgpack
 
 from shiftwork.core.jobs.beginnings import HEAD, TAIL, beginning, seen_signal, seen_step
-from shiftwork.core.model.parts import Signal, Step
+from shiftwork.core.model.job_parts import Signal, Step
 from shiftwork.core.values.limits import (
     BEGINNING,
     DEEPEST,

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct, msgpack
 
-from shiftwork.core.model.policies import Breaker
+from shiftwork.core.model.workers import Breaker
 from shiftwork.core.workers.breaker import BreakerState, closed, held_open, step
 
 POLICY = Breaker(failures=3, window_seconds=60, cool_down_seconds=30)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shiftwork.core import docs
-from shiftwork.core.docs import ATTEMPT, EVENT, KINDS, READ_BY_CLAIMS, SCHEMA, Kind, damaged_doc
-from shiftwork.core.model.doc import Doc
+from shiftwork.core import doc_kinds as docs
+from shiftwork.core.doc_kinds import ATTEMPT, EVENT, KINDS, READ_BY_CLAIMS, SCHEMA, Kind, damaged_doc
+from shiftwork.core.model.doc_types import Doc
 from tests.core.records import ALL, VALUES, Damage, damages
 
 CASES = [(kind, damage) for kind in ALL for damage in damages(kind)]

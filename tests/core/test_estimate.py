@@ -17,12 +17,12 @@ from shiftwork.core.health.estimate import (
     unknown_runs,
 )
 from shiftwork.core.health.position import EXACT, Ahead, Position, about, behind, position
-from shiftwork.core.model.worker import PoolConfig, WorkerState
+from shiftwork.core.model.workers import PoolConfig, WorkerState
 from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.scaling.bounds import Bounds
 from shiftwork.core.scaling.demand import Demand, Share
 from shiftwork.core.workers.admission import Lane, Obstacle, RateLimit, Running
-from shiftwork.views.estimate import estimate_of
+from shiftwork.views.explanation import estimate_of
 
 NOW = 1_000.0
 

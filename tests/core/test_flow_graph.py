@@ -3,7 +3,7 @@
 import pytest
 
 from shiftwork.core.flows.drawing import SAMPLES, FlowJob, draw, state_of
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.jobs import JobStatus
 
 COMPLETED, PROCESSING, WAITING, DEAD = (
     JobStatus.COMPLETED,

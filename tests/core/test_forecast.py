@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.history import DAY, HOUR, KEPT_HOURS, MINUTE, Moment, Point
 from shiftwork.core.scaling.forecast import floors_ahead, hours_needed
 

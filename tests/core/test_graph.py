@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shiftwork.core.model.policies import Breaker
-from shiftwork.core.model.worker import WorkerConfig
+from shiftwork.core.model.workers import Breaker, WorkerConfig
 from shiftwork.core.options.checks import worker_config
 from shiftwork.core.options.graph import compile_gates
 from shiftwork.core.workers.admission import Gates, RateLimit

@@ -17,9 +17,8 @@ from shiftwork.core.health.problems import (
     WorkerFacts,
     WriteFault,
 )
-from shiftwork.core.model.outcome import Lost
-from shiftwork.core.model.policies import Breaker
-from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.model.doc_types import LostNode
+from shiftwork.core.model.workers import Breaker, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.scaling.backlog import Gate
 from shiftwork.core.workers.breaker import BreakerState
 
@@ -148,7 +147,7 @@ WRONG = [
     ),
     (node(age=13), "node_silent", "n", "failing", "node n on h has not renewed its lease for 13 s"),
     (node(age=16), "node_silent", "n", "failing", "16 s"),
-    (HealthFacts(lost={"n": Lost(NOW - 40, "h")}), "node_lost", "n", "failing", "node n on h vanished 40 s ago"),
+    (HealthFacts(lost={"n": LostNode(NOW - 40, "h")}), "node_lost", "n", "failing", "node n on h vanished 40 s ago"),
     (instance(age=16), "instance_silent", "i", "failing", "16 s"),
     (instance(age=1, stuck=2), "thread_stuck", "i", "degraded", "2 threads of i still running"),
     (pool(paused=True, reason="deploy", queued=7), "pool_paused", "p", "degraded", "deploy; 7 queued"),
@@ -351,7 +350,7 @@ def test_the_critical_come_first_and_decide() -> None:
 
 def test_a_store_that_rejects_writes_comes_before_what_follows_from_it() -> None:
     facts = HealthFacts(
-        lost={"a": Lost(NOW - 60, "h")},
+        lost={"a": LostNode(NOW - 60, "h")},
         store_faults={"this process": WriteFault("it is read-only", NOW - 5)},
         leader=False,
         leaderless_since=NOW - 40,
@@ -505,7 +504,7 @@ def test_without_any_node_all_pools_are_one_row() -> None:
 
 def test_the_older_comes_first_among_the_equally_severe_and_what_has_no_time_last() -> None:
     facts = HealthFacts(
-        lost={"b": Lost(NOW - 40, "h"), "a": Lost(NOW - 20, "h")},
+        lost={"b": LostNode(NOW - 40, "h"), "a": LostNode(NOW - 20, "h")},
         breakers={"x": BreakerState(open=True, until=NOW, opened_at=NOW - 5)},
         pools=[PoolFacts(name="p", dead=1, paused=True, paused_at=NOW - 500)],
     )

@@ -5,7 +5,7 @@ from itertools import pairwise
 from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.docs import HISTORY
+from shiftwork.core.doc_kinds import HISTORY
 from shiftwork.core.observing.history import (
     DAY,
     HOUR,

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.landing import accepts, keep_until, landed, landing, run_seconds
-from shiftwork.core.model.job import SECONDS_A_DAY, Attempt, JobPriority, JobRecord, JobStatus
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.parts import Signal, Wait
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.job_parts import Signal, Wait
+from shiftwork.core.model.jobs import SECONDS_A_DAY, Attempt, JobPriority, JobRecord, JobStatus
 
 NOW, LATER = 100.0, 160.0
 JOB = JobRecord(

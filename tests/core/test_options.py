@@ -13,14 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from shiftwork.core.model.job import JobPriority
-from shiftwork.core.model.policies import Breaker, Retry
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model.jobs import JobPriority
+from shiftwork.core.model.workers import Breaker, PoolConfig, Retry, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.options.checks import OTHER_NAMES, pool_config, worker_config
 from shiftwork.core.options.types import NamedWorkerOptions, PoolOptions, TimingOptions, WorkerOptions
 from shiftwork.core.options.values import parse_rate
 from shiftwork.core.schedules.timing import Timing
-from shiftwork.core.words.durations import seconds_in
+from shiftwork.core.words import seconds_in
 from shiftwork.core.workers.admission import RateLimit
 from shiftwork.errors import ConfigurationError, ScheduleError, UnknownOptionError
 

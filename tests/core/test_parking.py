@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from shiftwork.core.jobs.parking import free, parked
-from shiftwork.core.model.job import JobPriority, JobRecord, JobStatus
+from shiftwork.core.model.jobs import JobPriority, JobRecord, JobStatus
 
 
 def record(

@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.model.doc import Plan, PoolDoc
-from shiftwork.core.model.job import JobPriority
-from shiftwork.core.model.outcome import Lost
-from shiftwork.core.model.worker import PoolConfig, WorkerState
+from shiftwork.core.model.doc_types import LostNode, Plan, PoolDoc
+from shiftwork.core.model.jobs import JobPriority
+from shiftwork.core.model.workers import PoolConfig, WorkerState
 from shiftwork.core.observing.beats import Beat, NodeBeat
 from shiftwork.core.observing.stats import PoolStats, WorkerStats
 from shiftwork.core.scaling.plan import (
@@ -101,7 +100,7 @@ def test_a_drained_node_that_is_gone_is_remembered_for_a_day() -> None:
     ids=["missed", "after a while", "it is back", "one was there before", "another has started in its place"],
 )
 def test_a_lost_node_is_missed_until_something_takes_its_place(beat: Beat, age: float, missed: set[str]) -> None:
-    before = with_lost(Plan(), {"lost": Lost(NOW - age, "h")})
+    before = with_lost(Plan(), {"lost": LostNode(NOW - age, "h")})
     assert planned(before, beat).plan.lost.keys() == missed
 
 

@@ -19,8 +19,8 @@ from shiftwork.core.health.problems import (
     WorkerFacts,
     WriteFault,
 )
-from shiftwork.core.model.outcome import Lost
-from shiftwork.core.model.worker import WorkerConfig, WorkerState
+from shiftwork.core.model.doc_types import LostNode
+from shiftwork.core.model.workers import WorkerConfig, WorkerState
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.core.workers.edition import Edition
 
@@ -67,7 +67,7 @@ DATED: dict[str, tuple[HealthFacts, float]] = {
     "pool_starved": (pool(oldest_wait_seconds=400.0, **BUSY), NOW - 100),
     "pool_paused": (pool(paused=True, paused_at=NOW - 5), NOW - 5),
     "node_silent": (node(age=13), NOW - 13),
-    "node_lost": (HealthFacts(lost={"n": Lost(NOW - 40, "h")}), NOW - 40),
+    "node_lost": (HealthFacts(lost={"n": LostNode(NOW - 40, "h")}), NOW - 40),
     "instance_silent": (instance(age=16), NOW - 16),
     "breaker_open": (HealthFacts(breakers={"b": BreakerState(open=True, until=NOW + 9, opened_at=NOW - 5)}), NOW - 5),
     "no_leader": (HealthFacts(leader=False, leaderless_since=NOW - 8), NOW - 8),

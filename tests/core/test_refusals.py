@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from shiftwork.core.jobs.refusals import LONGEST_DELAY, PATIENCE_SECONDS, is_refused, reviewed, version_of
 from shiftwork.core.jobs.retry import End, EndKind, settle
-from shiftwork.core.model.job import Attempt, Claimed, JobStatus
-from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.jobs import Attempt, Claimed, JobStatus
 from shiftwork.core.observing.beats import Beat, NodeBeat
 
 NOW = 5_000.0

@@ -21,10 +21,9 @@ from shiftwork.core.jobs.retry import (
     refusal,
     settle,
 )
-from shiftwork.core.model.job import SECONDS_A_DAY, Claimed, JobStatus
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.policies import Retry
-from shiftwork.core.model.worker import WorkerConfig
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.jobs import SECONDS_A_DAY, Claimed, JobStatus
+from shiftwork.core.model.workers import Retry, WorkerConfig
 
 CONFIG = WorkerConfig(
     name="w",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shiftwork.core.jobs.retry import End, EndKind, settle
-from shiftwork.core.model.job import Claimed
+from shiftwork.core.model.jobs import Claimed
 from shiftwork.core.observing.run_histograms import (
     BOUNDS,
     OLD_BOUNDS,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.scaling.bounds import Bounds
 from shiftwork.core.scaling.demand import Demand, Share
 from shiftwork.core.scaling.size import STEP_SECONDS, Decision, Floor, Memory, PoolLoad, decide

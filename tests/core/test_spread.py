@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.scaling.placement import process_count, shares
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from shiftwork.core.health.start_line import start_line
-from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState
 
 NOW = 1_000_000.0
 FETCH = WorkerConfig(name="fetch", interval_seconds=60)

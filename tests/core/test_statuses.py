@@ -6,8 +6,8 @@ from importlib.resources import files
 import pytest
 
 from shiftwork.core.jobs.statuses import COMPLETED, ENDED, FAILED, NUMBERS, PROCESSING, STATUSES, allows
-from shiftwork.core.model.change import Cancel, Change, Discard, Requeue
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.job_changes import Cancel, Change, Discard, Requeue
+from shiftwork.core.model.jobs import JobStatus
 
 CANCEL, REQUEUE, DISCARD = Cancel(), Requeue(run_at=0.0), Discard()
 

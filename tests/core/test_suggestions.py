@@ -2,8 +2,8 @@
 
 import pytest
 
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig
-from shiftwork.core.words.durations import seconds_in
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig
+from shiftwork.core.words import seconds_in
 from shiftwork.errors import _ELSEWHERE, meant_by, nearest
 
 WORKER = WorkerConfig.__struct_fields__

@@ -4,7 +4,7 @@ import pytest
 from msgspec import msgpack
 
 from shiftwork.core.jobs.durable import got, taken
-from shiftwork.core.model.parts import Signal, Step
+from shiftwork.core.model.job_parts import Signal, Step
 from shiftwork.core.values.sealing import sealed_value
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.jobs import JobStatus
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.state import after_end, after_run, is_failing, switch
 
 

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 import shiftwork
-from shiftwork import contrib, testing
+from shiftwork import contrib, testing, types
 from tests.browser.conftest import browser_path
 from tests.node import node
 
@@ -68,7 +68,9 @@ def test_every_page_has_one_place_in_the_navigation(pages: ModuleType, tmp_path:
 
 def test_the_reference_has_every_public_name(pages: ModuleType) -> None:
     named = set(re.findall(r"^::: shiftwork\.([\w.]+)$", "".join(pages.references().values()), re.MULTILINE))
-    assert named >= {*shiftwork.__all__, *(f"testing.{name}" for name in testing.__all__)}
+    for module in (testing, types):
+        assert named >= {f"{module.__name__.removeprefix('shiftwork.')}.{name}" for name in module.__all__}
+    assert named >= {*shiftwork.__all__}
     assert named >= {f"contrib.{module.name}" for module in iter_modules(contrib.__path__)}
 
 
@@ -84,7 +86,7 @@ def public(module: ModuleType) -> Iterator[tuple[str, object]]:
                 yield f"{name}.{member}", method
 
 
-@pytest.mark.parametrize("module", [shiftwork, testing])
+@pytest.mark.parametrize("module", [shiftwork, testing, types])
 def test_every_public_name_is_explained_in_a_sentence(module: ModuleType) -> None:
     found = dict(public(module))
     assert len(found) > 10

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.jobs import JobStatus
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.checks import worker_config
 from shiftwork.core.schedules.fire_times import CRON_AHEAD_SECONDS, INTERVAL_AHEAD_SECONDS
 from shiftwork.runtime.clock import ManualClock, settle

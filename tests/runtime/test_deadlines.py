@@ -3,8 +3,8 @@
 import pytest
 
 from shiftwork.core.jobs.retry import End
-from shiftwork.core.model.job import Claimed
-from shiftwork.core.model.worker import WorkerConfig
+from shiftwork.core.model.jobs import Claimed
+from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.runtime.running.deadlines import Deadlines
 from shiftwork.runtime.running.run import Run
 from shiftwork.testing import ManualClock

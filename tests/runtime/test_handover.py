@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from shiftwork.core.model.job import Claimed
+from shiftwork.core.model.jobs import Claimed
 from shiftwork.runtime.processes.handover import PLACES, NodeEnd, ProcessEnd
 from shiftwork.runtime.processes.messages import Start
 

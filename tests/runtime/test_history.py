@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.core.docs import HISTORY
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.doc_kinds import HISTORY
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.observing.history import HOUR, KEPT_HOURS, Hour, Moment, last_day
 from shiftwork.core.observing.stats import PoolStats
 from shiftwork.errors import StoreUnavailableError
@@ -146,7 +146,7 @@ async def test_nothing_falls_between_two_notes(
 async def test_of_very_many_pools_less_is_remembered(
     stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shiftwork.web.history.MOST_KEPT", 100)
+    monkeypatch.setattr("shiftwork.web.history.MOST_POINTS_KEPT", 100)
     await stage.store.take_over([], {f"p{n}": PoolStats(completed=7) for n in range(30)}, 0)
     history = _history(stage)
     for _ in range(20):

@@ -1,7 +1,7 @@
 """The leader looks ahead: yesterday's peak raises a pool before it comes again, and the scaling event says so."""
 
-from shiftwork.core.docs import HISTORY
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.doc_kinds import HISTORY
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.observing.history import DAY, HOUR, MINUTE, Hour, Moment, Point, hour_name
 from shiftwork.core.scaling.plan import totals
 from shiftwork.runtime.clock import ManualClock

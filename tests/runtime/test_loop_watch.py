@@ -3,14 +3,13 @@
 import asyncio
 import logging
 import re
-import time
 
 import pytest
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.runtime.running import loop_watch
 from tests import polling
-from tests.polling import eventually, wait_until
+from tests.polling import eventually, hold_thread, pass_time, wait_until
 from tests.runtime.stage import DEADLINE, started
 
 
@@ -59,6 +58,6 @@ async def test_other_code_that_blocks_the_loop_is_named_too_and_not_without_end(
             named, told = count("has blocked"), count("blocked")
             wait_until(lambda named=named: count("has blocked") > named)  # type: ignore[misc]
             await eventually(lambda told=told: count("blocked") > told)  # type: ignore[misc]
-        time.sleep(0.6)  # noqa: ASYNC251 - that is the point
-        await asyncio.sleep(0.1)
+        hold_thread(0.6)
+        await pass_time(0.1)
         assert count("has blocked") == loop_watch.IN_FULL

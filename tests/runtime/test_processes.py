@@ -21,9 +21,9 @@ from msgspec.structs import replace
 from shiftwork.core.jobs.own_options import pack
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import Claimed
-from shiftwork.core.model.parts import OwnOptions
-from shiftwork.core.model.worker import WorkerConfig
+from shiftwork.core.model.job_parts import OwnOptions
+from shiftwork.core.model.jobs import Claimed
+from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.runtime import machine
 from shiftwork.runtime.claiming.runs import Runs
 from shiftwork.runtime.clock import ManualClock, SystemClock
@@ -56,7 +56,7 @@ from shiftwork.runtime.running.run import Run, RunOwner
 from shiftwork.runtime.running.runner import Runner, RunnerListener
 from shiftwork.store.memory import MemoryStore
 from shiftwork.testing.contexts import MadeValues
-from tests.polling import eventually
+from tests.polling import eventually, pass_time
 
 
 def claimed(number: int = 1, **changes: Any) -> Claimed:
@@ -118,7 +118,7 @@ async def test_processes_of_a_node_with_very_many_open_files(tmp_path: Path, mon
         hook_process = HookProcess(setup, SystemClock())
         definition = await hook_process.describe()
         assert definition.hooks == ("*",)
-        await asyncio.sleep(0.2)  # it must not end by itself
+        await pass_time(0.2)  # it must not end by itself
         assert hook_process.alive
         await hook_process.drain()
     finally:

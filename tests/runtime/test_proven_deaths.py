@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +16,7 @@ from shiftwork import Context, JobStatus
 from shiftwork.core.observing.beats import Beat, NodeBeat, ProcessMark
 from shiftwork.runtime.clock import ManualClock
 from shiftwork.runtime.local_processes import OWNER, end_groups, is_dead, own_mark, owner_word, seen
-from tests.polling import wait_until
+from tests.polling import hold_thread, wait_until
 from tests.runtime.stage import Stage
 
 Starter = Callable[..., "subprocess.Popen[bytes]"]
@@ -110,7 +109,7 @@ def test_what_does_not_belong_to_the_dead_owner_is_left_alone_and_in_doubt(start
     owner = replace(own(), pid=2**22 - 7)
     stranger = start("sleep", "600", **{OWNER: "1.1"})
     assert not end_groups([stranger.pid], owner)
-    time.sleep(0.05)
+    hold_thread(0.05)
     assert stranger.poll() is None
     assert end_groups([], owner)
 

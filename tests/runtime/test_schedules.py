@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shiftwork import JobStatus
-from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import Act, Stage, leads, statuses
 

@@ -12,9 +12,9 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.core.model.job import Claimed
-from shiftwork.core.model.parts import FlowFailure
-from shiftwork.core.model.worker import WorkerConfig
+from shiftwork.core.model.job_parts import FlowFailure
+from shiftwork.core.model.jobs import Claimed
+from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.messages import Setup

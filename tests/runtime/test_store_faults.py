@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from shiftwork import Breaker, JobStatus, StoreFullError, StoreUnavailableError, WorkerOrchestrator
-from shiftwork.core.docs import KINDS, MOVE_NAME, PLAN_NAME, STACKS_NAME
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.doc_kinds import KINDS, MOVE_NAME, PLAN_NAME, STACKS_NAME
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.observing.history import hour_name
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.running.threads import Threads

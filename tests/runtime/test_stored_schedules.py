@@ -20,8 +20,8 @@ from shiftwork import (
     UnknownScheduleError,
     WorkerOrchestrator,
 )
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import Act, Stage, leads

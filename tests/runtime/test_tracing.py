@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from shiftwork import Context, JobStatus
-from shiftwork.core.model.job import Claimed
+from shiftwork.core.model.jobs import Claimed
 from shiftwork.runtime.clock import settle
 from shiftwork.telemetry.tracing import continuing, processing, trace_id
 from tests.polling import eventually

@@ -19,11 +19,11 @@ from msgspec.structs import replace
 
 from shiftwork import Context, EncryptionKeyError, JobStatus, PayloadDecodingError, WorkerOrchestrator
 from shiftwork.cli.entry import main
-from shiftwork.core.docs import ENCRYPTION
-from shiftwork.core.model.change import Cancel, Discard, JobFilter, Requeue
+from shiftwork.core.doc_kinds import ENCRYPTION
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import Claimed, LogLine, Progress, ProgressNote
-from shiftwork.core.model.parts import Signal, Step
+from shiftwork.core.model.job_changes import Cancel, Discard, JobFilter, Requeue
+from shiftwork.core.model.job_parts import Signal, Step
+from shiftwork.core.model.jobs import Claimed, LogLine, Progress, ProgressNote
 from shiftwork.core.values.sealing import CIPHER, KeyInUse, as_text, is_sealed, key_of, sealed_in, why_unreadable
 from shiftwork.store.docs import change
 from shiftwork.store.memory import MemoryStore
@@ -546,7 +546,7 @@ async def test_a_lost_key_keeps_no_process_out_for_ever() -> None:
 
 
 async def test_rekey_goes_on_when_the_last_job_of_a_page_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rekeying, "PAGE", 2)
+    monkeypatch.setattr(rekeying, "REKEYED_AT_A_TIME", 2)
     inner = MemoryStore()
     old, new = SealedStore(inner, key_ring([OLD])), SealedStore(inner, key_ring([NEW, OLD]))
     for n in range(6):

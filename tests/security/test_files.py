@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from shiftwork import StoreUnavailableError, WorkerOrchestrator
-from shiftwork.core.model.change import Discard
-from shiftwork.core.model.job import Progress, ProgressNote
+from shiftwork.core.model.job_changes import Discard
+from shiftwork.core.model.jobs import Progress, ProgressNote
 from shiftwork.serve.vitals import Vitals, write_vitals
 from shiftwork.store.sqlite.file import driver
 from shiftwork.store.sqlite.file import modes as file_modes
 from shiftwork.store.sqlite.file.modes import create_database
-from shiftwork.store.sqlite.file.threads import StoreThreads
+from shiftwork.store.sqlite.file.store_threads import StoreThreads
 from shiftwork.store.sqlite.store import SqliteStore
 from tests.store.conformance.acts import NOW, add, claim_one, failed, finish, job, report
 

@@ -10,7 +10,7 @@ from shiftwork.core.jobs.durable import wrong_name
 from shiftwork.core.schedules.fire_times import fire_id, is_fire_id, zone_problem
 from shiftwork.core.schedules.stored import Place, fire_stored
 from shiftwork.core.schedules.timing import Timing
-from shiftwork.core.words.printable import control_character
+from shiftwork.core.words import control_character
 from tests.core.test_stored_schedules import schedule
 from tests.runtime import fixtures
 from tests.runtime.stage import DEADLINE, Stage

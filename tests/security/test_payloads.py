@@ -20,7 +20,7 @@ from shiftwork import (
 )
 from shiftwork.cli.terminal.parameters import json_object
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.core.model.job import NewJob
+from shiftwork.core.model.jobs import NewJob
 from shiftwork.core.values.limits import DEEPEST, is_deep, is_too_deep
 from shiftwork.handles.job import JobAccess
 from shiftwork.runtime.clock import ManualClock

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shiftwork.core.model.job import JobPriority
+from shiftwork.core.model.jobs import JobPriority
 from shiftwork.errors import ConfigurationError
 from shiftwork.sim.reading import read_scenario
 from tests.sim.scenarios import changed, small

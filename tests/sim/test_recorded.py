@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.model.doc import PoolDoc
-from shiftwork.core.model.job import JobPriority
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model.doc_types import PoolDoc
+from shiftwork.core.model.jobs import JobPriority
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.observing.beats import NodeBeat
 from shiftwork.core.observing.history import HOUR, MINUTE, Hour, Moment, Point
 from shiftwork.core.observing.run_histograms import BOUNDS, runs

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.sim.scenario import Burst, Configuration, NodeGroup, RunTime, Scenario, Traffic
 from shiftwork.sim.simulate import simulate
 from shiftwork.sim.simulated import PoolCourse, ScalingStep

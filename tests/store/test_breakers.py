@@ -8,11 +8,11 @@ import pytest
 
 from shiftwork import Breaker
 from shiftwork.control.control import Control
-from shiftwork.core.docs import BREAKER, GATES
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.job import Attempt, JobStatus
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.worker import WorkerConfig
+from shiftwork.core.doc_kinds import BREAKER, GATES
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.jobs import Attempt, JobStatus
+from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.core.workers.admission import Gates
 from shiftwork.runtime.outcomes.breakers import Breakers
 from shiftwork.runtime.outcomes.outbox import Settled

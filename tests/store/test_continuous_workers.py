@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.checks import worker_config
 from shiftwork.runtime.leader.schedules import Schedules
 from shiftwork.runtime.registry import Registry

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from shiftwork.core.docs import BREAKER, KINDS, POOL, Kind
-from shiftwork.core.model.doc import Doc, PoolDoc
+from shiftwork.core.doc_kinds import BREAKER, KINDS, POOL, Kind
+from shiftwork.core.model.doc_types import Doc, PoolDoc
 from shiftwork.store.docs import change, read, read_all, stored, write
 from shiftwork.store.memory.store import MemoryStore
 from tests.core.records import VALUES, damages

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from shiftwork.core.flows.releasing import is_lost
-from shiftwork.core.model.change import Cancel, JobFilter, Requeue
-from shiftwork.core.model.job import Claimed, JobStatus, NewJob
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.parts import Need
+from shiftwork.core.model.job_changes import Cancel, JobFilter, Outcome, Requeue
+from shiftwork.core.model.job_parts import Need
+from shiftwork.core.model.jobs import Claimed, JobStatus, NewJob
 from shiftwork.store.protocol import Store
 from tests.polling import pass_time
 from tests.store.conformance.acts import outcome, signs

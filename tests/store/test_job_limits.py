@@ -16,8 +16,8 @@ from shiftwork import (
     StepsFullError,
     WorkerOrchestrator,
 )
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.model.parts import Signal, Step
+from shiftwork.core.model.job_parts import Signal, Step
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.values.limits import BEGINNING, PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.postgres import restore

@@ -12,7 +12,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from shiftwork.store.protocol import Store
 from shiftwork.store.sqlite import SqliteStore
-from shiftwork.store.sqlite.file.session import SqliteSession
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
 from tests.store.conformance.histories import Histories
 from tests.store.conformance.lab import StoreFactory
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.store.protocol import Store
 from shiftwork.store.sqlite.store import SqliteStore
 from shiftwork.store.urls import open_store

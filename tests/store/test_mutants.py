@@ -8,26 +8,26 @@ import pytest
 from msgspec.structs import replace
 
 from shiftwork.core.jobs import amending, landing, parking, statuses
-from shiftwork.core.model.change import Change, JobFilter
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.job import JobRecord, JobStatus, NewJob
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.job_changes import Change, JobFilter, Outcome
+from shiftwork.core.model.jobs import JobRecord, JobStatus, NewJob
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat
 from shiftwork.core.workers import state as worker_state
 from shiftwork.core.workers.admission import Choice
 from shiftwork.store.bells import Bells
+from shiftwork.store.docs import DocsOfClaims
 from shiftwork.store.memory import MemoryStore
-from shiftwork.store.memory import jobs as memory_jobs
+from shiftwork.store.memory import rows as memory_rows
 from shiftwork.store.memory import store as memory_store
 from shiftwork.store.memory.docs import DocTable
-from shiftwork.store.memory.jobs import JobTable, OrderedIds
-from shiftwork.store.memory.leases import Instances, Places
-from shiftwork.store.memory.states import StateTable
-from shiftwork.store.memory.totals import Totals
+from shiftwork.store.memory.facts import StateTable
+from shiftwork.store.memory.lease import Instances, Places
+from shiftwork.store.memory.rows import JobTable, OrderedIds
+from shiftwork.store.memory.stats import Totals
 from shiftwork.store.postgres.server import functions
 from shiftwork.store.protocol import Claims, Promoted
-from shiftwork.store.redis.server import scripts
+from shiftwork.store.redis import lua
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.sql import SQL
 from tests.store.conformance import expect, suite
@@ -119,7 +119,7 @@ def nobody_is_served(patch: Patch) -> None:
 
 
 def pauses_are_ignored(patch: Patch) -> None:
-    patch.setattr(DocTable, "_read", lambda *_: None)
+    patch.setattr(DocsOfClaims, "keep", lambda *_: None)
 
 
 def one_too_many(patch: Patch) -> None:
@@ -132,7 +132,7 @@ def one_too_many(patch: Patch) -> None:
 
 def editions_are_ignored(patch: Patch) -> None:
     async def claim(self: MemoryStore, *args: Any, edition: str | None = None) -> Claims:
-        return await genuine(self, *args, edition=edition and self._docs.edition)
+        return await genuine(self, *args, edition=edition and self._docs.of_claims.edition)
 
     genuine = MemoryStore.claim
     patch.setattr(MemoryStore, "claim", claim)
@@ -295,16 +295,16 @@ def a_higher_limit_passes_a_lower_one(patch: Patch) -> None:
                 processing += 1
                 yield id
 
-    patch.setattr(memory_jobs, "free", free)
+    patch.setattr(memory_rows, "free", free)
 
 
 def running_jobs_take_no_place(patch: Patch) -> None:
-    patch.setattr(memory_jobs, "free", lambda queued, **_: parking.free(queued, processing=0))
+    patch.setattr(memory_rows, "free", lambda queued, **_: parking.free(queued, processing=0))
 
 
 def ids_do_not_count(patch: Patch) -> None:
-    genuine = memory_jobs.OrderedIds.before
-    patch.setattr(memory_jobs.OrderedIds, "before", lambda self, at, _: genuine(self, at, ""))
+    genuine = memory_rows.OrderedIds.before
+    patch.setattr(memory_rows.OrderedIds, "before", lambda self, at, _: genuine(self, at, ""))
 
 
 def dead_jobs_are_found_as_cancelled(patch: Patch) -> None:
@@ -470,16 +470,16 @@ async def test_a_rule_repeated_wrongly_in_lua_is_noticed(
 ) -> None:
     file, right, wrong, noticed_by = mutant
     [check] = [check for name, check in CHECK.items() if name.startswith(noticed_by)]
-    genuine = scripts.source
+    genuine = lua.source
     text = genuine(file)
     assert right in text
-    monkeypatch.setattr(scripts, "source", lambda name: text.replace(right, wrong) if name == file else genuine(name))
-    scripts.script.cache_clear()
+    monkeypatch.setattr(lua, "source", lambda name: text.replace(right, wrong) if name == file else genuine(name))
+    lua.script.cache_clear()
     try:
         with pytest.raises(AssertionError):
             await run_check(check, on_server(valkey_url))
     finally:
-        scripts.script.cache_clear()
+        lua.script.cache_clear()
 
 
 REPEATED_IN_FUNCTIONS: list[tuple[str, str, str]] = [

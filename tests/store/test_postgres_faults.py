@@ -13,9 +13,9 @@ import psycopg
 import pytest
 from psycopg import errors as pg
 
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.job import Added, JobStatus
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import Added, JobStatus
 from shiftwork.errors import (
     SchemaVersionError,
     StoreBusyError,

@@ -12,9 +12,9 @@ import pytest
 from psycopg import AsyncConnection
 
 from shiftwork.core.flows.releasing import POSTPONED
-from shiftwork.core.model.change import Requeue
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.model.parts import Need, Step
+from shiftwork.core.model.job_changes import Requeue
+from shiftwork.core.model.job_parts import Need, Step
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.store.postgres.add import add as add_in
 from shiftwork.store.postgres.lead import prune
 from shiftwork.store.postgres.store import PostgresStore

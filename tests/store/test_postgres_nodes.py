@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from shiftwork import Job, JobStatus, WorkerOrchestrator
-from shiftwork.core.model.job import JobRecord
+from shiftwork.core.model.jobs import JobRecord
 from shiftwork.errors import StoreError
 from shiftwork.store.protocol import Store
 from tests.polling import eventually, pass_time

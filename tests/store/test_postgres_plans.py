@@ -10,11 +10,10 @@ import psycopg
 import pytest
 from msgspec import msgpack
 
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.job_changes import JobFilter, Outcome
+from shiftwork.core.model.jobs import JobStatus
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.admission import Gates
 from shiftwork.store.postgres import queries
 from shiftwork.store.postgres.finish import outcome_columns

@@ -18,7 +18,7 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 
 from shiftwork import Context, JobStatus, WorkerOrchestrator
-from shiftwork.core.model.parts import Need
+from shiftwork.core.model.job_parts import Need
 from shiftwork.store.postgres import queries
 from shiftwork.store.postgres.server import functions, search_path
 from shiftwork.store.postgres.server.address import parse

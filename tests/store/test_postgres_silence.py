@@ -13,9 +13,9 @@ import pytest
 from msgspec import msgpack
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
+from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.workers.admission import Gates
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.store.postgres.server import call_queue, store_connections
@@ -25,7 +25,7 @@ from tests.store.conformance.acts import NOW, add, claim, finish, job, signs, st
 from tests.store.conformance.expect import soon
 from tests.store.proxy import Proxy
 from tests.store.servers.postgres import Server, own_server
-from tests.system.mill import Mill, gone, until
+from tests.system.mill import Mill, gone
 
 LISTENER = 2
 """The number of the connection that only listens and notifies."""
@@ -159,10 +159,10 @@ async def test_a_node_ends_though_its_store_is_silent(
     proxy.fall_silent()
     node.signal(signal.SIGTERM)
     if signals == 2:
-        await until(lambda: "a second signal stops them now" in node.said, what=lambda: node.said)
+        await eventually(lambda: "a second signal stops them now" in node.said, failure=lambda: node.said)
         node.signal(signal.SIGTERM)
     await asyncio.to_thread(node.end)
-    await until(lambda: gone(children), what=lambda: node.said)
+    await eventually(lambda: gone(children), failure=lambda: node.said)
     assert "the store does not answer" in node.said
     proxy.speak()
     await mill.close()
@@ -188,7 +188,7 @@ async def test_a_silent_store_delays_the_end_of_a_node_by_twenty_seconds_at_most
     node.signal(signal.SIGTERM)
     await asyncio.to_thread(node.end, 120.0)
     assert time.monotonic() - began < at_most, node.said
-    await until(lambda: gone(children), what=lambda: node.said)
+    await eventually(lambda: gone(children), failure=lambda: node.said)
     proxy.speak()
     await mill.close()
 

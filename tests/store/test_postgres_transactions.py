@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 
 from shiftwork import Breaker, Context, JobStatus, Retry, WorkerOrchestrator
 from shiftwork.contrib.sqlalchemy import enqueue_after_commit
-from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.observing.run_histograms import waits
 from shiftwork.errors import (
     ConfigurationError,

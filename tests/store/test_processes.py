@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.store.protocol import Store
 from shiftwork.store.sqlite.store import SqliteStore

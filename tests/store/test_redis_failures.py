@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from shiftwork import JobStatus, WorkerOrchestrator
-from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.store.urls import open_store

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.model.parts import Signal, Step
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.job_parts import Signal, Step
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.errors import ShiftworkError, StoreUnavailableError
 from shiftwork.store.protocol import Store
-from shiftwork.store.redis.add_batcher import LEAST_SHARE
+from shiftwork.store.redis.add import LEAST_SHARE
 from shiftwork.store.redis.server.pipeline import ConnectionLostError, Pipeline
 from shiftwork.store.urls import open_store
 from tests.store.conformance.acts import NOW, add, claim, claim_one, finish, job, signs, statuses, succeeded

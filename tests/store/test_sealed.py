@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.parts import Signal, Step
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.job_parts import Signal, Step
 from shiftwork.core.values.sealing import is_sealed
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import key_ring, new_key

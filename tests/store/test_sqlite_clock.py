@@ -9,7 +9,7 @@ from shiftwork import WorkerOrchestrator
 from shiftwork.core.steady_time import SETTLED_SECONDS, Reading
 from shiftwork.store.machine_clock import SteadyClock, read_clocks
 from shiftwork.store.sqlite import SqliteStore
-from shiftwork.store.sqlite.file.clock import FileClock
+from shiftwork.store.sqlite.file.file_clock import FileClock
 from tests.store.conformance.acts import add, claim_one, job, signs
 
 HOUR = 3600.0

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shiftwork.core.model.change import Discard, JobFilter
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.model.parts import Need
+from shiftwork.core.model.job_changes import Discard, JobFilter
+from shiftwork.core.model.job_parts import Need
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.workers.admission import Gates
 from shiftwork.store.sqlite import SqliteStore
-from shiftwork.store.sqlite.file.session import SqliteSession
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
 from tests.store.conformance.acts import NOW, add, claim, claim_ids, claim_one, finish, gate, job, outcome, succeeded
 
 if TYPE_CHECKING:
-    from shiftwork.core.model.outcome import Outcome
+    from shiftwork.core.model.job_changes import Outcome
 
 CROWD = 4_000
 """Enough to notice a look at every row: that would take many times as many steps as the round itself."""

@@ -15,11 +15,11 @@ import pytest
 from click.testing import CliRunner
 
 from shiftwork.cli.entry import main
-from shiftwork.core.docs import POOL
-from shiftwork.core.model.change import Discard, JobFilter, Requeue
-from shiftwork.core.model.doc import Doc, PoolDoc
-from shiftwork.core.model.job import JobStatus, Progress, ProgressNote
-from shiftwork.core.model.parts import Need
+from shiftwork.core.doc_kinds import POOL
+from shiftwork.core.model.doc_types import Doc, PoolDoc
+from shiftwork.core.model.job_changes import Discard, JobFilter, Requeue
+from shiftwork.core.model.job_parts import Need
+from shiftwork.core.model.jobs import JobStatus, Progress, ProgressNote
 from shiftwork.errors import (
     CorruptStoreError,
     LifecycleError,
@@ -30,9 +30,9 @@ from shiftwork.errors import (
     StoreUnavailableError,
     UnknownStoreError,
 )
+from shiftwork.store.abilities import try_room
 from shiftwork.store.docs import change, read
-from shiftwork.store.protocol import try_room
-from shiftwork.store.sealed.key_ring import KeyRing
+from shiftwork.store.sealed.keys import KeyRing
 from shiftwork.store.sealed.store import sealed
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file import driver, faults, schema, turn
@@ -252,7 +252,7 @@ async def test_a_closed_store_refuses_calls_until_it_is_opened_again(store: Sqli
 
 
 async def test_a_locked_file_is_waited_for_up_to_a_bound(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turn, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(turn, "LOCK_PATIENCE_SECONDS", 0.2)
     store = SqliteStore(path)
     await store.open()
     await add(store, job("1"))

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from shiftwork.core.model.change import JobFilter, Requeue
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.job_changes import JobFilter, Requeue
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.errors import StoreError
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file import calls, checkpoint, driver
-from shiftwork.store.sqlite.file.session import SqliteSession
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
 from tests.store.conformance.acts import NOW, add, claim, claim_ids, finish, job, succeeded
 
 DEADLINE = 30.0
@@ -611,7 +611,7 @@ async def test_where_each_commit_waits_for_the_disk_nothing_is_served_on_the_loo
 
 
 async def test_a_slow_call_spares_the_loop_the_next_ones(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "SLOW_SECONDS", -1.0)
+    monkeypatch.setattr(calls, "SLOW_CALL_SECONDS", -1.0)
     await served_here(store)
     assert {await where(store, quick=True) for _ in range(calls.CALLS_SPARED)} == {"shiftwork-writer"}
     await served_here(store)

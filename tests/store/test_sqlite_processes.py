@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.store.protocol import Bell
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file import doorbell
@@ -24,8 +24,8 @@ DEADLINE = 30.0
 
 CLAIMER = """
 import asyncio, json, sys
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.jobs import JobStatus
+from shiftwork.core.model.job_changes import Outcome
 from shiftwork.store.sqlite import SqliteStore
 
 async def main(path, name):
@@ -50,7 +50,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 ADDER = """
 import asyncio, sys
-from shiftwork.core.model.job import NewJob
+from shiftwork.core.model.jobs import NewJob
 from shiftwork.store.sqlite import SqliteStore
 
 async def main(path):
@@ -73,7 +73,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 RINGER = """
 import asyncio, sys
-from shiftwork.core.model.job import NewJob
+from shiftwork.core.model.jobs import NewJob
 from shiftwork.store.sqlite import SqliteStore
 
 async def main(path):

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from shiftwork import StoreUnavailableError, WorkerOrchestrator
-from shiftwork.core.model.change import JobFilter
+from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.store.sqlite import SqliteStore
-from shiftwork.store.sqlite.file import threads
+from shiftwork.store.sqlite.file import store_threads as threads
 from tests.polling import eventually
 from tests.store.conformance.acts import NOW, add, claim_ids, claim_one, claims, finish, job, outcome
 

@@ -1,15 +1,13 @@
 """Nodes that run the mill: real processes of `shiftwork run`, and what their jobs have noted."""
 
-import asyncio
 import importlib.util
 import os
 import re
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +15,7 @@ from typing import Any, NamedTuple
 import psutil
 
 from shiftwork import Job, JobStatus, WorkerInstance, WorkerOrchestrator
+from tests.polling import eventually
 from tests.system.conftest import PROGRAMS
 
 RUNNING = re.compile(r" runs \d+ workers? in ")
@@ -107,7 +106,7 @@ class Mill:
 
     async def up(self, node: MillNode) -> MillNode:
         """Wait until it runs."""
-        await until(lambda: bool(RUNNING.search(node.said)) or node.over, what=lambda: node.said)
+        await eventually(lambda: bool(RUNNING.search(node.said)) or node.over, failure=lambda: node.said)
         assert RUNNING.search(node.said), node.said
         return node
 
@@ -123,7 +122,7 @@ class Mill:
 
     async def noted(self, worker: str, what: str = "start") -> list[Line]:
         """Wait for a line of this kind."""
-        await until(lambda: bool(self.lines(worker, what)), what=lambda: f"{worker} {what}\n{self.logs()}")
+        await eventually(lambda: bool(self.lines(worker, what)), failure=lambda: f"{worker} {what}\n{self.logs()}")
         return self.lines(worker, what)
 
     async def instances(self) -> list[WorkerInstance]:
@@ -151,7 +150,9 @@ class Mill:
                     seen[job_id] = job
             return True
 
-        await until(over, within=within, what=lambda: f"{len(ids) - len(seen)} of {len(ids)} have not\n{self.logs()}")
+        await eventually(
+            over, within=within, failure=lambda: f"{len(ids) - len(seen)} of {len(ids)} have not\n{self.logs()}"
+        )
         return [seen[job_id] for job_id in ids]
 
     def logs(self) -> str:
@@ -172,21 +173,6 @@ class Mill:
                     child.kill()
         surprised = [node.said for node in self.nodes if SURPRISE.search(node.said)]
         assert not surprised, "\n".join(surprised)
-
-
-async def until(
-    true: Callable[[], bool | Awaitable[bool]], *, within: float = PATIENCE, what: Callable[[], str] = str
-) -> None:
-    """Wait until something is true, with a deadline."""
-    deadline = time.monotonic() + within
-    while True:
-        answer = true()
-        if answer if isinstance(answer, bool) else await answer:
-            return
-        if time.monotonic() > deadline:
-            message = f"not within {within} s: {what()}"
-            raise AssertionError(message)
-        await asyncio.sleep(0.02)
 
 
 def living(pids: Iterable[int]) -> list[psutil.Process]:

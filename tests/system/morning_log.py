@@ -12,13 +12,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from shiftwork import WorkerOrchestrator
-from tests.polling import wait_until
+from tests.polling import hold_thread, wait_until
 from tests.store.servers.redis import KILLED, Server, binary, required, wheel_binary
 
 MOST_LINES: Final = 40
@@ -142,7 +141,7 @@ class Morning:
         self.enqueue("write_report", "report.pdf")
         wait_until((self.folder / "report.pdf").exists, within=PATIENCE)
         self.server.kill()
-        time.sleep(seconds)
+        hold_thread(seconds)
         self.server.start()
         self.wait_for("store: back after")
         wait_until(self.fetched(), within=PATIENCE)

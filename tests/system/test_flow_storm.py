@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from shiftwork import Flow, Job
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.job import JobStatus
-from tests.polling import pass_time
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import JobStatus
+from tests.polling import eventually, pass_time
 from tests.store.servers.postgres import postgres_servers
 from tests.system.conftest import Start
-from tests.system.mill import Mill, until
+from tests.system.mill import Mill
 from tests.system.shared_stores import Place, on_postgres, on_sqlite, on_valkey
 from tests.system.test_storm import Storm
 
@@ -135,7 +135,7 @@ async def test_a_kill_loses_no_release_and_no_step(weaver: Mill, start: Start) -
     work = Work(weaver, 20)
     await work.add()
     victim = start("weaver.py")
-    await until(lambda: weaver.log.exists() and len(weaver.log.read_text().splitlines()) >= 60)
+    await eventually(lambda: weaver.log.exists() and len(weaver.log.read_text().splitlines()) >= 60)
     victim.kill()
     victim.wait()
     start("weaver.py")

@@ -9,7 +9,8 @@ import pytest
 
 from shiftwork import JobStatus
 from shiftwork.core.observing.beats import Beat
-from tests.system.mill import Mill, until
+from tests.polling import eventually
+from tests.system.mill import Mill
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 
@@ -54,14 +55,14 @@ async def test_a_pool_whose_processes_cannot_be_started_is_failing_until_they_ca
     async def said() -> bool:
         return bool(await failing())
 
-    await until(said, what=lambda: node.said)
+    await eventually(said, failure=lambda: node.said)
     (message,) = await failing()
     assert why in message
 
     async def told() -> bool:
         return any(why in beat.machine.failing.get("brittle", "") for beat in await beats(fragile) if beat.machine)
 
-    await until(told, what=lambda: node.said)
+    await eventually(told, failure=lambda: node.said)
     assert not node.over
     jobs = [await module.crack.enqueue(number=1), await module.ring.enqueue(number=1)]
     module.orders.unlink()
@@ -70,7 +71,7 @@ async def test_a_pool_whose_processes_cannot_be_started_is_failing_until_they_ca
     async def cleared() -> bool:
         return all(not beat.machine.failing for beat in await beats(fragile) if beat.machine)
 
-    await until(cleared, what=lambda: node.said)
+    await eventually(cleared, failure=lambda: node.said)
     assert [message for message in await events(fragile, "pool.recovered") if "brittle" in message]
     node.signal(signal.SIGTERM)
     assert node.end() == 0
@@ -129,6 +130,6 @@ async def test_hooks_that_misbehave_harm_no_job(fragile: Mill, order: str) -> No
     assert (await fragile.ended(await fragile.job(await ended[1].result()))).status is JobStatus.COMPLETED
     assert ended[1].progress is not None
     if order == "block hooks":
-        await until(lambda: "a hook: has blocked the event loop for " in node.said, what=lambda: node.said)
+        await eventually(lambda: "a hook: has blocked the event loop for " in node.said, failure=lambda: node.said)
     node.signal(signal.SIGTERM)
     assert node.end() == 0

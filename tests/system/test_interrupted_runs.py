@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from shiftwork import Job, JobStatus
+from tests.polling import eventually
 from tests.store.servers.postgres import postgres_servers
-from tests.system.mill import Mill, until
+from tests.system.mill import Mill
 from tests.system.shared_stores import Place, on_postgres, on_sqlite, on_valkey
 
 pytestmark = pytest.mark.timeout(240)  # many processes; the machine may be busy
@@ -51,14 +52,14 @@ class Lines:
         return self.mill.lines(f"stand_in_{kind}", "start")[-1].pid
 
     async def reach(self, met: Callable[[str], bool]) -> None:
-        await until(
+        await eventually(
             lambda: all(met(kind) for kind in self.jobs),
-            what=lambda: f"{ {kind: self.starts(kind) for kind in self.jobs} }\n{self.mill.logs()}",
+            failure=lambda: f"{ {kind: self.starts(kind) for kind in self.jobs} }\n{self.mill.logs()}",
         )
 
     async def pause_is_over(self) -> None:
         """Wait until the interrupted jobs run again, or wait in the queue like all others, however they got there."""
-        await until(self._none_is_held_up, what=self.mill.logs)
+        await eventually(self._none_is_held_up, failure=self.mill.logs)
 
     async def _none_is_held_up(self) -> bool:
         for kind, jobs in self.jobs.items():

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.mill import Mill, until
+from tests.polling import eventually
+from tests.system.mill import Mill
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -32,19 +33,19 @@ async def test_the_death_of_the_leader_moves_the_lead_and_the_schedule_goes_on(c
     async def led() -> bool:
         return (await clockwork.app.control.system.overview()).leader is not None
 
-    await until(led, what=clockwork.logs)
+    await eventually(led, failure=clockwork.logs)
     leader = (await clockwork.app.control.system.overview()).leader
     first, second = nodes if f"node {leader} leads" in nodes[0].said else reversed(nodes)
-    await until(lambda: len(clockwork.lines()) > 5)
+    await eventually(lambda: len(clockwork.lines()) > 5)
     before = len(clockwork.lines())
     first.signal(signal.SIGKILL)
 
     async def moved() -> bool:
         return (await clockwork.app.control.system.overview()).leader not in {leader, None}
 
-    await until(moved, what=clockwork.logs)
+    await eventually(moved, failure=clockwork.logs)
     assert "leads" in second.said
-    await until(lambda: len(clockwork.lines()) > before + 10, what=clockwork.logs)
+    await eventually(lambda: len(clockwork.lines()) > before + 10, failure=clockwork.logs)
 
     runs = clockwork.lines()
     # Whatever the dead node had in hand runs again: under the same id, as the same fire. Nothing else runs twice.

@@ -9,7 +9,8 @@ from contextlib import suppress
 import pytest
 
 from shiftwork import JobStateError, JobStatus
-from tests.system.mill import Mill, gone, living, until
+from tests.polling import eventually
+from tests.system.mill import Mill, gone, living
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 
@@ -43,7 +44,7 @@ async def test_a_timeout_ends_each_kind_of_work(shared: Mill) -> None:
         assert ended.status is JobStatus.DEAD
         assert (ended.error or "").startswith("timed out after 1 s"), name
         assert name in (ended.history[-1].traceback or ""), "where it was stuck"
-    await until(lambda: gone(processes), what=lambda: f"{processes}\n{node.said}")
+    await eventually(lambda: gone(processes), failure=lambda: f"{processes}\n{node.said}")
     naps = [
         await worker.enqueue(number=1, seconds=0.0)
         for worker in (shared.module.nap_apart, shared.module.nap_in_a_thread, shared.module.nap_in_a_coroutine)
@@ -57,14 +58,16 @@ async def test_cancelling_a_running_job_ends_its_process(shared: Mill) -> None:
     processes = living([start.pid])
     await shared.app.cancel_job(job.id)
     assert (await shared.ended(job)).status is JobStatus.CANCELLED
-    await until(lambda: gone(processes))
+    await eventually(lambda: gone(processes))
 
 
 async def test_a_suspect_can_be_cancelled(shared: Mill) -> None:
     jobs = [await shared.module.wait_in_a_coroutine.enqueue(number=number) for number in range(4)]
-    await until(lambda: len(shared.lines("wait_in_a_coroutine", "start")) >= 4)
+    await eventually(lambda: len(shared.lines("wait_in_a_coroutine", "start")) >= 4)
     os.kill(shared.lines("wait_in_a_coroutine")[0].pid, signal.SIGABRT)
-    await until(lambda: len(shared.lines("wait_in_a_coroutine", "start")) >= 8, what=shared.logs)  # all of them at once
+    await eventually(
+        lambda: len(shared.lines("wait_in_a_coroutine", "start")) >= 8, failure=shared.logs
+    )  # all of them at once
     for job in jobs:
         await shared.app.cancel_job(job.id)
     ended = await shared.all_ended(jobs)
@@ -82,7 +85,7 @@ async def test_a_process_that_has_grown_is_replaced_and_no_job_is_lost(shared: M
     first = await shared.ended(await shared.module.leak.enqueue(number=0, megabytes=100))
     assert first.status is JobStatus.COMPLETED
     processes = living([shared.lines("leak")[0].pid])
-    await until(lambda: gone(processes), what=shared.logs)
+    await eventually(lambda: gone(processes), failure=shared.logs)
     second = await shared.ended(await shared.module.leak.enqueue(number=1, megabytes=1))
     assert second.status is JobStatus.COMPLETED
     assert len({line.pid for line in shared.lines("leak")}) == 2
@@ -112,7 +115,7 @@ async def test_jobs_that_close_what_is_not_their_own_harm_themselves_only(shared
     async def both_crashed() -> bool:
         return all([(await shared.job(job)).record.crashes for job in jobs])
 
-    await until(both_crashed, what=shared.logs)
+    await eventually(both_crashed, failure=shared.logs)
     for job in jobs:
         (crash, *_) = (await shared.job(job)).history
         # libuv aborts when its own file descriptor is closed; asyncio raises an error
@@ -127,10 +130,10 @@ async def test_jobs_that_close_what_is_not_their_own_harm_themselves_only(shared
 async def test_a_process_that_talks_nonsense_is_ended_and_the_culprit_found(mill: Mill) -> None:
     node = await mill.up(mill.node())
     neighbours = [await mill.module.wait_in_a_coroutine.enqueue(number=number) for number in range(3)]
-    await until(lambda: len(mill.lines("wait_in_a_coroutine", "start")) >= 3)
+    await eventually(lambda: len(mill.lines("wait_in_a_coroutine", "start")) >= 3)
     job = await mill.module.babble.enqueue(number=0)
     await mill.noted("babble")
-    await until(lambda: "sends garbage" in node.said, what=mill.logs)
+    await eventually(lambda: "sends garbage" in node.said, failure=mill.logs)
     mill.module.gate.touch()
     assert {it.status for it in await mill.all_ended(neighbours)} == {JobStatus.COMPLETED}
     ended = await mill.ended(job)

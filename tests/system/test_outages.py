@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from shiftwork import Job, JobStatus
-from tests.polling import pass_time
+from tests.polling import eventually, pass_time
 from tests.store.servers.postgres import own_server
 from tests.store.servers.redis import KILLED, Server, binary, required, wheel_binary
-from tests.system.mill import Mill, until
+from tests.system.mill import Mill
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 
@@ -67,7 +67,7 @@ class Office:
         for job in self.jobs:
             await self.mill.app.send(job.id, "approval", "yes")
         self.mill.node()
-        await until(lambda: self.at_work(len(workers)), what=self.mill.logs)
+        await eventually(lambda: self.at_work(len(workers)), failure=self.mill.logs)
 
     def at_work(self, first: int) -> bool:
         """Whether each of the first jobs, one of every pool, has run a step."""
@@ -82,7 +82,9 @@ class Office:
         steps = self.mill.module.STEPS
         for number, job in enumerate(ended):
             assert await job.result(30) == f"{steps * number} yes {number}"
-        await until(lambda: len({line.number for line in self.mill.lines("child")}) == len(ended), what=self.mill.logs)
+        await eventually(
+            lambda: len({line.number for line in self.mill.lines("child")}) == len(ended), failure=self.mill.logs
+        )
         effects = Counter((line.worker, line.number) for line in self.mill.lines())
         assert len(effects) == len(ended) * (steps + 2)
         if not repeated:

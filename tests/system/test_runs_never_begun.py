@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from shiftwork import JobStatus
-from tests.polling import pass_time
+from tests.polling import eventually, pass_time
 from tests.store.servers.postgres import postgres_servers
-from tests.system.mill import Mill, until
+from tests.system.mill import Mill
 from tests.system.shared_stores import Place, on_postgres, on_sqlite, on_valkey
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
@@ -89,12 +89,12 @@ async def test_none_of_very_many_short_jobs_is_dead_without_a_start(short: Mill)
         async def room(added: int = first + AT_ONCE) -> bool:
             return added - sum(await totals(short, "apart")) < AT_ONCE
 
-        await until(room, within=600, what=short.logs)
+        await eventually(room, within=600, failure=short.logs)
 
     async def all_over() -> bool:
         return sum(await totals(short, "apart")) >= JOBS
 
-    await until(all_over, within=600, what=short.logs)
+    await eventually(all_over, within=600, failure=short.logs)
     assert await totals(short, "apart") == (JOBS, 0), await dead_without_a_start(short)
 
 
@@ -112,7 +112,7 @@ async def test_no_job_of_a_frozen_process_is_dead_without_a_start(short: Mill) -
     async def all_over() -> bool:
         return all([sum(await totals(short, pool)) >= number for pool, number in added.items()])
 
-    await until(all_over, within=300, what=short.logs)
+    await eventually(all_over, within=300, failure=short.logs)
     assert await dead_without_a_start(short) == []
     assert not node.over
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from shiftwork import JobStatus
-from tests.system.mill import Mill, gone, living, until
+from tests.polling import eventually
+from tests.system.mill import Mill, gone, living
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -26,23 +27,23 @@ async def spread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 
 async def test_two_processes_share_the_slots_and_one_that_dies_takes_only_its_own_jobs_along(spread: Mill) -> None:
     await spread.up(spread.node("--no-web"))
-    await until(lambda: _slots(spread, [2, 2]), what=spread.logs)
+    await eventually(lambda: _slots(spread, [2, 2]), failure=spread.logs)
 
     jobs = [await spread.module.send.enqueue(number=number) for number in range(4)]
-    await until(partial(_started, spread, 4), what=spread.logs)
+    await eventually(partial(_started, spread, 4), failure=spread.logs)
     assert sorted(Counter(line.pid for line in spread.lines("send")).values()) == [2, 2]
     _open(spread, range(4))
     await spread.all_ended(jobs)
 
     for number in range(4, 8):
         jobs.append(await spread.module.send.enqueue(number=number))
-        await until(partial(_started, spread, number + 1), what=spread.logs)
+        await eventually(partial(_started, spread, number + 1), failure=spread.logs)
     first, second, *_ = (line.pid for line in spread.lines("send")[4:])
     assert first != second, "the second job goes to the process that is idler"
     assert Counter(line.pid for line in spread.lines("send")[4:]) == {first: 2, second: 2}
 
     os.kill(first, signal.SIGKILL)
-    await until(partial(_started, spread, 10), what=spread.logs)
+    await eventually(partial(_started, spread, 10), failure=spread.logs)
     starts = Counter(line.number for line in spread.lines("send")[4:])
     assert starts == {line.number: 2 if line.pid == first else 1 for line in spread.lines("send")[4:8]}
 
@@ -51,8 +52,8 @@ async def test_two_processes_share_the_slots_and_one_that_dies_takes_only_its_ow
     _open(spread, range(4, 8))
     ended = await spread.all_ended(jobs)
     assert [(job.status, job.attempts) for job in ended] == [(JobStatus.COMPLETED, 1)] * 8
-    await until(lambda: _slots(spread, [1]), what=spread.logs)
-    await until(lambda: sum(gone([one]) for one in processes) == 1, what=spread.logs)
+    await eventually(lambda: _slots(spread, [1]), failure=spread.logs)
+    await eventually(lambda: sum(gone([one]) for one in processes) == 1, failure=spread.logs)
 
 
 def _started(spread: Mill, n: int) -> bool:

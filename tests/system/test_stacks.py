@@ -5,8 +5,9 @@ from contextlib import suppress
 import pytest
 
 from shiftwork import NodeSilentError
-from shiftwork.views.report import JobStack
-from tests.system.mill import Mill, until
+from shiftwork.views.instances import JobStack
+from tests.polling import eventually
+from tests.system.mill import Mill
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 
@@ -35,7 +36,7 @@ async def stack(mill: Mill, job_id: str, *, answers: bool) -> JobStack:
             seen.append(await mill.app.job_stack(job_id))
         return bool(seen) and ("does not answer" not in seen[-1].stack) is answers
 
-    await until(found, what=lambda: f"{seen}\n{mill.logs()}")
+    await eventually(found, failure=lambda: f"{seen}\n{mill.logs()}")
     return seen[-1]
 
 
@@ -58,7 +59,7 @@ async def test_what_a_job_is_doing_is_seen_in_every_kind_of_pool(mill: Mill, lea
         assert place in own, seen.stack
         assert "shiftwork/runtime" not in own, "it begins with the user's function"
 
-    await until(lambda: spinning_is_seen(mill, line.pid), what=mill.logs)
+    await eventually(lambda: spinning_is_seen(mill, line.pid), failure=mill.logs)
 
     for holder, place in ((module.hold_the_loop, "in hold_loop"), (module.hold_everything, "in hold")):
         job = await holder.enqueue(number=0, seconds=20)

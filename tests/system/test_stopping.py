@@ -5,7 +5,8 @@ import signal
 import pytest
 
 from shiftwork import JobStatus
-from tests.system.mill import Mill, gone, statuses, until
+from tests.polling import eventually
+from tests.system.mill import Mill, gone, statuses
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 
@@ -20,7 +21,7 @@ async def test_sigterm_under_load_loses_nothing_and_counts_nothing(mill: Mill) -
     stubborn = await mill.app.enqueue_many(
         [module.nap_apart.call(number=1000, seconds=600), module.nap_in_a_thread.call(number=1000, seconds=600)]
     )
-    await until(lambda: len(mill.lines(what="end")) > 20, what=mill.logs)
+    await eventually(lambda: len(mill.lines(what="end")) > 20, failure=mill.logs)
     children = node.children()
     node.signal(signal.SIGTERM)
     assert node.end() == 0, node.said  # though two of its jobs would take ten minutes
@@ -50,7 +51,7 @@ async def test_the_second_signal_is_quick_whatever_runs(mill: Mill) -> None:
     await mill.noted("nap_in_a_thread")
     children = node.children()
     node.signal(signal.SIGTERM)
-    await until(lambda: "a second signal stops them now" in node.said)
+    await eventually(lambda: "a second signal stops them now" in node.said)
     node.signal(signal.SIGTERM)
     assert node.end(within=30) == 0
     assert gone(children)
@@ -67,9 +68,9 @@ async def test_what_is_handed_back_begins_elsewhere_only_once_it_has_ended_here(
         await mill.ended(await mill.module.nap_in_a_thread.enqueue(number=0, seconds=0.0))
         return any(line.pid != start.pid for line in mill.lines("nap_in_a_thread"))
 
-    await until(the_other_is_there)
+    await eventually(the_other_is_there)
     node.signal(signal.SIGTERM)
-    await until(lambda: len(mill.lines("wait_in_a_thread", "start")) >= 2, what=mill.logs)
+    await eventually(lambda: len(mill.lines("wait_in_a_thread", "start")) >= 2, failure=mill.logs)
     mill.module.gate.touch()
     ended = await mill.ended(job)
     assert (ended.status, ended.attempt) == (JobStatus.COMPLETED, 1)
@@ -79,9 +80,9 @@ async def test_what_is_handed_back_begins_elsewhere_only_once_it_has_ended_here(
 
 async def test_sigterm_while_it_starts(mill: Mill) -> None:
     node = mill.node()
-    await until(lambda: " runs " in node.said, what=lambda: node.said)
+    await eventually(lambda: " runs " in node.said, failure=lambda: node.said)
     children = node.children()
     node.signal(signal.SIGTERM)
     assert node.end() in {0, -signal.SIGTERM}, node.said
-    await until(lambda: gone(children), within=30)
+    await eventually(lambda: gone(children), within=30)
     assert not await mill.instances()

@@ -8,7 +8,8 @@ from functools import partial
 import pytest
 
 from shiftwork import JobStatus
-from tests.system.mill import Mill, gone, living, statuses, until
+from tests.polling import eventually
+from tests.system.mill import Mill, gone, living, statuses
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 
@@ -49,7 +50,7 @@ async def test_jobs_that_hold_their_process_up_beyond_their_time_are_killed(mill
         assert job.status is JobStatus.DEAD
         assert job.error == "timed out after 1 s and did not stop; its process was killed"
         assert f"in {name}" in (job.history[-1].traceback or ""), "where it was stuck"
-    await until(lambda: gone(processes))
+    await eventually(lambda: gone(processes))
     assert not node.over
 
 
@@ -64,7 +65,7 @@ async def test_a_killed_node_takes_everybody_with_it_whatever_they_do(mill: Mill
     children = node.children()
     assert "sleep" in {child.name() for child in children}, "a job has started it"
     node.signal(signal.SIGKILL)
-    await until(lambda: gone(children), within=30)
+    await eventually(lambda: gone(children), within=30)
 
 
 async def test_a_frozen_node_loses_its_jobs_but_nothing_overlaps_and_it_comes_back(mill: Mill) -> None:
@@ -77,9 +78,9 @@ async def test_a_frozen_node_loses_its_jobs_but_nothing_overlaps_and_it_comes_ba
     children = [child for child in frozen.children() if child not in guards]
     heir = await mill.up(mill.node())
     frozen.signal(signal.SIGSTOP)
-    await until(lambda: gone(children), what=lambda: "its processes go on")
+    await eventually(lambda: gone(children), failure=lambda: "its processes go on")
     assert len(mill.lines(what="start")) == 2, "they ended after somebody else had begun"
-    await until(lambda: len(mill.lines(what="start")) >= 4, what=mill.logs)
+    await eventually(lambda: len(mill.lines(what="start")) >= 4, failure=mill.logs)
     assert not mill.lines(what="overlap")
     module.gate.touch()
     ended = await mill.all_ended(waiting)
@@ -107,9 +108,9 @@ async def test_a_node_that_was_frozen_within_its_lease_blames_no_job(mill: Mill)
     for times in range(1, 4):
         processes = living([mill.lines("wait_apart", "start")[-1].pid])
         node.signal(signal.SIGSTOP)
-        await until(partial(gone, processes))
+        await eventually(partial(gone, processes))
         node.signal(signal.SIGCONT)
-        await until(partial(started_more_than, mill, times), what=mill.logs)
+        await eventually(partial(started_more_than, mill, times), failure=mill.logs)
     mill.module.gate.touch()
     ended = await mill.ended(job)
     assert (ended.status, ended.attempt, ended.record.crashes) == (JobStatus.COMPLETED, 1, 0)
@@ -129,7 +130,7 @@ async def test_what_a_frozen_process_has_not_begun_is_not_timed_out(mill: Mill, 
         found = [await mill.job(job) for job in jobs]
         return all(job.ended_at is not None or (job.started_at or time.time()) + 0.7 < time.time() for job in found)
 
-    await until(beyond_their_time)
+    await eventually(beyond_their_time)
     os.kill(process, signal.SIGCONT)
     ended = await mill.all_ended(jobs)
     assert [(job.status, job.attempt, job.record.crashes) for job in ended] == [(JobStatus.COMPLETED, 1, 0)] * 3

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from shiftwork import Job, JobStatus
+from tests.polling import eventually
 from tests.system.conftest import PROGRAMS
-from tests.system.mill import until
 
 pytestmark = pytest.mark.timeout(180)  # processes; the machine may be busy
 COMMAND = (sys.executable, "-m", "shiftwork", "run", "versioned:app", "--no-web", "--log-level", "error")
@@ -36,14 +36,14 @@ class Deploy:
         before = len(await self.app.nodes())
         node = await asyncio.create_subprocess_exec(*COMMAND, "--stop-timeout", "0", cwd=PROGRAMS, env=environment)
         self._nodes.append(node)
-        await until(self._nodes_are(before + 1))
+        await eventually(self._nodes_are(before + 1))
         return node
 
     async def only_the_old_version_is_free(self) -> None:
         """Keep the slot of the new version busy, start the old one, and let it have the second slot."""
         await self.start("new")
         held = await self.program.hold.enqueue(until=str(self._gate))
-        await until(in_status(held, JobStatus.PROCESSING))
+        await eventually(in_status(held, JobStatus.PROCESSING))
         await self.start("old")
         await self.app.scale_pool("images", min_workers=2)
 
@@ -54,7 +54,7 @@ class Deploy:
         async def handed_back() -> bool:
             return bool((await job.refresh()).history)
 
-        await until(handed_back)
+        await eventually(handed_back)
         assert job.status is not JobStatus.DEAD
         return job
 
@@ -123,5 +123,5 @@ async def test_a_job_that_no_live_version_takes_is_dead_with_the_reason(deploy: 
     await deploy.only_the_old_version_is_free()
     job = await deploy.refused()
     await deploy.stop_new()
-    await until(in_status(job, JobStatus.DEAD))
+    await eventually(in_status(job, JobStatus.DEAD))
     assert "no live node has another version of the app" in (job.error or "")

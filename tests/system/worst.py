@@ -22,7 +22,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from shiftwork import WorkerOrchestrator
-from tests.polling import wait_until
+from tests.polling import hold_thread, wait_until
 from tests.store.servers.redis import DURABLE, Server, binary, required, wheel_binary
 
 PATIENCE: Final = 90.0
@@ -250,7 +250,7 @@ def play(fault: Fault, folder: Path, looks: Sequence[float]) -> list[str]:
         name = fault.stage(shop)
         began = time.monotonic()
         for at in looks:
-            time.sleep(max(0.0, began + at - time.monotonic()))
+            hold_thread(max(0.0, began + at - time.monotonic()))
             if at == JUDGED:
                 wrong = complaints(fault, name, shop.overview())
             show(f"\n─── {fault.name}, after {at:g} s\n{shop.status().rstrip()}")

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from shiftwork import JobStatus, WorkerOrchestrator
-from shiftwork.core.model.job import JobPriority, JobRecord
+from shiftwork.core.model.jobs import JobPriority, JobRecord
 from shiftwork.store.sqlite.file import driver
 from shiftwork.store.urls import open_store
 from shiftwork.web.routing import ROUTES

@@ -18,9 +18,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from shiftwork import Breaker, JobStatus, WorkerOrchestrator
 from shiftwork.core.jobs.retry import EndKind
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.observing.history import DAY
 from shiftwork.core.observing.run_histograms import BOUNDS
 from shiftwork.core.observing.stats import PoolStats, WorkerStats

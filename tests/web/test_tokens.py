@@ -6,7 +6,7 @@ from typing import Any
 from httpx2 import Response
 
 from shiftwork.control.access.tokens import TokenCheck, Tokens
-from shiftwork.core.token import Token
+from shiftwork.core.model.doc_types import Token
 from tests.web.conftest import Web
 
 OUTSIDE: dict[str, Any] = {"peer": "203.0.113.9", "host": "shop.example"}

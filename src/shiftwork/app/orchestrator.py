@@ -20,7 +20,7 @@ from shiftwork.control.environment import DEFAULT_NAMESPACE, default_store, name
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.model.option_structs import option_hint
 from shiftwork.core.values.limits import MAX_PAYLOAD_BYTES
-from shiftwork.core.words.durations import Duration, seconds_of, timeout_of
+from shiftwork.core.words import Duration, seconds_of, timeout_of
 from shiftwork.errors import ConfigurationError, LifecycleError, UnknownOptionError
 from shiftwork.events import Hooks
 from shiftwork.handles.unawaited import report_forgotten
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from shiftwork.app.blocking import BlockingOrchestrator
     from shiftwork.app.served_app import ServedApp
     from shiftwork.app.testing import Bench, Trial
+    from shiftwork.control.control import Control
     from shiftwork.runtime.clock import ManualClock
     from shiftwork.runtime.node.node import Node
     from shiftwork.web.access import Identify
@@ -46,7 +47,7 @@ Init = TypeVar("Init", bound=Callable[..., None])
 
 BY_PLACE: Final = ("tick_interval", "max_concurrent", "enable_health_checks")
 """What the pattern takes by place."""
-STOP_SECONDS: Final = 30.0
+APP_STOP_SECONDS: Final = 30.0
 """How long running work may take to finish when the orchestrator stops."""
 
 
@@ -161,7 +162,7 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
 
     def _stand_on(self, composition: Composition) -> None:
         self._composition = composition
-        self.control = composition.control
+        self.control: Control = composition.control
 
     @property
     def blocking(self) -> "BlockingOrchestrator":
@@ -197,14 +198,14 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
             node.watch_health(self.control.system.health)
         return node
 
-    async def stop(self, timeout_seconds: Duration = STOP_SECONDS) -> None:
+    async def stop(self, timeout_seconds: Duration = APP_STOP_SECONDS) -> None:
         """Stop claiming, let running work finish within the timeout, and hand back the rest uncounted.
 
         A second call ends what still runs.
         """
         await self._lifecycle.stop(self.control, seconds_of("timeout_seconds", timeout_seconds))
 
-    async def run(self, *, stop_timeout_seconds: Duration = STOP_SECONDS) -> None:
+    async def run(self, *, stop_timeout_seconds: Duration = APP_STOP_SECONDS) -> None:
         """Start, wait for SIGTERM or SIGINT, then stop. A second signal ends what still runs."""
         patience = seconds_of("stop_timeout_seconds", stop_timeout_seconds)
         # Before the start: a signal during the start would leave leases behind.
@@ -313,7 +314,7 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
 
     async def auto_scale(self) -> dict[str, dict[str, Any]]:
         """Decide now how many slots each pool should have, and write it down; the nodes follow it."""
-        from shiftwork.views.pool_entries import scaling_entry
+        from shiftwork.views.instances import scaling_entry
 
         node = self._running_node()
         planned = await (self.control.pools.plan() if node is None else node.plan())

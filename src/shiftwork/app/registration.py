@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import asdict, replace
 
 from shiftwork.control.registry import DEFAULT_POOL, LocalRegistry
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.checks import pool_config, worker_config
 from shiftwork.core.options.graph import alias_config, compile_gates
 from shiftwork.core.options.retry import rule_in

@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.model.worker import WorkerConfig, WorkerState
+from shiftwork.core.model.workers import WorkerConfig, WorkerState
 from shiftwork.core.schedules.fire_times import describe, upcoming
 from shiftwork.core.schedules.timing import Rescheduled, rescheduled
 from shiftwork.views.snapshot import next_due

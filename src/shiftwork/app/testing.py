@@ -16,10 +16,9 @@ from msgspec import Struct
 from shiftwork.control.control import Control
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.model.worker import WorkerExecutionMode
-from shiftwork.core.words.durations import Duration, summed
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.model.jobs import JobStatus
+from shiftwork.core.model.workers import WorkerExecutionMode
+from shiftwork.core.words import Duration, counted, summed
 from shiftwork.errors import JobFailedError, LifecycleError
 from shiftwork.events import OF_EVERY_JOB, Hooks, JobListeners
 from shiftwork.handles.job import Job
@@ -29,11 +28,11 @@ from shiftwork.runtime.context.context import Context
 from shiftwork.runtime.context.surroundings import Surroundings
 from shiftwork.runtime.node.node import Node
 
-LONGEST_SECONDS: Final = 60.0
+LONGEST_STEP_SECONDS: Final = 60.0
 """How long the functions of one step may take, by the real clock."""
 MOST_RUNS: Final = 10_000
 """How many runs may follow each other without time passing."""
-MOST_LOOKS: Final = 100
+MOST_IDLE_LOOKS: Final = 100
 """How often to look again at once for something that is said to be due, and does not run."""
 A_MOMENT: Final = 1.0
 """How long to wait then."""
@@ -241,7 +240,7 @@ class _Drive:
             if not ran and (due is None or due > self._clock.now()):
                 return due
             looks = 0 if ran else looks + 1
-            if looks > MOST_LOOKS:
+            if looks > MOST_IDLE_LOOKS:
                 return self._clock.now() + A_MOMENT
             if len(self.ledger.started) - before > MOST_RUNS:
                 worker = self.ledger.started[-1].data["worker"]
@@ -250,7 +249,7 @@ class _Drive:
 
     async def _step(self, without: Collection[str]) -> float | None:
         try:
-            async with asyncio.timeout(LONGEST_SECONDS):
+            async with asyncio.timeout(LONGEST_STEP_SECONDS):
                 return await self._node.step(without=without)
         except TimeoutError:
             runs = [run for engine in self._node.engines for run in engine.runs.values()]
@@ -258,8 +257,9 @@ class _Drive:
                 raise
             which = ", ".join(f"{run.job.id} of {run.job.worker}" for run in runs[:3])
             message = (
-                f"{counted(len(runs), 'job')} did not end within {LONGEST_SECONDS:g} s, by the real clock: {which}. "
-                "The clock of the test stands still while a function runs, so it must not wait for something later"
+                f"{counted(len(runs), 'job')} did not end within {LONGEST_STEP_SECONDS:g} s, by the real clock: "
+                f"{which}. The clock of the test stands still while a function runs, so it must not wait for "
+                "something later"
             )
             raise LifecycleError(message) from None
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from shiftwork.control.control import Control
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.model.worker import WorkerConfig
+from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.core.workers.starting import first_run_ended, runs_beside_itself
 from shiftwork.errors import JobStateError, ResultTimeoutError, UnknownWorkerError
 from shiftwork.handles.job import Job
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 logger: Final = logging.getLogger("shiftwork")
 
-LOOK_SECONDS: Final = 0.1
+FAILURE_LOOK_SECONDS: Final = 0.1
 """How often to look whether the run has failed: stores ring when a job ends, and not when it is to be retried."""
-LEAVE_SECONDS: Final = 30.0
+VISITOR_WAIT_SECONDS: Final = 30.0
 """How long a visitor waits for another job of the worker that it began meanwhile."""
 
 
@@ -117,7 +117,7 @@ class Triggering:
             logger.warning("the retries of job %s wait for a process that serves worker %s", job.id, name)
 
     async def _visit(self, visitor: "Node", job: Job[Any], timeout_seconds: float | None) -> None:
-        patience = LEAVE_SECONDS
+        patience = VISITOR_WAIT_SECONDS
         await visitor.start()
         try:
             await _run_ended(job, timeout_seconds)
@@ -133,7 +133,7 @@ async def _run_ended(job: Job[Any], timeout_seconds: float | None) -> None:
     ending = asyncio.ensure_future(job.ended(timeout_seconds))
     try:
         while not first_run_ended(job.record):
-            ended, _ = await asyncio.wait([ending], timeout=LOOK_SECONDS)
+            ended, _ = await asyncio.wait([ending], timeout=FAILURE_LOOK_SECONDS)
             if ended:
                 await ending
                 return

@@ -19,8 +19,10 @@ from sentry_sdk.utils import event_from_exception
 from shiftwork.app import WorkerOrchestrator
 from shiftwork.core.jobs.retry import EndKind, backoff
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.runtime.context.context import Context
+
+__all__ = ["track"]
 
 if TYPE_CHECKING:
     from sentry_sdk.types import Event as SentryEvent

@@ -4,6 +4,8 @@ from structlog.typing import EventDict, WrappedLogger
 
 from shiftwork.runtime.running.log_context import job_fields
 
+__all__ = ["add_job"]
+
 
 def add_job(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Add `job_id`, `worker`, `attempt` and `pool`; what the line has of its own stays."""

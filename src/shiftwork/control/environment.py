@@ -3,7 +3,7 @@
 import os
 from typing import Final
 
-from shiftwork.core.words.printable import wrong_id
+from shiftwork.core.words import wrong_id
 from shiftwork.errors import ConfigurationError
 
 STORE: Final = "SHIFTWORK_STORE"

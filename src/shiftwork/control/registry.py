@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig, WorkerState
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig, WorkerState
 from shiftwork.errors import UnknownPoolError, nearest
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast
 from msgspec import Struct
 
 from shiftwork.core.jobs.own_options import pack
-from shiftwork.core.model.job import NewJob
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.jobs import NewJob
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.errors import PayloadTypeError
 from shiftwork.handles.codec import Packed, Signature
 from shiftwork.handles.options import Options

@@ -11,11 +11,11 @@ from weakref import WeakKeyDictionary
 import msgspec
 from msgspec import UNSET
 
-from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.values.hidden import hidden, revealed
 from shiftwork.core.values.limits import DEEPEST, is_too_deep
 from shiftwork.core.values.sealing import why_unreadable
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.errors import (
     PayloadDecodingError,
     PayloadEncodingError,

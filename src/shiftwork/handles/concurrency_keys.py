@@ -4,7 +4,7 @@ import string
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from shiftwork.core.words.printable import wrong_id
+from shiftwork.core.words import wrong_id
 from shiftwork.errors import PayloadTypeError, SignatureError, nearest
 from shiftwork.handles.redaction import is_secret
 

@@ -9,13 +9,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.tags import tags_in
-from shiftwork.core.model.job import JobPriority
+from shiftwork.core.model.job_parts import OwnOptions
+from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.model.option_structs import option_hint
-from shiftwork.core.model.parts import OwnOptions
 from shiftwork.core.options.values import long_enough
 from shiftwork.core.schedules.fire_times import is_fire_id
-from shiftwork.core.words.durations import Duration, seconds_in
-from shiftwork.core.words.printable import wrong_id
+from shiftwork.core.words import Duration, seconds_in, wrong_id
 from shiftwork.errors import ConfigurationError, PayloadTypeError, UnknownOptionError
 
 

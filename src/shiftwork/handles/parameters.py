@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.errors import SignatureError
 from shiftwork.runtime.context.context import Context
 

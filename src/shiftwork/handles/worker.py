@@ -5,8 +5,8 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack
 
-from shiftwork.core.model.job import Claimed
-from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model.jobs import Claimed
+from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.options.retry import RetryRule
 from shiftwork.errors import PayloadTypeError, nearest
 from shiftwork.handles.call import Call
@@ -88,7 +88,7 @@ class Worker(Generic[P, R]):
         self.config = config
         self.function = function
         self.signature = signature
-        self.is_async = _is_async(function)
+        self.is_async: bool = _is_async(function)
         update_wrapper(self, function, updated=())
         if self.is_async:
             mark_as_coroutine_function(self)

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import Beat
 from shiftwork.errors import StoreError
 from shiftwork.runtime.claiming.instance_lease import InstanceLease
@@ -53,7 +53,8 @@ class PoolInstance:
     ) -> None:
         self.pool = pool
         self.runner = runner
-        self.tenure = tenure = InstanceLease(name)
+        tenure = InstanceLease(name)
+        self.tenure: InstanceLease = tenure
         self._listener = listener
         self._clock = services.clock
         self._bell = bell
@@ -66,7 +67,7 @@ class PoolInstance:
         self._runs = runs = Runs(
             services, runner, isolation, settler=settler, suspected=self._suspected, after_end=self._run_ended
         )
-        self.runs = runs.active
+        self.runs: dict[str, Run] = runs.active
         """The runs that have not ended, by the id of their job."""
         self._claimer = JobClaimer(
             pool, self._workers, services, tenure=tenure, runner=runner, runs=runs, settler=settler

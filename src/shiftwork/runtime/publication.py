@@ -10,10 +10,19 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.docs import EDITION, EDITION_NAME, GATES, POOL_CONFIG, READ_BY_CLAIMS, SCHEMA, WORKER, damaged_doc
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.worker import WorkerState
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.doc_kinds import (
+    EDITION,
+    EDITION_NAME,
+    GATES,
+    POOL_CONFIG,
+    READ_BY_CLAIMS,
+    SCHEMA,
+    WORKER,
+    damaged_doc,
+)
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.workers import WorkerState
+from shiftwork.core.words import counted
 from shiftwork.core.workers import edition
 from shiftwork.core.workers.admission import Lane
 from shiftwork.core.workers.edition import REPORTED_SECONDS, Edition

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from shiftwork.core.jobs.refusals import version_of
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.retry import RetryRule
 from shiftwork.core.workers.admission import Gates
 from shiftwork.runtime.context.context import Context, WorkerValues
@@ -55,12 +55,12 @@ class Registry:
         callees: Mapping[str, Callee] | None = None,
         surroundings: Surroundings | None = None,
     ) -> None:
-        self.workers = workers
-        self.pools = pools
-        self.gates = gates
-        self.callees = {} if callees is None else callees
+        self.workers: Mapping[str, WorkerDefinition] = workers
+        self.pools: Mapping[str, PoolConfig] = pools
+        self.gates: Mapping[str, Gates] = gates
+        self.callees: Mapping[str, Callee] = {} if callees is None else callees
         """The workers that can be run in this process."""
-        self.surroundings = surroundings or Surroundings()
+        self.surroundings: Surroundings = surroundings or Surroundings()
         """What is around the jobs that run in this process."""
         self._version: str | None = None
 

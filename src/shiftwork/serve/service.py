@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from shiftwork.control.control import Control
 from shiftwork.core.health.problems import Strays
-from shiftwork.core.model.worker import WorkerConfig, WorkerState
+from shiftwork.core.model.workers import WorkerConfig, WorkerState
 from shiftwork.errors import ConfigurationError
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.runtime.node.node import Node

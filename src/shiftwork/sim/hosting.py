@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import Beat, NodeBeat
 from shiftwork.core.scaling.placement import NodeCapacity, Want, place
 from shiftwork.core.scaling.plan import cores_of

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
 from typing import Final
 
-from shiftwork.core.words.numbers import seconds
+from shiftwork.core.words import seconds
 from shiftwork.sim.scenario import Scenario, Target
 from shiftwork.sim.simulated import Waits
 

@@ -21,7 +21,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.model.doc import Plan
+from shiftwork.core.model.doc_types import Plan
 from shiftwork.core.scaling.plan import LOOK_SECONDS, SOON_SECONDS, PlanFacts, PlanMemory, placed, totals
 from shiftwork.sim.course import HOUR
 from shiftwork.sim.hosting import beats

@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.sim.judging import MAY_WAIT_LONGER, missed, waits_of
 from shiftwork.sim.scenario import Configuration, Scenario, Target
 from shiftwork.sim.simulate import Day, simulate

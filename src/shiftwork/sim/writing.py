@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.sim.reading import AS_WRITTEN
 from shiftwork.sim.recorded import Recorded
 from shiftwork.sim.scenario import NodeGroup, RunTime, Traffic

@@ -6,16 +6,16 @@ from typing import Final
 from shiftwork.core.flows.failures import MOST_LOOKED_AT, OF_INTEREST, behind, lost_jobs
 from shiftwork.core.flows.releasing import LOST
 from shiftwork.core.health.problems import StrandedFacts
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.job import JobRecord, JobStatus
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.store.protocol import Store
 
-PAGE: Final = 1_000
-LOOKED_AT: Final = 100
+FLOW_PAGE: Final = 1_000
+JOBS_SAMPLED: Final = 100
 """How many dead and cancelled jobs, and how many waiting ones, are looked at for flows with stranded jobs."""
-MOST_FLOWS: Final = 5
+FLOWS_SAMPLED: Final = 5
 """How many flows of each are looked at."""
-MOST_COUNTED: Final = 1_000
+MOST_MEMBERS_COUNTED: Final = 1_000
 """How many jobs of a flow, the newest, are looked at for stranded ones."""
 
 
@@ -23,14 +23,14 @@ async def stranded_flows(store: Store) -> list[StrandedFacts]:
     """Flows that have stranded jobs, as far as a bounded look shows them: those with the newest jobs."""
     ids: dict[str, None] = {}
     for statuses in (LOST, (JobStatus.WAITING,)):
-        found = await store.find(JobFilter(status=statuses, limit=LOOKED_AT))
-        ids |= dict.fromkeys(list(dict.fromkeys(job.flow for job in found if job.flow is not None))[:MOST_FLOWS])
+        found = await store.find(JobFilter(status=statuses, limit=JOBS_SAMPLED))
+        ids |= dict.fromkeys(list(dict.fromkeys(job.flow for job in found if job.flow is not None))[:FLOWS_SAMPLED])
     flows = [await _stranded(store, id) for id in ids]
     return [flow for flow in flows if flow is not None]
 
 
 async def _stranded(store: Store, flow: str) -> StrandedFacts | None:
-    members = await store.members(flow, limit=MOST_COUNTED)
+    members = await store.members(flow, limit=MOST_MEMBERS_COUNTED)
     stranded = [member.id for member in members if member.stranded]
     if not stranded:
         return None
@@ -42,7 +42,7 @@ async def _stranded(store: Store, flow: str) -> StrandedFacts | None:
     return StrandedFacts(
         flow=flow,
         jobs=len(stranded),
-        all_counted=len(members) < MOST_COUNTED,
+        all_counted=len(members) < MOST_MEMBERS_COUNTED,
         job_id=lost[0].id,
         worker=lost[0].worker,
         status=lost[0].status,
@@ -60,7 +60,7 @@ async def jobs_before(store: Store, ids: Iterable[str]) -> dict[str, JobRecord]:
     seen = set(waiting)
     at = 0
     while at < len(waiting):
-        page = waiting[at : at + PAGE]
+        page = waiting[at : at + FLOW_PAGE]
         at += len(page)
         found = await store.find(JobFilter(ids=tuple(page), status=OF_INTEREST, limit=len(page)))
         known |= {job.id: job for job in found}

@@ -8,8 +8,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.docs import FIRED_PART, SCHEDULE_PART, SCHEDULES, SCHEDULES_NAME, STORED_SCHEDULE
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.doc_kinds import FIRED_PART, SCHEDULE_PART, SCHEDULES, SCHEDULES_NAME, STORED_SCHEDULE
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.schedules.stored import (
     Place,
     ScheduleIndex,
@@ -21,8 +21,8 @@ from shiftwork.core.schedules.stored import (
 )
 from shiftwork.store.protocol import Store
 
-LONGEST_PAUSE: Final = 0.2
-"""The longest pause before a change that another one overtook is tried again, in seconds."""
+LONGEST_RETRY_SECONDS: Final = 0.2
+"""The longest pause before a change that another one overtook is tried again."""
 
 ScheduleChange = Callable[[StoredSchedule | None], StoredSchedule | None]
 """From a schedule as it is to the schedule as it should be; None is no schedule. It is called again if it must be."""
@@ -118,7 +118,7 @@ async def _announce(store: Store, part: str) -> None:
 
 async def _pause(tries: int) -> None:
     """Wait a little, at random: otherwise many changes at once would overtake each other again and again."""
-    await asyncio.sleep(random() * min(LONGEST_PAUSE, 0.002 * 2**tries))
+    await asyncio.sleep(random() * min(LONGEST_RETRY_SECONDS, 0.002 * 2**tries))
 
 
 def _announcing(there: Doc | None, part: str) -> Doc:

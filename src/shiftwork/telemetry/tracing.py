@@ -18,7 +18,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.retry import TIMEOUT, End, EndKind, error_name
-from shiftwork.core.model.job import Claimed, NewJob
+from shiftwork.core.model.jobs import Claimed, NewJob
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -119,7 +119,7 @@ class RunSpan:
     def __init__(self, span: Any, variables: Variables) -> None:
         self._span = span
         self._raised: str | None = None
-        self.variables = variables
+        self.variables: Variables = variables
         """The context that the function must run in, so that its own spans are children of this one."""
 
     def raised(self, error: BaseException) -> None:

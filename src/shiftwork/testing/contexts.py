@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.retry import End
-from shiftwork.core.model.job import Claimed, Progress
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.parts import FlowFailure, Step
-from shiftwork.core.model.worker import RunState, WorkerConfig
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.job_parts import FlowFailure, Step
+from shiftwork.core.model.jobs import Claimed, Progress
+from shiftwork.core.model.workers import RunState, WorkerConfig
 from shiftwork.core.options.retry import RetryRule
 from shiftwork.errors import JobStateError
 from shiftwork.handles.job import JobProgress
@@ -111,8 +111,8 @@ class MadeRun:
         self.cancelled = cancelled
         self.stopping = stopping
         self.retry_rule = retry_rule
-        self.started_at = 0.0
-        self.worker_values = MadeValues()
+        self.started_at: float = 0.0
+        self.worker_values: MadeValues = MadeValues()
 
     def discreet(self, text: str) -> str:
         """Return the text: a test has no secrets."""
@@ -212,10 +212,10 @@ class MadeContext(Context):
     ) -> None:
         self.reported: list[JobProgress] = []
         """What the function has passed to `progress`, in order."""
-        self.calls = run.worker_values.calls
+        self.calls: list[Any] = run.worker_values.calls
         """What the function has passed to `enqueue_flow`, in order."""
         made = MadeSteps(clock, signals, connection)
-        self.steps = made.names
+        self.steps: list[str] = made.names
         """The names of the steps that the function has come to, its waits included, in order."""
         surroundings = Surroundings()
         surroundings.state = state

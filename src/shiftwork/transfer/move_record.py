@@ -3,9 +3,8 @@
 import secrets
 from typing import Any, Final, TypeVar
 
-from shiftwork.core.docs import ARRIVAL, DEPARTURE, MOVE_NAME, Kind
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.move import Arrival, Departure
+from shiftwork.core.doc_kinds import ARRIVAL, DEPARTURE, MOVE_NAME, Kind
+from shiftwork.core.model.doc_types import Arrival, Departure, Doc
 from shiftwork.errors import MoveError
 from shiftwork.store import docs
 from shiftwork.store.protocol import Store

@@ -5,7 +5,7 @@ from hashlib import blake2b
 from msgspec import Struct, field, msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.model.job import JobRecord
+from shiftwork.core.model.jobs import JobRecord
 
 
 def canonical(record: JobRecord) -> bytes:

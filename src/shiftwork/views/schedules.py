@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from shiftwork.core.jobs.own_options import unpack
-from shiftwork.core.model.job import JobPriority
+from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.schedules.stored import Place, StoredSchedule, coming, timing_words, wanted_at
 from shiftwork.core.schedules.timing import Timing, zone_named
 

@@ -21,8 +21,8 @@ from shiftwork.core.health.problems import (
     WriteFault,
 )
 from shiftwork.core.jobs.expiry import ExpiredLately
-from shiftwork.core.model.doc import Plan, PoolDoc
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.model.doc_types import Plan, PoolDoc
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, NodeBeat, slots_of
 from shiftwork.core.observing.run_histograms import long_runs
 from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats

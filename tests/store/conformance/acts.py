@@ -9,10 +9,10 @@ from typing import Any, Final
 from msgspec import msgpack
 from msgspec.structs import asdict
 
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.job import Attempt, Claimed, JobRecord, JobStatus, LogLine, NewJob
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.jobs import Attempt, Claimed, JobRecord, JobStatus, LogLine, NewJob
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat
 from shiftwork.core.workers.admission import Gates
 from shiftwork.store.protocol import Claims, Store

@@ -7,9 +7,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -17,6 +16,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from tests.polling import wait_until
 from tests.store.servers.postgres import NOBODY, PATIENCE
 
 CONFIGURATION: Final = """
@@ -66,13 +66,14 @@ def pgbouncer(url: str) -> Iterator[str]:
 
 
 def _wait(process: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
+    def failure() -> str:
+        return log.read_text() if log.exists() else "pgbouncer does not start"
+
+    def answers() -> bool:
+        assert process.poll() is None, failure()
+        with suppress(psycopg.OperationalError):
             psycopg.connect(url, connect_timeout=5).close()
-        except psycopg.OperationalError:
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(log.read_text() if log.exists() else "pgbouncer does not start") from None
-            time.sleep(0.02)
-        else:
-            return
+            return True
+        return False
+
+    wait_until(answers, within=PATIENCE, failure=failure)

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
@@ -20,6 +19,7 @@ from typing import Any, Final, Self
 import pytest
 from hiredis import Reader, ReplyError, pack_command
 
+from tests.polling import wait_until
 from tests.ports import free_port
 
 PLACES: Final = ("/usr/bin", "/usr/local/bin", "/usr/sbin", "/opt/homebrew/bin")
@@ -137,17 +137,18 @@ class Server:
 
     def wait(self, word: str) -> None:
         """Wait until it replies to a PING with this word."""
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
+
+        def answers() -> bool:
             with suppress(OSError), Plain(self.port) as plain:
                 try:
                     answer = plain.ask("PING")
                 except ReplyError as error:
                     answer = str(error).encode()
-                if answer.startswith(word.encode()):
-                    return
-            time.sleep(0.01)  # nothing signals that it is ready
-        raise AssertionError(f"the server does not answer:\n{(self.folder / 'log').read_text()}")
+                return bool(answer.startswith(word.encode()))
+            return False
+
+        log = self.folder / "log"
+        wait_until(answers, within=PATIENCE, failure=lambda: f"the server does not answer:\n{log.read_text()}")
 
     def ask(self, *command: str | bytes | int) -> Any:
         """Send it a command, on a connection of its own, and return the reply."""
@@ -191,12 +192,12 @@ def cluster(program: Path) -> Iterator[list[Server]]:
 
 
 def _wait_for_cluster(nodes: Sequence[Server]) -> None:
-    deadline = time.monotonic() + PATIENCE
     wanted = (b"cluster_state:ok", b"cluster_known_nodes:%d" % len(nodes))
-    while not all(word in node.ask("CLUSTER", "INFO") for node in nodes for word in wanted):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"the cluster does not come up: {nodes[0].ask('CLUSTER', 'INFO')!r}")
-        time.sleep(0.02)  # nothing signals that the nodes know each other
+    wait_until(
+        lambda: all(word in node.ask("CLUSTER", "INFO") for node in nodes for word in wanted),
+        within=PATIENCE,
+        failure=lambda: f"the cluster does not come up: {nodes[0].ask('CLUSTER', 'INFO')!r}",
+    )
 
 
 def namespace() -> str:

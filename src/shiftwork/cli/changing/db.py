@@ -9,7 +9,7 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.output import aside, json_option, say, show_json, show_table
 from shiftwork.control.access.store_schema import SchemaView
 from shiftwork.control.control import Control
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 
 _PHASE: Final = click.option(
     "--phase",

@@ -10,8 +10,8 @@ from shiftwork.cli.terminal.output import json_option, say, show_json, show_tabl
 from shiftwork.cli.terminal.progress import ProgressBar
 from shiftwork.control.calling.event_loop import run_once
 from shiftwork.control.environment import namespace_of_environment
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.model.jobs import JobStatus
+from shiftwork.core.words import counted
 from shiftwork.transfer.moving import Moved, abandon
 from shiftwork.transfer.moving import move as move_content
 

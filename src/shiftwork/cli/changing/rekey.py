@@ -9,7 +9,7 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.output import json_option, say, show_json
 from shiftwork.cli.terminal.progress import ProgressBar
 from shiftwork.control.access.encryption import Encryption
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.transfer.rekeying import Rekeyed
 
 

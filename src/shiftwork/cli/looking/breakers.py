@@ -8,9 +8,9 @@ from typing import Any, Final
 import click
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.terminal.formatting import ago, span
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.terminal.parameters import seconds
-from shiftwork.cli.terminal.words import ago, span
 from shiftwork.control.control import Control
 from shiftwork.views.overview import BreakerView
 from shiftwork.views.shapes.system import breaker_shape
@@ -18,7 +18,7 @@ from shiftwork.views.shapes.system import breaker_shape
 _TITLES: Final = ("BREAKER", "STATE", "SINCE", "FAILURES", "PROBE", "WORKERS", "HELD OPEN BY")
 _LEAST: Final = ("FAILURES", "SINCE", "PROBE")
 
-reason_option = click.option("--reason", metavar="TEXT", help="The reason, recorded in the event.")
+reason_option: Final = click.option("--reason", metavar="TEXT", help="The reason, recorded in the event.")
 
 
 def _alone(command: Callable[..., None]) -> Callable[..., None]:

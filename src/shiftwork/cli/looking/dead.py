@@ -7,13 +7,13 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.looking.jobs import ListedJobs, listed, show_jobs
+from shiftwork.cli.terminal.formatting import ago
 from shiftwork.cli.terminal.output import aside, json_option, show_json, show_table
-from shiftwork.cli.terminal.words import ago
 from shiftwork.control.control import Control
-from shiftwork.core.model.job import DeadJob, JobStatus
+from shiftwork.core.model.jobs import DeadJob, JobStatus
 from shiftwork.core.observing.dead_groups import Group, groups_of
-from shiftwork.core.words.numbers import counted
-from shiftwork.views.instants import iso
+from shiftwork.core.words import counted
+from shiftwork.views.formats import iso
 
 
 @click.command()

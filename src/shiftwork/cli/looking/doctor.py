@@ -6,14 +6,14 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.looking.status import NO_STORE, NoAnswer, show_health, within_patience
+from shiftwork.cli.terminal.formatting import one_line
 from shiftwork.cli.terminal.output import json_option, say, show_json, show_wrapped
-from shiftwork.cli.terminal.words import one_line
 from shiftwork.control.control import Control
 from shiftwork.core.health.problems import Problem
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.errors import ConfigurationError
 from shiftwork.serve.loading import load_app
-from shiftwork.views.report import Report
+from shiftwork.views.diagnosis import Report
 from shiftwork.views.shapes.system import problem_shape
 
 

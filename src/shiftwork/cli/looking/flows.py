@@ -8,13 +8,13 @@ import click
 import msgspec
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.terminal.formatting import ago, took, when
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
-from shiftwork.cli.terminal.words import ago, took, when
 from shiftwork.control.control import Control
 from shiftwork.core.flows.drawing import FlowBox, FlowGraph, FlowJob, state_of
-from shiftwork.core.model.flow import FlowRecord
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.model.flows import FlowRecord
+from shiftwork.core.model.jobs import JobStatus
+from shiftwork.core.words import counted
 from shiftwork.views.shapes.flows import flow_shape, whole_flow_shape
 
 _TITLES: Final = ("ID", "FOR", "STATE", "ENDED", "JOBS", "CREATED", "DETAIL")

@@ -7,22 +7,28 @@ from typing import Any, NamedTuple
 import click
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.terminal.formatting import ago, one_line, took, when
 from shiftwork.cli.terminal.output import Cell, aside, json_option, json_text, padded, say, show_json, show_table
 from shiftwork.cli.terminal.parameters import TypedTime, instant
-from shiftwork.cli.terminal.words import ago, one_line, took, when
 from shiftwork.control.control import Control
 from shiftwork.core.flows.releasing import is_stranded
 from shiftwork.core.jobs.expiry import expiry
 from shiftwork.core.jobs.own_options import unpack
-from shiftwork.core.model.job import Attempt, JobRecord, JobStatus
-from shiftwork.core.model.parts import SeenParts
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.model.job_parts import SeenParts
+from shiftwork.core.model.jobs import Attempt, JobRecord, JobStatus
+from shiftwork.core.words import counted
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
-from shiftwork.views.estimate import NO_ESTIMATE, Estimate, position_text, start_text, starts_text
-from shiftwork.views.explanation import Explanation
-from shiftwork.views.flow_waits import due_at
-from shiftwork.views.instants import clock_time
+from shiftwork.views.explanation import (
+    NO_ESTIMATE,
+    Estimate,
+    Explanation,
+    due_at,
+    position_text,
+    start_text,
+    starts_text,
+)
+from shiftwork.views.formats import clock_time
 from shiftwork.views.shapes.jobs import WholeJobShape, explanation_shape, placed_job_shape, whole_job_shape
 from shiftwork.web.job_search import JobsPage, by_payload, total
 

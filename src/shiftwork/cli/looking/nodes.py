@@ -7,16 +7,16 @@ from typing import Final
 import click
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.terminal.formatting import ago, percent, size, span
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.terminal.parameters import seconds
-from shiftwork.cli.terminal.words import ago, percent, size, span
 from shiftwork.control.control import Control
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.errors import ResultTimeoutError, UnknownNodeError
 from shiftwork.views.overview import NodeView
 from shiftwork.views.shapes.pools import node_shape
 
-LOOK_SECONDS: Final = 0.5
+DRAIN_LOOK_SECONDS: Final = 0.5
 
 _TITLES = (
     "NODE",
@@ -103,7 +103,7 @@ async def _until_empty(control: Control, node: NodeView, patience: float | None)
                 if (text := _running(node)) != printed:
                     aside(f"node {node.name} still runs {text}")
                     printed = text
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(DRAIN_LOOK_SECONDS)
     except TimeoutError:
         message = f"node {node.name} was not empty in time: it still runs {printed}; draining continues"
         raise ResultTimeoutError(message) from None

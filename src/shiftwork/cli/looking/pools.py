@@ -6,8 +6,8 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.looking.status import pool_state
+from shiftwork.cli.terminal.formatting import bounds, span
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
-from shiftwork.cli.terminal.words import bounds, span
 from shiftwork.views.overview import PoolView
 from shiftwork.views.shapes.pools import pool_shape
 

@@ -7,9 +7,9 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.running.job_options import options_of, with_job_options
+from shiftwork.cli.terminal.formatting import ago, status_line
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.terminal.parameters import arguments_of, json_object, seconds
-from shiftwork.cli.terminal.words import ago, status_line
 from shiftwork.control.control import Control
 from shiftwork.core.schedules.fire_times import describe
 from shiftwork.handles.options import Options, changed
@@ -20,9 +20,11 @@ from shiftwork.views.shapes.schedules import preview_shape, schedule_shape
 _TITLES: Final = ("NAME", "WORKER", "SCHEDULE", "STATE", "NEXT", "LAST", "LAST JOB")
 _LEAST: Final = ("LAST JOB", "LAST", "STATE")
 
-cron_option = click.option("--cron", metavar="'* * * * *'", help="A cron expression of five fields, or @daily.")
-every_option = click.option("--every", type=seconds, metavar="TIME", help="An interval: 90, 5m, 2h.")
-timezone_option = click.option("--timezone", metavar="ZONE", help="The zone of the cron expression: Europe/Vienna.")
+cron_option: Final = click.option("--cron", metavar="'* * * * *'", help="A cron expression of five fields, or @daily.")
+every_option: Final = click.option("--every", type=seconds, metavar="TIME", help="An interval: 90, 5m, 2h.")
+timezone_option: Final = click.option(
+    "--timezone", metavar="ZONE", help="The zone of the cron expression: Europe/Vienna."
+)
 
 
 @click.command()

@@ -3,9 +3,9 @@
 import click
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.terminal.formatting import ago
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
-from shiftwork.cli.terminal.words import ago
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.state import is_failing
 from shiftwork.views.overview import WorkerView
 from shiftwork.views.shapes.system import worker_shape

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar, cast
 import click
 
 from shiftwork.cli.terminal.parameters import seconds
-from shiftwork.core.model.job import JobPriority
+from shiftwork.core.model.jobs import JobPriority
 from shiftwork.handles.options import JobOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -10,12 +10,12 @@ from typing import Final
 import click
 
 from shiftwork.cli.running.serving import address_options, log_options, web_at
+from shiftwork.cli.terminal.formatting import bounds
 from shiftwork.cli.terminal.output import aside, show_table
 from shiftwork.cli.terminal.parameters import seconds
-from shiftwork.cli.terminal.words import bounds
 from shiftwork.control.calling import event_loop
 from shiftwork.control.environment import NAMESPACE, STORE, namespace_of_environment, store_of_environment
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.schedules.fire_times import describe
 from shiftwork.serve.logging import set_up_logging
 from shiftwork.serve.process import die_with_parent

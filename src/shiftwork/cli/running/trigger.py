@@ -9,18 +9,18 @@ from typing import Any, Final
 import click
 
 from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.terminal.formatting import one_line, status_line, took
 from shiftwork.cli.terminal.output import aside, json_option, json_text, say, show_json
 from shiftwork.cli.terminal.parameters import Arguments, arguments_of, json_object, seconds
-from shiftwork.cli.terminal.words import one_line, status_line, took
 from shiftwork.control.control import Control
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.model.parts import SeenParts
+from shiftwork.core.model.job_parts import SeenParts
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.errors import ResultTimeoutError, StoreError
 from shiftwork.handles.job import Job
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.shapes.jobs import result_shape, whole_job_shape
 
-LOOK_SECONDS: Final = 1.0
+EXPLAIN_AFTER_SECONDS: Final = 1.0
 """How long to wait before printing what the job waits for."""
 
 Ended = tuple[Job[Any], Explanation, SeenParts]
@@ -80,7 +80,7 @@ async def _until_ended(control: Control, job: Job[Any], patience: float | None, 
     ending.add_done_callback(_retrieve)
     printed = ""
     try:
-        while not (await asyncio.wait({ending}, timeout=LOOK_SECONDS))[0]:
+        while not (await asyncio.wait({ending}, timeout=EXPLAIN_AFTER_SECONDS))[0]:
             printed = await _print_wait(control, job.id, printed)
         await ending
     except (asyncio.CancelledError, StoreError):

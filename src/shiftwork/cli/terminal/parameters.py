@@ -9,7 +9,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from shiftwork.core.words.durations import seconds_in
+from shiftwork.core.words import seconds_in
 from shiftwork.handles.payload_schema import value_of
 
 _LAST_PORT: Final = 65_535

@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from shiftwork.cli.terminal.output import aside, say
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 
 _BAR: Final = 30
 _TERMINAL_SECONDS: Final = 0.1

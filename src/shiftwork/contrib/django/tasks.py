@@ -28,7 +28,7 @@ from shiftwork.contrib.django.task_api import (
 from shiftwork.contrib.django.task_results import local_time, new_result, result_of, update
 from shiftwork.contrib.django.task_workers import TaskWorkers
 from shiftwork.control.registry import DEFAULT_POOL
-from shiftwork.core.model.job import JobPriority
+from shiftwork.core.model.jobs import JobPriority
 from shiftwork.errors import ConfigurationError, UnknownJobError
 from shiftwork.handles.job import Job
 

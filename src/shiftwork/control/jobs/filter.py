@@ -7,8 +7,8 @@ from typing import Any, TypedDict
 from msgspec import MsgspecError, convert
 from msgspec.structs import replace
 
-from shiftwork.core.model.change import JobFilter, JobOrder
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.job_changes import JobFilter, JobOrder
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.errors import ConfigurationError, UnknownOptionError, nearest
 
 

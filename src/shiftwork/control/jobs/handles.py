@@ -6,7 +6,7 @@ from typing import Any
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.model.job import JobRecord
+from shiftwork.core.model.jobs import JobRecord
 from shiftwork.handles.job import Job, JobAccess, Look, RunBlocking
 from shiftwork.handles.redaction import secrets_of
 

@@ -13,10 +13,10 @@ from shiftwork.control.jobs.stacks import read_stack
 from shiftwork.control.jobs.submission import Submission, id_taken
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.jobs.own_options import unpack
-from shiftwork.core.model.change import Cancel, Change, Discard, Requeue
-from shiftwork.core.model.job import JobRecord, NewJob
-from shiftwork.core.model.parts import SeenParts, Signal
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.job_changes import Cancel, Change, Discard, Requeue
+from shiftwork.core.model.job_parts import SeenParts, Signal
+from shiftwork.core.model.jobs import JobRecord, NewJob
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.errors import JobStateError, UnknownJobError
 from shiftwork.handles.call import new_job
 from shiftwork.handles.codec import Packed
@@ -27,9 +27,8 @@ from shiftwork.handles.payloads import check_signal_size, encode_signal, pack_pl
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.telemetry.tracing import sending
-from shiftwork.views.estimate import Estimate
-from shiftwork.views.explanation import Explanation
-from shiftwork.views.report import JobStack
+from shiftwork.views.explanation import Estimate, Explanation
+from shiftwork.views.instances import JobStack
 
 _REFUSED: Final[Mapping[type[Any], str]] = {
     Cancel: "it has ended already and cannot be cancelled",

@@ -8,7 +8,7 @@ the call, too.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shiftwork.core.model.job import JobRecord
+from shiftwork.core.model.jobs import JobRecord
 from shiftwork.errors import FlowError
 from shiftwork.handles.call import Call
 from shiftwork.store.protocol import Store

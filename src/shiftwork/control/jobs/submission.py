@@ -9,18 +9,19 @@ from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.calling.portal import Portal, refuse_on_a_loop
 from shiftwork.control.jobs.known_calls import known_jobs
 from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.job import Added, Claimed, JobRecord, NewJob
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.jobs import Added, Claimed, JobRecord, NewJob
 from shiftwork.errors import FlowError, JobStateError, StoreError
 from shiftwork.handles.call import Call, CalledWorker
 from shiftwork.handles.job import Job, JobAccess, Look
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.runtime.store_voice import ADDS, StoreVoice
-from shiftwork.store.protocol import Store, add_blocking, transactional
+from shiftwork.store.abilities import add_blocking, transactional
+from shiftwork.store.protocol import Store
 from shiftwork.telemetry.tracing import sending
 
 if TYPE_CHECKING:
-    from shiftwork.core.model.worker import PoolConfig
+    from shiftwork.core.model.workers import PoolConfig
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -151,7 +152,7 @@ class Submission:
 
     async def publish_secrets(self, workers: Iterable[CalledWorker]) -> None:
         """Publish which arguments are secret before a job has them, even if no node has ever run."""
-        from shiftwork.core.docs import SCHEMA
+        from shiftwork.core.doc_kinds import SCHEMA
 
         for worker in workers:
             if worker.name not in self._published and secrets_of(worker.schema) is not None:

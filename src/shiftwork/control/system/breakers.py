@@ -10,8 +10,8 @@ from shiftwork.control.access.actor import current_actor
 from shiftwork.control.access.audit import Audit, because
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.system.workers import Workers
-from shiftwork.core.docs import BREAKER
-from shiftwork.core.words.durations import Duration, in_words, seconds_of
+from shiftwork.core.doc_kinds import BREAKER
+from shiftwork.core.words import Duration, in_words, seconds_of
 from shiftwork.core.workers.breaker import BreakerState, closed, held_open
 from shiftwork.errors import ConfigurationError, UnknownBreakerError, nearest
 from shiftwork.store.docs import change

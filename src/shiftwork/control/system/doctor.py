@@ -7,11 +7,11 @@ from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.system.health import System
 from shiftwork.control.system.latency import measure
 from shiftwork.core.health.problems import Finding, Problem, in_order
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.runtime.clock import Clock
 from shiftwork.transfer.late import Left
 from shiftwork.version import __version__
-from shiftwork.views.report import Report
+from shiftwork.views.diagnosis import Report
 
 
 class Doctor:

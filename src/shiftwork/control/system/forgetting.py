@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Collection, Iterable
 from shlex import quote
 
-from shiftwork.core.docs import BREAKER, GATES, RESCHEDULED, SCHEDULE, SCHEMA, WORKER
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.doc_kinds import BREAKER, GATES, RESCHEDULED, SCHEDULE, SCHEMA, WORKER
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import InstanceRecord
 from shiftwork.core.observing.stats import WorkerStats
 from shiftwork.store.protocol import Store

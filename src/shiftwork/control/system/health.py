@@ -11,7 +11,7 @@ from shiftwork.control.definitions import Definitions
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.system.glances import Glances
 from shiftwork.control.system.latency import try_write
-from shiftwork.core.docs import (
+from shiftwork.core.doc_kinds import (
     EDITION,
     EDITION_NAME,
     EXPIRED_LATELY,
@@ -24,16 +24,16 @@ from shiftwork.core.docs import (
 )
 from shiftwork.core.health.noticed import Noticed
 from shiftwork.core.health.problems import Health, Strays, WriteFault
-from shiftwork.core.model.doc import Plan
+from shiftwork.core.model.doc_types import Plan
 from shiftwork.core.schedules.timing import rescheduled
 from shiftwork.errors import StoreError
 from shiftwork.runtime.store_voice import TEST, StoreVoice
+from shiftwork.store.abilities import try_room
 from shiftwork.store.docs import read, read_all
 from shiftwork.store.flow_failures import stranded_flows
-from shiftwork.store.protocol import try_room
 from shiftwork.store.sealed.key_use import keys_in_use
+from shiftwork.views.instances import Glance
 from shiftwork.views.overview import Overview, overview_of
-from shiftwork.views.report import Glance
 from shiftwork.views.snapshot import Snapshot, judged
 
 FindStrays = Callable[[], Mapping[str, Strays]]

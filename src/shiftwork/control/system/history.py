@@ -6,7 +6,7 @@ from collections.abc import Callable
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.system.pools import Pools
-from shiftwork.core.docs import HISTORY, POOL
+from shiftwork.core.doc_kinds import HISTORY, POOL
 from shiftwork.core.observing.history import Hour
 from shiftwork.core.scaling.system_record import SystemRecord
 from shiftwork.store.docs import read_all

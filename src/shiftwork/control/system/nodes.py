@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from shiftwork.control.access.audit import Audit
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.core.docs import PLAN, PLAN_NAME
-from shiftwork.core.model.doc import Plan
+from shiftwork.core.doc_kinds import PLAN, PLAN_NAME
+from shiftwork.core.model.doc_types import Plan
 from shiftwork.errors import UnknownNodeError, nearest
 from shiftwork.store.docs import change, read
 from shiftwork.views.overview import NodeView, node_views

@@ -13,8 +13,8 @@ from shiftwork.control.definitions import Definitions
 from shiftwork.control.jobs.jobs import Jobs
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.system.forgetting import erase_worker, refusal_to_forget
-from shiftwork.core.docs import RESCHEDULED
-from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.doc_kinds import RESCHEDULED
+from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.options.checks import timing
 from shiftwork.core.options.types import TimingOptions
 from shiftwork.core.schedules.fire_times import describe

@@ -17,8 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.own_options import unpack
-from shiftwork.core.model.flow import FlowMember
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.flows import FlowMember
+from shiftwork.core.model.jobs import JobStatus
 
 SAMPLES: Final = 5
 """How many jobs of a box are named."""

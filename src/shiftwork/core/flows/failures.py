@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from shiftwork.core.flows.releasing import LOST
-from shiftwork.core.model.job import JobRecord, JobStatus
-from shiftwork.core.model.parts import FlowFailure
+from shiftwork.core.model.job_parts import FlowFailure
+from shiftwork.core.model.jobs import JobRecord, JobStatus
 
 MOST_FAILURES: Final = 100
 """How many failures a run is handed at most: those that ended first."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from msgspec import Raw, msgpack
 
-from shiftwork.core.model.parts import Input
+from shiftwork.core.model.job_parts import Input
 from shiftwork.core.values.hidden import revealed
 
 NOTHING: Final = msgpack.encode(None)

@@ -33,8 +33,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.model.job import JobRecord, JobStatus, NewJob
-from shiftwork.core.model.parts import Need
+from shiftwork.core.model.job_parts import Need
+from shiftwork.core.model.jobs import JobRecord, JobStatus, NewJob
 
 POSTPONED: Final = 60.0
 """How many seconds later an ended job is looked at again that its flow still needs."""

@@ -17,7 +17,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.scaling.bounds import Bounds
 from shiftwork.core.scaling.demand import Demand
 from shiftwork.core.scaling.size import Memory, PoolLoad, decide

@@ -13,7 +13,7 @@ from msgspec import Struct
 from shiftwork.core.health.problems import PoolFacts, Problem, Severity, gist
 from shiftwork.core.jobs.expiry import LATELY_MINUTES, MANY_EXPIRED
 from shiftwork.core.scaling.backlog import Gate
-from shiftwork.core.words.numbers import counted, seconds
+from shiftwork.core.words import counted, seconds
 
 DEFAULT_LATENCY_SECONDS: Final = 300.0
 """How long a job may wait in a pool that has no `target_latency_seconds` of its own."""

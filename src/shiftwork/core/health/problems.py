@@ -5,8 +5,8 @@ from typing import Final, Literal
 
 from msgspec import Struct, field
 
-from shiftwork.core.model.outcome import Lost
-from shiftwork.core.model.worker import WorkerConfig, WorkerState
+from shiftwork.core.model.doc_types import LostNode
+from shiftwork.core.model.workers import WorkerConfig, WorkerState
 from shiftwork.core.scaling.backlog import Gate
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.core.workers.edition import Edition
@@ -197,7 +197,7 @@ class HealthFacts(Struct, kw_only=True):
     unknown: dict[str, UnknownFacts] = field(default_factory=dict)
     """The jobs that have been queued for a while, by worker, of workers that no live node has, if there are nodes."""
     nodes: list[NodeFacts] = field(default_factory=list)
-    lost: dict[str, Lost] = field(default_factory=dict)
+    lost: dict[str, LostNode] = field(default_factory=dict)
     """Nodes that vanished a short while ago."""
     instances: list[InstanceFacts] = field(default_factory=list)
     pools: list[PoolFacts] = field(default_factory=list)

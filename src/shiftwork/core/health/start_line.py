@@ -6,10 +6,9 @@ A program that is run twice within a minute does nothing the second time, becaus
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.schedules.fire_times import pause, upcoming
-from shiftwork.core.words.durations import in_words
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted, in_words
 
 MOST_NAMED: Final = 3
 """How many of the next runs are named."""

@@ -15,8 +15,8 @@ The memory store calls `amended`. SQLite, Redis (amend.lua) and PostgreSQL (the 
 
 from msgspec.structs import replace
 
-from shiftwork.core.model.change import Cancel, Change, Requeue
-from shiftwork.core.model.job import SECONDS_A_DAY, JobRecord, JobStatus
+from shiftwork.core.model.job_changes import Cancel, Change, Requeue
+from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord, JobStatus
 
 
 def amended(job: JobRecord, change: Change, now: float) -> JobRecord | None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import MsgspecError, msgpack
 
-from shiftwork.core.model.parts import SeenSignal, SeenStep, Signal, Step
+from shiftwork.core.model.job_parts import SeenSignal, SeenStep, Signal, Step
 from shiftwork.core.values.limits import BEGINNING, DEEPEST
 
 HEAD: Final = BEGINNING + 1_024

@@ -13,11 +13,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.model.job import JobRecord, JobStatus
-from shiftwork.core.model.parts import SeenParts, SeenSignal, SeenStep, Signal, Step, StepPage, Wait
+from shiftwork.core.model.job_parts import SeenParts, SeenSignal, SeenStep, Signal, Step, StepPage, Wait
+from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.core.values.limits import BEGINNING, PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS
 from shiftwork.core.values.sealing import is_sealed
-from shiftwork.core.words.printable import wrong_id
+from shiftwork.core.words import wrong_id
 
 _CAME: Final = b"\x92\xc3"
 _SEALED_TIMEOUT: Final = 43

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.model.job import Claimed, JobRecord, JobStatus
+from shiftwork.core.model.jobs import Claimed, JobRecord, JobStatus
 
 LATELY_MINUTES: Final = 10
 """For how many minutes expired jobs are reported."""

@@ -26,8 +26,8 @@ from msgspec.structs import replace
 
 from shiftwork.core.jobs.durable import arrived
 from shiftwork.core.jobs.statuses import ENDED
-from shiftwork.core.model.job import SECONDS_A_DAY, JobRecord, JobStatus
-from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord, JobStatus
 from shiftwork.core.values.limits import kept_attempts
 
 COUNTED: Final = (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.DEAD)

@@ -8,8 +8,8 @@ from functools import lru_cache
 from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.model.parts import OwnOptions
-from shiftwork.core.model.worker import WorkerConfig
+from shiftwork.core.model.job_parts import OwnOptions
+from shiftwork.core.model.workers import WorkerConfig
 
 _NONE = OwnOptions()
 _decoder = msgpack.Decoder(OwnOptions)

@@ -12,7 +12,7 @@ The memory and SQLite stores call `free`. Redis (`repark` in jobs.lua) and Postg
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from shiftwork.core.model.job import JobRecord, JobStatus
+from shiftwork.core.model.jobs import JobRecord, JobStatus
 
 T = TypeVar("T")
 

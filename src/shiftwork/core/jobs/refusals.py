@@ -19,8 +19,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.retry import EndKind
-from shiftwork.core.model.job import Attempt, JobStatus
-from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.jobs import Attempt, JobStatus
 from shiftwork.core.observing.beats import Beat
 
 PATIENCE_SECONDS: Final = 3600.0

@@ -32,11 +32,10 @@ from msgspec import Struct
 
 from shiftwork.core.jobs.expiry import EXPIRED
 from shiftwork.core.jobs.own_options import policy
-from shiftwork.core.model.job import SECONDS_A_DAY, Attempt, Claimed, JobStatus, LogLine
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.parts import Wait
-from shiftwork.core.model.policies import Retry
-from shiftwork.core.model.worker import WorkerConfig
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.job_parts import Wait
+from shiftwork.core.model.jobs import SECONDS_A_DAY, Attempt, Claimed, JobStatus, LogLine
+from shiftwork.core.model.workers import Retry, WorkerConfig
 from shiftwork.core.observing.run_histograms import marked, timed
 
 CRASH_LIMIT: Final = 3

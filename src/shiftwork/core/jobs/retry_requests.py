@@ -7,7 +7,7 @@
 They are requests and not errors of shiftwork, so they are outside the tree of `shiftwork.errors`.
 """
 
-from shiftwork.core.words.durations import Duration, seconds_of
+from shiftwork.core.words import Duration, seconds_of
 from shiftwork.errors import ConfigurationError
 
 
@@ -20,7 +20,7 @@ class RetryAfter(Exception):  # noqa: N818 - as above
 
     def __init__(self, seconds: Duration, reason: str = "") -> None:
         super().__init__(seconds, reason)
-        self.seconds = seconds_of("RetryAfter", seconds)
+        self.seconds: float = seconds_of("RetryAfter", seconds)
         self.reason = reason
 
     def __str__(self) -> str:
@@ -32,7 +32,7 @@ class Snooze(Exception):  # noqa: N818 - as above
 
     def __init__(self, seconds: Duration) -> None:
         super().__init__(seconds)
-        self.seconds = seconds_of("Snooze", seconds)
+        self.seconds: float = seconds_of("Snooze", seconds)
         if self.seconds == 0:
             raise ConfigurationError("Snooze needs a time above 0: the job would start again and again without a pause")
 

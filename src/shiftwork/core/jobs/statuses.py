@@ -17,8 +17,8 @@ numbers and the table; `tests.store.conformance.checks.core_rules` compares ever
 
 from typing import Final
 
-from shiftwork.core.model.change import Cancel, Change, Discard, Requeue
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.job_changes import Cancel, Change, Discard, Requeue
+from shiftwork.core.model.jobs import JobStatus
 
 STATUSES: Final = (
     JobStatus.SCHEDULED,

@@ -3,7 +3,7 @@
 import re
 from typing import Any, Final
 
-from shiftwork.core.words.printable import control_character
+from shiftwork.core.words import control_character
 from shiftwork.errors import ConfigurationError
 
 MOST_TAGS: Final = 20

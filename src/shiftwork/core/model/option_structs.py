@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import StructMeta
 
-from shiftwork.core.words.durations import seconds_in
+from shiftwork.core.words import seconds_in
 from shiftwork.errors import ConfigurationError, UnknownOptionError, meant_by, nearest, same_as
 
 _ELSEWHERE: Final[Mapping[str, str]] = {

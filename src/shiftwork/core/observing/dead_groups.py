@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.model.job import DeadJob
+from shiftwork.core.model.jobs import DeadJob
 from shiftwork.core.values.sealing import key_of, replace_sealed
 
 SAMPLES: Final = 5

@@ -23,7 +23,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.jobs import JobStatus
 
 BOUNDS: Final = (
     *(0.005, 0.007),

@@ -9,10 +9,9 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct, structs
 
-from shiftwork.core.model.doc import PoolDoc
+from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.option_structs import option_hint
-from shiftwork.core.model.policies import Breaker, Retry
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model.workers import Breaker, PoolConfig, Retry, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.options import values as valid
 from shiftwork.core.options.retry import check_rule, contradiction, delays, error_names, retried_names
 from shiftwork.core.options.values import Check

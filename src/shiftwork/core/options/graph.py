@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.options.values import parse_rate
 from shiftwork.core.workers.admission import Gates, RateLimit
 from shiftwork.errors import ConfigurationError, DependencyCycleError, UnknownWorkerError, nearest
 
 if TYPE_CHECKING:
-    from shiftwork.core.model.policies import Breaker
+    from shiftwork.core.model.workers import Breaker
 
 
 def compile_gates(configs: Mapping[str, WorkerConfig]) -> dict[str, Gates]:

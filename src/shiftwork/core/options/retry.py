@@ -7,8 +7,8 @@ from math import isfinite
 from typing import Any, Final, TypeAlias
 
 from shiftwork.core.jobs.retry import error_name
-from shiftwork.core.model.policies import Retry
-from shiftwork.core.words.durations import Duration, seconds_in
+from shiftwork.core.model.workers import Retry
+from shiftwork.core.words import Duration, seconds_in
 from shiftwork.errors import ConfigurationError, nearest
 
 RetryRule: TypeAlias = Callable[[int, Exception], Duration | None]

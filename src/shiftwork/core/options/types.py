@@ -7,11 +7,10 @@ compares the names.
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
-from shiftwork.core.model.job import JobPriority
-from shiftwork.core.model.policies import Breaker, Retry
-from shiftwork.core.model.worker import WorkerExecutionMode
+from shiftwork.core.model.jobs import JobPriority
+from shiftwork.core.model.workers import Breaker, Retry, WorkerExecutionMode
 from shiftwork.core.options.retry import RetryRule
-from shiftwork.core.words.durations import Duration
+from shiftwork.core.words import Duration
 
 
 class WorkerOptions(TypedDict, total=False):

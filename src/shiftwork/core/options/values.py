@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any, Final
 
-from shiftwork.core.model.job import JobPriority
-from shiftwork.core.model.worker import WorkerExecutionMode
+from shiftwork.core.model.jobs import JobPriority
+from shiftwork.core.model.workers import WorkerExecutionMode
 from shiftwork.core.schedules.fire_times import cron_problem, five_fields, zone_problem
-from shiftwork.core.words.durations import seconds_in
+from shiftwork.core.words import seconds_in
 from shiftwork.core.workers.admission import RateLimit
 from shiftwork.errors import ConfigurationError, ScheduleError, nearest
 

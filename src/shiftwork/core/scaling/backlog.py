@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.stats import WorkerStats
 from shiftwork.core.workers.admission import Facts, Gates, Head, Lane, Obstacle, RateLimit, explain
 

@@ -12,8 +12,8 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.model.doc import PoolDoc
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.doc_types import PoolDoc
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.schedules.fire_times import last_fired
 from shiftwork.core.schedules.timing import zone_named
 

@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from shiftwork.core.observing.stats import WorkerStats
 from shiftwork.core.scaling.backlog import Backlog
-from shiftwork.core.words.numbers import rate, seconds
+from shiftwork.core.words import rate, seconds
 
 WINDOW_SECONDS: Final = 60.0
 """How long a window is at least."""

@@ -23,7 +23,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.history import HOUR, MINUTE, STALE_STEPS, Moment, Point, point_of
 from shiftwork.core.scaling.size import Floor
 from shiftwork.core.schedules.timing import zone_named

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 
 
 def process_count(pool: PoolConfig, slots: int, cores: float) -> int:

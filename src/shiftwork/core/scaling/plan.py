@@ -13,11 +13,10 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from shiftwork.core.model.doc import Plan, PoolDoc
+from shiftwork.core.model.doc_types import LostNode, Plan, PoolDoc
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import JobPriority
-from shiftwork.core.model.outcome import Lost
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.jobs import JobPriority
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import Beat
 from shiftwork.core.observing.stats import PoolStats, WorkerStats
 from shiftwork.core.scaling.backlog import Backlog, backlog, largest_gate
@@ -25,8 +24,9 @@ from shiftwork.core.scaling.bounds import Bounds, bounds_at
 from shiftwork.core.scaling.demand import WorkerWindow, observe, pool_demand
 from shiftwork.core.scaling.placement import NodeCapacity, Placement, Want, place
 from shiftwork.core.scaling.size import Decision, Floor, Memory, PoolLoad, decide
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Facts
+from shiftwork.sentences import parts_of, plain
 
 LOOK_SECONDS: Final = 1.0
 """How often the leader plans."""
@@ -146,7 +146,7 @@ def totals(plan: Plan) -> Counter[str]:
     return counted
 
 
-def with_lost(plan: Plan, lost: Mapping[str, Lost]) -> Plan:
+def with_lost(plan: Plan, lost: Mapping[str, LostNode]) -> Plan:
     """Return the plan with these nodes recorded as vanished."""
     return replace(plan, lost={**plan.lost, **lost})
 
@@ -242,7 +242,7 @@ def _is_new(name: str, decision: Decision, plan: Plan) -> bool:
 def _event(name: str, decision: Decision, now: float) -> Event:
     message = f"pool {name}: {decision.current} → {counted(decision.target, 'slot')}: {decision.reason}"
     data = {"before": decision.current, "after": decision.target}
-    return Event(at=now, name="pool.scaled", subject=name, message=message, data=data)
+    return Event(at=now, name="pool.scaled", subject=name, message=plain(message), parts=parts_of(message), data=data)
 
 
 # ── where ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -308,7 +308,7 @@ def _still_drained(drained: Mapping[str, float], nodes: Mapping[str, Beat], now:
     return {name: since for name, since in drained.items() if name in nodes or now - since < DRAIN_REMEMBERED_SECONDS}
 
 
-def _still_lost(lost: Mapping[str, Lost], nodes: Mapping[str, Beat], now: float) -> dict[str, Lost]:
+def _still_lost(lost: Mapping[str, LostNode], nodes: Mapping[str, Beat], now: float) -> dict[str, LostNode]:
     started: dict[str, float] = {}
     for beat in nodes.values():
         if beat.machine is not None:

@@ -29,10 +29,10 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.scaling.bounds import Bounds, bounds_at
 from shiftwork.core.scaling.demand import Demand
-from shiftwork.core.words.numbers import counted, number, seconds
+from shiftwork.core.words import counted, number, seconds
 
 STEP_SECONDS: Final = 1.0
 """How far apart the steps are by which a pool shrinks."""

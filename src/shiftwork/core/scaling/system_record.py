@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.model.doc import PoolDoc
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig
+from shiftwork.core.model.doc_types import PoolDoc
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.observing.beats import NodeBeat
 from shiftwork.core.observing.history import Hour
 from shiftwork.core.scaling.bounds import bounds_at

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
-from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.schedules.timing import is_of_machine, known_zones, zone_named
 from shiftwork.errors import nearest
 

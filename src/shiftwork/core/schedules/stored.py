@@ -22,8 +22,8 @@ from zlib import crc32
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from shiftwork.core.model.job import NewJob
-from shiftwork.core.model.worker import PoolConfig, WorkerConfig, WorkerState
+from shiftwork.core.model.jobs import NewJob
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig, WorkerState
 from shiftwork.core.schedules.fire_times import (
     CRON_AHEAD_SECONDS,
     GRACE_SECONDS,

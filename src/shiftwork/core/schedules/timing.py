@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.model.worker import WorkerConfig
+from shiftwork.core.model.workers import WorkerConfig
 
 _OF_MACHINE: Final = ("localtime", "posixrules", "posix/", "right/")
 """How names begin that are files of one machine: its own zone, and copies of the database with other rules."""

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from shiftwork.core.model.job import JobRecord, Rewrite
+from shiftwork.core.model.jobs import JobRecord, Rewrite
 
 T = TypeVar("T")
 

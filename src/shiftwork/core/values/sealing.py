@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.model.job import Attempt, JobRecord, Progress
+from shiftwork.core.model.jobs import Attempt, JobRecord, Progress
 
 VERSION: Final = b"2"
 BEFORE: Final = b"1"

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from shiftwork.core.model.doc import PoolDoc
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.doc_types import PoolDoc
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.breaker import BreakerState
 
 SETTLING_SECONDS: Final = 1.0

@@ -18,7 +18,7 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.model.policies import Breaker
+from shiftwork.core.model.workers import Breaker
 
 UNTIL_CLOSED: Final = 253_402_300_799.0
 """The end of a cool-down that only a person ends: the last second of the year 9999, a number that every store, and

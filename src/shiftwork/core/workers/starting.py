@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from shiftwork.core.model.job import JobRecord, JobStatus
-from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model.jobs import JobRecord, JobStatus
+from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.observing.beats import InstanceRecord
 from shiftwork.core.workers.admission import Lane
 

@@ -13,9 +13,9 @@ The memory and SQLite stores call these functions. Redis (worker_state.lua) and 
 """
 
 from shiftwork.core.jobs.statuses import ENDED
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.jobs import JobStatus
+from shiftwork.core.model.workers import WorkerState
 
 
 def after_run(state: WorkerState, outcome: Outcome, status: JobStatus) -> bool:

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from shiftwork.core.flows.failures import failures
 from shiftwork.core.flows.inputs import insert
 from shiftwork.core.jobs.own_options import unpack
-from shiftwork.core.model.job import Claimed
-from shiftwork.core.model.parts import Input
+from shiftwork.core.model.job_parts import Input
+from shiftwork.core.model.jobs import Claimed
 from shiftwork.core.values.hidden import is_hidden
 from shiftwork.core.values.sealing import is_sealed
 from shiftwork.store.flow_failures import jobs_before

@@ -9,7 +9,7 @@ class InstanceLease:
     """
 
     def __init__(self, name: str) -> None:
-        self.instance = name
+        self.instance: str = name
         """The present name."""
         self.draining = False
         """Whether it claims no more, lease or not."""

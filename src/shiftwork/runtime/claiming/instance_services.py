@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.core.jobs.retry import HAND_BACK_LIMIT, HAND_BACK_SECONDS
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.outcomes.outbox import Outbox

@@ -12,9 +12,9 @@ from shiftwork.core.jobs.claiming_ahead import MOST_AHEAD, to_claim
 from shiftwork.core.jobs.expiry import is_expired
 from shiftwork.core.jobs.own_options import is_damaged
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.job import Claimed, JobRecord, JobStatus
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import Claimed, JobRecord, JobStatus
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.values.sealing import is_sealed, key_of
 from shiftwork.runtime.claiming.flow_inputs import with_failures, with_inputs
 from shiftwork.runtime.claiming.instance_lease import InstanceLease
@@ -54,9 +54,9 @@ class JobClaimer:
     ) -> None:
         self.slots = 0
         """How many jobs may run at a time."""
-        self.in_doubt = False
+        self.in_doubt: bool = False
         """Whether the store may have given us jobs of which we know nothing: a claim was begun and got no answer."""
-        self.workers = frozenset(workers)
+        self.workers: frozenset[str] = frozenset(workers)
         """The workers whose jobs it claims."""
         self._blind_until: float | None = None
         self._strays: set[str] = set()

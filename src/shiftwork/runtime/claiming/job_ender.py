@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from shiftwork.core.jobs.expiry import is_expired
 from shiftwork.core.jobs.own_options import unpack
 from shiftwork.core.jobs.retry import End, EndKind, settle
-from shiftwork.core.model.job import Claimed, JobStatus
-from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.jobs import Claimed, JobStatus
 from shiftwork.runtime.claiming.instance_lease import InstanceLease
 from shiftwork.runtime.claiming.instance_services import InstanceServices
 from shiftwork.runtime.outcomes.outbox import Settled
@@ -23,8 +23,8 @@ class JobEnder:
     """Settles the runs of one instance."""
 
     def __init__(self, services: InstanceServices, tenure: InstanceLease) -> None:
-        self.completed = 0
-        self.failed = 0
+        self.completed: int = 0
+        self.failed: int = 0
         self._registry = services.registry
         self._outbox = services.outbox
         self._clock = services.clock

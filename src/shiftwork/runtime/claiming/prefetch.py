@@ -12,7 +12,7 @@ from shiftwork.core.jobs.claiming_ahead import (
     rate_after,
     run_time_after,
 )
-from shiftwork.core.model.job import Claimed
+from shiftwork.core.model.jobs import Claimed
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.running.run import Run
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.core.model.job import Claimed
-from shiftwork.core.model.worker import RunState
+from shiftwork.core.model.jobs import Claimed
+from shiftwork.core.model.workers import RunState
 from shiftwork.runtime.claiming.instance_services import InstanceServices
 from shiftwork.runtime.claiming.job_ender import JobEnder
 from shiftwork.runtime.running.deadlines import Deadlines

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, P
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.model.job import Claimed, LogLine, Progress
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.parts import FlowFailure, Step
-from shiftwork.core.model.worker import RunState, WorkerConfig
-from shiftwork.core.words.durations import Duration, seconds_of, summed
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.job_parts import FlowFailure, Step
+from shiftwork.core.model.jobs import Claimed, LogLine, Progress
+from shiftwork.core.model.workers import RunState, WorkerConfig
+from shiftwork.core.words import Duration, seconds_of, summed
 from shiftwork.errors import JobCancelledError, LifecycleError, StepError, nearest
 from shiftwork.runtime.context.context_call import ContextCall, begun
 from shiftwork.runtime.context.job_log import JobLog, JobLogger

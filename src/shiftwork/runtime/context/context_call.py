@@ -19,7 +19,7 @@ class ContextCall:
     def __init__(
         self, what: str, coroutine: Coroutine[Any, Any, Any], begun_by: "list[asyncio.Task[Any] | None]"
     ) -> None:
-        self.what = what
+        self.what: str = what
         """The call as it is written."""
         self._coroutine = coroutine
         self._begun_by = begun_by

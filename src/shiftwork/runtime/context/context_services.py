@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from shiftwork.core.model.job import Claimed, Progress
+from shiftwork.core.model.jobs import Claimed, Progress
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.context.context import ContextServices
 from shiftwork.runtime.context.retry_choice import what_follows

@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Callable, MutableMapping
 from typing import Any, Final
 
-from shiftwork.core.model.job import LogLine
+from shiftwork.core.model.jobs import LogLine
 from shiftwork.core.values.limits import LONGEST_ERROR, MOST_CHARACTERS, MOST_LINES
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.runtime.error_text import describe, exact, storable
 
 _UNSHOWABLE: Final = "(a log line that cannot be shown)"

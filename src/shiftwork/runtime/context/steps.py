@@ -28,7 +28,7 @@ from msgspec import msgpack
 
 from shiftwork.core.jobs.durable import MARK, SLEEP, failed, got, in_words, waiting, wrong_name
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.core.model.parts import Signal, Step, StepPage, Wait
+from shiftwork.core.model.job_parts import Signal, Step, StepPage, Wait
 from shiftwork.core.values.hidden import hidden, is_hidden, revealed
 from shiftwork.core.values.limits import STEPS, steps_full
 from shiftwork.core.values.sealing import why_unreadable
@@ -38,7 +38,8 @@ from shiftwork.runtime.context.context import CurrentRun
 from shiftwork.runtime.context.step_failures import packed, raised_again
 from shiftwork.runtime.context.store_calls import StoreCalls, hand_back, told_to_stop
 from shiftwork.runtime.error_text import describe
-from shiftwork.store.protocol import Store, Transaction, transactional
+from shiftwork.store.abilities import Transaction, transactional
+from shiftwork.store.protocol import Store
 
 T = TypeVar("T")
 

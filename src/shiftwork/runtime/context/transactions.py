@@ -5,13 +5,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from shiftwork.core.jobs.retry import End, EndKind, settle
-from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.job_changes import Outcome
 from shiftwork.errors import JobStateError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.context.context import CurrentRun
 from shiftwork.runtime.context.steps import UNCERTAIN_SECONDS, Suspended
 from shiftwork.runtime.context.store_calls import PASSING, StoreCalls
-from shiftwork.store.protocol import Store, Transaction, transactional
+from shiftwork.store.abilities import Transaction, transactional
+from shiftwork.store.protocol import Store
 
 
 class Transactions:

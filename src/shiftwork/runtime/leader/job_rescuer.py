@@ -30,12 +30,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.docs import PLAN, PLAN_NAME
+from shiftwork.core.doc_kinds import PLAN, PLAN_NAME
 from shiftwork.core.jobs.retry import End, EndKind, settle
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.doc import Plan
-from shiftwork.core.model.job import JobRecord, JobStatus
-from shiftwork.core.model.outcome import Lost, Outcome
+from shiftwork.core.model.doc_types import LostNode, Plan
+from shiftwork.core.model.job_changes import JobFilter, Outcome
+from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.core.observing.beats import Beat, InstanceRecord
 from shiftwork.core.observing.run_histograms import LEASE_LOST
 from shiftwork.core.scaling.plan import with_lost
@@ -53,7 +52,7 @@ class JobRescuer:
 
     def __init__(self, services: InstanceServices, *, ttl: float) -> None:
         here = services
-        self.holder = f"{here.node}/leader"
+        self.holder: str = f"{here.node}/leader"
         """The instance that holds lost jobs until they are settled."""
         self._registry = here.registry
         self._store = here.store
@@ -145,7 +144,9 @@ class JobRescuer:
 
     async def _report_lost(self, nodes: Sequence[tuple[InstanceRecord, str]]) -> None:
         """Report that these nodes are lost, each for its reason."""
-        hosts = {one.beat.node: Lost(one.last_beat_at, one.beat.machine.host) for one, _ in nodes if one.beat.machine}
+        hosts = {
+            one.beat.node: LostNode(one.last_beat_at, one.beat.machine.host) for one, _ in nodes if one.beat.machine
+        }
         if hosts:
             await _record_lost(self._store, hosts)
         for known, why in nodes:
@@ -199,6 +200,6 @@ class JobRescuer:
         )
 
 
-async def _record_lost(store: Store, lost: Mapping[str, Lost]) -> None:
+async def _record_lost(store: Store, lost: Mapping[str, LostNode]) -> None:
     """Record in the plan that these nodes have vanished."""
     await change(store, PLAN, PLAN_NAME, lambda plan: with_lost(plan or Plan(), lost))

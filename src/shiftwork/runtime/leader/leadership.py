@@ -40,7 +40,7 @@ class Leadership:
     """Takes the lease if it can, renews it, and gives it back."""
 
     def __init__(self, store: Store, reporter: Reporter, *, node: str, ttl: float) -> None:
-        self.state = LeaderState.FOLLOWING
+        self.state: LeaderState = LeaderState.FOLLOWING
         self._store = store
         self._reporter = reporter
         self._node = node

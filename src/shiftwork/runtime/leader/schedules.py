@@ -19,13 +19,13 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.docs import RESCHEDULED, SCHEDULE, SCHEDULES, SCHEDULES_NAME
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.job import Added, NewJob
-from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.doc_kinds import RESCHEDULED, SCHEDULE, SCHEDULES, SCHEDULES_NAME
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.jobs import Added, NewJob
+from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.schedules.fire_times import Cursor, Fire, duration, fire, past
 from shiftwork.core.schedules.timing import rescheduled
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Lane
 from shiftwork.runtime.duty import together
 from shiftwork.runtime.leader.stored_schedules import StoredSchedules

@@ -9,8 +9,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.docs import HISTORY, PLAN, PLAN_NAME
-from shiftwork.core.model.doc import Doc, Plan
+from shiftwork.core.doc_kinds import HISTORY, PLAN, PLAN_NAME
+from shiftwork.core.model.doc_types import Doc, Plan
 from shiftwork.core.observing.history import (
     HOUR,
     MINUTE,

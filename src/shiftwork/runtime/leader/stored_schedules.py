@@ -15,9 +15,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.docs import FIRED_PART, SCHEDULES
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.job import Added, NewJob
+from shiftwork.core.doc_kinds import FIRED_PART, SCHEDULES
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.jobs import Added, NewJob
 from shiftwork.core.schedules.fire_times import CRON_AHEAD_SECONDS, Fire
 from shiftwork.core.schedules.stored import (
     Place,
@@ -29,7 +29,7 @@ from shiftwork.core.schedules.stored import (
     tokens_in,
     wanted_at,
 )
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.runtime.outcomes.reporter import Reporter
 from shiftwork.runtime.registry import Registry
 from shiftwork.store.protocol import Store

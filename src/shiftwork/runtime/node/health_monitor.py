@@ -4,7 +4,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Final, Protocol
 
-from shiftwork.core.docs import NOTICED, NOTICED_NAME
+from shiftwork.core.doc_kinds import NOTICED, NOTICED_NAME
 from shiftwork.core.health.judging import store_away
 from shiftwork.core.health.noticed import Noticed
 from shiftwork.core.health.problems import Health, Problem

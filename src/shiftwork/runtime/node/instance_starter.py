@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.context.context_services import context_services
@@ -30,7 +30,7 @@ class Runners:
     def __init__(self, services: NodeServices) -> None:
         self._services = services
         self._kills = KillRecord()
-        self.guard = ProcessGuard()
+        self.guard: ProcessGuard = ProcessGuard()
 
     def local(self) -> Runner:
         """A runner in this process."""
@@ -109,7 +109,7 @@ class StartFailures:
     """Counts the failed starts in a row of one pool, and calls `retry` when it is time for the next try."""
 
     def __init__(self, pool: str, *, clock: Clock, emit: Emit, retry: Callable[[], None]) -> None:
-        self.count = 0
+        self.count: int = 0
         self.failing: str | None = None
         """Why the processes of the pool cannot be started, if they cannot."""
         self._pool = pool

@@ -14,10 +14,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.doc import Plan
-from shiftwork.core.model.job import LIVE, JobStatus
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.doc_types import Plan
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import LIVE, JobStatus
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import InstanceRecord
 from shiftwork.core.observing.stats import Stats
 from shiftwork.core.workers.starting import refusal, stranger

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final, Literal, ParamSpec
 
 from shiftwork.core.observing.beats import Beat, NodeBeat, Orders
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.runtime import machine
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.leader.leader import Leader
@@ -19,7 +19,7 @@ from shiftwork.runtime.node.node_pools import NodePools
 from shiftwork.runtime.node.node_services import NodeServices
 from shiftwork.runtime.node.stack_requests import StackResponder
 from shiftwork.runtime.pool_instance import PoolInstance
-from shiftwork.store.protocol import key_ids
+from shiftwork.store.abilities import key_ids
 
 logger: Final = logging.getLogger("shiftwork")
 

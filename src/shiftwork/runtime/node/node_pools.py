@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, TypeVar
 
-from shiftwork.core.model.worker import PoolConfig
-from shiftwork.core.observing.stack_requests import StackReply
+from shiftwork.core.model.doc_types import StackReply
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.errors import StoreError
 from shiftwork.runtime import machine
 from shiftwork.runtime.duty import Duty

@@ -5,7 +5,7 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable
 
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import ProcessMark
 from shiftwork.events import JobListeners
 from shiftwork.runtime.claiming.instance_services import InstanceServices, UnaskedHandBacks

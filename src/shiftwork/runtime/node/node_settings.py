@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.model.worker import PoolConfig
+from shiftwork.core.model.workers import PoolConfig
 from shiftwork.errors import ConfigurationError
 
 

@@ -1,4 +1,4 @@
-"""Replies to requests for the stacks of running jobs: records in the store (`core.observing.stack_requests`)."""
+"""Replies to requests for the stacks of running jobs: records in the store (`core.model.doc_types`)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -6,8 +6,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.docs import STACK_REQUESTS, STACKS_NAME
-from shiftwork.core.observing.stack_requests import StackReply, StackRequest, StackRequests, kept
+from shiftwork.core.doc_kinds import STACK_REQUESTS, STACKS_NAME
+from shiftwork.core.model.doc_types import StackReply, StackRequest, StackRequests, kept_stack_requests
 from shiftwork.runtime.clock import Clock
 from shiftwork.store.docs import change, read
 from shiftwork.store.protocol import Store
@@ -25,7 +25,12 @@ async def read_stack_requests(store: Store) -> dict[str, StackRequest]:
 
 async def change_stack_requests(store: Store, now: float, new: Callable[[Requests], Requests]) -> None:
     """Change the open requests. Those that were left behind are removed."""
-    await change(store, STACK_REQUESTS, STACKS_NAME, lambda found: kept(new((found or StackRequests()).requests), now))
+    await change(
+        store,
+        STACK_REQUESTS,
+        STACKS_NAME,
+        lambda found: kept_stack_requests(new((found or StackRequests()).requests), now),
+    )
 
 
 class StackResponder:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Final
 
-from shiftwork.core.docs import BREAKER
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.model.policies import Breaker
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.doc_kinds import BREAKER
+from shiftwork.core.model.jobs import JobStatus
+from shiftwork.core.model.workers import Breaker
+from shiftwork.core.words import counted
 from shiftwork.core.workers.breaker import BreakerState, step
 from shiftwork.runtime.outcomes.outbox import Settled
 from shiftwork.runtime.registry import Registry

@@ -11,9 +11,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.model.job import Claimed, JobStatus, Progress, ProgressNote
-from shiftwork.core.model.outcome import Finished, Outcome
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.model.job_changes import Finished, Outcome
+from shiftwork.core.model.jobs import Claimed, JobStatus, Progress, ProgressNote
+from shiftwork.core.words import counted
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.gauge import Stopwatch

@@ -12,8 +12,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.refusals import is_refused, left_to_others, reviewed
-from shiftwork.core.model.job import JobRecord, JobStatus
-from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.core.observing.beats import Beat
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.outcomes.outbox import Settled

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
-from shiftwork.core.docs import EXPIRED_LATELY
+from shiftwork.core.doc_kinds import EXPIRED_LATELY
 from shiftwork.core.jobs.expiry import EXPIRED, ExpiredLately
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import Claimed, JobStatus
-from shiftwork.core.model.outcome import Finished, Outcome
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.job_changes import Finished, Outcome
+from shiftwork.core.model.jobs import Claimed, JobStatus
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.admission import Lane
 from shiftwork.core.workers.state import after_run
 from shiftwork.errors import StoreError
@@ -25,6 +25,7 @@ from shiftwork.runtime.outcomes.run_log import RunLog
 from shiftwork.runtime.outcomes.tallies import ExpiryNotices, RetryingJobs, expiry_notice
 from shiftwork.runtime.registry import Registry
 from shiftwork.runtime.store_voice import EVENTS, StoreVoice
+from shiftwork.sentences import parts_of, plain
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 
@@ -45,9 +46,9 @@ class Reporter:
         voice: StoreVoice,
         every_run: bool = False,
     ) -> None:
-        self.rejected = 0
+        self.rejected: int = 0
         """How many outcomes came too late."""
-        self.retrying = RetryingJobs()
+        self.retrying: RetryingJobs = RetryingJobs()
         """The workers that are between two attempts of a job."""
         self._run_log = RunLog(registry.workers, clock, every_run=every_run)
         self._voice = voice
@@ -90,11 +91,11 @@ class Reporter:
 
     def emit(self, name: str, subject: str, message: str, **data: Any) -> None:
         """Log an event, record it, and call its hooks."""
-        self.publish(Event(at=self._clock.now(), name=name, subject=subject, message=message, data=data))
+        self.publish(self._event(name, subject, message, data))
 
     def emit_quietly(self, name: str, subject: str, message: str, **data: Any) -> None:
         """Record an event that the log has in other words already, and call its hooks."""
-        self._keep(Event(at=self._clock.now(), name=name, subject=subject, message=message, data=data))
+        self._keep(self._event(name, subject, message, data))
 
     def publish(self, event: Event) -> None:
         """Log an event that exists already, record it, and call its hooks."""
@@ -108,6 +109,10 @@ class Reporter:
     def _keep(self, event: Event) -> None:
         self._hooks.fire(event)
         self._later(self._record(event))
+
+    def _event(self, name: str, subject: str, message: str, data: dict[str, Any]) -> Event:
+        parts = parts_of(message)
+        return Event(at=self._clock.now(), name=name, subject=subject, message=plain(message), parts=parts, data=data)
 
     async def drain(self) -> None:
         """Wait until all events are recorded and all hooks have run. The log gets what was to be summed up later."""

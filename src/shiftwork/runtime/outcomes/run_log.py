@@ -20,12 +20,10 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from shiftwork.core.jobs.retry import EndKind
-from shiftwork.core.model.job import Claimed, JobStatus
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.worker import WorkerExecutionMode
-from shiftwork.core.words.durations import in_words
-from shiftwork.core.words.numbers import counted
-from shiftwork.core.words.printable import printable
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.jobs import Claimed, JobStatus
+from shiftwork.core.model.workers import WorkerExecutionMode
+from shiftwork.core.words import counted, in_words, printable
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.registry import WorkerDefinition
 

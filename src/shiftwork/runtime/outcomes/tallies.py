@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.jobs import JobStatus
+from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Lane
 from shiftwork.runtime.clock import Clock, Timer
 

@@ -52,8 +52,8 @@ class ChildProcess:
     def __init__(self, sock: socket.socket, runs: ProcessEnd) -> None:
         self._given = runs
         self.setup: asyncio.Future[Setup] = asyncio.get_running_loop().create_future()
-        self.over = asyncio.Event()
-        self.clock = SystemClock()
+        self.over: asyncio.Event = asyncio.Event()
+        self.clock: SystemClock = SystemClock()
         self.link: Link[NodeFrame] = Link(
             sock,
             NodeFrame,

@@ -32,15 +32,17 @@ _WHOLE: Final = 512 // _TOKEN_BYTES
 class NodeEnd:
     """The node's end: gives runs to a process, takes back what it has not taken, and sees what has begun."""
 
+    tokens: int
+    """Where both read tokens. The process inherits it, and the page."""
+
     def __init__(self) -> None:
         with ExitStack() as on_failure:
-            self.page = unnamed_file()
+            self.page: int = unnamed_file()
             on_failure.callback(os.close, self.page)
             os.truncate(self.page, _PAGE_BYTES)
             self._memory = mmap.mmap(self.page, _PAGE_BYTES)
             self._times = memoryview(self._memory).cast("d")
             self.tokens, self._writer = os.pipe()
-            """Where both read tokens. The process inherits it, and the page."""
             on_failure.pop_all()
         os.set_blocking(self.tokens, False)
         os.set_blocking(self._writer, False)
@@ -141,7 +143,7 @@ class ProcessEnd:
 
         self._fd = tokens
         self._memory = mmap.mmap(page, _PAGE_BYTES)
-        self.times = memoryview(self._memory).cast("d")
+        self.times: memoryview[float] = memoryview(self._memory).cast("d")
         """Where it is noted when the run in each place begins."""
         self._arrived: deque[Start] = deque()
         self._tokens: deque[int] = deque()

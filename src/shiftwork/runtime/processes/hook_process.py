@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from shiftwork.core.model.event import Event
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.words import counted
 from shiftwork.errors import AppImportError
 from shiftwork.events import LONGEST_HOOK_SECONDS
 from shiftwork.runtime.clock import Clock

@@ -6,9 +6,9 @@ from msgspec import Struct, field
 
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import Claimed, Progress
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.worker import PoolConfig, RunState, WorkerConfig
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.jobs import Claimed, Progress
+from shiftwork.core.model.workers import PoolConfig, RunState, WorkerConfig
 from shiftwork.core.values.limits import MAX_PAYLOAD_BYTES
 from shiftwork.core.workers.admission import Gates
 

@@ -40,13 +40,13 @@ class Process:
         self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._over = False
-        self.killed = False
+        self.killed: bool = False
         """Whether we have killed it."""
         with ExitStack() as on_failure:
             spawned = SpawnedProcess(on_failure)
             self._popen, self._lifeline, self._stacks = spawned.popen, spawned.lifeline, spawned.stacks
-            self.pid = self._popen.pid
-            self.runs = spawned.runs
+            self.pid: int = self._popen.pid
+            self.runs: Final = spawned.runs
             self._watch()
             self._link: Link[ProcessFrame] = Link(
                 spawned.socket,

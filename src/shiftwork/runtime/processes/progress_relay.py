@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from shiftwork.core.model.job import Claimed, Progress
+from shiftwork.core.model.jobs import Claimed, Progress
 from shiftwork.runtime.processes.messages import Progressed
 
 GATHER_SECONDS: Final = 0.1

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Final, Literal
 
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.core.model.job import Claimed, Progress
-from shiftwork.core.words.numbers import counted
+from shiftwork.core.model.jobs import Claimed, Progress
+from shiftwork.core.words import counted
 from shiftwork.runtime import machine
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.gauge import Gauge, Lateness, Load
@@ -78,11 +78,11 @@ class RemoteRunner:
         guard: ProcessGuard | None = None,
     ) -> None:
         self.strays: dict[Run, float] = {}
-        self.ready = False
-        self.dead = False
+        self.ready: bool = False
+        self.dead: bool = False
         self.error: str | None = None
-        self.killed_from_outside = False
-        self.served = 0
+        self.killed_from_outside: bool = False
+        self.served: int = 0
         self._alone = setup.role == "alone"
         self._clock = clock
         self._report = report
@@ -107,7 +107,7 @@ class RemoteRunner:
             longest=longest_frame(setup.max_payload_bytes),
             guard=guard,
         )
-        self.pid = self._process.pid
+        self.pid: int = self._process.pid
         self._questions = StackQuestions(self._process)
         self._gauge = Gauge(self.pid, clock.monotonic)
         self._termination = Termination(self._process, clock, gently=self._alone)

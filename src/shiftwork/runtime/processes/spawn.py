@@ -24,22 +24,25 @@ ENTRY: Final = "shiftwork.serve.spawned"
 class SpawnedProcess:
     """A process and our ends of what connects us. What fails while it starts is closed."""
 
+    lifeline: int
+
     def __init__(self, on_failure: ExitStack) -> None:
         with ExitStack() as theirs:
-            self.socket, their_socket = socket.socketpair()
+            our_socket, their_socket = socket.socketpair()
+            self.socket: Final = our_socket
             on_failure.enter_context(self.socket)
             theirs.enter_context(their_socket)
             alive, self.lifeline = os.pipe()
             on_failure.callback(os.close, self.lifeline)
             theirs.callback(os.close, alive)
             os.set_blocking(self.lifeline, False)
-            self.stacks = StackFile()
+            self.stacks: StackFile = StackFile()
             on_failure.callback(self.stacks.close)
-            self.runs = NodeEnd()
+            self.runs: NodeEnd = NodeEnd()
             on_failure.callback(self.runs.close)
             theirs.callback(self.runs.close_page)
             inherited = [their_socket.fileno(), alive, self.stacks.fileno(), self.runs.tokens, self.runs.page]
-            self.popen = subprocess.Popen(
+            self.popen: subprocess.Popen[bytes] = subprocess.Popen(
                 [sys.executable, *_flags(), "-m", ENTRY, *map(str, inherited)],
                 pass_fds=inherited,
                 env=child_environment(),

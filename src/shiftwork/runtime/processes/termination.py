@@ -16,13 +16,13 @@ class Termination:
     """Ends a process, or sees that it starts in time."""
 
     def __init__(self, process: Process, clock: Clock, *, gently: bool) -> None:
-        self.under_way = False
+        self.under_way: bool = False
         """Whether the process is to end."""
-        self.asked = False
+        self.asked: bool = False
         """Whether it was asked to."""
         self.why: str | None = None
         """Why it was killed, if it was."""
-        self.stack = ""
+        self.stack: str = ""
         """What its threads were doing before it was killed."""
         self._process = process
         self._clock = clock

@@ -34,7 +34,7 @@ class LocalRunner:
     error = None
     killed_from_outside = False
     lapsed = False
-    silence = 0.0
+    silence: float = 0.0
 
     def __init__(
         self,
@@ -45,10 +45,10 @@ class LocalRunner:
         gives_up: bool = True,
     ) -> None:
         self.strays: dict[Run, float] = {}
-        self.open = True
-        self.dead = False
-        self.served = 0
-        self.pid = os.getpid()
+        self.open: bool = True
+        self.dead: bool = False
+        self.served: int = 0
+        self.pid: int = os.getpid()
         self._callees = callees
         self._services = services
         self._load = load

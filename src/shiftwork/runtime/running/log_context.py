@@ -4,7 +4,7 @@ import logging
 from contextvars import ContextVar
 from typing import Final
 
-from shiftwork.core.model.job import Claimed
+from shiftwork.core.model.jobs import Claimed
 
 _JOB: Final[ContextVar[Claimed | None]] = ContextVar("shiftwork_job", default=None)
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.words.durations import in_words
+from shiftwork.core.words import in_words
 from shiftwork.runtime.outcomes.run_log import write
 from shiftwork.runtime.running.run import Run
 

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from shiftwork.core.jobs.own_options import policy
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.core.model.job import Claimed, LogLine
-from shiftwork.core.model.worker import RunState, WorkerConfig
+from shiftwork.core.model.jobs import Claimed, LogLine
+from shiftwork.core.model.workers import RunState, WorkerConfig
 
 if TYPE_CHECKING:
     import asyncio
 
-    from shiftwork.core.model.outcome import Outcome
+    from shiftwork.core.model.job_changes import Outcome
     from shiftwork.core.options.retry import RetryRule
     from shiftwork.runtime.clock import Timer
     from shiftwork.runtime.context.context import WorkerValues
@@ -55,7 +55,7 @@ class Run:
         state: RunState = _NEVER_RUN,
     ) -> None:
         self.job = job
-        self.config = config if job.options is None else policy(config, job.options)
+        self.config: WorkerConfig = config if job.options is None else policy(config, job.options)
         """The worker's policy, with what the job has of its own."""
         self.state = state
         """The worker's state when the run began, as far as this node knew it."""

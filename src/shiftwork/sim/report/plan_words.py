@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from shiftwork.core.words.numbers import counted, number, seconds
+from shiftwork.core.words import counted, number, seconds
 from shiftwork.sim.planning import ScenarioPlan
 from shiftwork.sim.scenario import Scenario
 from shiftwork.sim.simulated import PoolCourse, Simulated

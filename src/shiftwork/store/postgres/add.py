@@ -15,7 +15,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection, Rollback
 from psycopg.pq.abc import PGresult
 
-from shiftwork.core.model.job import Added, NewJob
+from shiftwork.core.model.jobs import Added, NewJob
 from shiftwork.store.postgres import flows, rows
 from shiftwork.store.postgres.rows import TimedJob
 from shiftwork.store.postgres.server.address import PostgresAddress

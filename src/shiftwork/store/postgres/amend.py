@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from shiftwork.core.jobs.statuses import STATUSES
-from shiftwork.core.model.change import Amended, Cancel, Change, Discard, Requeue
-from shiftwork.core.model.job import Rewrite
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.job_changes import Amended, Cancel, Change, Discard, Requeue
+from shiftwork.core.model.jobs import Rewrite
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.facts import survey
 from shiftwork.store.postgres.server.statements import PostgresSession

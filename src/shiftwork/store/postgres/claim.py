@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import json
 
-from shiftwork.core.model.job import Claimed
+from shiftwork.core.model.jobs import Claimed
 from shiftwork.core.workers.admission import Choice, Head, choose
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.facts import decode

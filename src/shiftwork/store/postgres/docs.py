@@ -7,8 +7,8 @@ without decoding docs.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from shiftwork.core.docs import GATES, READ_BY_CLAIMS
-from shiftwork.core.model.doc import Doc, PoolDoc
+from shiftwork.core.doc_kinds import GATES, READ_BY_CLAIMS
+from shiftwork.core.model.doc_types import Doc, PoolDoc
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.core.workers.edition import Edition

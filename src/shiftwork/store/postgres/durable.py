@@ -6,8 +6,8 @@ from msgspec import msgpack
 
 from shiftwork.core.jobs.beginnings import HEAD, TAIL, read_signal, read_step, seen_signal, seen_step
 from shiftwork.core.jobs.statuses import STATUSES
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.model.parts import SeenParts, Signal, Step, StepPage
+from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.values.limits import PAGE_BYTES, SIGNALS, STEPS, signals_full, steps_full
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.server.sql import STEP_FULL, STEP_KEPT

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import msgpack
 
-from shiftwork.core.docs import read_event
+from shiftwork.core.doc_kinds import read_event
 from shiftwork.core.model.event import Event
 from shiftwork.store.postgres import arrays
 from shiftwork.store.postgres.server.statements import Statements

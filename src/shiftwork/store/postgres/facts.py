@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec import Struct, json
 
-from shiftwork.core.docs import READ_BY_CLAIMS
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.doc_kinds import READ_BY_CLAIMS
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.scaling.backlog import READY_COUNTED
 from shiftwork.core.workers.admission import Facts, Head, Lane, Running, neighbours
 from shiftwork.store.postgres import arrays

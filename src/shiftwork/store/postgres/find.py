@@ -11,8 +11,8 @@ from typing import Any, Final
 from shiftwork.core.health import position
 from shiftwork.core.health.position import Ahead, CountedLane, QueuePlace, aheads
 from shiftwork.core.jobs.statuses import COMPLETED, NUMBERS, PROCESSING, QUEUED
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.job import DeadJob, JobRecord
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import DeadJob, JobRecord
 from shiftwork.store.postgres import arrays, queries, rows
 from shiftwork.store.postgres.server.statements import PostgresSession, Statements
 

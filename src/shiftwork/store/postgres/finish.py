@@ -8,8 +8,8 @@ from msgspec import json, msgpack
 
 from shiftwork.core.jobs.landing import COUNTED
 from shiftwork.core.jobs.statuses import NUMBERS
-from shiftwork.core.model.job import ProgressNote
-from shiftwork.core.model.outcome import VERDICTS, Finished, Outcome
+from shiftwork.core.model.job_changes import VERDICTS, Finished, Outcome
+from shiftwork.core.model.jobs import ProgressNote
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.server.statements import PostgresSession
 from shiftwork.store.postgres.stats import WAITED

@@ -9,8 +9,8 @@ from msgspec import json
 
 from shiftwork.core.flows.releasing import needs_of
 from shiftwork.core.jobs.statuses import STATUSES
-from shiftwork.core.model.flow import FlowMember, FlowRecord
-from shiftwork.core.model.job import Added
+from shiftwork.core.model.flows import FlowMember, FlowRecord
+from shiftwork.core.model.jobs import Added
 from shiftwork.store.postgres import arrays
 from shiftwork.store.postgres.find import EVERYTHING
 from shiftwork.store.postgres.rows import TimedJob

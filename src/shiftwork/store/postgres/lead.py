@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from shiftwork.core.flows.releasing import POSTPONED
 from shiftwork.core.jobs.expiry import EXPIRED
 from shiftwork.core.model.event import EVENTS_KEPT
-from shiftwork.core.model.job import SECONDS_A_DAY, JobRecord
+from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord
 from shiftwork.store.postgres.find import get
 from shiftwork.store.postgres.server.statements import PostgresSession
 from shiftwork.store.protocol import Promoted

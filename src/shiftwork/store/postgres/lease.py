@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import msgpack
 
-from shiftwork.core.docs import BEAT
+from shiftwork.core.doc_kinds import BEAT
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
 from shiftwork.store.postgres import arrays
 from shiftwork.store.postgres.server.statements import PostgresSession, Statements

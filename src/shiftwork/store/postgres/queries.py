@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from shiftwork.core.model.job import JobRecord
+from shiftwork.core.model.jobs import JobRecord
 from shiftwork.core.values.limits import BEGINNING
 from shiftwork.store.postgres.server import functions
 from shiftwork.store.postgres.server.functions import FunctionSet

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from shiftwork.core.model.job import JobRecord
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.jobs import JobRecord
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.stats import PoolStats
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.server.statements import PostgresSession

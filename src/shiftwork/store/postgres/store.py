@@ -14,22 +14,22 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import psycopg
 from psycopg import AsyncConnection, Rollback
 
-from shiftwork.core.docs import GATES
+from shiftwork.core.doc_kinds import GATES
 from shiftwork.core.health.position import Ahead, QueuePlace
 from shiftwork.core.health.problems import Finding
-from shiftwork.core.model.change import Amended, Change, JobFilter
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.flow import FlowMember, FlowRecord
-from shiftwork.core.model.job import Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
-from shiftwork.core.model.outcome import Finished, Outcome
-from shiftwork.core.model.parts import SeenParts, Signal, Step, StepPage
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.flows import FlowMember, FlowRecord
+from shiftwork.core.model.job_changes import Amended, Change, Finished, JobFilter, Outcome
+from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
+from shiftwork.core.model.jobs import Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.observing.stats import PoolStats, Stats
 from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS
 from shiftwork.core.workers.admission import Facts
 from shiftwork.errors import JobStateError
+from shiftwork.store.abilities import SchemaStep
 from shiftwork.store.postgres import doctor, durable, user_transaction
 from shiftwork.store.postgres.add import Adder, extend
 from shiftwork.store.postgres.amend import amend, rewrite, switch
@@ -52,7 +52,7 @@ from shiftwork.store.postgres.server.faults import lost, translate
 from shiftwork.store.postgres.server.statements import PostgresSession, Statements
 from shiftwork.store.postgres.server.store_connections import StoreConnections
 from shiftwork.store.postgres.stats import stats
-from shiftwork.store.protocol import Bell, Claims, Promoted, SchemaStep
+from shiftwork.store.protocol import Bell, Claims, Promoted
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -90,7 +90,7 @@ class PostgresStore:
 
     def __init__(self, url: str, *, namespace: str = "default") -> None:
         self._address = parse(url)
-        self.url = self._address.url
+        self.url: str = self._address.url
         self._sql = statements(self._address.schema)
         lone = Adder.lone_statement(self._sql)
         self._connections = StoreConnections(self._address, namespace, self._sql, lone)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 
-from shiftwork.core.model.job import Added, NewJob
+from shiftwork.core.model.jobs import Added, NewJob
 from shiftwork.errors import LifecycleError
 from shiftwork.store.postgres import arrays, flows, rows
 from shiftwork.store.postgres.add import read_added, split_by_id

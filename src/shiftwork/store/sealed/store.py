@@ -14,34 +14,24 @@ from msgspec.structs import replace
 
 from shiftwork.core.health.position import Ahead, QueuePlace
 from shiftwork.core.health.problems import Finding
-from shiftwork.core.model.change import Amended, Change, JobFilter, Requeue
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.flow import FlowMember, FlowRecord
-from shiftwork.core.model.job import Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
-from shiftwork.core.model.outcome import Finished, Outcome
-from shiftwork.core.model.parts import SeenParts, Signal, Step, StepPage
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.flows import FlowMember, FlowRecord
+from shiftwork.core.model.job_changes import Amended, Change, Finished, JobFilter, Outcome, Requeue
+from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
+from shiftwork.core.model.jobs import Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.observing.stats import PoolStats, Stats
 from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS
 from shiftwork.core.values.rewriting import is_written, rewritten
 from shiftwork.core.workers.admission import Facts
-from shiftwork.store.protocol import (
-    Bell,
-    Claims,
-    Promoted,
-    Store,
-    Transaction,
-    Transactional,
-    add_blocking,
-    transactional,
-    try_room,
-)
-from shiftwork.store.sealed.key_ring import KeyRing
+from shiftwork.store.abilities import Transaction, Transactional, add_blocking, transactional, try_room
+from shiftwork.store.protocol import Bell, Claims, Promoted, Store
+from shiftwork.store.sealed.keys import KeyRing
 from shiftwork.store.sealed.sealer import Sealer
 
-PAGE: Final = 100
+ERROR_SEARCH_PAGE: Final = 100
 """How many jobs are read at a time in search of a part of an error."""
 
 
@@ -57,10 +47,10 @@ class SealedStore:
     def __init__(self, inner: Store, ring: KeyRing, *, namespace: str = "default") -> None:
         self.inner = inner
         """The store itself, with its values as they are stored."""
-        self.key_ids = ring.ids
+        self.key_ids: tuple[str, ...] = ring.ids
         """The keys of this process; the first one encrypts."""
-        self.sealer = Sealer(ring, namespace)
-        self.url = inner.url
+        self.sealer: Sealer = Sealer(ring, namespace)
+        self.url: str = inner.url
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -197,10 +187,10 @@ class SealedStore:
         found: list[JobRecord] = []
         after = wanted.after
         while len(found) < wanted.limit:
-            page = await self.inner.find(replace(wanted, error=None, after=after, limit=PAGE))
+            page = await self.inner.find(replace(wanted, error=None, after=after, limit=ERROR_SEARCH_PAGE))
             opened = (self.sealer.open_record(job) for job in page)
             found += [job for job in opened if job.error is not None and error in job.error]
-            if len(page) < PAGE:
+            if len(page) < ERROR_SEARCH_PAGE:
                 break
             after = page[-1].id
         return found[: wanted.limit]
@@ -253,7 +243,7 @@ class SealedTransaction:
     """A transaction in which the steps and the end of a job are encrypted."""
 
     def __init__(self, inner: Transaction, sealer: Sealer) -> None:
-        self.connection = inner.connection
+        self.connection: Any = inner.connection
         self._inner = inner
         self._sealer = sealer
 

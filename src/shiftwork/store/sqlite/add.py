@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from shiftwork.core.jobs.statuses import NUMBERS, QUEUED, SCHEDULED, WAITING
-from shiftwork.core.model.job import Added, JobStatus, NewJob
-from shiftwork.store.sqlite import flows, parking
-from shiftwork.store.sqlite.file.session import ADDED, FLOW_COUNTERS, SqliteSession, as_list
+from shiftwork.core.model.jobs import Added, JobStatus, NewJob
+from shiftwork.store.sqlite import flows
+from shiftwork.store.sqlite.file.sqlite_session import ADDED, FLOW_COUNTERS, SqliteSession, as_list
 from shiftwork.store.sqlite.rows import INLINE_BYTES
 from shiftwork.store.sqlite.sql import for_rows
-from shiftwork.store.sqlite.waking import due_before, ring_if_sooner
+from shiftwork.store.sqlite.waking import due_before, repark, ring_if_sooner
 
 Place = tuple[int, int, int, int]
 """Where a new job belongs: its own number, and those of its pool, its worker and its status."""
@@ -155,7 +155,7 @@ def _after_add(session: SqliteSession, added: Sequence[Placed]) -> None:
     if large:
         session.run_many("add_payload", large)
     if groups:
-        parking.repark(session, groups)
+        repark(session, groups)
 
 
 # ── what a job has of its own ────────────────────────────────────────────────────────────────────────────────────────

@@ -13,17 +13,17 @@ from msgspec.structs import replace
 
 from shiftwork.core.flows.releasing import LOST
 from shiftwork.core.jobs.statuses import CANCELLED, NUMBERS, PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING, allows
-from shiftwork.core.model.change import Amended, Cancel, Change, Discard, Requeue
-from shiftwork.core.model.job import SECONDS_A_DAY, JobRecord, JobStatus, Rewrite
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.job_changes import Amended, Cancel, Change, Discard, Requeue
+from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord, JobStatus, Rewrite
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.values.rewriting import is_written, rewritten
 from shiftwork.core.workers import state as worker_state
 from shiftwork.core.workers.admission import neighbours
-from shiftwork.store.sqlite import flows, parking
-from shiftwork.store.sqlite.file.session import SqliteSession, as_list
+from shiftwork.store.sqlite import flows
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession, as_list
 from shiftwork.store.sqlite.rows import Unreadable, delete, detailed, read_rows, replace_payload, replace_result
 from shiftwork.store.sqlite.sql import SQL
-from shiftwork.store.sqlite.waking import due_before, ring_if_sooner, wake_tied, wake_workers
+from shiftwork.store.sqlite.waking import due_before, repark, ring_if_sooner, wake_tied, wake_workers
 
 
 class AmendableJob(NamedTuple):
@@ -88,7 +88,7 @@ def _cancel(session: SqliteSession, job: AmendableJob, change: Cancel, now: floa
     if job.cause != "enqueued":
         session.ring("leader")
     if job.key is not None and job.number == QUEUED:
-        parking.repark(session, [(job.worker, job.key)])
+        repark(session, [(job.worker, job.key)])
     flows.meet(session, {job.id: JobStatus.CANCELLED}, now)
     wake_tied(session, session.workers.name(job.worker))
 
@@ -107,7 +107,7 @@ def _requeue(session: SqliteSession, job: AmendableJob, change: Requeue, now: fl
     if job.status in LOST and flows.anything_waits(session):
         flows.regain(session, job.id)
     if key is not None and landing == QUEUED:
-        parking.repark(session, [(job.worker, key)])
+        repark(session, [(job.worker, key)])
     elif landing == QUEUED:
         session.ring_pool(job.pool)
     ring_if_sooner(session, [change.run_at] if landing == SCHEDULED else [], due)

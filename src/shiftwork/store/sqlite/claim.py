@@ -16,21 +16,20 @@ from typing import Any, Final, NamedTuple
 from msgspec import ValidationError, convert
 
 from shiftwork.core.jobs.statuses import PROCESSING, QUEUED
-from shiftwork.core.model.doc import PoolDoc
-from shiftwork.core.model.job import Claimed
+from shiftwork.core.model.doc_types import PoolDoc
+from shiftwork.core.model.jobs import Claimed
 from shiftwork.core.workers.admission import Choice, Head, choose
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.store.protocol import Claims
-from shiftwork.store.sqlite import parking
 from shiftwork.store.sqlite.facts import facts
 from shiftwork.store.sqlite.file.driver import Damaged
-from shiftwork.store.sqlite.file.session import SqliteSession, as_list
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession, as_list
 from shiftwork.store.sqlite.finish import bury
 from shiftwork.store.sqlite.rows import Unreadable
 from shiftwork.store.sqlite.sql import SQL
-from shiftwork.store.sqlite.waking import wake_tied
+from shiftwork.store.sqlite.waking import repark, wake_tied
 
-MOST_AHEAD: Final = 1_000
+MOST_HELD_AHEAD: Final = 1_000
 """How far a claim looks past the jobs at the front of a pool that are held."""
 MOST_BRANCHES: Final = 100
 """How many lanes one statement merges; SQLite allows 500."""
@@ -179,7 +178,7 @@ def _free_ahead(session: SqliteSession, pool: int, standing: Standings, n: int) 
     """The first jobs that may start, past those that are held; None if that cannot be said from the front alone."""
     seqs: list[int] = []
     seen = 0
-    for seq, worker in session.run("next_workers", (pool, MOST_AHEAD)):
+    for seq, worker in session.run("next_workers", (pool, MOST_HELD_AHEAD)):
         seen += 1
         if standing[worker] is Standing.GATED:
             return None
@@ -187,7 +186,7 @@ def _free_ahead(session: SqliteSession, pool: int, standing: Standings, n: int) 
             seqs.append(seq)
         if len(seqs) == n:
             return seqs
-    return seqs if seen < MOST_AHEAD else None
+    return seqs if seen < MOST_HELD_AHEAD else None
 
 
 @cache
@@ -277,7 +276,7 @@ def _start(session: SqliteSession, pool: int, holder: int, *, rows: Sequence[Rea
         session.state_changed(worker)
     if ready.key.count(None) < n:
         # Limits may differ: a queued job that was free beside a started one may not be free while that runs.
-        parking.repark(session, {(job.worker, job.key) for job in rows if job.key is not None})
+        repark(session, {(job.worker, job.key) for job in rows if job.key is not None})
     names = {worker: session.workers.name(worker) for worker in started}
     return list(
         map(

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from shiftwork.core.docs import READ_BY_CLAIMS, UNREADABLE
-from shiftwork.core.model.doc import Doc
-from shiftwork.store.sqlite.file.session import SqliteSession
+from shiftwork.core.doc_kinds import READ_BY_CLAIMS, UNREADABLE
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
 from shiftwork.store.sqlite.waking import wake_all
 
 

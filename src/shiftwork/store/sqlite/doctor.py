@@ -11,13 +11,13 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
-from shiftwork.core.docs import damaged_docs
+from shiftwork.core.doc_kinds import damaged_docs
 from shiftwork.core.health.problems import Finding, integrity
 from shiftwork.store.sqlite.docs import stored_docs
 from shiftwork.store.sqlite.file import faults
 from shiftwork.store.sqlite.file import modes as file_modes
 from shiftwork.store.sqlite.file.driver import Connection, Error, connect, driver, prepare_reader, wal_reset_fixed
-from shiftwork.store.sqlite.file.session import SqliteSession
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
 from shiftwork.store.sqlite.sql import SQL
 
 LOSSES: Final = {

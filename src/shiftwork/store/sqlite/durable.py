@@ -11,12 +11,12 @@ from msgspec import MsgspecError, msgpack
 from shiftwork.core.jobs.beginnings import HEAD, TAIL, read_signal, read_step, seen_signal, seen_step
 from shiftwork.core.jobs.durable import arrived
 from shiftwork.core.jobs.statuses import QUEUED, SCHEDULED, STATUSES
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.model.parts import SeenParts, Signal, Step, StepPage, Wait
+from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage, Wait
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.values.limits import PAGE_BYTES, SIGNALS, STEPS
-from shiftwork.store.sqlite import parking
-from shiftwork.store.sqlite.file.session import SqliteSession
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
 from shiftwork.store.sqlite.sql import SQL
+from shiftwork.store.sqlite.waking import repark
 
 
 class SignalledJob(NamedTuple):
@@ -132,4 +132,4 @@ def _wake(session: SqliteSession, job: SignalledJob, now: float) -> None:
     if job.key is None:
         session.ring_pool(job.pool)
     else:
-        parking.repark(session, [(job.worker, job.key)])
+        repark(session, [(job.worker, job.key)])

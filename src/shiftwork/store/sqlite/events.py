@@ -6,11 +6,11 @@ from typing import Final
 
 from msgspec import msgpack
 
-from shiftwork.core.docs import read_event
+from shiftwork.core.doc_kinds import read_event
 from shiftwork.core.model.event import Event
-from shiftwork.store.sqlite.file.session import SqliteSession
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
 
-LAST: Final = 2**63 - 1
+AFTER_LAST_EVENT: Final = 2**63 - 1
 """A number above that of every event."""
 
 
@@ -27,6 +27,6 @@ def record(session: SqliteSession, events: Sequence[Event]) -> None:
 
 def events(session: SqliteSession, after: int, before: int | None, limit: int) -> list[Event]:
     """The newest events between two numbers, oldest first."""
-    end = LAST if before is None else before
+    end = AFTER_LAST_EVENT if before is None else before
     rows = session.run("newest_events", (session.namespace, after, end, limit)).fetchall()
     return [read_event(seq, body) for seq, body in reversed(rows)]

@@ -5,10 +5,10 @@ from typing import Any
 
 from msgspec.structs import replace as copy
 
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.scaling.backlog import READY_COUNTED
 from shiftwork.core.workers.admission import Facts, Head, Lane, Running, neighbours
-from shiftwork.store.sqlite.file.session import SqliteSession
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
 
 
 def facts(session: SqliteSession, workers: Iterable[str], now: float, *, count_ready: bool = False) -> Facts:

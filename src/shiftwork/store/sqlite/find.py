@@ -15,10 +15,10 @@ from typing import Any, Final
 from shiftwork.core.health import position
 from shiftwork.core.health.position import Ahead, CountedLane, QueuePlace, aheads
 from shiftwork.core.jobs.statuses import COMPLETED, NUMBERS, PROCESSING, QUEUED, WAITING
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.job import DeadJob, JobRecord
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import DeadJob, JobRecord
 from shiftwork.core.values.limits import BEGINNING
-from shiftwork.store.sqlite.file.session import SqliteSession, as_list
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession, as_list
 from shiftwork.store.sqlite.rows import Unreadable, detailed, number, read_rows, with_broken_needs
 from shiftwork.store.sqlite.sql import SQL
 
@@ -57,7 +57,7 @@ def _counted(session: SqliteSession, pool: int, lane: int, places: Sequence[Queu
     return CountedLane(name, queued, (first or 0.0, last or 0.0), counts)
 
 
-FEW: Final = 10_000
+FEW_QUEUED: Final = 10_000
 """Up to this many queued jobs are sorted; more are looked for among all jobs of their workers."""
 EVERYTHING: Final = (inf, "")
 """A place that is ahead of all jobs."""
@@ -166,7 +166,7 @@ class _Search:
             self._take("find_by_key", worker=self._args["only_worker"], status=status)
             return
         workers = self._workers()
-        few = status == QUEUED and sum(map(self._queued, workers)) <= FEW
+        few = status == QUEUED and sum(map(self._queued, workers)) <= FEW_QUEUED
         for worker in workers:
             if status == PROCESSING:
                 self._take("find_running", worker=worker, status=status)
@@ -180,8 +180,8 @@ class _Search:
         worker, key = self._args["only_worker"], self._args["key"]
         if worker is None or key is None:
             return False
-        n: int = self._session.value("queued_with_key", (worker, key, FEW + 1))
-        return n <= FEW
+        n: int = self._session.value("queued_with_key", (worker, key, FEW_QUEUED + 1))
+        return n <= FEW_QUEUED
 
     def _take_queued(self, worker: int) -> None:
         for lane in self._session.lanes_of(worker):

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 
 from shiftwork.core.jobs.landing import COUNTED, due, keep_until, landing, run_seconds
 from shiftwork.core.jobs.statuses import COMPLETED, DEAD, FAILED, NUMBERS, PROCESSING, QUEUED
-from shiftwork.core.model.job import JobStatus, ProgressNote
-from shiftwork.core.model.outcome import Finished, Outcome
+from shiftwork.core.model.job_changes import Finished, Outcome
+from shiftwork.core.model.jobs import JobStatus, ProgressNote
 from shiftwork.core.values.limits import FIRST_ATTEMPTS, MOST_ATTEMPTS
 from shiftwork.core.workers.state import after_run
-from shiftwork.store.sqlite import flows, parking
+from shiftwork.store.sqlite import flows
 from shiftwork.store.sqlite.durable import has_arrived
-from shiftwork.store.sqlite.file.session import (
+from shiftwork.store.sqlite.file.sqlite_session import (
     DIED,
     FAILURES,
     RUN_SECONDS,
@@ -31,7 +31,7 @@ from shiftwork.store.sqlite.file.session import (
 )
 from shiftwork.store.sqlite.rows import INLINE_BYTES, Unreadable, detailed, read_rows
 from shiftwork.store.sqlite.sql import SQL
-from shiftwork.store.sqlite.waking import due_before, ring_if_sooner, wake_tied
+from shiftwork.store.sqlite.waking import due_before, repark, ring_if_sooner, wake_tied
 
 
 class HeldJob(NamedTuple):
@@ -65,7 +65,7 @@ def finish(session: SqliteSession, outcomes: Sequence[Outcome], now: float) -> F
     _ring(session, landed)
     keyed = {(job.worker, job.key) for _, job, _, _ in landed if job.key is not None}
     if keyed:
-        parking.repark(session, keyed)
+        repark(session, keyed)
     if flows.anything_waits(session):
         flows.meet(session, {outcome.id: status for outcome, _, status, _ in ended}, now)
     accepted = {job.place for _, job, _, _ in landed}
@@ -244,6 +244,6 @@ def bury(session: SqliteSession, broken: Unreadable, now: float | None) -> None:
             session.state_changed(worker)
         session.ring("ended", "leader")
         ended[str(id)] = JobStatus.DEAD
-    parking.repark(session, groups)
+    repark(session, groups)
     if ended:
         flows.meet(session, ended, flows.UNKNOWN if now is None else now)

@@ -16,14 +16,13 @@ from msgspec.structs import replace
 
 from shiftwork.core.flows.releasing import LOST, POSTPONED, inherited, is_kept, is_lost, meets, needs_of
 from shiftwork.core.jobs.statuses import PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING
-from shiftwork.core.model.flow import FlowMember, FlowRecord
-from shiftwork.core.model.job import JobRecord, JobStatus, NewJob
-from shiftwork.core.model.parts import NEED_BROKEN, NEED_WHATEVER, Need
-from shiftwork.store.sqlite import parking
-from shiftwork.store.sqlite.file.session import FLOW_COUNTERS, SqliteSession, as_list
+from shiftwork.core.model.flows import FlowMember, FlowRecord
+from shiftwork.core.model.job_parts import NEED_BROKEN, NEED_WHATEVER, Need
+from shiftwork.core.model.jobs import JobRecord, JobStatus, NewJob
+from shiftwork.store.sqlite.file.sqlite_session import FLOW_COUNTERS, SqliteSession, as_list
 from shiftwork.store.sqlite.rows import DoomedJob, kind_of, need_of
 from shiftwork.store.sqlite.sql import SQL
-from shiftwork.store.sqlite.waking import ring_if_next
+from shiftwork.store.sqlite.waking import repark, ring_if_next
 
 UNKNOWN: Final = -inf
 """A time before all others, for a release whose time is not known: the job is scheduled, and the leader queues it."""
@@ -185,7 +184,7 @@ def _release(session: SqliteSession, seqs: Iterable[int], now: float) -> None:
     for job in jobs:
         if job.flow is not None:
             session.move_flow(job.flow, WAITING, job.status)
-    parking.repark(session, {(job.worker, job.key) for job in jobs if job.key is not None and job.status == QUEUED})
+    repark(session, {(job.worker, job.key) for job in jobs if job.key is not None and job.status == QUEUED})
     ring_if_next(session, [job.run_at for job in jobs if job.status == SCHEDULED])
 
 

@@ -6,16 +6,16 @@ from typing import Final
 
 from shiftwork.core.jobs.expiry import EXPIRED
 from shiftwork.core.jobs.statuses import QUEUED
-from shiftwork.core.model.change import Cancel
 from shiftwork.core.model.event import EVENTS_KEPT
-from shiftwork.core.model.job import SECONDS_A_DAY, JobRecord
+from shiftwork.core.model.job_changes import Cancel
+from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord
 from shiftwork.store.protocol import Promoted
-from shiftwork.store.sqlite import flows, parking
+from shiftwork.store.sqlite import flows
 from shiftwork.store.sqlite.amend import amend
-from shiftwork.store.sqlite.file.session import SqliteSession, as_list
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession, as_list
 from shiftwork.store.sqlite.finish import bury
 from shiftwork.store.sqlite.rows import DoomedJob, Unreadable, delete, detailed, read_rows
-from shiftwork.store.sqlite.waking import next_due, wake_all
+from shiftwork.store.sqlite.waking import next_due, repark, wake_all
 
 INSTANCES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
 """How long an instance that is gone is remembered, as one that ran a job or lost one."""
@@ -38,7 +38,7 @@ def _queue_due(session: SqliteSession, n: int, now: float) -> int:
         session.move(pool, worker, flow, out_of=status, into=QUEUED)
         if key is None:
             session.ring_pool(pool)
-    parking.repark(session, {(worker, key) for _, _, _, worker, key, _ in rows if key is not None})
+    repark(session, {(worker, key) for _, _, _, worker, key, _ in rows if key is not None})
     return len(rows)
 
 

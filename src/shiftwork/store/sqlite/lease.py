@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from msgspec import msgpack
 
-from shiftwork.core.docs import BEAT
+from shiftwork.core.doc_kinds import BEAT
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
-from shiftwork.store.sqlite.file.session import SqliteSession
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
 from shiftwork.store.sqlite.waking import wake_all
 
 

@@ -8,12 +8,12 @@ from msgspec import msgpack
 
 from shiftwork.core.jobs.expiry import expiry
 from shiftwork.core.jobs.statuses import COMPLETED, FAILED, NUMBERS, QUEUED
-from shiftwork.core.model.job import JobRecord
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.jobs import JobRecord
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.stats import PoolStats
 from shiftwork.core.workers.admission import neighbours
-from shiftwork.store.sqlite import flows, parking
-from shiftwork.store.sqlite.file.session import (
+from shiftwork.store.sqlite import flows
+from shiftwork.store.sqlite.file.sqlite_session import (
     ADDED,
     FAILURES,
     RUN_SECONDS,
@@ -24,7 +24,7 @@ from shiftwork.store.sqlite.file.session import (
 )
 from shiftwork.store.sqlite.rows import INLINE_BYTES, delete
 from shiftwork.store.sqlite.stats import marks_of, stats
-from shiftwork.store.sqlite.waking import due_before, ring_if_sooner, wake_tied, wake_workers
+from shiftwork.store.sqlite.waking import due_before, repark, ring_if_sooner, wake_tied, wake_workers
 
 
 def restore(session: SqliteSession, jobs: Sequence[JobRecord], now: float) -> None:
@@ -34,7 +34,7 @@ def restore(session: SqliteSession, jobs: Sequence[JobRecord], now: float) -> No
     due = due_before(session, [NUMBERS[job.status] for job in jobs], expiring=expiring)
     kept = [job for job in jobs if _write(session, job, now)]
     groups |= {(session.workers.number(job.worker), job.key) for job in kept if job.key is not None}
-    parking.repark(session, groups)
+    repark(session, groups)
     ring_if_sooner(session, [job.run_at for job in kept if NUMBERS[job.status] <= FAILED], due)
     ring_if_sooner(session, [at for job in kept if (at := expiry(job)) is not None], due)
     _ring(session, kept)

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from msgspec import MsgspecError, convert, json, msgpack
 
-from shiftwork.core.docs import read_attempt
+from shiftwork.core.doc_kinds import read_attempt
 from shiftwork.core.jobs.statuses import STATUSES
-from shiftwork.core.model.job import Attempt, JobPriority, JobRecord, JobStatus, Progress
-from shiftwork.core.model.parts import NEED_ALONE, NEED_BROKEN, NEED_WHATEVER, Need, Signal, Step, Wait
+from shiftwork.core.model.job_parts import NEED_ALONE, NEED_BROKEN, NEED_WHATEVER, Need, Signal, Step, Wait
+from shiftwork.core.model.jobs import Attempt, JobPriority, JobRecord, JobStatus, Progress
 from shiftwork.store.sqlite.file.driver import Damaged
-from shiftwork.store.sqlite.file.session import SqliteSession, as_list
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession, as_list
 
 Row = dict[str, Any]
 """A row of the view `records`, by the names of its columns."""

@@ -230,7 +230,7 @@ CREATE TABLE needs (
     job       INTEGER NOT NULL,
     needed    TEXT NOT NULL,
     namespace INTEGER NOT NULL,
-    kind      INTEGER NOT NULL,   -- flags: shiftwork.core.model.parts.NEED_…
+    kind      INTEGER NOT NULL,   -- flags: shiftwork.core.model.job_parts.NEED_…
     PRIMARY KEY (job, needed)
 ) WITHOUT ROWID;
 

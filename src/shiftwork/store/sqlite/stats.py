@@ -1,11 +1,10 @@
 """The numbers, for people. No ended job is read for them."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from shiftwork.core.jobs.statuses import DEAD, FAILED, PROCESSING, QUEUED, SCHEDULED, WAITING
 from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
-from shiftwork.store.sqlite.file.session import (
+from shiftwork.store.sqlite.file.sqlite_session import (
     ADDED,
     DIED,
     FAILURES,
@@ -14,9 +13,6 @@ from shiftwork.store.sqlite.file.session import (
     WAIT_SECONDS,
     SqliteSession,
 )
-
-LAST: Final = 2**63 - 1
-"""A number above that of every event."""
 
 
 def stats(session: SqliteSession) -> Stats:

@@ -16,14 +16,13 @@ from msgspec.structs import replace
 
 from shiftwork.core.health.position import Ahead, QueuePlace
 from shiftwork.core.health.problems import Finding
-from shiftwork.core.model.change import Amended, Change, JobFilter
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.flow import FlowMember, FlowRecord
-from shiftwork.core.model.job import Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
-from shiftwork.core.model.outcome import Finished, Outcome
-from shiftwork.core.model.parts import SeenParts, Signal, Step, StepPage
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.flows import FlowMember, FlowRecord
+from shiftwork.core.model.job_changes import Amended, Change, Finished, JobFilter, Outcome
+from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
+from shiftwork.core.model.jobs import Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
 from shiftwork.core.observing.stats import PoolStats, Stats
 from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS, signals_full, steps_full
@@ -37,10 +36,10 @@ from shiftwork.store.sqlite.claim import claim
 from shiftwork.store.sqlite.docs import erase, put, stored_docs
 from shiftwork.store.sqlite.events import events, record
 from shiftwork.store.sqlite.facts import survey
-from shiftwork.store.sqlite.file.clock import FileClock
+from shiftwork.store.sqlite.file.file_clock import FileClock
 from shiftwork.store.sqlite.file.open_file import OutdatedReaderError, replaced
-from shiftwork.store.sqlite.file.session import SqliteSession
-from shiftwork.store.sqlite.file.threads import StoreThreads
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
+from shiftwork.store.sqlite.file.store_threads import StoreThreads
 from shiftwork.store.sqlite.find import ahead, dead, find, get
 from shiftwork.store.sqlite.finish import bury_unreadable, finish, note
 from shiftwork.store.sqlite.flows import flows, members, results
@@ -51,7 +50,7 @@ from shiftwork.store.sqlite.rows import Unreadable
 from shiftwork.store.sqlite.stats import stats
 
 T = TypeVar("T")
-FEW: Final = 4
+FEW_ADDED: Final = 4
 """Up to this many jobs are added in less time than it takes to wake a thread."""
 READ_TRIES: Final = 3
 SYNCHRONOUS: Final = ("off", "normal", "full", "extra")
@@ -66,7 +65,7 @@ class SqliteStore:
         self._path = str(Path(path).resolve())
         self._synchronous = synchronous
         self._namespace = namespace
-        self.url = f"sqlite:///{self._path}" + ("" if synchronous == "normal" else f"?synchronous={synchronous}")
+        self.url: str = f"sqlite:///{self._path}" + ("" if synchronous == "normal" else f"?synchronous={synchronous}")
         self._clock = FileClock()
         self._threads = StoreThreads(self._path, Path(path).absolute(), synchronous=synchronous, namespace=namespace)
         weakref.finalize(self, self._threads.abandon).atexit = False
@@ -108,7 +107,7 @@ class SqliteStore:
     # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
-        return await self._write(partial(add, jobs=jobs, now=now), quick=len(jobs) <= FEW)
+        return await self._write(partial(add, jobs=jobs, now=now), quick=len(jobs) <= FEW_ADDED)
 
     def add_blocking(self, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
         served = self._threads.write_here(partial(add, jobs=jobs, now=now))
@@ -153,7 +152,7 @@ class SqliteStore:
 
     async def extend(self, parent: str, fence: int, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
         todo = partial(extend, parent=parent, fence=fence, jobs=jobs, now=now)
-        return await self._write(todo, quick=len(jobs) <= FEW)
+        return await self._write(todo, quick=len(jobs) <= FEW_ADDED)
 
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
         before = await self._write(partial(durable.send, id=id, signal=signal, now=now), quick=True)

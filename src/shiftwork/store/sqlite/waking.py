@@ -1,11 +1,41 @@
-"""Whom to wake: the pools whose jobs may have waited for a change, and the leader when something is due sooner."""
+"""What a change lets start: parked jobs of its key, jobs in other pools, and the leader when something is due sooner.
+
+Which jobs of a key are parked is for `shiftwork.core.jobs.parking` to decide, and `repark` writes that to the column
+`parked`; its cost grows with the limits only. Bells ring once the transaction is committed.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
+from heapq import merge
 from math import inf
 
+from shiftwork.core.jobs.parking import free
 from shiftwork.core.jobs.statuses import FAILED
 from shiftwork.core.workers.admission import neighbours
-from shiftwork.store.sqlite.file.session import SqliteSession
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
+
+
+def repark(session: SqliteSession, groups: Iterable[tuple[int, str]]) -> None:
+    """Park and free the queued jobs of each (worker, key), after something about them has changed."""
+    for worker, key in groups:
+        _repark(session, worker, key)
+
+
+def _repark(session: SqliteSession, worker: int, key: str) -> None:
+    processing = session.value("count_key_running", (worker, key))
+    free_rows = session.run("key_free", (worker, key)).fetchall()
+    parked_rows = session.run("key_parked", (worker, key))
+    in_order = (((seq, pool), limit) for _, _, seq, limit, pool in merge(free_rows, parked_rows))
+    fitting = dict(free(in_order, processing=processing))
+    parked_rows.close()
+    were_free = {seq for _, _, seq, _, _ in free_rows}
+    session.run_many("set_parked", [(1, seq) for seq in were_free.difference(fitting)])
+    for seq, pool in fitting.items():
+        if seq not in were_free:
+            session.run("set_parked", (0, seq))
+            session.ring_pool(pool)
+
+
+# ── the pools ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def wake_tied(session: SqliteSession, worker: str) -> None:

@@ -4,12 +4,12 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field, structs
 
-from shiftwork.core.model.job import DeadJob, JobStatus
-from shiftwork.core.model.worker import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model.jobs import DeadJob, JobStatus
+from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.observing.dead_groups import groups_of
 from shiftwork.core.observing.history import DAY, HOUR
 from shiftwork.errors import UnknownWorkerError, nearest
-from shiftwork.views.instants import past_iso
+from shiftwork.views.formats import past_iso
 from shiftwork.views.overview import WorkerView
 from shiftwork.views.shapes.jobs import JobShape, job_shape
 from shiftwork.views.shapes.system import BreakerViewShape, WorkerShape, breaker_shape, worker_shape

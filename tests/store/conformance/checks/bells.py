@@ -6,9 +6,9 @@ from collections.abc import Coroutine
 from contextlib import closing
 from typing import Any
 
-from shiftwork.core.model.change import Cancel, Requeue
-from shiftwork.core.model.doc import Doc, PoolDoc
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.doc_types import Doc, PoolDoc
+from shiftwork.core.model.job_changes import Cancel, Requeue
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.workers.breaker import BreakerState
 from tests.store.conformance.acts import (
     NOW,

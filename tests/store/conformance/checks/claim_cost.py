@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from msgspec.structs import replace
 
 from shiftwork.core.health.position import QueuePlace
-from shiftwork.core.model.job import JobRecord, JobStatus, NewJob
+from shiftwork.core.model.jobs import JobRecord, JobStatus, NewJob
 from shiftwork.core.workers.admission import RateLimit
 from shiftwork.store.protocol import Store
 from tests.store.conformance.acts import NOW, add, claim, claim_one, finish, gate, job, outcome

@@ -9,8 +9,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.docs import EDITION_NAME
-from shiftwork.core.model.job import Claimed, JobPriority, JobStatus, Progress, ProgressNote
+from shiftwork.core.doc_kinds import EDITION_NAME
+from shiftwork.core.model.jobs import Claimed, JobPriority, JobStatus, Progress, ProgressNote
 from shiftwork.core.workers.edition import Edition
 from tests.store.conformance.acts import (
     NOW,

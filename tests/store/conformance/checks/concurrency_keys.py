@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from shiftwork.core.model.change import Cancel, Requeue
-from shiftwork.core.model.job import JobStatus, NewJob
+from shiftwork.core.model.job_changes import Cancel, Requeue
+from shiftwork.core.model.jobs import JobStatus, NewJob
 from shiftwork.store.protocol import Store
 from tests.store.conformance.acts import (
     NOW,
@@ -22,7 +22,7 @@ from tests.store.conformance.expect import equal
 from tests.store.conformance.lab import Lab
 
 if TYPE_CHECKING:
-    from shiftwork.core.model.outcome import Outcome
+    from shiftwork.core.model.job_changes import Outcome
 
 
 def keyed(id: str, after: float = 0.0, *, limit: int = 1, key: str = "k", worker: str = "w") -> NewJob:

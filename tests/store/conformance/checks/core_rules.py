@@ -15,11 +15,10 @@ from shiftwork.core.jobs.amending import amended
 from shiftwork.core.jobs.landing import landed
 from shiftwork.core.jobs.parking import parked
 from shiftwork.core.jobs.statuses import STATUSES, allows
-from shiftwork.core.model.change import Amended, Cancel, Change, Discard, JobFilter, Requeue
-from shiftwork.core.model.job import Claimed, JobRecord, JobStatus, NewJob, Progress, ProgressNote
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.parts import Need
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.job_changes import Amended, Cancel, Change, Discard, JobFilter, Outcome, Requeue
+from shiftwork.core.model.job_parts import Need
+from shiftwork.core.model.jobs import Claimed, JobRecord, JobStatus, NewJob, Progress, ProgressNote
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.state import after_end, after_run
 from shiftwork.store.protocol import Store
 from tests.store.conformance.acts import NOW, add, claim, finish, job, outcome, report

@@ -4,9 +4,9 @@ import asyncio
 
 from msgspec import msgpack
 
-from shiftwork.core.model.doc import Doc, PoolDoc
+from shiftwork.core.model.doc_types import Doc, PoolDoc
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.store.protocol import Store

@@ -1,8 +1,8 @@
 """Durable functions: steps that are kept under the fence, and signals that a job waits for."""
 
-from shiftwork.core.model.change import Cancel
-from shiftwork.core.model.job import JobStatus
-from shiftwork.core.model.parts import Signal, Step, Wait
+from shiftwork.core.model.job_changes import Cancel
+from shiftwork.core.model.job_parts import Signal, Step, Wait
+from shiftwork.core.model.jobs import JobStatus
 from tests.store.conformance.acts import (
     NOW,
     add,

@@ -1,8 +1,8 @@
 """`survey` and `ahead`: why a job waits, as claims decide it, and how many jobs are ahead of it, by worker."""
 
 from shiftwork.core.health.position import LANES, Ahead, QueuePlace
-from shiftwork.core.model.doc import PoolDoc
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.doc_types import PoolDoc
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.workers.admission import Facts, Gates, Obstacle, RateLimit, Running, explain, may_start
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.store.protocol import Store

@@ -5,9 +5,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from shiftwork.core.model.change import Amended, Cancel, Change, Discard, JobFilter, Requeue
-from shiftwork.core.model.job import SECONDS_A_DAY, DeadJob, JobStatus, Progress, ProgressNote
-from shiftwork.core.model.parts import Need
+from shiftwork.core.model.job_changes import Amended, Cancel, Change, Discard, JobFilter, Requeue
+from shiftwork.core.model.job_parts import Need
+from shiftwork.core.model.jobs import SECONDS_A_DAY, DeadJob, JobStatus, Progress, ProgressNote
 from shiftwork.core.observing.run_histograms import runs, timed, waits
 from shiftwork.core.observing.stats import PoolStats, WorkerStats
 from shiftwork.store.protocol import Store

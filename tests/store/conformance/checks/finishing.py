@@ -2,9 +2,8 @@
 
 from msgspec.structs import replace
 
-from shiftwork.core.model.change import Cancel
-from shiftwork.core.model.job import SECONDS_A_DAY, Claimed, JobRecord, JobStatus, LogLine, Progress, ProgressNote
-from shiftwork.core.model.outcome import Outcome
+from shiftwork.core.model.job_changes import Cancel, Outcome
+from shiftwork.core.model.jobs import SECONDS_A_DAY, Claimed, JobRecord, JobStatus, LogLine, Progress, ProgressNote
 from shiftwork.store.protocol import Store
 from tests.store.conformance.acts import (
     NOW,

@@ -5,10 +5,10 @@ import asyncio
 from msgspec.structs import replace
 
 from shiftwork.core.flows.releasing import POSTPONED
-from shiftwork.core.model.change import Amended, Cancel, Discard, JobFilter, Requeue
-from shiftwork.core.model.flow import FlowMember, FlowRecord
-from shiftwork.core.model.job import Added, JobStatus, NewJob
-from shiftwork.core.model.parts import Need
+from shiftwork.core.model.flows import FlowMember, FlowRecord
+from shiftwork.core.model.job_changes import Amended, Cancel, Discard, JobFilter, Requeue
+from shiftwork.core.model.job_parts import Need
+from shiftwork.core.model.jobs import Added, JobStatus, NewJob
 from shiftwork.store.protocol import Store
 from tests.store.conformance.acts import (
     NOW,

@@ -5,9 +5,9 @@ The rules are `shiftwork.core.workers.admission`; these checks hold a store to t
 
 from msgspec import msgpack
 
-from shiftwork.core.model.change import Cancel
-from shiftwork.core.model.doc import PoolDoc
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.doc_types import PoolDoc
+from shiftwork.core.model.job_changes import Cancel
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.workers.admission import Gates, RateLimit
 from shiftwork.core.workers.breaker import BreakerState, closed, held_open
 from shiftwork.store.protocol import Store

@@ -5,9 +5,9 @@ import asyncio
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.durable import seen_parts
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.job import Attempt, JobRecord, JobStatus
-from shiftwork.core.model.parts import Signal, Step, StepPage
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.job_parts import Signal, Step, StepPage
+from shiftwork.core.model.jobs import Attempt, JobRecord, JobStatus
 from shiftwork.core.values.limits import (
     BEGINNING,
     FIRST_ATTEMPTS,

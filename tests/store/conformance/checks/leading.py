@@ -1,8 +1,8 @@
 """`promote`, `prune`, `hold` and `drop`: what a leader does, and how there is one."""
 
-from shiftwork.core.model.change import JobFilter
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.store.protocol import Promoted
 from tests.store.conformance.acts import (
     NOW,

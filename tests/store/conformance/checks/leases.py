@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from shiftwork.core.model.change import Cancel
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.job_changes import Cancel
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.observing.beats import InstanceRecord
 from tests.store.conformance.acts import (
     NOW,

@@ -3,10 +3,10 @@
 import asyncio
 from contextlib import suppress
 
-from shiftwork.core.model.change import Cancel, JobFilter
-from shiftwork.core.model.doc import Doc
+from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job import JobStatus
+from shiftwork.core.model.job_changes import Cancel, JobFilter
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.errors import ShiftworkError
 from tests.store.conformance.acts import (
     NOW,

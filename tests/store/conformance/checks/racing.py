@@ -5,9 +5,9 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from shiftwork.core.model.change import JobFilter
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.job import Claimed
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.job_changes import JobFilter
+from shiftwork.core.model.jobs import Claimed
 from shiftwork.store.protocol import Store
 from tests.store.conformance.acts import NOW, add, beat, claim, claim_one, finish, gate, job, succeeded
 from tests.store.conformance.expect import equal, holds

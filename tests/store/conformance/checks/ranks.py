@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from shiftwork.core.jobs.retry import End, EndKind, settle
-from shiftwork.core.model.change import Requeue
-from shiftwork.core.model.job import Claimed, JobPriority, NewJob
-from shiftwork.core.model.outcome import Outcome
-from shiftwork.core.model.parts import Need, Signal, Wait
+from shiftwork.core.model.job_changes import Outcome, Requeue
+from shiftwork.core.model.job_parts import Need, Signal, Wait
+from shiftwork.core.model.jobs import Claimed, JobPriority, NewJob
 from shiftwork.store.protocol import Store
 from tests.store.conformance.acts import (
     NOW,

@@ -4,11 +4,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.model.change import JobFilter, Requeue
-from shiftwork.core.model.doc import Doc
-from shiftwork.core.model.job import Attempt, JobPriority, JobRecord, JobStatus, Progress
-from shiftwork.core.model.parts import Need, Signal, Step, Wait
-from shiftwork.core.model.worker import WorkerState
+from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.job_changes import JobFilter, Requeue
+from shiftwork.core.model.job_parts import Need, Signal, Step, Wait
+from shiftwork.core.model.jobs import Attempt, JobPriority, JobRecord, JobStatus, Progress
+from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.stats import PoolStats
 from shiftwork.core.workers.breaker import BreakerState
 from tests.store.conformance.acts import (

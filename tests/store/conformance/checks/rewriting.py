@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from shiftwork.core.model.job import JobRecord, JobStatus, LogLine, Progress, ProgressNote, Rewrite
+from shiftwork.core.model.jobs import JobRecord, JobStatus, LogLine, Progress, ProgressNote, Rewrite
 from shiftwork.core.values.rewriting import is_written, rewritten
 from tests.store.conformance.acts import NOW, add, claim_one, finish, get_whole, job, outcome, report, succeeded
 from tests.store.conformance.checks.restoring import LARGE, record, run_before

@@ -5,7 +5,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from shiftwork.core.docs import FIRED_PART
+from shiftwork.core.doc_kinds import FIRED_PART
 from shiftwork.core.schedules.stored import Place, StoredSchedule, part_of
 from shiftwork.core.schedules.timing import Timing
 from shiftwork.store.schedules import change_schedule, places_in, read_fired, read_index, read_parts

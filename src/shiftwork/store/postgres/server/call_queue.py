@@ -65,7 +65,7 @@ class CallQueue:
     def __init__(
         self, address: PostgresAddress, prepare: Prepare, silent: Callable[[], None], *, gathers: bool = False
     ) -> None:
-        self.loop = asyncio.get_running_loop()
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self._gathers = gathers
         """Whether it waits a few loop iterations before the first call, so that others can join it."""
         self._address = address

@@ -30,16 +30,16 @@ class PendingCall(Generic[T]):
     def __init__(
         self, work: Work[T], answer: "asyncio.Future[T]", patience: float, after: Sequence["asyncio.Future[Any]"] = ()
     ) -> None:
-        self.work = work
-        self.answer = answer
+        self.work: Work[T] = work
+        self.answer: asyncio.Future[T] = answer
         """Cancelled with its caller, even if the call is under way."""
-        self.patience = patience
+        self.patience: float = patience
         """How many seconds it may take."""
-        self.after = after
+        self.after: Sequence[asyncio.Future[Any]] = after
         """The ends of calls of other queues that must be over before it begins."""
-        self.over = False
+        self.over: bool = False
         """Whether it has succeeded, failed or was withdrawn."""
-        self.passable = False
+        self.passable: bool = False
         """Whether claims may overtake it."""
         self._end: asyncio.Future[None] | None = None
 
@@ -78,9 +78,9 @@ class BatchableCall(PendingCall[Any]):
 
     def __init__(self, items: list[Any], batch_work: BatchWork, answer: "asyncio.Future[Any]", patience: float) -> None:
         super().__init__(partial(_on_items, batch_work, items), answer, patience)
-        self.items = items
-        self.batch_work = batch_work
-        self.alone = False
+        self.items: list[Any] = items
+        self.batch_work: BatchWork = batch_work
+        self.alone: bool = False
         """Whether a batch that it was part of has failed: then each of its calls is made by itself."""
 
     def goes_with(self, first: "BatchableCall") -> bool:

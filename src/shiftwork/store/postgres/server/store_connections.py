@@ -41,8 +41,8 @@ class StoreConnections:
     """The connections of one store: those of each event loop, the doorbell's, and one for threads without a loop."""
 
     def __init__(self, address: PostgresAddress, namespace: str, sql: dict[str, str], lone: Prepared) -> None:
-        self.doorbell = Doorbell(address)
-        self.blocking = BlockingSession(address, lone, patience=CALL_SECONDS)
+        self.doorbell: Doorbell = Doorbell(address)
+        self.blocking: BlockingSession = BlockingSession(address, lone, patience=CALL_SECONDS)
         """Runs the statement `lone` for threads without an event loop."""
         self.namespace = namespace
         self._address = address

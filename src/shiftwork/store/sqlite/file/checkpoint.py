@@ -32,7 +32,7 @@ tries become rare: each of them keeps writers out for as long as it waits."""
 FIRST_PATIENCE_SECONDS: Final = 0.005
 LONGEST_PATIENCE_SECONDS: Final = 0.5
 """How long a checkpoint waits for readers, at most: while it does, nothing is written."""
-NAP_SECONDS: Final = 0.001
+CHECKPOINT_NAP_SECONDS: Final = 0.001
 
 
 class Checkpointer:
@@ -93,7 +93,7 @@ class Checkpointer:
             while not _is_whole(other.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()):
                 if time.monotonic() >= until:
                     return
-                time.sleep(NAP_SECONDS)
+                time.sleep(CHECKPOINT_NAP_SECONDS)
             time.sleep(max(0.0, until - time.monotonic()))
         finally:
             self._writer.execute("ROLLBACK")

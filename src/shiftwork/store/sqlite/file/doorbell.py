@@ -62,7 +62,7 @@ LONGEST_MESSAGE: Final = 300
 """Short enough for any system's buffer to hold ten of them."""
 FULL_AFTER: Final = 10
 """When this many messages waited, the buffer may have been full and more may have been lost: ring everything."""
-SETTLED_SECONDS: Final = 0.1
+FOLDER_SETTLED_SECONDS: Final = 0.1
 """How coarse a folder's modification time can be: a more recent one may stay the same while the folder changes."""
 GONE: Final = (errno.ECONNREFUSED, errno.ENOENT)
 
@@ -103,7 +103,7 @@ class Doorbells:
         try:
             changed_at = os.stat(self._stat).st_mtime_ns  # noqa: PTH116 - called for every commit
             if changed_at != self._seen_at:
-                settled = time.time() - changed_at / 1e9 > SETTLED_SECONDS
+                settled = time.time() - changed_at / 1e9 > FOLDER_SETTLED_SECONDS
                 self._names = tuple(name for name in os.listdir(self._stat) if name.endswith(SUFFIX))  # noqa: PTH208
                 self._seen_at = changed_at if settled else -1
         except OSError:
@@ -126,8 +126,8 @@ class DoorbellListener:
     """The socket of one store, and the thread that reads it."""
 
     def __init__(self, folder: Path, namespace: str, ring: Callable[[Collection[str] | None], None], mode: int) -> None:
-        self.name = f"{os.getpid()}-{uuid4().hex[:12]}{SUFFIX}"
-        self.heard = 0
+        self.name: str = f"{os.getpid()}-{uuid4().hex[:12]}{SUFFIX}"
+        self.heard: int = 0
         """How often it was woken, so that tests can see that an idle store is idle."""
         self._folder = folder
         self._namespace = namespace

@@ -17,7 +17,7 @@ WAL_RESET_FIXED: Final = (3, 51, 3)
 CACHE_KIB: Final = 4_096
 """Of each connection. A queue works at its two ends: with eight times as much, a node only grows by 30 MB."""
 STATEMENTS_KEPT: Final = 256
-PAGE_BYTES: Final = 2048
+FILE_PAGE_BYTES: Final = 2048
 """The page size of a new file. A commit writes every page that it changes, whole: smaller ones make it cheaper."""
 Connection = sqlite3.Connection
 
@@ -70,7 +70,7 @@ def connect(path: str) -> Connection:
 
 def prepare_writer(db: Connection, synchronous: str) -> None:
     """Switch the file to a write-ahead log, and make this connection its writer."""
-    db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+    db.execute(f"PRAGMA page_size = {FILE_PAGE_BYTES}")
     db.execute("PRAGMA journal_mode = WAL")
     db.execute(f"PRAGMA synchronous = {synchronous}")
     db.execute("PRAGMA secure_delete = ON")  # a discarded payload leaves nothing in the file

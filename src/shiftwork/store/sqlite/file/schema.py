@@ -1,15 +1,26 @@
 """Prepares the file: creates the tables where there are none, and rejects a file that this version cannot read.
 
-The version is in `PRAGMA user_version`. A file of the version before is upgraded (`upgrade`).
+The version is in `PRAGMA user_version`. A file of version 1 is upgraded to version 2. Processes of version 1 would lose
+signals in such a file, so none of their nodes may be live. Flows that broke before the upgrade are not marked as
+broken: what waits behind them waits for a retry, as it did.
 """
 
 import re
+import time
+from collections import defaultdict
+from collections.abc import Iterator
 from typing import Final
 
+from msgspec import MsgspecError, msgpack
+from msgspec.structs import replace
+
+from shiftwork.core.jobs.beginnings import read_signal, read_step
+from shiftwork.core.jobs.durable import taken
+from shiftwork.core.model.job_parts import Wait
 from shiftwork.errors import SchemaVersionError, StoreUnavailableError
+from shiftwork.store.abilities import older_nodes_live
 from shiftwork.store.sqlite.file.driver import OLDEST, VERSION, Connection, driver
 from shiftwork.store.sqlite.file.turn import WriteTurn
-from shiftwork.store.sqlite.file.upgrade import upgrade
 from shiftwork.store.sqlite.sql import SQL, script
 
 SCHEMA_VERSION: Final = 2
@@ -36,7 +47,7 @@ def prepare(db: Connection, turn: WriteTurn, *, path: str, namespace: str) -> in
         if _version(db) == 0:
             _create(db)
         elif _version(db) == _BEFORE:
-            upgrade(db, path)
+            _upgrade(db, path)
             _mark(db)
         _require_version(db, path)
         _renew_views(db)
@@ -92,3 +103,40 @@ def _require_version(db: Connection, path: str) -> None:
             f"{path} has schema version {version}; this shiftwork reads version {SCHEMA_VERSION}. "
             "Upgrade shiftwork in every process that uses the file."
         )
+
+
+# ── from version 1 to version 2 ──────────────────────────────────────────────────────────────────────────────────────
+
+_LIVE: Final = "SELECT name FROM instances WHERE beat IS NOT NULL AND lost = 0 AND expires_at > ? ORDER BY name"
+
+
+def _upgrade(db: Connection, path: str) -> None:
+    """Upgrade the file in the caller's transaction. Raises `SchemaVersionError` while a node of version 1 is live."""
+    live = [name for (name,) in db.execute(_LIVE, (time.time(),))]
+    if live:
+        raise older_nodes_live(path, ", ".join(live))
+    for statement in script("upgrade.sql"):
+        db.execute(statement)
+    db.executemany("DELETE FROM signals WHERE no = ?", list(_taken(db)))
+    db.executemany("UPDATE jobs SET wait = ? WHERE seq = ?", list(_waits(db)))
+
+
+def _taken(db: Connection) -> Iterator[tuple[int]]:
+    """Yield the numbers of the signals that a wait has taken."""
+    sent = defaultdict[int, list[tuple[int, bytes]]](list)
+    for no, job, body in db.execute("SELECT no, job, body FROM signals ORDER BY job, number"):
+        sent[job].append((no, body))
+    for job, signals in sent.items():
+        steps = db.execute("SELECT body FROM steps WHERE job = ? ORDER BY number", (job,))
+        places = taken((read_step(body) for (body,) in steps), [read_signal(body) for _, body in signals])
+        yield from ((signals[place][0],) for place in places)
+
+
+def _waits(db: Connection) -> Iterator[tuple[bytes, int]]:
+    """Yield what jobs wait for, by their numbers: the first signal of those that are left."""
+    for seq, body in db.execute("SELECT seq, wait FROM jobs WHERE wait IS NOT NULL"):
+        try:
+            wait = msgpack.decode(body, type=Wait)
+        except (MsgspecError, TypeError):
+            continue  # damaged: it waits for its time alone
+        yield msgpack.encode(replace(wait, nth=1)), seq

@@ -20,7 +20,7 @@ from shiftwork.store.sqlite.file.modes import file_mode
 if sys.platform != "win32":
     import fcntl
 
-PATIENCE_SECONDS: Final = 30.0
+LOCK_PATIENCE_SECONDS: Final = 30.0
 COURTESY_SECONDS: Final = 1.0
 SHORTEST_NAP: Final = 0.0001
 LONGEST_NAP: Final = 0.002
@@ -32,7 +32,7 @@ class WriteTurn:
 
     def __init__(self, path: str, side_file: str) -> None:
         self._path = path
-        self._patience = PATIENCE_SECONDS
+        self._patience = LOCK_PATIENCE_SECONDS
         self._file = os.open(side_file, os.O_RDONLY | os.O_CREAT | _NO_LINK, file_mode(path))
 
     def begin(self, db: Connection) -> None:

@@ -1,1 +1,0 @@
-"""Words for people: durations, numbers, and text from elsewhere made harmless."""

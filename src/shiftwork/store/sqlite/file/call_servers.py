@@ -1,0 +1,202 @@
+"""Runs the calls of the writer's and the reader's thread in transactions (`calls` says how they get to the thread).
+
+The writer runs all operations that wait in one transaction and commits them together, in the order in which they were
+called. One that fails harms no other of its group: the group is rolled back, and then each runs by itself. No call
+returns before the commit, and topics are rung after it.
+
+The reader has a connection of its own, which cannot write, so no read waits for a write. Each call sees the newest
+commit when it began, which includes every write that has returned before.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from shiftwork.errors import StoreBusyError
+from shiftwork.store.bells import Bells
+from shiftwork.store.sqlite.file import faults
+from shiftwork.store.sqlite.file.calls import QueuedCall
+from shiftwork.store.sqlite.file.checkpoint import Checkpointer
+from shiftwork.store.sqlite.file.doorbell import Doorbells
+from shiftwork.store.sqlite.file.driver import Error, tolerate_damage
+from shiftwork.store.sqlite.file.open_file import OpenFile
+from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
+from shiftwork.store.sqlite.file.turn import WriteTurn
+
+READ_PATIENCE_SECONDS: Final = 10.0
+"""How long a read is retried while another connection keeps it out."""
+READ_NAP_SECONDS: Final = 0.005
+
+
+class Writer:
+    """A session that writes, in groups."""
+
+    def __init__(
+        self,
+        session: SqliteSession,
+        turn: WriteTurn,
+        *,
+        path: str,
+        file: OpenFile,
+        bells: Bells,
+        doorbells: Doorbells,
+    ) -> None:
+        self._session = session
+        self._turn = turn
+        self._path = path
+        self._file = file
+        self.last_fence: int = 0
+        """The last fence of the file, once that is gone from its path and this is closed."""
+        self._bells = bells
+        self._doorbells = doorbells
+        self._checkpointer = Checkpointer(session.db, path=path)
+
+    def serve(self, group: list[QueuedCall]) -> None:
+        """Run these calls, and give each its value or its error."""
+        error = self._together(group, self._begin)
+        if error is not None and len(group) > 1 and not isinstance(error, StoreBusyError):
+            for call in group:
+                call.error = self._together([call], self._begin)
+        elif error is not None:
+            for call in group:
+                call.error = error
+
+    def serve_at_once(self, call: QueuedCall) -> bool:
+        """Run this call, if no other process writes."""
+        error = self._together([call], self._begin_at_once)
+        if isinstance(error, StoreBusyError):
+            return False
+        call.error = error
+        return True
+
+    def outdated(self) -> Exception | None:
+        return self._file.gone()
+
+    def upkeep_due(self) -> bool:
+        return self._checkpointer.due()
+
+    def upkeep(self) -> None:
+        self._checkpointer.checkpoint()
+
+    def close(self) -> None:
+        if self.outdated() is not None:
+            self._take_leave()
+        self._checkpointer.close()
+        self._doorbells.close()
+        self._session.db.close()
+        self._turn.close()
+
+    def _take_leave(self) -> None:
+        """Copy the log into a file that is gone from its path: where it is now, if anywhere, there is no log."""
+        with suppress(Error, TypeError, ValueError):
+            self.last_fence = int(self._session.value("read_store"))
+            self._session.db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+
+    def _begin(self) -> None:
+        self._turn.begin(self._session.db)
+
+    def _begin_at_once(self) -> None:
+        if not self._turn.begin_at_once(self._session.db):
+            raise faults.busy(self._path, 0.0)
+
+    def _together(self, group: list[QueuedCall], begin: Callable[[], None]) -> Exception | None:
+        """Run these calls in one transaction. Returns the error that rolled it back, if one did."""
+        try:
+            begin()
+            self._commit(group)
+        except Error as error:
+            self._undo()
+            if faults.is_damage(error) and self._session.db.text_factory is str:
+                tolerate_damage(self._session.db)
+                return self._together(group, begin)
+            return faults.translate(error, self._path)
+        except Exception as error:  # noqa: BLE001 - an operation's error is its caller's, whatever it is
+            self._undo()
+            return error
+        except BaseException:  # an interrupt, where a call is served on the main thread
+            self._undo()
+            raise
+        self._ring()
+        return None
+
+    def _commit(self, group: list[QueuedCall]) -> None:
+        session = self._session
+        session.look()
+        for call in group:
+            call.value = call.todo(session)
+        session.flush()
+        session.cursor.execute("COMMIT")
+
+    def _ring(self) -> None:
+        topics = self._session.take_topics()
+        if topics:
+            self._bells.ring(topics)
+            self._doorbells.ring(topics)
+
+    def _undo(self) -> None:
+        with suppress(Error):
+            if self._session.db.in_transaction:
+                self._session.db.execute("ROLLBACK")
+        self._session.forget()
+
+
+class Reader:
+    """A session that reads."""
+
+    def __init__(self, session: SqliteSession, *, path: str, file: OpenFile) -> None:
+        self._session = session
+        self._path = path
+        self._file = file
+
+    def serve(self, group: list[QueuedCall]) -> None:
+        """Run these calls one after the other, and give each its value or its error."""
+        for call in group:
+            try:
+                self._patiently(call)
+            except Error as error:
+                call.error = faults.translate(error, self._path)
+            except Exception as error:  # noqa: BLE001 - an operation's error is its caller's, whatever it is
+                call.error = error
+
+    def serve_at_once(self, call: QueuedCall) -> bool:  # noqa: ARG002 - a search may take long
+        """Return False: reading belongs to the thread."""
+        return False
+
+    def outdated(self) -> Exception | None:
+        return self._file.gone()
+
+    def upkeep_due(self) -> bool:
+        return False
+
+    def upkeep(self) -> None:
+        """Do nothing: a reader needs no maintenance."""
+
+    def close(self) -> None:
+        self._session.db.close()
+
+    def _patiently(self, call: QueuedCall) -> None:
+        """Retry while another connection recovers or closes the file, the only times that keep a reader out."""
+        until = time.monotonic() + READ_PATIENCE_SECONDS
+        while True:
+            try:
+                self._read(call)
+            except Error as error:
+                if faults.is_damage(error) and self._session.db.text_factory is str:
+                    tolerate_damage(self._session.db)
+                elif not faults.is_busy(error) or time.monotonic() > until:
+                    raise
+                else:
+                    time.sleep(READ_NAP_SECONDS)
+            else:
+                return
+
+    def _read(self, call: QueuedCall) -> None:
+        db = self._session.db
+        db.execute("BEGIN")
+        try:
+            self._session.look()
+            call.value = call.todo(self._session)
+        finally:
+            with suppress(Error):
+                db.execute("COMMIT")
