@@ -106,13 +106,13 @@ class Triggering:
         await self._refuse_hopeless(name)
         job = await self._control.workers.trigger(name, payload)
         pool = replace(everything.pools[config.pool], min_workers=1, max_workers=1)
-        surroundings = everything.surroundings
-        registry = Registry({name: worker}, {pool.name: pool}, everything.gates, {name: worker}, surroundings)
-        await surroundings.enter()
+        middleware = everything.middleware
+        registry = Registry({name: worker}, {pool.name: pool}, everything.gates, {name: worker}, middleware)
+        await middleware.enter()
         try:
             await self._visit(self._new_visitor(registry), job, timeout_seconds)
         finally:
-            await surroundings.leave()
+            await middleware.leave()
         if (await job.refresh()).status.live:
             logger.warning("the retries of job %s wait for a process that serves worker %s", job.id, name)
 

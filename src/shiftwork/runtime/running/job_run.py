@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from shiftwork.core.model.job_changes import Outcome
     from shiftwork.core.options.retry import RetryRule
     from shiftwork.runtime.clock import Timer
-    from shiftwork.runtime.context.context import WorkerValues
-    from shiftwork.runtime.context.context_call import ContextCall
+    from shiftwork.runtime.context.context_calls import ContextCall
+    from shiftwork.runtime.context.current_run import WorkerValues
     from shiftwork.runtime.context.job_log import JobLog
     from shiftwork.runtime.registry import Callee
     from shiftwork.telemetry.tracing import RunSpan

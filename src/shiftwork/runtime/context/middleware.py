@@ -11,24 +11,28 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
+from functools import partial
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final
 
 from shiftwork.errors import ConfigurationError
-from shiftwork.runtime.context.stay import Manager, Stay, enter, leave, settle_into
 
 if TYPE_CHECKING:
-    from shiftwork.runtime.context.context import Context, CurrentRun
+    from shiftwork.runtime.context.context import Context
+    from shiftwork.runtime.context.current_run import CurrentRun
+
 
 logger: Final = logging.getLogger("shiftwork")
+
+Manager = AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
 
 Lifespan = Callable[[], Manager | Iterator[Any] | AsyncIterator[Any]]
 """A function that yields once, plain or async, or that returns a context manager."""
 AroundJob = Callable[["Context"], Manager | Iterator[Any] | AsyncIterator[Any]]
-"""Likewise, for one run; it takes the run's context."""
+"""The same for one run: a function that takes the run's context."""
 
 
-class Surroundings:
+class Middleware:
     """What surrounds the jobs of this process."""
 
     def __init__(self) -> None:
@@ -38,9 +42,9 @@ class Surroundings:
         """What surrounds each run, the outermost first."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lifespan: Callable[[], Manager] | None = None
-        self._stay: Stay | None = None
+        self._entered: ManagerTask | None = None
         self._users = 0
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     def set_lifespan(self, function: Lifespan) -> None:
         """Surround all jobs of a process. Raises `ConfigurationError` if there is a lifespan already."""
@@ -66,31 +70,31 @@ class Surroundings:
 
     async def enter(self) -> None:
         """Enter the lifespan, once for all who need it here. Raises what the lifespan raises."""
-        async with self._turn:
+        async with self._lock:
             self._loop = asyncio.get_running_loop()
             if self._lifespan is not None and not self._users:
-                stay = Stay(_checked("@app.lifespan", self._lifespan()), self._loop)
-                self.state = await asyncio.wrap_future(stay.enter())
-                self._stay = stay
+                entered = ManagerTask(_checked("@app.lifespan", self._lifespan()), self._loop)
+                self.state = await asyncio.wrap_future(entered.enter())
+                self._entered = entered
             self._users += 1
 
     async def leave(self) -> None:
         """Leave the lifespan when the last who needed it has left. What it raises then is logged."""
-        async with self._turn:
+        async with self._lock:
             self._users -= 1
-            if self._users or self._stay is None:
+            if self._users or self._entered is None:
                 return
-            stay, self._stay = self._stay, None
+            entered, self._entered = self._entered, None
             try:
-                await asyncio.wrap_future(stay.leave())
+                await asyncio.wrap_future(entered.leave())
             except Exception:
                 logger.exception("the app's lifespan raised when it ended")
             self.state = None
 
     def forked(self) -> object:
         """Forget the lifespan of the parent, in a process that was just forked; return what is not ours to close."""
-        inherited, self._stay = (self._stay, self.state), None
-        self.state, self._users, self._turn = None, 0, asyncio.Lock()
+        inherited, self._entered = (self._entered, self.state), None
+        self.state, self._users, self._lock = None, 0, asyncio.Lock()
         return inherited
 
 
@@ -125,15 +129,15 @@ def call_within(
     if not arounds:
         return call()
     manager = _checked("@app.around_job", arounds[0](context))
-    stay = Stay(manager, loop) if isinstance(manager, AbstractAsyncContextManager) else None
-    _enter_here(manager, stay)
+    task = ManagerTask(manager, loop) if isinstance(manager, AbstractAsyncContextManager) else None
+    _enter_here(manager, task)
     try:
         value = call_within(arounds[1:], context, call, loop)
     except BaseException as error:
-        if _leave_here(manager, stay, error):
+        if _leave_here(manager, task, error):
             _report_suppressed(arounds[0], context, error)
         raise
-    _leave_here(manager, stay, None)
+    _leave_here(manager, task, None)
     return value
 
 
@@ -152,21 +156,21 @@ def _begun(run: "CurrentRun", rest: Awaitable[Any], loop: asyncio.AbstractEventL
 
 async def _tracked(run: "CurrentRun", rest: Awaitable[Any], done: "Future[Any]") -> None:
     run.task = asyncio.current_task()  # so that the run can be cancelled
-    settling = settle_into(done, lambda: rest)
+    resolving = resolve(done, lambda: rest)
     del done  # an exception refers to this frame
-    await settling
+    await resolving
 
 
-def _enter_here(manager: Manager, stay: Stay | None) -> None:
-    if stay is not None:
-        stay.enter().result()
+def _enter_here(manager: Manager, task: "ManagerTask | None") -> None:
+    if task is not None:
+        task.enter().result()
     elif isinstance(manager, AbstractContextManager):
         manager.__enter__()
 
 
-def _leave_here(manager: Manager, stay: Stay | None, error: BaseException | None) -> bool:
-    if stay is not None:
-        return stay.leave(error).result()
+def _leave_here(manager: Manager, task: "ManagerTask | None", error: BaseException | None) -> bool:
+    if task is not None:
+        return task.leave(error).result()
     assert isinstance(manager, AbstractContextManager)  # noqa: S101 - `_checked` has seen it
     kind, trace = (None, None) if error is None else (type(error), error.__traceback__)
     return bool(manager.__exit__(kind, error, trace))
@@ -216,3 +220,72 @@ def _checked(what: str, manager: Any) -> Manager:
         message = f"{what}: the function returned {type(manager).__name__}, not a context manager; let it yield once"
         raise ConfigurationError(message)
     return manager
+
+
+class ManagerTask:
+    """Enters and leaves a context manager in one task of this event loop. Both methods are safe from any thread.
+
+    Many asynchronous context managers (task groups, timeouts) must be left by the task that has entered them. An app is
+    started and stopped by different tasks, and a plain function runs in a thread, which has no task.
+    """
+
+    def __init__(self, manager: Manager, loop: asyncio.AbstractEventLoop) -> None:
+        self._manager = manager
+        self._loop = loop
+        self._task: asyncio.Task[None] | None = None
+        self._over = asyncio.Event()
+        self._end: tuple[BaseException | None, Future[bool]] = None, Future()
+
+    def enter(self) -> "Future[Any]":
+        """Enter; the result is what the context manager yields."""
+        entered: Future[Any] = Future()
+        self._loop.call_soon_threadsafe(self._begin, entered)
+        return entered
+
+    def leave(self, error: BaseException | None = None) -> "Future[bool]":
+        """Leave, with the exception that was raised inside, if any; the result is whether the manager suppresses it."""
+        left: Future[bool] = Future()
+        self._end = error, left
+        self._loop.call_soon_threadsafe(self._over.set)
+        return left
+
+    def _begin(self, entered: "Future[Any]") -> None:
+        self._task = self._loop.create_task(self._live(entered), name="shiftwork context manager")
+
+    async def _live(self, entered: "Future[Any]") -> None:
+        if await resolve(entered, partial(enter, self._manager)):
+            await self._over.wait()
+            # An exception refers to the frames that it passed, and they to us: we must not refer to it.
+            (error, left), self._end = self._end, (None, Future())
+            await resolve(left, partial(leave, self._manager, error))
+
+
+async def resolve(future: "Future[Any]", act: Callable[[], Awaitable[Any]]) -> bool:
+    """Call this, and resolve the future with what it returns or raises; return whether it returned.
+
+    The future takes every exception: a SystemExit that left the task would end the event loop.
+    """
+    try:
+        future.set_result(await act())
+    except BaseException as error:  # noqa: BLE001 - a user's code
+        future.set_exception(error)
+        return False
+    else:
+        return True
+    finally:
+        del future, act  # the exception refers to this frame
+
+
+async def enter(manager: Manager) -> Any:
+    """Enter a context manager of either kind."""
+    if isinstance(manager, AbstractAsyncContextManager):
+        return await manager.__aenter__()
+    return manager.__enter__()
+
+
+async def leave(manager: Manager, error: BaseException | None) -> bool:
+    """Leave a context manager of either kind; return whether it suppresses the exception."""
+    kind, trace = (None, None) if error is None else (type(error), error.__traceback__)
+    if isinstance(manager, AbstractAsyncContextManager):
+        return bool(await manager.__aexit__(kind, error, trace))
+    return bool(manager.__exit__(kind, error, trace))

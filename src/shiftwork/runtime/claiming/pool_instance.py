@@ -11,14 +11,11 @@ from typing import Final, Protocol
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import Beat
 from shiftwork.errors import StoreError
-from shiftwork.runtime.claiming.instance_lease import InstanceLease
-from shiftwork.runtime.claiming.instance_services import InstanceServices
+from shiftwork.runtime.claiming.instance_services import InstanceLease, InstanceServices
 from shiftwork.runtime.claiming.job_claimer import JobClaimer
-from shiftwork.runtime.claiming.job_ender import JobEnder
-from shiftwork.runtime.claiming.runs import Runs
-from shiftwork.runtime.running.isolation import Isolation
-from shiftwork.runtime.running.run import Run
-from shiftwork.runtime.running.runner import Runner
+from shiftwork.runtime.claiming.runs import JobEnder, Runs
+from shiftwork.runtime.running.job_run import Run
+from shiftwork.runtime.running.runner import Isolation, Runner
 from shiftwork.store.protocol import Bell, Claims
 
 logger: Final = logging.getLogger("shiftwork")

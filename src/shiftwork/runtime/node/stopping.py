@@ -1,16 +1,46 @@
-"""How long a node that stops waits for its store: some seconds in all once its runs are over, less if hurried."""
+"""How a node is told to stop, and how long it then waits for its store.
+
+SIGTERM and SIGINT stop gracefully; a second signal stops at once. A node that stops gives its store some seconds in
+all once its runs are over, and less if it is hurried.
+"""
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 logger: Final = logging.getLogger("shiftwork")
 
 LAST_SECONDS: Final = 12.0
 """How long everything may take that is left to do when no run is left, or the grace period is over."""
+
 HURRIED_SECONDS: Final = 0.5
 """How long each thing may take after a second signal, and once the store has been found silent."""
+
+
+@contextmanager
+def stop_signals(hurry: Callable[[], None], *, patience: float) -> Iterator[asyncio.Event]:
+    """An event that is set at the first signal; the second calls `hurry`. `patience` is for the log line."""
+    loop = asyncio.get_running_loop()
+    signalled = asyncio.Event()
+
+    def on_signal() -> None:
+        if signalled.is_set():
+            logger.warning("stopping now, because of a second signal")
+            hurry()
+        else:
+            logger.info("stopping: running jobs have %g s to finish; a second signal stops them now", patience)
+        signalled.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal)
+    try:
+        yield signalled
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
 
 
 class StopBudget:

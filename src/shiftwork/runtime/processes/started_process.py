@@ -1,4 +1,8 @@
-"""A process that this one has started: speak with it, let it live, look into it, end it, know of its death."""
+"""A process that this one has started: speak with it, let it live, look into it, end it, know of its death.
+
+`StartedProcess` is the process itself. `Termination` makes it end: it is asked to, terminated or killed, and killed if
+that takes too long. `StackQuestions` asks it what its runs are doing.
+"""
 
 import asyncio
 import logging
@@ -9,20 +13,42 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, Final
 
-from shiftwork.runtime.processes.lifeline import CUT_OFF, LEASE, STACK_SIGNAL
+from shiftwork.runtime.clock import Clock, Timer
+from shiftwork.runtime.processes.handover import CUT_OFF, LEASE, STACK_SIGNAL
 from shiftwork.runtime.processes.link import Link, log_refusal
-from shiftwork.runtime.processes.messages import NodeFrame, ProcessFrame
+from shiftwork.runtime.processes.messages import (
+    NodeFrame,
+    ProcessFrame,
+    ShowStack,
+    StackShown,
+)
 from shiftwork.runtime.processes.process_guard import ProcessGuard
 from shiftwork.runtime.processes.spawn import SpawnedProcess
+from shiftwork.runtime.running.job_run import Run
 
 logger: Final = logging.getLogger("shiftwork")
 
 SPEECHLESS_SECONDS: Final = 5.0
 """How long a process may live on after its connection has ended."""
+
 STACK_SECONDS: Final = 0.3
 
+ANSWER_SECONDS: Final = 1.0
+"""How long a process may take to answer, before it is made to by a signal."""
 
-class Process:
+SIGNAL_SECONDS: Final = 2.0
+"""How long it may take to react to the signal."""
+
+STUBBORN_SECONDS: Final = 5.0
+"""How long a process may take to do what it was asked to."""
+
+START_SECONDS: Final = 120.0
+"""How long importing the app may take."""
+
+CUT_OFF_WORDS: Final = "closed its connection with the node: a job must close only what it has opened"
+
+
+class StartedProcess:
     """Starts a process. `receive` gets its messages; `ended` is called once, with its exit status, when it is dead."""
 
     def __init__(
@@ -180,7 +206,100 @@ class Process:
             self.runs.close()
 
 
-CUT_OFF_WORDS: Final = "closed its connection with the node: a job must close only what it has opened"
+class Termination:
+    """Ends a process, or sees that it starts in time."""
+
+    def __init__(self, process: StartedProcess, clock: Clock, *, gently: bool) -> None:
+        self.under_way: bool = False
+        """Whether the process is to end."""
+        self.asked: bool = False
+        """Whether it was asked to."""
+        self.why: str | None = None
+        """Why it was killed, if it was."""
+        self.stack: str = ""
+        """What its threads were doing before it was killed."""
+        self._process = process
+        self._clock = clock
+        self._gently = gently
+        """Whether it is terminated before it is killed: its only run may clean up."""
+        self._dead = False
+        self._killing: asyncio.Task[None] | None = None
+        self._patience: Timer | None = clock.call_in(START_SECONDS, self._never_ready)
+
+    def ready(self) -> None:
+        """The process has started."""
+        if not self.under_way:
+            self._cancel_patience()
+
+    def _never_ready(self) -> None:
+        self.kill(f"the process was not ready after {START_SECONDS:g} s")
+
+    def give_a_while(self) -> None:
+        """The process was asked to end."""
+        self.under_way = self.asked = True
+        self._kill_after(STUBBORN_SECONDS)
+
+    def kill(self, why: str, *, at_once: bool = False) -> None:
+        """Kill the process now, after a look at what its threads are doing unless it must be at once."""
+        if at_once:
+            self.under_way, self.why = True, self.why or why
+            self._process.kill()
+        elif not self._dead and self.why is None:
+            self.under_way, self.why = True, why
+            self._killing = asyncio.get_running_loop().create_task(self._kill())
+
+    async def _kill(self) -> None:
+        try:
+            self.stack = await self._process.stack()
+        finally:
+            if self._gently and not self._dead:
+                self._process.terminate()
+                self._kill_after(STUBBORN_SECONDS)
+            else:
+                self._process.kill()
+
+    def done(self) -> None:
+        """The process has ended."""
+        self._dead = True
+        self._cancel_patience()
+
+    def _kill_after(self, seconds: float) -> None:
+        self._cancel_patience()
+        self._patience = self._clock.call_in(seconds, self._process.kill)
+
+    def _cancel_patience(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+
+class StackQuestions:
+    """Asks one process. Several people may ask about the same run at a time."""
+
+    def __init__(self, process: StartedProcess) -> None:
+        self._process = process
+        self._answers: dict[tuple[str, int], asyncio.Future[str]] = {}
+
+    async def ask(self, run: Run) -> str:
+        """What a run is doing. Where the event loop of the process is blocked, what each of its threads is doing."""
+        asked = run.job.id, run.job.fence
+        if asked not in self._answers:
+            self._answers[asked] = asyncio.get_running_loop().create_future()
+            self._process.send(ShowStack(*asked))
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await asyncio.shield(self._answers[asked])  # others may wait for it too
+        except TimeoutError:
+            threads = await self._process.stack(SIGNAL_SECONDS) or "  (no reaction: the process may be stopped or gone)"
+            return f"the event loop of its process does not answer; what its threads are doing:\n\n{threads}\n"
+        finally:
+            self._answers.pop(asked, None)
+
+    def answered(self, answer: StackShown) -> None:
+        """The process has answered."""
+        waiting = self._answers.get((answer.id, answer.fence))
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer.stack)
 
 
 def exit_in_words(status: int) -> str:

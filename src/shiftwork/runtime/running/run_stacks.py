@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from shiftwork.runtime.error_text import shortened, storable
 from shiftwork.runtime.running import execute
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.running.job_run import Run
 
 LONGEST_STACKS: Final = 32_000
 OURS: Final = "shiftwork"
