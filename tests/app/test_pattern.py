@@ -183,7 +183,7 @@ class Mailbox:
 
 async def test_a_node_sends_the_state_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     mailbox = Mailbox()
-    monkeypatch.setattr("shiftwork.runtime.processes.remote_runner.Process", lambda **_more: mailbox)
+    monkeypatch.setattr("shiftwork.runtime.processes.remote_runner.StartedProcess", lambda **_more: mailbox)
     setup = Setup(app="shop:app", role="alone")
     runner = RemoteRunner(setup, ManualClock(), report=lambda _job, _progress: None, kills=KillRecord())
     state = RunState(last_success=5.0)
