@@ -18,7 +18,7 @@ from shiftwork.handles.job import Job
 from shiftwork.handles.unawaited import report_forgotten
 
 if TYPE_CHECKING:
-    from shiftwork.core.health.problems import Finding
+    from shiftwork.core.health.health_values import Finding
     from shiftwork.views.explanation import Explanation
     from shiftwork.views.overview import BreakerView, NodeView
     from shiftwork.views.report import JobStack

@@ -6,11 +6,11 @@ them out. Numbers that only one store has, such as its flags, are not here but i
 
 from typing import Final
 
-from shiftwork.core.jobs.statuses import STATUSES
+from shiftwork.core.jobs.transitions import STATUSES
 from shiftwork.core.model.job_changes import VERDICTS
 from shiftwork.core.model.job_parts import NEED_ALONE, NEED_BROKEN, NEED_WHATEVER
 from shiftwork.core.model.jobs import SECONDS_A_DAY, JobPriority
-from shiftwork.core.values.limits import FIRST_ATTEMPTS, LAST_ATTEMPTS, MOST_ATTEMPTS
+from shiftwork.core.values.job_limits import FIRST_ATTEMPTS, LAST_ATTEMPTS, MOST_ATTEMPTS
 from shiftwork.core.workers.admission import SETTLING_SECONDS
 from shiftwork.core.workers.breaker import UNTIL_CLOSED
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.health.estimate import Line, QueueAhead, unknown_runs
 from shiftwork.core.health.position import Position
+from shiftwork.core.health.start_estimate import Line, QueueAhead, unknown_runs
 from shiftwork.core.words import counted, number, seconds
 from shiftwork.core.workers.admission import Obstacle
 from shiftwork.views.instants import clock_time

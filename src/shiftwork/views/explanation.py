@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from shiftwork.core.jobs.expiry import EXPIRED, expiry
+from shiftwork.core.jobs.transitions import EXPIRED, expiry
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.core.words import counted, in_words
 from shiftwork.core.workers.admission import Obstacle

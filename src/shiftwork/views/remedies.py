@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from shlex import quote
 from typing import Final
 
-from shiftwork.core.health.problems import CODES, Problem
+from shiftwork.core.health.health_values import CODES, Problem
 
 RUNBOOK: Final = "docs/how-to/runbook"
 """The runbook in a checkout and on the built site, without the ending."""

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from shiftwork.core.health.problems import Problem
+from shiftwork.core.health.health_values import Problem
 from shiftwork.core.model.jobs import JobRecord
 from shiftwork.core.observing.beats import WorkerInstance
 from shiftwork.views.overview import NodeView, PoolView

@@ -4,9 +4,8 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from shiftwork.core.jobs.tags import LONGEST_TAG, MOST_TAGS, TAG_PATTERN
 from shiftwork.core.model.jobs import JobPriority
-from shiftwork.core.options.values import SHORTEST_TIMEOUT
+from shiftwork.core.options.value_checks import LONGEST_TAG, MOST_TAGS, SHORTEST_TIMEOUT, TAG_PATTERN
 from shiftwork.handles.options import JobOptions
 from shiftwork.views.shapes.values import PriorityName
 from shiftwork.web.routing import Body, Id

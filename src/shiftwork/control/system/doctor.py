@@ -6,7 +6,7 @@ from shiftwork.control.access.encryption import Encryption
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.system.health import System
 from shiftwork.control.system.latency import measure
-from shiftwork.core.health.problems import Finding, Problem, in_order
+from shiftwork.core.health.health_values import Finding, Problem, in_order
 from shiftwork.core.words import counted
 from shiftwork.runtime.clock import Clock
 from shiftwork.transfer.late import Left

@@ -8,7 +8,7 @@ from shiftwork.core.doc_kinds import BREAKER, GATES, RESCHEDULED, SCHEDULE, SCHE
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import InstanceRecord
-from shiftwork.core.observing.stats import WorkerStats
+from shiftwork.core.observing.pool_stats import WorkerStats
 from shiftwork.store.protocol import Store
 from shiftwork.store.schedules import read_index, read_parts
 

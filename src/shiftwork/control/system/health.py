@@ -22,8 +22,7 @@ from shiftwork.core.doc_kinds import (
     RESCHEDULED,
     SCHEDULE,
 )
-from shiftwork.core.health.noticed import Noticed
-from shiftwork.core.health.problems import Health, Strays, WriteFault
+from shiftwork.core.health.health_values import Health, Noticed, Strays, WriteFault
 from shiftwork.core.model.doc_types import Plan
 from shiftwork.core.schedules.timing import rescheduled
 from shiftwork.errors import StoreError

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from secrets import token_hex
 from typing import Any, Final
 
-from shiftwork.core.health.problems import Finding
+from shiftwork.core.health.health_values import Finding
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
 from shiftwork.store.protocol import Store, try_room

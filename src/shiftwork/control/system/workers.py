@@ -15,11 +15,11 @@ from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.system.forgetting import erase_worker, refusal_to_forget
 from shiftwork.core.doc_kinds import RESCHEDULED
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
-from shiftwork.core.options.checks import timing
+from shiftwork.core.options.configs import timing
 from shiftwork.core.options.types import TimingOptions
 from shiftwork.core.schedules.fire_times import describe
 from shiftwork.core.schedules.timing import Rescheduled, Timing, rescheduled
-from shiftwork.core.workers.starting import trigger_refusal
+from shiftwork.core.workers.state import trigger_refusal
 from shiftwork.errors import JobStateError, ScheduleError, UnknownWorkerError, nearest
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import TRIGGERED

@@ -26,7 +26,7 @@ from shiftwork.telemetry.tracing import StepSpan
 
 if TYPE_CHECKING:
     from shiftwork.core.jobs.retry import End
-    from shiftwork.core.options.retry import RetryRule
+    from shiftwork.core.options.retry_rules import RetryRule
     from shiftwork.runtime.clock import Clock
 
 

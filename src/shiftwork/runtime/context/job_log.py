@@ -8,7 +8,7 @@ from collections.abc import Callable, MutableMapping
 from typing import Any, Final
 
 from shiftwork.core.model.jobs import LogLine
-from shiftwork.core.values.limits import LONGEST_ERROR, MOST_CHARACTERS, MOST_LINES
+from shiftwork.core.values.job_limits import LONGEST_ERROR, MOST_CHARACTERS, MOST_LINES
 from shiftwork.core.words import counted
 from shiftwork.runtime.error_text import describe, exact, storable
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from shiftwork.core.doc_kinds import damaged_docs
-from shiftwork.core.health.problems import Finding, integrity
+from shiftwork.core.health.health_values import Finding, integrity
 from shiftwork.core.words import counted
 from shiftwork.store.postgres.records import docs
 from shiftwork.store.postgres.server import migrations

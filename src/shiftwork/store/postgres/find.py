@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import json
 
-from shiftwork.core.jobs.statuses import COMPLETED, NUMBERS, PROCESSING, QUEUED, STATUSES
+from shiftwork.core.jobs.transitions import COMPLETED, NUMBERS, PROCESSING, QUEUED, STATUSES
 from shiftwork.core.model.flows import FlowMember, FlowRecord
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import DeadJob, JobRecord

@@ -6,13 +6,13 @@ from typing import Any
 from msgspec import msgpack
 from psycopg import Rollback
 
-from shiftwork.core.flows.releasing import needs_of
-from shiftwork.core.jobs.beginnings import HEAD, TAIL, read_signal, read_step, seen_signal, seen_step
-from shiftwork.core.jobs.statuses import STATUSES
+from shiftwork.core.jobs.needs import needs_of
+from shiftwork.core.jobs.transitions import STATUSES
 from shiftwork.core.model.job_changes import Amended, Cancel, Change, Discard, Finished, Outcome, Requeue
 from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model.jobs import Added, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
-from shiftwork.core.values.limits import PAGE_BYTES, SIGNALS, STEPS, signals_full, steps_full
+from shiftwork.core.values.beginnings import HEAD, TAIL, read_signal, read_step, seen_signal, seen_step
+from shiftwork.core.values.job_limits import PAGE_BYTES, SIGNALS, STEPS, signals_full, steps_full
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.server.session import PostgresSession, Statements
 from shiftwork.store.postgres.sql import STEP_FULL, STEP_KEPT

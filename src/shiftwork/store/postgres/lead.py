@@ -8,8 +8,8 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.doc_kinds import BEAT
-from shiftwork.core.flows.releasing import POSTPONED
-from shiftwork.core.jobs.expiry import EXPIRED
+from shiftwork.core.jobs.needs import POSTPONED
+from shiftwork.core.jobs.transitions import EXPIRED
 from shiftwork.core.model.event import EVENTS_KEPT
 from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders

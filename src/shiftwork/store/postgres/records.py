@@ -15,10 +15,10 @@ from shiftwork.core.health.position import Ahead, CountedLane, QueuePlace, ahead
 from shiftwork.core.model.doc_types import Doc, PoolDoc
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.workers import WorkerState
-from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.core.workers.edition import Edition
+from shiftwork.core.workers.joining import Edition
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.facts import survey
 from shiftwork.store.postgres.server.session import PostgresSession, Statements

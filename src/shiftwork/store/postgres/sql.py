@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from shiftwork.core.values.limits import FIRST_ATTEMPTS
+from shiftwork.core.values.job_limits import FIRST_ATTEMPTS
 from shiftwork.store.named_numbers import with_numbers
 
 DEFAULT_SCHEMA: Final = "shiftwork"

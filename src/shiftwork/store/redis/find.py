@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from shiftwork.core.jobs.statuses import NUMBERS
+from shiftwork.core.jobs.transitions import NUMBERS
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import JobRecord
-from shiftwork.core.values.limits import BEGINNING
+from shiftwork.core.values.job_limits import BEGINNING
 from shiftwork.store.redis.records import Fields, UnreadableError, record, remains
 
 LOOKED_AT: Final = 2_000

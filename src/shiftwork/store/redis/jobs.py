@@ -9,8 +9,8 @@ from typing import Any, Final
 from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.flows.releasing import needs_of
-from shiftwork.core.jobs.statuses import NUMBERS, STATUSES
+from shiftwork.core.jobs.needs import needs_of
+from shiftwork.core.jobs.transitions import NUMBERS, STATUSES
 from shiftwork.core.model.flows import FlowMember
 from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.job_parts import Wait

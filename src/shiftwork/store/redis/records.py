@@ -10,10 +10,10 @@ from typing import Any, Final
 from msgspec import MsgspecError, convert, msgpack
 
 from shiftwork.core.doc_kinds import read_attempt
-from shiftwork.core.jobs.beginnings import read_step, seen_signal, seen_step
-from shiftwork.core.jobs.statuses import NUMBERS, STATUSES
+from shiftwork.core.jobs.transitions import NUMBERS, STATUSES
 from shiftwork.core.model.job_parts import NEED_ALONE, NEED_WHATEVER, Need, SeenParts, Signal, Step, StepPage, Wait
 from shiftwork.core.model.jobs import Attempt, DeadJob, JobPriority, JobRecord, JobStatus, Progress, Rewrite
+from shiftwork.core.values.beginnings import read_step, seen_signal, seen_step
 from shiftwork.store.redis.jobs import never_changes_of, own_values, wait_text
 from shiftwork.store.redis.layout import STATE, Flag
 

@@ -8,13 +8,13 @@ from typing import Any, Final
 from msgspec import MsgspecError, msgpack
 
 from shiftwork.core.doc_kinds import BEAT, read_event
-from shiftwork.core.jobs.statuses import STATUSES
+from shiftwork.core.jobs.transitions import STATUSES
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import InstanceRecord
-from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.workers.admission import Facts, Head, Lane, Running
 from shiftwork.store.redis.docs import readable, stored
 

@@ -13,7 +13,7 @@ from shiftwork.core.model.job_changes import JobOrder
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.observing.dead_groups import Group
 from shiftwork.handles.job import Job
-from shiftwork.handles.options import JobOptions, Options, changed
+from shiftwork.handles.options import CheckedJobOptions, JobOptions, changed
 from shiftwork.telemetry.tracing import continuing
 from shiftwork.views.instants import iso, past_iso
 from shiftwork.views.shapes.jobs import (
@@ -252,7 +252,7 @@ async def enqueue(
     """
     job_id = body.job_id or (idempotency_key and _id_of(body.worker, idempotency_key))
     given = options_in(body) | JobOptions(delay_seconds=body.delay_seconds, job_id=job_id)
-    options = changed(Options(), body.worker, given)
+    options = changed(CheckedJobOptions(), body.worker, given)
     with continuing(traceparent, tracestate):
         added, created = await site.control.jobs.enqueue(body.worker, body.payload, options)
     site.changed()

@@ -16,12 +16,12 @@ from typing import Any, Final, NamedTuple, TypeVar
 from msgspec import json
 
 from shiftwork.core.doc_kinds import EDITION_NAME, READ_BY_CLAIMS
-from shiftwork.core.jobs.statuses import STATUSES
+from shiftwork.core.jobs.transitions import STATUSES
 from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.core.workers.edition import Edition
+from shiftwork.core.workers.joining import Edition
 from shiftwork.store.sqlite.file.driver import Connection
 from shiftwork.store.sqlite.sql import SQL, for_rows
 
