@@ -235,7 +235,7 @@ class LifecycleError(ShiftworkError):
     """An orchestrator was started twice, used after stop, or called from the wrong place."""
 
 
-_SHOWN = 24
+_NAMES_SHOWN = 24
 _MISSPELLED = 0.85
 _CLOSE = 0.65
 _SHORTEST_PREFIX = 3
@@ -319,7 +319,7 @@ def nearest(name: str, known: "Iterable[str]") -> str:
         return f"did you mean {' or '.join(map(repr, meant))}?"
     if not names:
         return "there are none"
-    shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    shown = ", ".join(names[:_NAMES_SHOWN]) + (", …" if len(names) > _NAMES_SHOWN else "")
     return f"there are: {shown}"
 
 

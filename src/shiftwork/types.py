@@ -22,8 +22,8 @@ from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.context.context import BlockingContext, FlowCall
 from shiftwork.store.protocol import Store
 from shiftwork.views.explanation import Explanation
+from shiftwork.views.instances import JobStack
 from shiftwork.views.overview import BreakerView, NodePool, NodeView
-from shiftwork.views.report import JobStack
 from shiftwork.views.schedules import SchedulePreview, ScheduleView
 
 __all__ = [

@@ -24,7 +24,7 @@ from shiftwork import (
 )
 from shiftwork.control.jobs.submission import Submission
 from shiftwork.core.model.job_changes import Cancel, Requeue
-from shiftwork.handles.flow import MOST_BYTES, MOST_JOBS, FlowStatus
+from shiftwork.handles.flow import MOST_FLOW_BYTES, MOST_FLOW_JOBS, FlowStatus
 from tests.runtime.stage import DEADLINE
 
 
@@ -251,8 +251,10 @@ async def test_a_flow_that_is_too_large_is_refused_in_words(app: WorkerOrchestra
     @app.task
     async def leaf() -> None: ...
 
-    with pytest.raises(FlowError, match=f"a flow of 20,002 jobs is too large: {MOST_JOBS:,} can be added together"):
-        await app.enqueue_flow(leaf.call().after(*(leaf.call() for _ in range(MOST_JOBS + 1))))
+    with pytest.raises(
+        FlowError, match=f"a flow of 20,002 jobs is too large: {MOST_FLOW_JOBS:,} can be added together"
+    ):
+        await app.enqueue_flow(leaf.call().after(*(leaf.call() for _ in range(MOST_FLOW_JOBS + 1))))
 
 
 async def test_wrong_types_are_refused_now_where_they_are_known_and_when_the_job_runs_otherwise(
@@ -884,8 +886,8 @@ async def test_a_flow_with_too_many_bytes_is_refused(app: WorkerOrchestrator) ->
     @app.task
     async def keep(value: bytes) -> None: ...
 
-    calls = [keep.call(value=bytes(900_000)) for _ in range(MOST_BYTES // 900_000 + 1)]
-    with pytest.raises(FlowError, match=f"bytes of arguments is too large: {MOST_BYTES:,} can be added together"):
+    calls = [keep.call(value=bytes(900_000)) for _ in range(MOST_FLOW_BYTES // 900_000 + 1)]
+    with pytest.raises(FlowError, match=f"bytes of arguments is too large: {MOST_FLOW_BYTES:,} can be added together"):
         await app.enqueue_flow(*calls)
 
 

@@ -105,7 +105,7 @@ async def test_a_job_that_enqueues_itself_for_ever_is_named(
 async def test_a_function_that_does_not_end_is_named_and_handed_back(
     app: WorkerOrchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shiftwork.app.testing.LONGEST_SECONDS", 0.3)
+    monkeypatch.setattr("shiftwork.app.testing.LONGEST_STEP_SECONDS", 0.3)
 
     @app.task
     async def hang() -> None:

@@ -193,7 +193,7 @@ def test_a_trigger_whose_store_goes_away_names_its_job(
         finally:
             await away()
 
-    monkeypatch.setattr(trigger, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(trigger, "EXPLAIN_AFTER_SECONDS", 0.01)
     monkeypatch.setattr(Jobs, "get_explained", away)
     monkeypatch.setattr(Job, "ended", away_later)
     said = shop.refused("trigger", "fetch", code=3)

@@ -8,7 +8,7 @@ import pytest
 from shiftwork.cli.terminal.formatting import ago, one_line, span, took
 from shiftwork.cli.terminal.output import show_wrapped, table
 from shiftwork.core.words import counted, printable
-from shiftwork.views.instants import iso
+from shiftwork.views.formats import iso
 
 
 @pytest.mark.parametrize(

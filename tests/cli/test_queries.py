@@ -29,7 +29,7 @@ from shiftwork.handles.options import CheckedJobOptions
 from shiftwork.serve.loading import load_app
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.transfer.rekeying import Rekeyed
-from shiftwork.views.report import JobStack
+from shiftwork.views.instances import JobStack
 from shiftwork.views.shapes.flows import whole_flow_shape
 from shiftwork.views.shapes.jobs import StepShape, log_shape, stack_shape
 from shiftwork.views.shapes.pools import instance_shape
@@ -158,7 +158,7 @@ def test_a_store_that_says_nothing_is_reported_with_how_long(
     async def silent(*_: object, **__: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(cli_status, "SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(cli_status, "STATUS_PATIENCE_SECONDS", 0.1)
     monkeypatch.setattr(System, "overview", silent)
     told = shop.run(command)
     assert told.exit_code == 3
@@ -625,7 +625,7 @@ def test_following_events_goes_on_after_an_outage_and_in_a_store_that_was_emptie
 
     monkeypatch.setattr(EventPages, "newest", events)
     monkeypatch.setattr(cli_events, "FOLLOW_SECONDS", 0.0)
-    monkeypatch.setattr(cli_events, "AWAY_SECONDS", 0.0)
+    monkeypatch.setattr(cli_events, "FOLLOW_RETRY_SECONDS", 0.0)
     followed = shop.run("events", "--follow")
     assert [line.split()[-1] for line in followed.stdout.splitlines()] == ["7", "8", "1"]
     assert followed.stderr.count("nothing listens there. Waiting until it is back.") == 1

@@ -30,7 +30,7 @@ def test_python_files_count_unless_they_are_installed_or_hidden(tmp_path: Path) 
 async def test_a_command_that_failed_starts_again_when_a_file_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(reloading, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(reloading, "FILES_LOOK_SECONDS", 0.01)
     starts, app = tmp_path / "starts", tmp_path / "shop.py"
     app.write_text("exit 1")
     command = ["sh", "-c", f"echo >> {starts}; . {app}"]
@@ -41,7 +41,7 @@ async def test_a_command_that_failed_starts_again_when_a_file_changes(
 
     await until("the node has ended (exit code 1)")
     # The first signal is ignored, as by a job that takes long; the second one ends it.
-    monkeypatch.setattr(reloading, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(reloading, "RELOAD_PATIENCE_SECONDS", 0.05)
     app.write_text(f"trap 'trap - TERM' TERM; echo waits >> {starts}; while :; do sleep 0.01; done")
     await until("waits")
     app.write_text(f"echo third >> {starts}; exec sleep 60")

@@ -30,8 +30,8 @@ from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import WorkerInstance
 from shiftwork.core.observing.pool_stats import PoolStats
 from shiftwork.core.scaling.bounds import Bounds
+from shiftwork.views.instances import Glance
 from shiftwork.views.overview import NodeView, PoolView
-from shiftwork.views.report import Glance
 from tests.cli.terminal import URL, Terminal, in_shop, until
 from tests.polling import wait_until
 

@@ -94,7 +94,7 @@ def test_a_store_that_does_not_answer_is_named_after_a_while(shop: Terminal, mon
         return await overview(system, **how)
 
     messages: list[str] = []
-    monkeypatch.setattr(connect, "SILENT_SECONDS", 0.01)
+    monkeypatch.setattr(connect, "STORE_PATIENCE_SECONDS", 0.01)
     monkeypatch.setattr(System, "overview", late)
     assert "POOL" in shop.ok("pools")
     (message,) = messages

@@ -22,7 +22,7 @@ from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.scaling.bounds import Bounds
 from shiftwork.core.scaling.demand import Demand, Share
 from shiftwork.core.workers.admission import Lane, Obstacle, RateLimit, Running
-from shiftwork.views.estimate import estimate_of
+from shiftwork.views.explanation import estimate_of
 
 NOW = 1_000.0
 

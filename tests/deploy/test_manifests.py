@@ -20,12 +20,12 @@ from shiftwork.cli.entry import main
 from shiftwork.cli.running.run import run
 from shiftwork.cli.terminal.parameters import seconds
 from shiftwork.runtime.node import node
-from shiftwork.runtime.node import stop_budget as store_patience
+from shiftwork.runtime.node import stopping as store_patience
 from shiftwork.runtime.node.node_settings import NodeSettings
 from shiftwork.runtime.processes import hook_process
 from shiftwork.serve import notify
 from shiftwork.serve.process import EXIT_SECONDS
-from shiftwork.serve.vitals import FRESH_SECONDS
+from shiftwork.serve.vitals import VITALS_FRESH_SECONDS
 from shiftwork.web.api import pools
 from shiftwork.web.openapi import API
 from shiftwork.web.routing import find_route
@@ -227,9 +227,9 @@ def test_the_grace_period_is_the_default(container: Any, unit: configparser.Sect
 def test_no_watch_is_more_impatient_than_the_node(container: Any, unit: configparser.SectionProxy) -> None:
     lease = NodeSettings().lease_seconds
     assert float(unit["WatchdogSec"]) > 2 * lease
-    assert FRESH_SECONDS > 3 * notify.LOOK_SECONDS
+    assert VITALS_FRESH_SECONDS > 3 * notify.NOTIFY_SECONDS
     command = container["livenessProbe"]["exec"]["command"]
-    assert float(command[command.index("--within") + 1]) >= FRESH_SECONDS
+    assert float(command[command.index("--within") + 1]) >= VITALS_FRESH_SECONDS
     for kind in ("startup", "liveness", "readiness"):
         assert container[f"{kind}Probe"]["timeoutSeconds"] >= 5  # a Python has to start, on a machine that is busy
 

@@ -16,8 +16,8 @@ from shiftwork.core.health import pool_problems
 from shiftwork.core.health import verdict as judging
 from shiftwork.core.health.health_values import CODES, Problem
 from shiftwork.core.workers import admission
-from shiftwork.views import flow_waits, remedies
-from shiftwork.views.remedies import see
+from shiftwork.views import diagnosis, explanation
+from shiftwork.views.diagnosis import see
 
 MORE_SLOTS = re.compile(r"raise `max_workers`|--max|add a node|another node")
 
@@ -133,7 +133,7 @@ def test_every_command_in_the_runbook_can_be_typed(runbook: str) -> None:
     assert [wrong for one in sorted(typed) if (wrong := complaint(one))] == []
 
 
-@pytest.mark.parametrize("module", [judging, pool_problems, remedies], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [judging, pool_problems, diagnosis], ids=lambda module: module.__name__)
 def test_every_command_in_a_remedy_can_be_typed(module: ModuleType) -> None:
     source = re.sub(r"\"\"\".*?\"\"\"", "", inspect.getsource(module), flags=re.DOTALL)
     source = re.sub(r"\"\n\s+f?\"", "", source)  # one text, in two lines
@@ -153,7 +153,7 @@ def test_a_command_that_does_not_exist_is_found_out() -> None:
 
 
 def test_every_gate_has_its_remedy(runbook: str) -> None:
-    source = "".join(map(inspect.getsource, (admission, explanations, flow_waits)))
+    source = "".join(map(inspect.getsource, (admission, explanations, explanation)))
     assert set(gates(runbook)) == set(re.findall(r"\bObstacle\(\s*\"(\w+)\"", source))
 
 

@@ -22,7 +22,7 @@ from shiftwork.core.workers import admission
 from shiftwork.events import NAMES
 from shiftwork.handles.options import JobOptions
 from shiftwork.sim.tables import NodeTable, TargetTable, WorkerTable
-from shiftwork.views import flow_waits
+from shiftwork.views import explanation
 
 CODE = re.compile(r"`([^`]+)`")
 EXPORTED = {name: getattr(shiftwork, name) for name in shiftwork.__all__}
@@ -115,7 +115,7 @@ def test_context(docs: Path) -> None:
 
 
 def test_why_a_job_waits(docs: Path) -> None:
-    source = "".join(map(inspect.getsource, (admission, explanations, flow_waits)))
+    source = "".join(map(inspect.getsource, (admission, explanations, explanation)))
     assert set(codes(rows(docs / "rules.md", "code"))) == set(re.findall(r"\bObstacle\(\s*\"(\w+)\"", source))
 
 

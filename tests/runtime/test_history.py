@@ -146,7 +146,7 @@ async def test_nothing_falls_between_two_notes(
 async def test_of_very_many_pools_less_is_remembered(
     stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shiftwork.web.history.MOST_KEPT", 100)
+    monkeypatch.setattr("shiftwork.web.history.MOST_POINTS_KEPT", 100)
     await stage.store.take_over([], {f"p{n}": PoolStats(completed=7) for n in range(30)}, 0)
     history = _history(stage)
     for _ in range(20):

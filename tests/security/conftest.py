@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.web import connections
+from shiftwork.web import client_connections
 from shiftwork.web.api import Api
 from shiftwork.web.listening import listen
 from shiftwork.web.server import WebServer
@@ -114,4 +114,4 @@ async def served(**options: Any) -> AsyncIterator[Served]:
 
 @pytest.fixture(autouse=True)
 def _sweep_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "SWEEP_SECONDS", 0.02)
+    monkeypatch.setattr(client_connections, "SWEEP_SECONDS", 0.02)

@@ -546,7 +546,7 @@ async def test_a_lost_key_keeps_no_process_out_for_ever() -> None:
 
 
 async def test_rekey_goes_on_when_the_last_job_of_a_page_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rekeying, "PAGE", 2)
+    monkeypatch.setattr(rekeying, "REKEYED_AT_A_TIME", 2)
     inner = MemoryStore()
     old, new = SealedStore(inner, key_ring([OLD])), SealedStore(inner, key_ring([NEW, OLD]))
     for n in range(6):

@@ -7,7 +7,7 @@ import resource
 
 import pytest
 
-from shiftwork.web.connections import ConnectionLimits, throttle_accept_errors
+from shiftwork.web.client_connections import ConnectionLimits, throttle_accept_errors
 from tests.polling import eventually
 from tests.security.conftest import Connection, Served, served
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from shiftwork.control.access.tokens import MOST_SESSIONS, SESSION_SECONDS
-from shiftwork.web import limits, routing
-from shiftwork.web.connections import ConnectionLimits
-from shiftwork.web.limits import Rate
-from shiftwork.web.routes import session
+from shiftwork.web import routing, visitor_limits
+from shiftwork.web.client_connections import ConnectionLimits
+from shiftwork.web.routes import tokens
+from shiftwork.web.visitor_limits import Rate
 
 
 def test_the_limits_are_as_documented(checkout: Path) -> None:
@@ -18,12 +18,14 @@ def test_the_limits_are_as_documented(checkout: Path) -> None:
     assert values["connections from one address"] == f"{connection.each}"
     assert values["time to send a request, headers and body"] == f"{connection.read_seconds:g} s"
     assert values["time to read the next 64 KiB of an answer"] == f"{connection.write_seconds:g} s"
-    sizes = f"{routing.MOST_BYTES >> 20} MiB; without authentication {session.MOST_BYTES >> 10} KiB"
+    sizes = f"{routing.MOST_BODY_BYTES >> 20} MiB; without authentication {tokens.MOST_LOGIN_BYTES >> 10} KiB"
     assert values["body of a request"] == sizes
-    waiting = limits.MOST_WAITING - limits.MOST_REQUESTS
-    requests = f"{limits.MOST_REQUESTS}, and {waiting} that wait up to {limits.PATIENCE_SECONDS:g} s"
+    waiting = visitor_limits.MOST_WAITING_REQUESTS - visitor_limits.MOST_REQUESTS
+    requests = (
+        f"{visitor_limits.MOST_REQUESTS}, and {waiting} that wait up to {visitor_limits.REQUEST_PATIENCE_SECONDS:g} s"
+    )
     assert values["requests of one visitor at a time"] == requests
-    streams = f"{limits.MOST_STREAMS_EACH}, and {limits.MOST_STREAMS}"
+    streams = f"{visitor_limits.MOST_STREAMS_EACH}, and {visitor_limits.MOST_STREAMS}"
     assert values["streams of one visitor, and in all"] == streams
     assert values["changes of one visitor"] == f"{rate.per_second:g} a second, {rate.burst:g} at once"
     assert f"at most {MOST_SESSIONS} sessions" in page

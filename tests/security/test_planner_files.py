@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from shiftwork import ConfigurationError
-from shiftwork.sim.limits import MOST_ATTEMPTS, MOST_BYTES, refuse_size
 from shiftwork.sim.planning import plan_scenario
 from shiftwork.sim.reading import read_scenario
+from shiftwork.sim.scenario_limits import MOST_ATTEMPTS, MOST_FILE_BYTES, refuse_size
 from shiftwork.sim.traffic import multiplied
 from tests.cli.terminal import Terminal
 from tests.sim.scenarios import changed, small
@@ -55,7 +55,7 @@ BOMBS = {
         ("[targets.images]", "".join(f"[workers.w{n}]\n" for n in range(20_000)) + "[targets.images]"),
         "20,001 workers; at most 2,000",
     ),
-    "a large file": (("name = ", "#" + "x" * MOST_BYTES + "\nname = "), "too large for a scenario"),
+    "a large file": (("name = ", "#" + "x" * MOST_FILE_BYTES + "\nname = "), "too large for a scenario"),
 }
 
 

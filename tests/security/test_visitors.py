@@ -13,8 +13,8 @@ from msgspec import msgpack
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.core.model.jobs import NewJob
-from shiftwork.web.connections import ConnectionLimits
-from shiftwork.web.limits import StreamPlaces, Turns
+from shiftwork.web.client_connections import ConnectionLimits
+from shiftwork.web.visitor_limits import StreamPlaces, Turns
 from tests.polling import eventually, pass_time
 from tests.security.conftest import Served, served
 

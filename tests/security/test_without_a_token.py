@@ -7,7 +7,7 @@ import pytest
 
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.web.access import Visitor
-from shiftwork.web.limits import Rate
+from shiftwork.web.visitor_limits import Rate
 from tests.web.conftest import JSON, Web, shop
 
 OUTSIDE: dict[str, Any] = {"peer": "203.0.113.9", "host": "shop.example"}

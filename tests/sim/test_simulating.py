@@ -6,7 +6,7 @@ from shiftwork.core.model.workers import PoolConfig
 from shiftwork.sim.breaking import breaking
 from shiftwork.sim.fixed_size import fixed_sizes
 from shiftwork.sim.planning import plan_scenario
-from shiftwork.sim.pool_queue import START_SECONDS, PoolQueue
+from shiftwork.sim.pool_queue import PROCESS_START_SECONDS, PoolQueue
 from shiftwork.sim.report.plan_words import findings
 from shiftwork.sim.simulate import simulate
 from shiftwork.sim.suggest import suggest
@@ -34,12 +34,12 @@ def test_a_slot_takes_a_moment_to_start_and_a_draining_one_finishes_its_job() ->
     pool = queue([(0.0, 10.0, 0, 0), (0.0, 10.0, 0, 0)])
     pool.resize(0.0, 2)
     pool.advance(5.0)
-    assert pool.waits[0] == [START_SECONDS, START_SECONDS]
+    assert pool.waits[0] == [PROCESS_START_SECONDS, PROCESS_START_SECONDS]
     pool.resize(5.0, 0)
     assert (pool.slots, pool.busy, pool.draining) == (0, 2, 2)
     pool.advance(60.0)
     assert (pool.busy, pool.draining, pool.free, pool.completed) == (0, 0, 0, [2, 0])
-    assert pool.slot_seconds(60.0) == 2 * (10.0 + START_SECONDS)
+    assert pool.slot_seconds(60.0) == 2 * (10.0 + PROCESS_START_SECONDS)
 
 
 def test_a_slot_of_a_running_process_is_there_at_once() -> None:

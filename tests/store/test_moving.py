@@ -99,8 +99,8 @@ async def pair(request: pytest.FixtureRequest, opened: Any) -> tuple[Store, Stor
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several pages, of few jobs."""
-    monkeypatch.setattr(moving, "PAGE", 7)
-    monkeypatch.setattr(late, "BATCH", 3)
+    monkeypatch.setattr(moving, "MOVED_AT_A_TIME", 7)
+    monkeypatch.setattr(late, "LATE_BATCH", 3)
 
 
 every_pair = pytest.mark.parametrize(
@@ -449,7 +449,7 @@ async def test_interrupted_anywhere_it_goes_on(
     """Whatever is written to the destination when it ends, written or not: run again, all is there once."""
     source, destination = pair
     await fill(source)
-    monkeypatch.setattr("shiftwork.transfer.records.BATCH", 4)
+    monkeypatch.setattr("shiftwork.transfer.records.RECORDS_BATCH", 4)
     genuine, calls = getattr(destination, step), count(1)
 
     async def interrupted(*args: Any) -> Any:
@@ -476,7 +476,7 @@ async def test_interrupted_anywhere_it_goes_on(
 async def test_events_that_were_pruned_in_between_do_not_arrive_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """What people did is pruned apart: what is left of the source is not the end of what was copied."""
     monkeypatch.setattr("shiftwork.store.memory.events.EVENTS_KEPT", 3)
-    monkeypatch.setattr("shiftwork.transfer.records.PAGE", 2)
+    monkeypatch.setattr("shiftwork.transfer.records.RECORDS_PAGE", 2)
     source, destination = MemoryStore("memory://pruned"), MemoryStore("memory://copied")
     deed = Event(at=NOW, name="paused", subject="p", message="", data={"by": "ann"})
     dead = [Event(at=NOW, name="dead", subject=f"{n}", message="") for n in range(5)]

@@ -16,6 +16,7 @@ from shiftwork.core.observing.beats import Beat
 from shiftwork.core.workers import state as worker_state
 from shiftwork.core.workers.admission import Choice
 from shiftwork.store.bells import Bells
+from shiftwork.store.docs import DocsOfClaims
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.memory import rows as memory_rows
 from shiftwork.store.memory import store as memory_store
@@ -26,7 +27,7 @@ from shiftwork.store.memory.rows import JobTable, OrderedIds
 from shiftwork.store.memory.stats import Totals
 from shiftwork.store.postgres.server import functions
 from shiftwork.store.protocol import Claims, Promoted
-from shiftwork.store.redis.server import scripts
+from shiftwork.store.redis import lua
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.sql import SQL
 from tests.store.conformance import expect, suite
@@ -118,7 +119,7 @@ def nobody_is_served(patch: Patch) -> None:
 
 
 def pauses_are_ignored(patch: Patch) -> None:
-    patch.setattr(DocTable, "_read", lambda *_: None)
+    patch.setattr(DocsOfClaims, "keep", lambda *_: None)
 
 
 def one_too_many(patch: Patch) -> None:
@@ -131,7 +132,7 @@ def one_too_many(patch: Patch) -> None:
 
 def editions_are_ignored(patch: Patch) -> None:
     async def claim(self: MemoryStore, *args: Any, edition: str | None = None) -> Claims:
-        return await genuine(self, *args, edition=edition and self._docs.edition)
+        return await genuine(self, *args, edition=edition and self._docs.of_claims.edition)
 
     genuine = MemoryStore.claim
     patch.setattr(MemoryStore, "claim", claim)
@@ -471,16 +472,16 @@ async def test_a_rule_repeated_wrongly_in_lua_is_noticed(
 ) -> None:
     file, right, wrong, noticed_by = mutant
     [check] = [check for name, check in CHECK.items() if name.startswith(noticed_by)]
-    genuine = scripts.source
+    genuine = lua.source
     text = genuine(file)
     assert right in text
-    monkeypatch.setattr(scripts, "source", lambda name: text.replace(right, wrong) if name == file else genuine(name))
-    scripts.script.cache_clear()
+    monkeypatch.setattr(lua, "source", lambda name: text.replace(right, wrong) if name == file else genuine(name))
+    lua.script.cache_clear()
     try:
         with pytest.raises(AssertionError):
             await run_check(check, on_server(valkey_url))
     finally:
-        scripts.script.cache_clear()
+        lua.script.cache_clear()
 
 
 REPEATED_IN_FUNCTIONS: list[tuple[str, str, str]] = [

@@ -18,12 +18,13 @@ from shiftwork.core.model.job_parts import Need, Signal, Step
 from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord, JobStatus
 from shiftwork.errors import FlowError, LifecycleError, StoreUnavailableError, UnknownStoreError
 from shiftwork.handles.call import new_id
-from shiftwork.handles.flow import MOST_JOBS
+from shiftwork.handles.flow import MOST_FLOW_JOBS
+from shiftwork.store.abilities import add_blocking
 from shiftwork.store.docs import change, read
-from shiftwork.store.protocol import Store, add_blocking
-from shiftwork.store.redis import add_batcher, jobs
-from shiftwork.store.redis.layout import STATE
-from shiftwork.store.redis.server import scripts
+from shiftwork.store.protocol import Store
+from shiftwork.store.redis import add as redis_add
+from shiftwork.store.redis import lua
+from shiftwork.store.redis.lua import STATE
 from shiftwork.store.redis.server.client import RedisClient
 from shiftwork.store.urls import open_store
 from tests.runtime.stage import worker_of
@@ -255,7 +256,7 @@ async def test_namespaces_do_not_meet(valkey_url: str) -> None:
 async def test_more_than_fits_into_one_script_is_added_in_several(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(add_batcher, "MAX_SCRIPT_JOBS", 10)
+    monkeypatch.setattr(redis_add, "MAX_SCRIPT_JOBS", 10)
     assert [added.created for added in await store.add([job(f"{n % 30}") for n in range(35)], NOW)] == (
         [True] * 30 + [False] * 5
     )
@@ -272,12 +273,12 @@ async def test_the_largest_flow_is_added_by_one_script(store: Store, monkeypatch
         return send(self, name, *arguments, **more)
 
     monkeypatch.setattr(RedisClient, "send", counted)
-    flow = [job("0", flow="f"), *(job(f"{n}", flow="f", needs=(Need("0"),)) for n in range(1, MOST_JOBS))]
+    flow = [job("0", flow="f"), *(job(f"{n}", flow="f", needs=(Need("0"),)) for n in range(1, MOST_FLOW_JOBS))]
     assert all(one.created for one in await store.add(flow, NOW))
     assert sent.count("add") == 1
-    assert (await store.flows())[0].counts == {"waiting": MOST_JOBS - 1, "queued": 1}
+    assert (await store.flows())[0].counts == {"waiting": MOST_FLOW_JOBS - 1, "queued": 1}
     await finish(store, succeeded(await claim_one(store, "0")))
-    assert (await store.flows())[0].counts == {"completed": 1, "queued": MOST_JOBS - 1}
+    assert (await store.flows())[0].counts == {"completed": 1, "queued": MOST_FLOW_JOBS - 1}
     await store.close()
 
 
@@ -285,7 +286,7 @@ async def test_the_largest_flow_is_added_by_one_script(store: Store, monkeypatch
 async def test_a_flow_that_does_not_fit_into_one_script_is_refused_as_a_whole(
     store: Store, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
 ) -> None:
-    monkeypatch.setattr(add_batcher, limit, most)
+    monkeypatch.setattr(redis_add, limit, most)
     flow = [job(f"{n}", flow="f", payload=b"12345678") for n in range(3)]
     with pytest.raises(FlowError, match=r"3 jobs with 24 bytes of payload cannot be added to Redis in one step"):
         await store.add(flow, NOW)
@@ -299,10 +300,10 @@ async def test_a_flow_that_does_not_fit_into_one_script_is_refused_as_a_whole(
 
 
 async def test_what_is_large_is_added_in_several_scripts_too(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(add_batcher, "MAX_SCRIPT_BYTES", 100)
+    monkeypatch.setattr(redis_add, "MAX_SCRIPT_BYTES", 100)
     sizes = [60, 60, 30, 30, 30, 30, 500, 1]
     jobs = [job(f"{n}", payload=b"x" * size) for n, size in enumerate(sizes)]
-    assert [[one.id for one in part] for part in add_batcher.in_parts(jobs)] == [
+    assert [[one.id for one in part] for part in redis_add.in_parts(jobs)] == [
         ["0"],
         ["1", "2"],
         ["3", "4", "5"],
@@ -573,15 +574,15 @@ async def test_plain_jobs_end_as_they_would_without_their_short_way(
 ) -> None:
     short, long = namespace(), namespace()
     await a_day(valkey_url, short)
-    genuine, fast = scripts.source, ("add_fast", "claim_fast", "finish_fast")
+    genuine, fast = lua.source, ("add_fast", "claim_fast", "finish_fast")
     assert all(map(genuine, fast))
-    monkeypatch.setattr(scripts, "source", lambda name: "" if name in fast else genuine(name))
-    monkeypatch.setattr(jobs, "one_plain", lambda *_: None)
-    scripts.script.cache_clear()
+    monkeypatch.setattr(lua, "source", lambda name: "" if name in fast else genuine(name))
+    monkeypatch.setattr(redis_add, "one_plain", lambda *_: None)
+    lua.script.cache_clear()
     try:
         await a_day(valkey_url, long)
     finally:
-        scripts.script.cache_clear()
+        lua.script.cache_clear()
     assert everything(valkey_server, short) == everything(valkey_server, long)
 
 

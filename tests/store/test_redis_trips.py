@@ -14,7 +14,7 @@ from shiftwork.core.model.job_parts import Signal, Step
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.errors import ShiftworkError, StoreUnavailableError
 from shiftwork.store.protocol import Store
-from shiftwork.store.redis.add_batcher import LEAST_SHARE
+from shiftwork.store.redis.add import LEAST_SHARE
 from shiftwork.store.redis.server.pipeline import ConnectionLostError, Pipeline
 from shiftwork.store.urls import open_store
 from tests.store.conformance.acts import NOW, add, claim, claim_one, finish, job, signs, statuses, succeeded

@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 
 from shiftwork import NodeSilentError
-from shiftwork.views.report import JobStack
+from shiftwork.views.instances import JobStack
 from tests.polling import eventually
 from tests.system.mill import Mill
 

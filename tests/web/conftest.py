@@ -10,8 +10,8 @@ from shiftwork import WorkerOrchestrator
 from shiftwork.core.model.doc_types import Role
 from shiftwork.web.access import CONNECTION, OURS
 from shiftwork.web.api import Api
-from shiftwork.web.limits import Rate
 from shiftwork.web.site import Site
+from shiftwork.web.visitor_limits import Rate
 
 JSON = {"Content-Type": "application/json"}
 

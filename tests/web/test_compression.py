@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shiftwork.web import assets
+from shiftwork.web import responses
 from tests.web.conftest import Web, as_ours
 
 PLAIN = {"Accept-Encoding": "identity"}
@@ -21,7 +21,7 @@ def dist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     (folder / "index-1.js").write_text("let a = 1;\n" * 400)
     (folder / "index-1.js.gz").write_bytes(gzip.compress(b"let a = 1;\n" * 400))
-    monkeypatch.setattr(assets, "DIST", tmp_path)
+    monkeypatch.setattr(responses, "DIST", tmp_path)
     return tmp_path
 
 

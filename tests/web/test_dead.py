@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from shiftwork import JobStatus
-from shiftwork.control.jobs.bulk import BATCH
-from shiftwork.control.jobs.paging import FEW
+from shiftwork.control.jobs.bulk import BULK_BATCH
+from shiftwork.control.jobs.paging import FIRST_PAGE
 from shiftwork.core.model.jobs import JobPriority, JobRecord
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.web import site
@@ -44,12 +44,12 @@ async def _bulk(web: Web, action: str, wanted: dict[str, Any], **more: Any) -> A
 
 
 async def test_a_group_has_a_key_that_means_all_of_it(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    many = BATCH + 200
+    many = BULK_BATCH + 200
     others = [_dead(1, "fetch"), _dead(2, "fetch"), _dead(3, "report", "order 3 was refused at 0x3")]
     await _bury(web, *(_dead(number) for number in range(many)), *others, _dead(many, error="out of paper"))
-    monkeypatch.setattr(site, "MOST_DEAD", BATCH)
+    monkeypatch.setattr(site, "MOST_DEAD", BULK_BATCH)
     told = await web.get("dead")
-    assert (told["total"], told["looked_at"]) == (many + 4, BATCH)
+    assert (told["total"], told["looked_at"]) == (many + 4, BULK_BATCH)
     group = told["groups"][0]
     assert (len(group["key"]), group["worker"]) == (24, "resize")
     assert group["count"] < many
@@ -109,7 +109,7 @@ async def test_at_a_high_rate_few_calls_say_it(web: Web) -> None:
 
 
 async def test_what_was_changed_before_the_store_failed_is_told(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    await _bury(web, *(_dead(number) for number in range(FEW + 30)))
+    await _bury(web, *(_dead(number) for number in range(FIRST_PAGE + 30)))
     store = await web.app.control.store.open()
     amend = store.amend
 
@@ -124,7 +124,7 @@ async def test_what_was_changed_before_the_store_failed_is_told(web: Web, monkey
     monkeypatch.setattr(store, "amend", once)
     assert (await web.post("jobs/bulk", {"action": "discard", "filter": {}})).status_code == 503
     (event,) = (await web.get("events"))["events"]
-    assert event["message"] == f"{FEW} jobs were discarded; then it was interrupted"
+    assert event["message"] == f"{FIRST_PAGE} jobs were discarded; then it was interrupted"
     assert (await web.get("dead"))["looked_at"] == 30
 
 

@@ -83,7 +83,7 @@ async def test_the_store_is_read_once_however_many_look_and_not_at_all_when_nobo
 
 
 async def test_who_cannot_follow_is_let_go(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_module, "MOST_WAITING", 5)
+    monkeypatch.setattr(live_module, "MOST_WAITING_MESSAGES", 5)
     async with aclosing(web.site.live.stream(None)) as stream:
         await anext(stream)
         (slow,) = web.site.live._streams  # noqa: SLF001 - only its reader knows it
@@ -220,7 +220,7 @@ async def test_a_store_that_stops_replying_is_told_with_its_cause_and_since_when
 
 
 async def test_a_store_that_hangs_is_told_before_its_call_fails(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_module, "SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(live_module, "STORE_SILENT_SECONDS", 0.1)
     gone = Gone(await web.app.control.store.open())
 
     async def opened() -> Any:

@@ -13,9 +13,9 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.web import assets
+from shiftwork.web import responses
 from shiftwork.web.access import Visitor
-from shiftwork.web.problems import Refused
+from shiftwork.web.responses import Refused
 from tests.web.conftest import as_ours, shop
 
 
@@ -38,7 +38,7 @@ def dist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "assets").mkdir(parents=True)
     (folder / "index.html").write_text("<title>the dashboard</title><script src='./assets/index-abc.js'></script>")
     (folder / "assets" / "index-abc.js").write_text("run()")
-    monkeypatch.setattr(assets, "DIST", folder)
+    monkeypatch.setattr(responses, "DIST", folder)
     return folder
 
 
@@ -209,14 +209,14 @@ async def test_the_dashboards_files_are_served_and_nothing_else(app: WorkerOrche
         assert (await browser.post("/", json={})).status_code == 405
     for path in ("../secret.txt", "assets/../../secret.txt", str(tmp_path / "secret.txt")):
         with pytest.raises(Refused):
-            assets.asset(path)
+            responses.asset(path)
     await inside.close()
 
 
 async def test_without_its_files_a_page_says_how_to_build_them(
     app: WorkerOrchestrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(assets, "DIST", tmp_path / "none")
+    monkeypatch.setattr(responses, "DIST", tmp_path / "none")
     inside = app.asgi(trust_loopback=True)
     async with client(inside) as browser:
         assert "hatch_build.py" in (await browser.get("/")).text

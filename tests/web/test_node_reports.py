@@ -40,7 +40,7 @@ async def test_probes_and_health_follow_the_nodes_reports(monkeypatch: pytest.Mo
     await eventually(lambda: bool(heard))
     assert heard[0].messages[0].event.subject == "images"
 
-    monkeypatch.setattr(web_child, "FRESH_SECONDS", -1.0)
+    monkeypatch.setattr(web_child, "VITALS_FRESH_SECONDS", -1.0)
     assert "it hangs" in (node.why_not_alive() or "")
     link.close()
     async with asyncio.timeout(30):

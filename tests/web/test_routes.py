@@ -27,8 +27,8 @@ from shiftwork.core.values.job_limits import BEGINNING, Limit
 from shiftwork.core.workers.admission import Gates
 from shiftwork.handles.options import CheckedJobOptions
 from shiftwork.store.flow_failures import stranded_flows
-from shiftwork.views.instants import iso
-from shiftwork.web.problems import problem
+from shiftwork.views.formats import iso
+from shiftwork.web.responses import problem
 from shiftwork.web.routes import events as web_events
 from shiftwork.web.routing import ROUTES
 from tests.runtime.stage import Faults, FaultyStore, Hatch, worker_of
@@ -127,8 +127,8 @@ async def test_jobs_are_found_by_status_worker_time_and_payload(web: Web) -> Non
 async def test_a_search_by_payload_looks_at_a_bounded_number_and_goes_on(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shiftwork.web.job_search.PAGE", 2)
-    monkeypatch.setattr("shiftwork.web.job_search.MOST_LOOKED_AT", 4)
+    monkeypatch.setattr("shiftwork.web.job_search.SEARCH_PAGE", 2)
+    monkeypatch.setattr("shiftwork.web.job_search.MOST_PAYLOADS", 4)
     wanted = await job_that(web, path="needle.png")
     for width in range(5):
         await job_that(web, width=width)
@@ -205,7 +205,7 @@ async def test_a_search_reads_few_large_payloads_at_a_time(web: Web, monkeypatch
         return found
 
     monkeypatch.setattr(store, "find", find)
-    monkeypatch.setattr("shiftwork.web.job_search.PAGE_BYTES", 5_000)
+    monkeypatch.setattr("shiftwork.web.job_search.MOST_PAGE_BYTES", 5_000)
     monkeypatch.setattr("shiftwork.web.job_search.ENOUGH_SECONDS", 0.0)
     told, after, requests = list[str](), dict[str, str](), 0
     while requests < 20:
@@ -452,8 +452,8 @@ async def test_a_bulk_change_records_its_reason_and_which_jobs_were_meant(web: W
 
 
 async def test_older_events_come_page_by_page(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_pages, "PAGE", 4)
-    monkeypatch.setattr(web_events, "MOST_LOOKED_AT", 8)
+    monkeypatch.setattr(event_pages, "EVENT_PAGE", 4)
+    monkeypatch.setattr(web_events, "MOST_EVENTS_READ", 8)
     store = await web.app.control.store.open()
     rare, odd, even = "node.lost", "pool.paused", "pool.resumed"
     names = [rare if number == 2 else odd if number % 2 else even for number in range(20)]
@@ -695,8 +695,8 @@ async def test_a_body_has_a_size(web: Web) -> None:
 
 
 async def test_changes_have_a_rate() -> None:
-    from shiftwork.web.limits import Limiter, Rate
-    from shiftwork.web.problems import Refused
+    from shiftwork.web.responses import Refused
+    from shiftwork.web.visitor_limits import Limiter, Rate
 
     limiter = Limiter(Rate(per_second=0.001, burst=2))
     limiter.take("ci")

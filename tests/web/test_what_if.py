@@ -55,7 +55,7 @@ async def test_what_cannot_be_simulated_is_refused_in_words(web: Web, monkeypatc
     assert (await refused(web, max=10_001))[0] == 400
     await remember(web, jobs=0)
     assert await refused(web) == (409, "no job of the pool images came in the last day")
-    monkeypatch.setattr(simulation, "MOST_JOBS", 3_000)
+    monkeypatch.setattr(simulation, "MOST_DAY_JOBS", 3_000)
     await remember(web)
     status, why = await refused(web)
     assert status == 409
@@ -72,7 +72,7 @@ async def test_one_simulation_runs_at_a_time_and_off_the_event_loop(web: Web, mo
 
     await remember(web, minutes=60, jobs=1)
     monkeypatch.setattr(what_if, "answer", held)
-    monkeypatch.setattr(what_if, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(what_if, "WHAT_IF_PATIENCE_SECONDS", 0.01)
     first = asyncio.ensure_future(web.get(PATH, min=1, max=4))
     assert await asyncio.to_thread(begun.wait, 30)
     status, why = await refused(web)

@@ -25,11 +25,12 @@ import msgspec
 
 from shiftwork.core.model.event import Event
 from shiftwork.errors import ConfigurationError
+from shiftwork.sentences import plain
 from shiftwork.views.shapes.system import event_shape
 
 logger: Final = logging.getLogger("shiftwork")
 
-PATIENCE_SECONDS: Final = 10.0
+ALERT_PATIENCE_SECONDS: Final = 10.0
 """How long one attempt may take."""
 DELAYS: Final = (0.5, 1.5, 4.5, 13.5, 40.0)
 """How long to wait before each further attempt."""
@@ -139,7 +140,7 @@ class Alert:
     def _try(self, message: _Message) -> tuple[str | None, bool]:
         """Return what went wrong, if anything, and whether trying again is pointless."""
         kind = http.client.HTTPSConnection if self._tls else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=PATIENCE_SECONDS)
+        connection = kind(self._host, self._port, timeout=ALERT_PATIENCE_SECONDS)
         try:
             headers = {"Content-Type": "application/json", "User-Agent": "shiftwork"}
             if self._secret is not None:
@@ -186,7 +187,7 @@ def signed(key: bytes, id: str, body: bytes, now: float) -> dict[str, str]:
 
 def _as_json(event: Event) -> dict[str, Any]:
     """Return what receivers of alerts are promised; the store assigns the number later."""
-    shape: dict[str, Any] = msgspec.to_builtins(event_shape(event))
+    shape: dict[str, Any] = msgspec.to_builtins(event_shape(event), enc_hook=plain)
     return {name: shape[name] for name in ("at", "name", "subject", "message", "data")}
 
 

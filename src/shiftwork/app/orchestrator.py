@@ -25,10 +25,10 @@ from shiftwork.errors import ConfigurationError, LifecycleError, UnknownOptionEr
 from shiftwork.events import Hooks
 from shiftwork.handles.unawaited import report_forgotten
 from shiftwork.runtime.clock import Clock, SystemClock
-from shiftwork.runtime.context.surroundings import Surroundings
+from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.node.node_settings import NodeSettings
+from shiftwork.runtime.node.stopping import stop_signals
 from shiftwork.runtime.registry import Registry
-from shiftwork.runtime.signals import stop_signals
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import EncryptionKeys, find_keys
 from shiftwork.store.urls import opening_again, store_of
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from shiftwork.app.blocking import BlockingOrchestrator
     from shiftwork.app.served_app import ServedApp
     from shiftwork.app.testing import Bench, Trial
+    from shiftwork.control.control import Control
     from shiftwork.runtime.clock import ManualClock
     from shiftwork.runtime.node.node import Node
     from shiftwork.web.access import Identify
@@ -46,7 +47,7 @@ Init = TypeVar("Init", bound=Callable[..., None])
 
 BY_PLACE: Final = ("tick_interval", "max_concurrent", "enable_health_checks")
 """What the pattern takes by place."""
-STOP_SECONDS: Final = 30.0
+APP_STOP_SECONDS: Final = 30.0
 """How long running work may take to finish when the orchestrator stops."""
 
 
@@ -114,8 +115,8 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
         self._namespace = namespace_of_app(namespace)
         self._keys = find_keys(encryption_keys)
         self._hooks = Hooks()
-        self._surroundings = Surroundings()
-        self._lifecycle = Lifecycle(self._surroundings, self._hooks)
+        self._middleware = Middleware()
+        self._lifecycle = Lifecycle(self._middleware, self._hooks)
         self._deployment = Deployment()
         self._bench: Bench | None = None
         settings = NodeSettings(
@@ -130,7 +131,7 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
         self._registrations = Registrations(
             registered,
             self,
-            self._surroundings,
+            self._middleware,
             serving=self._lifecycle.serving,
             max_payload_bytes=max_payload_bytes,
         )
@@ -161,7 +162,7 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
 
     def _stand_on(self, composition: Composition) -> None:
         self._composition = composition
-        self.control = composition.control
+        self.control: Control = composition.control
 
     @property
     def blocking(self) -> "BlockingOrchestrator":
@@ -197,14 +198,14 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
             node.watch_health(self.control.system.health)
         return node
 
-    async def stop(self, timeout_seconds: Duration = STOP_SECONDS) -> None:
+    async def stop(self, timeout_seconds: Duration = APP_STOP_SECONDS) -> None:
         """Stop claiming, let running work finish within the timeout, and hand back the rest uncounted.
 
         A second call ends what still runs.
         """
         await self._lifecycle.stop(self.control, seconds_of("timeout_seconds", timeout_seconds))
 
-    async def run(self, *, stop_timeout_seconds: Duration = STOP_SECONDS) -> None:
+    async def run(self, *, stop_timeout_seconds: Duration = APP_STOP_SECONDS) -> None:
         """Start, wait for SIGTERM or SIGINT, then stop. A second signal ends what still runs."""
         patience = seconds_of("stop_timeout_seconds", stop_timeout_seconds)
         # Before the start: a signal during the start would leave leases behind.
@@ -234,7 +235,7 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
         return ServedApp(
             self._registrations.complete,
             self._hooks,
-            self._surroundings,
+            self._middleware,
             self._composition.settings,
             url=self._url,
             namespace=self._namespace,
@@ -274,7 +275,7 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
             composition.control,
             registered,
             hooks=self._hooks,
-            surroundings=self._surroundings,
+            middleware=self._middleware,
             new_node=lambda hooks: composition.new_node(self._registrations.complete(), hooks=hooks),
         )
         try:
@@ -313,7 +314,7 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
 
     async def auto_scale(self) -> dict[str, dict[str, Any]]:
         """Decide now how many slots each pool should have, and write it down; the nodes follow it."""
-        from shiftwork.views.pool_entries import scaling_entry
+        from shiftwork.views.instances import scaling_entry
 
         node = self._running_node()
         planned = await (self.control.pools.plan() if node is None else node.plan())

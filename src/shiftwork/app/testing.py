@@ -25,14 +25,14 @@ from shiftwork.handles.job import Job
 from shiftwork.handles.unawaited import report_forgotten
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.context.context import Context
-from shiftwork.runtime.context.surroundings import Surroundings
+from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.node.node import Node
 
-LONGEST_SECONDS: Final = 60.0
+LONGEST_STEP_SECONDS: Final = 60.0
 """How long the functions of one step may take, by the real clock."""
 MOST_RUNS: Final = 10_000
 """How many runs may follow each other without time passing."""
-MOST_LOOKS: Final = 100
+MOST_IDLE_LOOKS: Final = 100
 """How often to look again at once for something that is said to be due, and does not run."""
 A_MOMENT: Final = 1.0
 """How long to wait then."""
@@ -72,7 +72,7 @@ class Bench:
         registry: LocalRegistry,
         *,
         hooks: Hooks,
-        surroundings: Surroundings,
+        middleware: Middleware,
         new_node: Callable[[JobListeners], Node],
     ) -> None:
         self.clock: Final = clock
@@ -82,7 +82,7 @@ class Bench:
         self._control = control
         self._registry = registry
         self._hooks = hooks
-        self._surroundings = surroundings
+        self._middleware = middleware
         self._new_node = new_node
         self._busy = False
 
@@ -129,7 +129,7 @@ class Bench:
             await self._control.store.open_to_change()
             ledger = _Ledger(self._hooks)
             node = self._new_node(ledger)
-            await self._surroundings.enter()
+            await self._middleware.enter()
             try:
                 with self._noting(ledger):
                     await node.begin()
@@ -138,7 +138,7 @@ class Bench:
                     finally:
                         await self._stop(node)
             finally:
-                await self._surroundings.leave()
+                await self._middleware.leave()
         finally:
             self._busy = False
 
@@ -151,12 +151,12 @@ class Bench:
     @contextmanager
     def _noting(self, ledger: "_Ledger") -> Iterator[None]:
         """Note the exceptions of runs, around everything else that is around them."""
-        arounds = self._surroundings.arounds
-        self._surroundings.arounds = (ledger.around, *arounds)
+        arounds = self._middleware.arounds
+        self._middleware.arounds = (ledger.around, *arounds)
         try:
             yield
         finally:
-            self._surroundings.arounds = arounds
+            self._middleware.arounds = arounds
 
     async def _stop(self, node: Node) -> None:
         stopping = asyncio.ensure_future(node.stop(0.0))
@@ -240,7 +240,7 @@ class _Drive:
             if not ran and (due is None or due > self._clock.now()):
                 return due
             looks = 0 if ran else looks + 1
-            if looks > MOST_LOOKS:
+            if looks > MOST_IDLE_LOOKS:
                 return self._clock.now() + A_MOMENT
             if len(self.ledger.started) - before > MOST_RUNS:
                 worker = self.ledger.started[-1].data["worker"]
@@ -249,7 +249,7 @@ class _Drive:
 
     async def _step(self, without: Collection[str]) -> float | None:
         try:
-            async with asyncio.timeout(LONGEST_SECONDS):
+            async with asyncio.timeout(LONGEST_STEP_SECONDS):
                 return await self._node.step(without=without)
         except TimeoutError:
             runs = [run for engine in self._node.engines for run in engine.runs.values()]
@@ -257,8 +257,9 @@ class _Drive:
                 raise
             which = ", ".join(f"{run.job.id} of {run.job.worker}" for run in runs[:3])
             message = (
-                f"{counted(len(runs), 'job')} did not end within {LONGEST_SECONDS:g} s, by the real clock: {which}. "
-                "The clock of the test stands still while a function runs, so it must not wait for something later"
+                f"{counted(len(runs), 'job')} did not end within {LONGEST_STEP_SECONDS:g} s, by the real clock: "
+                f"{which}. The clock of the test stands still while a function runs, so it must not wait for "
+                "something later"
             )
             raise LifecycleError(message) from None
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 logger: Final = logging.getLogger("shiftwork")
 
-LOOK_SECONDS: Final = 0.1
+FAILURE_LOOK_SECONDS: Final = 0.1
 """How often to look whether the run has failed: stores ring when a job ends, and not when it is to be retried."""
-LEAVE_SECONDS: Final = 30.0
+VISITOR_WAIT_SECONDS: Final = 30.0
 """How long a visitor waits for another job of the worker that it began meanwhile."""
 
 
@@ -106,18 +106,18 @@ class Triggering:
         await self._refuse_hopeless(name)
         job = await self._control.workers.trigger(name, payload)
         pool = replace(everything.pools[config.pool], min_workers=1, max_workers=1)
-        surroundings = everything.surroundings
-        registry = Registry({name: worker}, {pool.name: pool}, everything.gates, {name: worker}, surroundings)
-        await surroundings.enter()
+        middleware = everything.middleware
+        registry = Registry({name: worker}, {pool.name: pool}, everything.gates, {name: worker}, middleware)
+        await middleware.enter()
         try:
             await self._visit(self._new_visitor(registry), job, timeout_seconds)
         finally:
-            await surroundings.leave()
+            await middleware.leave()
         if (await job.refresh()).status.live:
             logger.warning("the retries of job %s wait for a process that serves worker %s", job.id, name)
 
     async def _visit(self, visitor: "Node", job: Job[Any], timeout_seconds: float | None) -> None:
-        patience = LEAVE_SECONDS
+        patience = VISITOR_WAIT_SECONDS
         await visitor.start()
         try:
             await _run_ended(job, timeout_seconds)
@@ -133,7 +133,7 @@ async def _run_ended(job: Job[Any], timeout_seconds: float | None) -> None:
     ending = asyncio.ensure_future(job.ended(timeout_seconds))
     try:
         while not first_run_ended(job.record):
-            ended, _ = await asyncio.wait([ending], timeout=LOOK_SECONDS)
+            ended, _ = await asyncio.wait([ending], timeout=FAILURE_LOOK_SECONDS)
             if ended:
                 await ending
                 return

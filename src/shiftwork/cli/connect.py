@@ -31,7 +31,7 @@ from shiftwork.errors import StoreUnavailableError, UnknownStoreError
 from shiftwork.serve.loading import load_app
 
 _SQLITE: Final = "sqlite:///"
-SILENT_SECONDS: Final = 10.0
+STORE_PATIENCE_SECONDS: Final = 10.0
 """After how long without an answer from the store a command says so."""
 
 T = TypeVar("T")
@@ -153,9 +153,9 @@ def refuse_missing(url: str, *, create: bool = False) -> None:
 async def _watched(work: Awaitable[T], url: str) -> T:
     working = asyncio.ensure_future(work)
     try:
-        await asyncio.wait({working}, timeout=SILENT_SECONDS)
+        await asyncio.wait({working}, timeout=STORE_PATIENCE_SECONDS)
         if not working.done():
-            silence = f"no answer for {SILENT_SECONDS:g} s from {url}"
+            silence = f"no answer for {STORE_PATIENCE_SECONDS:g} s from {url}"
             aside(f"shiftwork: {silence}; still waiting, Ctrl-C ends it")
         return await working
     finally:

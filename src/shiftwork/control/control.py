@@ -83,14 +83,14 @@ class Control:
         self._here = here
         self._store_fault = store_fault
         self._lease_seconds = lease_seconds
-        self.now = self._clock.now
+        self.now: Callable[[], float] = self._clock.now
         """Returns the time by the store's clock, in epoch seconds."""
-        self.voice = StoreVoice(self._clock.monotonic)
+        self.voice: StoreVoice = StoreVoice(self._clock.monotonic)
         """Knows which calls of the store fail in this process; a node of this process reports to it too."""
-        self.portal = Portal()
-        self.store = StoreAccess(store, self._clock, again)
+        self.portal: Portal = Portal()
+        self.store: StoreAccess = StoreAccess(store, self._clock, again)
         begin_anew_when_forked(self.voice)
-        self.audit = Audit(self.store, self.now, self._hooks)
+        self.audit: Audit = Audit(self.store, self.now, self._hooks)
 
     @cached_property
     def submission(self) -> "Submission":

@@ -11,7 +11,7 @@ from shiftwork.core.model.workers import PoolConfig, WorkerConfig, WorkerExecuti
 from shiftwork.errors import UnknownWorkerError, nearest
 from shiftwork.store.docs import read_all
 
-KEPT_SECONDS: Final = 5.0
+DEFINITIONS_KEPT_SECONDS: Final = 5.0
 """How long definitions are reused before they are read again."""
 CLOCK_SECONDS: Final = 5.0
 """How far behind ours the clock of a process that adds a job may be."""
@@ -85,7 +85,7 @@ class Definitions:
         return kept.schemas
 
     def _is_fresh(self, kept: Published) -> bool:
-        return 0 <= self._now() - kept.at < KEPT_SECONDS
+        return 0 <= self._now() - kept.at < DEFINITIONS_KEPT_SECONDS
 
     async def _read(self) -> Published:
         store = await self._access.open()

@@ -54,6 +54,7 @@ from shiftwork.core.values.envelopes import KeyInUse
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.core.workers.joining import Edition
+from shiftwork.sentences import plain
 
 T = TypeVar("T")
 
@@ -99,7 +100,7 @@ class Kind(Generic[T]):
 
     def encode(self, value: T) -> bytes:
         """Return the body of a record that holds this value."""
-        return msgpack.encode(value)
+        return msgpack.encode(value, enc_hook=plain)
 
     def __repr__(self) -> str:
         return f"<Kind {self.name}>"

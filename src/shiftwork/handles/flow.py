@@ -15,9 +15,9 @@ from shiftwork.handles.unawaited import report_forgotten
 
 R = TypeVar("R")
 
-MOST_JOBS: Final = 20_000
+MOST_FLOW_JOBS: Final = 20_000
 """How many jobs a flow may be added with. A running job can add more."""
-MOST_BYTES: Final = 50_000_000
+MOST_FLOW_BYTES: Final = 50_000_000
 """How many bytes of arguments a flow may be added with. Stores add all of it in one step, or nothing."""
 
 
@@ -61,7 +61,7 @@ class Flow(Generic[R]):
         run_blocking: RunBlocking,
     ) -> None:
         self.id = id
-        self.jobs = tuple(jobs)
+        self.jobs: tuple[Job[Any], ...] = tuple(jobs)
         """Its jobs, each behind those that it needs. Jobs that a running job adds later are not among them."""
         self._last = tuple(last)
         self._control = control
@@ -139,15 +139,15 @@ def in_order(calls: Sequence[Call[Any]]) -> list[Call[Any]]:
             stack.append((call, True))
             stack += [(needed, False) for needed in reversed(call.needed()) if needed not in ordered]
     size = sum(len(call.payload) for call in ordered)
-    if size > MOST_BYTES:
+    if size > MOST_FLOW_BYTES:
         message = (
-            f"a flow with {size:,} bytes of arguments is too large: {MOST_BYTES:,} can be added together. "
+            f"a flow with {size:,} bytes of arguments is too large: {MOST_FLOW_BYTES:,} can be added together. "
             "Pass references to large values, or let a job of the flow add the rest while it runs"
         )
         raise FlowError(message)
-    if len(ordered) > MOST_JOBS:
+    if len(ordered) > MOST_FLOW_JOBS:
         message = (
-            f"a flow of {len(ordered):,} jobs is too large: {MOST_JOBS:,} can be added together. "
+            f"a flow of {len(ordered):,} jobs is too large: {MOST_FLOW_JOBS:,} can be added together. "
             "Let a job of the flow add the rest while it runs, or let each job do more"
         )
         raise FlowError(message)

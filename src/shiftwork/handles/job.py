@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 logger: Final = logging.getLogger("shiftwork")
 
-SLOW_SECONDS: Final = 10.0
+UNSERVED_WARNING_SECONDS: Final = 10.0
 """A caller that has waited this long for a job that no process serves finds that in its log."""
 
 
@@ -301,7 +301,7 @@ class Job(Generic[R_co]):
         timeout = timeout_of(timeout_seconds)
         store = await self._access.open_store()
         bell = store.listen({"ended"})
-        slow = asyncio.get_running_loop().call_later(SLOW_SECONDS, self._report_unserved)
+        slow = asyncio.get_running_loop().call_later(UNSERVED_WARNING_SECONDS, self._report_unserved)
         looks = 0
         try:
             async with asyncio.timeout(timeout):
@@ -337,7 +337,9 @@ class Job(Generic[R_co]):
     def _log_unserved(self, looked: "asyncio.Future[Unfinished]") -> None:
         if not looked.cancelled() and looked.exception() is None and looked.result().unserved:
             text = looked.result().text
-            logger.warning("job %s of %s is not finished after %g s: %s", self.id, self.worker, SLOW_SECONDS, text)
+            logger.warning(
+                "job %s of %s is not finished after %g s: %s", self.id, self.worker, UNSERVED_WARNING_SECONDS, text
+            )
 
     def __repr__(self) -> str:
         return f"<Job {self.id} of {self.worker}: {self.status}>"

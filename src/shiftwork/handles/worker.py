@@ -88,7 +88,7 @@ class Worker(Generic[P, R]):
         self.config = config
         self.function = function
         self.signature = signature
-        self.is_async = _is_async(function)
+        self.is_async: bool = _is_async(function)
         update_wrapper(self, function, updated=())
         if self.is_async:
             mark_as_coroutine_function(self)

@@ -20,7 +20,7 @@ from shiftwork.serve.vitals import Stage, Vitals, forget_vitals, write_vitals
 
 logger: Final = logging.getLogger("shiftwork")
 
-LOOK_SECONDS: Final = 2.0
+NOTIFY_SECONDS: Final = 2.0
 """How often the state is reported, unless systemd wants it more often."""
 
 
@@ -118,7 +118,7 @@ class Announcer:
 
     async def _repeat(self) -> None:
         watchdog = self._notifier.watchdog_seconds
-        pause = LOOK_SECONDS if watchdog is None else min(LOOK_SECONDS, watchdog / 2)
+        pause = NOTIFY_SECONDS if watchdog is None else min(NOTIFY_SECONDS, watchdog / 2)
         while True:
             self._report()
             await asyncio.sleep(pause)

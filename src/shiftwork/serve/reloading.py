@@ -15,9 +15,9 @@ from typing import Final
 
 logger: Final = logging.getLogger("shiftwork")
 
-LOOK_SECONDS: Final = 0.4
+FILES_LOOK_SECONDS: Final = 0.4
 """How long to wait between two looks at the files."""
-PATIENCE_SECONDS: Final = 2.0
+RELOAD_PATIENCE_SECONDS: Final = 2.0
 """How long running jobs may continue after a change. Then they are handed back, and run again with the new code."""
 _ENVIRONMENT: Final = "pyvenv.cfg"
 _FOREIGN: Final = ("__pycache__", "node_modules", "site-packages")
@@ -65,7 +65,7 @@ class Reloader:
                     "the node has ended (exit code %d); it starts again when a file changes", process.returncode
                 )
                 reported = True
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(FILES_LOOK_SECONDS)
         if not self._stopping:
             await self._settled()
             logger.info("restarting: %s changed", ", ".join(names))
@@ -74,13 +74,13 @@ class Reloader:
         before: Stamps = {}
         while before != (now := python_files(self._folder)):
             before = now
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(FILES_LOOK_SECONDS)
 
     async def _end(self, process: Process) -> None:
         while process.returncode is None:  # the second signal ends running jobs; two at once may count as one
             _send(process, signal.SIGTERM)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(PATIENCE_SECONDS):
+                async with asyncio.timeout(RELOAD_PATIENCE_SECONDS):
                     await process.wait()
 
     def _stop(self, number: signal.Signals) -> None:

@@ -21,7 +21,7 @@ from shiftwork.core.model.event import Event
 from shiftwork.runtime.processes.link import Link
 from shiftwork.serve.logging import set_up_logging
 from shiftwork.serve.process import die_with_parent
-from shiftwork.serve.vitals import FRESH_SECONDS
+from shiftwork.serve.vitals import VITALS_FRESH_SECONDS
 from shiftwork.serve.web_messages import DashboardEvent, NodeReport, NodeToWeb, WebSetup, WebToNode
 from shiftwork.store.urls import open_store
 from shiftwork.web.listening import Listener
@@ -29,7 +29,7 @@ from shiftwork.web.server import WebServer
 
 IDLE_SECONDS: Final = 600.0
 """How long the process lives on without a client."""
-LOOK_SECONDS: Final = 5.0
+PARENT_LOOK_SECONDS: Final = 5.0
 NICE: Final = 5
 """The niceness of the process: the node and its jobs come first."""
 OOM_SCORE: Final = "500"
@@ -43,7 +43,7 @@ class NodeConnection:
 
     def __init__(self, sock: socket.socket) -> None:
         self.setup: asyncio.Future[WebSetup] = asyncio.get_running_loop().create_future()
-        self.over = asyncio.Event()
+        self.over: asyncio.Event = asyncio.Event()
         self._report = NodeReport(not_ready="the node has not reported yet", store_fault=None, strays={})
         self._reported_at = time.monotonic()
         self._link = Link(sock, NodeToWeb, receive=self._received, closed=self.over.set, wrap=WebToNode)
@@ -68,7 +68,7 @@ class NodeConnection:
     def why_not_alive(self) -> str | None:
         """Return that the node hangs, if it does."""
         silence = time.monotonic() - self._reported_at
-        return None if silence <= FRESH_SECONDS else f"the node has not reported for {silence:.0f} s: it hangs"
+        return None if silence <= VITALS_FRESH_SECONDS else f"the node has not reported for {silence:.0f} s: it hangs"
 
     def why_not_ready(self) -> str | None:
         """Return why the node is not ready; None if it is."""
@@ -114,7 +114,7 @@ async def _serve(listening: socket.socket, sock: socket.socket) -> None:
     try:
         while not (node.over.is_set() or _is_idle(server)):
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
+                async with asyncio.timeout(PARENT_LOOK_SECONDS):
                     await node.over.wait()
     finally:
         await server.stop()

@@ -15,8 +15,8 @@ from typing import Final
 
 from shiftwork.core.model.event import Event
 from shiftwork.runtime.processes.link import Link
-from shiftwork.runtime.processes.process import exit_in_words
 from shiftwork.runtime.processes.spawn import child_environment
+from shiftwork.runtime.processes.started_process import exit_in_words
 from shiftwork.serve.web_messages import NodeReport, NodeToWeb, WebSetup, WebToNode
 from shiftwork.web.listening import Listener
 
@@ -24,10 +24,10 @@ logger: Final = logging.getLogger("shiftwork")
 
 ENTRY: Final = "shiftwork.serve.web_child"
 REPORT_SECONDS: Final = 2.0
-AGAIN_SECONDS: Final = 2.0
+WEB_RESTART_SECONDS: Final = 2.0
 """How long to wait before a process that has failed is started again, the first time. Then twice as long."""
-LONGEST_PAUSE: Final = 60.0
-STOP_SECONDS: Final = 6.0
+LONGEST_WEB_RESTART_SECONDS: Final = 60.0
+WEB_STOP_SECONDS: Final = 6.0
 """How long the process may take to end."""
 
 
@@ -52,7 +52,7 @@ class WebProcess:
         self._reporting: asyncio.TimerHandle | None = None
         self._ending: asyncio.Task[None] | None = None
         self._stopped = False
-        self._pause = AGAIN_SECONDS
+        self._pause = WEB_RESTART_SECONDS
         self._await_connection()
 
     async def stop(self) -> None:
@@ -111,7 +111,7 @@ class WebProcess:
         if self._reporting is not None:
             self._reporting.cancel()
         try:
-            status = await asyncio.to_thread(process.wait, STOP_SECONDS)
+            status = await asyncio.to_thread(process.wait, WEB_STOP_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             status = await asyncio.to_thread(process.wait)
@@ -121,10 +121,10 @@ class WebProcess:
         if status:
             self._failed(exit_in_words(status))
         else:
-            self._pause = AGAIN_SECONDS
+            self._pause = WEB_RESTART_SECONDS
             self._await_connection()
 
     def _failed(self, words: str) -> None:
         logger.warning("the process that serves the dashboard %s; jobs are not affected", words)
         self._loop.call_later(self._pause, self._await_connection)
-        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        self._pause = min(2 * self._pause, LONGEST_WEB_RESTART_SECONDS)

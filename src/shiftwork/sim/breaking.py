@@ -20,7 +20,7 @@ from shiftwork.sim.simulate import Day
 from shiftwork.sim.simulated import PoolCourse, Simulated
 from shiftwork.sim.traffic import jobs_of
 
-MOST: Final = 8.0
+MOST_LOAD: Final = 8.0
 """The highest load that is tried."""
 PRECISION: Final = 1.05
 """How far above a load that holds the load may be at which something breaks."""
@@ -33,7 +33,7 @@ class Breaking(Struct, frozen=True, kw_only=True):
     """What breaks first."""
 
     load: float | None
-    """By how much the traffic is multiplied then; None if nothing breaks up to `MOST`."""
+    """By how much the traffic is multiplied then; None if nothing breaks up to `MOST_LOAD`."""
     what: str = ""
     why: str = ""
 
@@ -41,7 +41,7 @@ class Breaking(Struct, frozen=True, kw_only=True):
     def words(self) -> str:
         """Return it as a sentence without a full stop."""
         if self.load is None:
-            return f"nothing breaks up to {MOST:g} × this load"
+            return f"nothing breaks up to {MOST_LOAD:g} × this load"
         at = "already at this load" if self.load <= 1 else f"at {self.load:.2f} × this load"
         return f"{self.what} {at}, {self.why}"
 
@@ -65,7 +65,7 @@ def breaking(scenario: Scenario, name: str, usual: Simulated) -> Breaking:
     peak = peak_of(scenario, name)
     holds, load = 1.0, _FACTOR
     first: list[_Broken] = []
-    while load <= MOST and not first:
+    while load <= MOST_LOAD and not first:
         first = _broken_under(peak, name, load)
         if not first:
             holds, load = load, load * _FACTOR

@@ -13,7 +13,7 @@ from shiftwork.sim.sim_pool import SimPool, merged_jobs
 from shiftwork.sim.simulated import Simulated
 from shiftwork.sim.traffic import SimJob, jobs_of
 
-MOST_SLOTS: Final = 4096
+MOST_TRIED_SLOTS: Final = 4096
 FAST_ENOUGH: Final = 1.0
 """A pool without a target has to be as fast as it was, but not faster than this many seconds."""
 _METRICS: Final = ("p50", "p95", "p99", "worst")
@@ -77,7 +77,7 @@ def _fewest(
         )
 
     low, high = 0, 1
-    while high < MOST_SLOTS and not enough(high):
+    while high < MOST_TRIED_SLOTS and not enough(high):
         low, high = high, high * 2
     while high - low > 1:
         middle = (low + high) // 2

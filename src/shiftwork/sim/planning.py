@@ -7,8 +7,8 @@ from msgspec import Struct
 from shiftwork.errors import ConfigurationError, nearest
 from shiftwork.sim.breaking import Breaking, breaking
 from shiftwork.sim.fixed_size import fixed_sizes
-from shiftwork.sim.limits import refuse_size
 from shiftwork.sim.scenario import Configuration, Scenario
+from shiftwork.sim.scenario_limits import refuse_size
 from shiftwork.sim.simulate import simulate
 from shiftwork.sim.simulated import Simulated
 from shiftwork.sim.suggest import SUGGESTED, Suggestion, suggest

@@ -21,8 +21,8 @@ from shiftwork.core.schedules.fire_times import zone_problem
 from shiftwork.core.words import counted
 from shiftwork.errors import ConfigurationError, UnknownOptionError, UnknownPoolError, nearest
 from shiftwork.sim.hosting import why_unhosted
-from shiftwork.sim.limits import MOST_TABLES, refuse_long_text, refuse_size
 from shiftwork.sim.scenario import Configuration, NodeGroup, Scenario, Target, Traffic
+from shiftwork.sim.scenario_limits import MOST_TABLES, refuse_long_text, refuse_size
 from shiftwork.sim.tables import NodeTable, TargetTable, WorkerTable, seconds
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 DEFAULT_START: Final = datetime(2026, 1, 5)  # noqa: DTZ001 - a Monday, in the scenario's own time zone
 LARGEST_SEED: Final = 2**63 - 1
 YEARS: Final = range(1971, 2200)
-MOST_PROBLEMS: Final = 50
+MOST_FILE_PROBLEMS: Final = 50
 """How many problems of a file are reported."""
 AS_WRITTEN: Final = "as written"
 """The name of the one configuration of a scenario that lists none."""
@@ -279,7 +279,7 @@ class _Reader:
     # ── one value ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _problem(self, place: str, error: ConfigurationError) -> None:
-        if len(self.problems) >= MOST_PROBLEMS:
+        if len(self.problems) >= MOST_FILE_PROBLEMS:
             return
         said = type(error)(f"{place}: {error}" if place else f"{error}")
         if str(said) not in map(str, self.problems):  # the same table is read once for each configuration
@@ -303,7 +303,7 @@ class _Reader:
     ) -> Kind | None:
         """Return a table as a struct, or None with the problem noted."""
         known = [field.name for field in structs.fields(kind)]
-        unknown = [*islice(_unknown_keys(table, [*known, *also]), MOST_PROBLEMS)]
+        unknown = [*islice(_unknown_keys(table, [*known, *also]), MOST_FILE_PROBLEMS)]
         for error in unknown:
             self._problem(place, error)
         if unknown:

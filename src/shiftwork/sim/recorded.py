@@ -33,11 +33,11 @@ WHOLE_MINUTES: Final = 58
 """From this many known minutes on, an hour counts as it is: moments are a minute apart, more or less."""
 USABLE_MINUTES: Final = 10
 """An hour with fewer known minutes is left empty. One with more is estimated from them."""
-ALIKE: Final = 3.0
+ALIKE_FACTOR: Final = 3.0
 """By which factor the mean run times of a pool's workers may differ, for its histogram to have the shape of each."""
 ASSUMED_P95: Final = 2.0
 """The assumed 95th percentile of a run time, in multiples of its mean."""
-LEAST_SECONDS: Final = 0.001
+LEAST_RUN_SECONDS: Final = 0.001
 MOST_FAILING: Final = 0.99
 LISTED: Final = 5
 """How many names a note lists."""
@@ -151,12 +151,12 @@ def _jobs(done: WorkerHour) -> int:
 
 def _mean(done: WorkerHour) -> float | None:
     ended = done.completed + done.failed
-    return max(LEAST_SECONDS, done.run_seconds / ended) if ended else None
+    return max(LEAST_RUN_SECONDS, done.run_seconds / ended) if ended else None
 
 
 def _is_mixed(pool: str, workers: Mapping[str, WorkerHour], record: SystemRecord) -> bool:
     means = [mean for name, done in workers.items() if record.workers[name].pool == pool and (mean := _mean(done))]
-    return len(means) > 1 and max(means) > ALIKE * min(means)
+    return len(means) > 1 and max(means) > ALIKE_FACTOR * min(means)
 
 
 def _traffic(
@@ -184,7 +184,7 @@ def run_time(mean: float | None, counts: tuple[int, ...] | None) -> RunTime:
     known = counts if counts is not None and any(counts) else None
     if mean is None or not isfinite(mean):
         return RunTime(seconds=1.0) if known is None else RunTime(counts=known)
-    mean = max(LEAST_SECONDS, round(mean, 4))
+    mean = max(LEAST_RUN_SECONDS, round(mean, 4))
     return RunTime(mean=mean, counts=known) if known else RunTime(mean=mean, p95=round(mean * ASSUMED_P95, 4))
 
 

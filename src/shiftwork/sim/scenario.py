@@ -30,7 +30,7 @@ P95_DEVIATIONS: Final = 1.6448536269514722
 """How many standard deviations above its mean the 95th percentile of a normal distribution lies."""
 BUCKETS: Final = len(BOUNDS) + 1
 """How many numbers the histogram of a run time has."""
-MOST_COUNTED: Final = 10**15
+MOST_RUNS_COUNTED: Final = 10**15
 """How many runs a histogram may count: a float holds them all."""
 
 
@@ -76,7 +76,7 @@ class RunTime(Struct, frozen=True, kw_only=True):
     def _histogram_problem(self) -> str | None:
         if self.counts is None:
             return None
-        if len(self.counts) != BUCKETS or min(self.counts) < 0 or not 0 < sum(self.counts) < MOST_COUNTED:
+        if len(self.counts) != BUCKETS or min(self.counts) < 0 or not 0 < sum(self.counts) < MOST_RUNS_COUNTED:
             return f"counts must be {BUCKETS} whole numbers, of which at least one is above 0"
         return None
 

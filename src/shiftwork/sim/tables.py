@@ -17,8 +17,8 @@ from shiftwork.sim.scenario import Burst, NodeGroup, RunTime, Target, Traffic
 Duration = float | str
 """A number of seconds, or a text such as "30s"."""
 
-SHORTEST_SECONDS: Final = 1e-6
-LONGEST_SECONDS: Final = 10 * 366 * 86_400.0
+SHORTEST_DURATION: Final = 1e-6
+LONGEST_DURATION: Final = 10 * 366 * 86_400.0
 
 
 def seconds(value: Duration, key: str) -> float:
@@ -30,7 +30,7 @@ def seconds(value: Duration, key: str) -> float:
     if not isfinite(found) or found <= 0:
         message = f"{key} must be above 0, not {value}"
         raise ConfigurationError(message)
-    if not SHORTEST_SECONDS <= found <= LONGEST_SECONDS:
+    if not SHORTEST_DURATION <= found <= LONGEST_DURATION:
         message = f"{key} must be between a microsecond and ten years, not {value}"
         raise ConfigurationError(message)
     return found

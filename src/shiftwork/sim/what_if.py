@@ -17,13 +17,13 @@ from shiftwork.core.observing.run_histograms import since, wait_quantile
 from shiftwork.core.scaling.system_record import SystemRecord
 from shiftwork.core.words import counted
 from shiftwork.errors import HistoryError
-from shiftwork.sim.limits import MOST_ATTEMPTS, refuse_size
 from shiftwork.sim.recorded import LEAST_MINUTES, guessed_node, node_groups, run_counts, run_time
 from shiftwork.sim.scenario import Configuration, RunTime, Scenario, Traffic
+from shiftwork.sim.scenario_limits import MOST_ATTEMPTS, refuse_size
 from shiftwork.sim.simulate import simulate
 from shiftwork.sim.simulated import PoolCourse, Simulated
 
-MOST_JOBS: Final = 200_000
+MOST_DAY_JOBS: Final = 200_000
 """How many jobs of a day are simulated at most: about ten seconds."""
 TRIED: Final = "tried"
 """The name of the configuration that is simulated, and of its only worker."""
@@ -139,9 +139,9 @@ def _refuse_size(jobs: int, pool: str) -> None:
     if not jobs:
         message = f"no job of the pool {pool} came in the last day"
         raise HistoryError(message)
-    if jobs > MOST_JOBS:
+    if jobs > MOST_DAY_JOBS:
         message = (
-            f"the pool {pool} had {jobs:,} jobs in the last day, and this page simulates at most {MOST_JOBS:,}; "
+            f"the pool {pool} had {jobs:,} jobs in the last day, and this page simulates at most {MOST_DAY_JOBS:,}; "
             f"`shiftwork record` and `shiftwork plan` simulate up to {MOST_ATTEMPTS:,}"
         )
         raise HistoryError(message)

@@ -13,7 +13,7 @@ from shiftwork.core.model.jobs import JobRecord, NewJob
 from shiftwork.store.protocol import Store
 from shiftwork.transfer.move_record import departure_from, write
 
-BATCH: Final = 200
+LATE_BATCH: Final = 200
 
 
 class Left(Struct, frozen=True):
@@ -49,7 +49,7 @@ async def _late(store: Store, departure: Departure) -> list[JobRecord]:
     carried = set(departure.carried)
     late: list[JobRecord] = []
     after: str | None = None
-    while page := await store.find(JobFilter(created_after=departure.horizon, after=after, limit=BATCH)):
+    while page := await store.find(JobFilter(created_after=departure.horizon, after=after, limit=LATE_BATCH)):
         late += [record for record in page if record.id not in carried]
         after = page[-1].id
     return late
@@ -60,7 +60,7 @@ def _batches(late: list[JobRecord]) -> Iterator[list[str]]:
     batch: list[str] = []
     for _, together in groupby(sorted(late, key=_flow_or_itself), key=_flow_or_itself):
         batch += [record.id for record in together]
-        if len(batch) >= BATCH:
+        if len(batch) >= LATE_BATCH:
             yield batch
             batch = []
     if batch:

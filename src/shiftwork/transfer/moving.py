@@ -22,7 +22,8 @@ from shiftwork.core.model.doc_types import Arrival, Departure
 from shiftwork.core.model.job_changes import JobFilter, Outcome
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.errors import MoveError
-from shiftwork.store.protocol import Store, key_ids
+from shiftwork.store.abilities import key_ids
+from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use, refuse_missing_keys
 from shiftwork.store.sealed.keys import find_keys
 from shiftwork.store.urls import open_store
@@ -31,13 +32,13 @@ from shiftwork.transfer.move_record import arrival_in, departure_from, reset_dam
 from shiftwork.transfer.records import CarriedRecords, carry
 from shiftwork.transfer.tally import Tally, canonical
 
-PAGE: Final = 200
+MOVED_AT_A_TIME: Final = 200
 """How many jobs are in memory at a time; each may have a megabyte of payload."""
 PASSES: Final = 5
 """How often differences are copied before giving up: by then something keeps changing the source."""
 ROUNDS: Final = 10
 """How often new jobs are looked for before the source is closed; after that they are looked for once more."""
-SKEW_SECONDS: Final = 10.0
+MOST_SKEW_SECONDS: Final = 10.0
 """How much the clocks of processes that add jobs may differ: they follow the store's clock."""
 LEASE: Final = "move"
 """The name of the lease that one move at a time holds."""
@@ -228,7 +229,7 @@ class Move:
         """Queue jobs whose process has vanished, as if that run had never started."""
         while True:
             now = await self._source.server_time()
-            orphans = await self._source.reap(self._holder, PAGE, now)
+            orphans = await self._source.reap(self._holder, MOVED_AT_A_TIME, now)
             if not orphans:
                 return
             await self._source.finish([_handed_back(record, now) for record in orphans], now)
@@ -320,7 +321,7 @@ class Move:
     async def _catch_up(self, horizon: float, counted: Tally, arrived: Tally) -> float | None:
         """Carry the jobs that were added since. Return when the newest of them was created, if there are any."""
         newest: float | None = None
-        async for page in self._pages(self._source, horizon - SKEW_SECONDS):
+        async for page in self._pages(self._source, horizon - MOST_SKEW_SECONDS):
             missing = await self._write_missing(await _whole(self._source, page))
             for record, other in missing:
                 newest = max(newest or 0.0, record.created_at)
@@ -337,10 +338,10 @@ class Move:
         after: str | None = None
         while True:
             await self._check_turn()
-            page = await store.find(JobFilter(after=after, limit=PAGE, created_after=since))
+            page = await store.find(JobFilter(after=after, limit=MOVED_AT_A_TIME, created_after=since))
             if page:
                 yield page
-            if len(page) < PAGE:
+            if len(page) < MOVED_AT_A_TIME:
                 return
             after = page[-1].id
 
@@ -372,7 +373,7 @@ class Move:
 
     async def _close_source(self, departure: Departure, horizon: float) -> None:
         """Record in the source that its content has moved, and which of its newest jobs were carried."""
-        edge = horizon - SKEW_SECONDS
+        edge = horizon - MOST_SKEW_SECONDS
         carried = tuple([one.id async for page in self._pages(self._destination, edge) for one in page])
         doc, _ = await departure_from(self._source)
         now = await self._source.server_time()

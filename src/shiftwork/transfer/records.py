@@ -16,8 +16,8 @@ from shiftwork.store.protocol import Store
 from shiftwork.transfer.move_record import STAYING
 from shiftwork.transfer.tally import storable
 
-PAGE: Final = 10_000
-BATCH: Final = 500
+RECORDS_PAGE: Final = 10_000
+RECORDS_BATCH: Final = 500
 
 
 class CarriedRecords(Struct, frozen=True):
@@ -53,8 +53,8 @@ async def _carry_docs(source: Store, destination: Store) -> list[Doc]:
         other = there.get((doc.kind, doc.name))
         if other is None or other.body != doc.body:
             missing.append(replace(doc, version=other.version if other else 0))
-    for at in range(0, len(missing), BATCH):
-        await destination.put(missing[at : at + BATCH])
+    for at in range(0, len(missing), RECORDS_BATCH):
+        await destination.put(missing[at : at + RECORDS_BATCH])
     return docs
 
 
@@ -71,8 +71,8 @@ async def _carry_events(source: Store, destination: Store) -> int:
         theirs = [event for event in there if event.by_person is kind]
         known.update(event.seq for event in ours[: _overlap(theirs, ours)])
     missing = [event for event in events if event.seq not in known]
-    for at in range(0, len(missing), BATCH):
-        await destination.record(missing[at : at + BATCH])
+    for at in range(0, len(missing), RECORDS_BATCH):
+        await destination.record(missing[at : at + RECORDS_BATCH])
     return len(events)
 
 
@@ -80,7 +80,7 @@ async def _events(store: Store) -> list[Event]:
     """Return all events, oldest first."""
     events: list[Event] = []
     before: int | None = None
-    while page := await store.events(0, PAGE, before=before):
+    while page := await store.events(0, RECORDS_PAGE, before=before):
         events[:0] = page
         before = page[0].seq
     return events

@@ -24,7 +24,7 @@ from shiftwork.store.schedules import read_index
 from shiftwork.store.sealed.key_use import keys_in_use
 from shiftwork.store.sealed.store import SealedStore
 
-PAGE: Final = 200
+REKEYED_AT_A_TIME: Final = 200
 """How many jobs are in memory at a time; each may have a megabyte of payload."""
 PASSES: Final = 5
 """How often jobs that have changed in the meantime are looked for again."""
@@ -173,17 +173,17 @@ def _keys_of_schedules(doc: Doc) -> set[str]:
 
 async def _pages(store: Store) -> AsyncIterator[Sequence[JobRecord]]:
     """Yield all jobs, whole, newest first."""
-    page = await store.find(JobFilter(limit=PAGE))
+    page = await store.find(JobFilter(limit=REKEYED_AT_A_TIME))
     while page:
         last = page[-1]
         found = await store.get([job.id for job in page], whole=True)
         yield [job for job in found if job is not None]
-        if len(page) < PAGE:
+        if len(page) < REKEYED_AT_A_TIME:
             return
-        page = await store.find(JobFilter(limit=PAGE, after=last.id))
+        page = await store.find(JobFilter(limit=REKEYED_AT_A_TIME, after=last.id))
         if not page and (await store.get([last.id]))[0] is None:
             # Paging after a deleted job finds nothing: continue from its time. Seeing a job twice is harmless.
-            page = await store.find(JobFilter(limit=PAGE, created_before=nextafter(last.created_at, inf)))
+            page = await store.find(JobFilter(limit=REKEYED_AT_A_TIME, created_before=nextafter(last.created_at, inf)))
 
 
 async def _lagging(store: SealedStore, first: str, now: float) -> dict[str, str]:

@@ -1,14 +1,61 @@
-"""Why a job is where it is, in words and as data."""
+"""Why a job is where it is and when it will start, in words and as data."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import inf
+from typing import Final
 
 from msgspec import Struct
 
+from shiftwork.core.health.position import Position
+from shiftwork.core.health.start_estimate import Line, QueueAhead, unknown_runs
+from shiftwork.core.jobs.durable_functions import SLEEP
+from shiftwork.core.jobs.run_options import run_options_of
 from shiftwork.core.jobs.transitions import EXPIRED, expiry
-from shiftwork.core.model.jobs import JobRecord, JobStatus
-from shiftwork.core.words import counted, in_words
+from shiftwork.core.model.job_parts import SeenStep
+from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord, JobStatus
+from shiftwork.core.words import counted, in_words, number, seconds
 from shiftwork.core.workers.admission import Obstacle
-from shiftwork.views.estimate import Estimate, starts_text
-from shiftwork.views.flow_waits import NEEDS
-from shiftwork.views.instants import clock_time
+from shiftwork.views.formats import clock_time
+
+FOR_EVER: Final = 5 * 365 * SECONDS_A_DAY
+"""A job that is due later than this waits without an end."""
+BAD: Final = (JobStatus.DEAD, JobStatus.CANCELLED)
+NEEDS: Final = ("needs", "stranded")
+"""The codes of waits for other jobs: for some that may still complete, or also for one that cannot."""
+_DOING: Final = {JobStatus.PROCESSING: "running", JobStatus.FAILED: "to be retried"}
+
+
+_ORDER: Final = (
+    JobStatus.PROCESSING,
+    JobStatus.FAILED,
+    JobStatus.QUEUED,
+    JobStatus.SCHEDULED,
+    JobStatus.WAITING,
+    JobStatus.COMPLETED,
+)
+
+
+NO_ESTIMATE: Final = "no estimate: "
+"""How the basis begins where there is none."""
+_NAMED: Final = 2
+"""How many workers are named."""
+_NOW: Final = 0.1
+"""What starts within this many seconds starts now."""
+_TIED: Final = {"dependency", "blocked", "precedence", "turn"}
+
+
+class Estimate(Struct, frozen=True, kw_only=True):
+    """Where a job is in its queue, and when it starts."""
+
+    position: int | None = None
+    """Its place in the queue of its pool: 1 is the first. None if it is not queued."""
+    position_exact: bool = True
+    """Whether so many were counted; otherwise it is about this number."""
+    estimate: float | None = None
+    """In how many seconds it will start, about; None if that is not known."""
+    basis: str | None = None
+    """How the estimate was worked out, or why there is none; None for a job that waits for no slot."""
 
 
 class Explanation(Struct, frozen=True):
@@ -60,8 +107,8 @@ def unfinished_text(
     elif record.status is JobStatus.SCHEDULED:
         return "it is " + "; ".join(_wait_text(wait) for wait in waits)
     if record.status is JobStatus.PROCESSING:
-        seconds = max(0.0, now - (record.started_at or now))
-        return f"{attempt} has been running for {seconds:.0f} s on {record.instance}"
+        ran = max(0.0, now - (record.started_at or now))
+        return f"{attempt} has been running for {ran:.0f} s on {record.instance}"
     start = "it waits for " if waits and waits[0].code in NEEDS else ""
     doing = "; ".join(_wait_text(wait) for wait in waits) or f"it is {record.status}"
     starts = starts_text(estimate)
@@ -97,3 +144,184 @@ def _wait_text(wait: Obstacle) -> str:
         return f"{wait.why}{since}, the next job starts at {clock_time(wait.until)}"
     until = f", until {clock_time(wait.until)}" if wait.until and wait.code != "later" else ""
     return f"{wait.why}{since}{until}"
+
+
+def due_at(record: JobRecord) -> float | None:
+    """When a job is due, or was; None if it waits for a signal without an end."""
+    since = record.started_at or record.created_at
+    return None if record.wait is not None and record.run_at > since + FOR_EVER else record.run_at
+
+
+def is_suspended(record: JobRecord, last: SeenStep | None) -> bool:
+    """Whether a scheduled job was handed back by its own function, which sleeps or waits for a signal.
+
+    `last` is the last step of the function.
+    """
+    return record.wait is not None or (last is not None and last.name == SLEEP)
+
+
+def suspension(record: JobRecord, last: SeenStep | None, now: float) -> Obstacle:
+    """Return what a job waits for whose function sleeps or waits for a signal."""
+    until = record.run_at if record.run_at < now + FOR_EVER else None
+    since = None if last is None else last.ended_at
+    if record.wait is None:
+        return Obstacle("sleep", record.worker, "its function sleeps", until=until, since=since)
+    name = record.wait.name
+    why = f"its function waits for the signal {name!r}: send it with `shiftwork send {record.id} {name}`"
+    return Obstacle("signal", name, why, until=until, since=since)
+
+
+def need_wait(record: JobRecord, needed: Sequence[JobRecord], lost: Sequence[JobRecord]) -> Obstacle:
+    """Return what a job waits for that needs other jobs, of which these are known.
+
+    `lost` are the dead and cancelled jobs that strand it, directly or not, by their ends.
+    """
+    unmet = {need.id: need for need in record.unmet}
+    of = len(unmet.keys() | set(run_options_of(record.options).needs))
+    stranded = [job for job in needed if job.status is JobStatus.WAITING and unmet[job.id].broken]
+    others = [job for job in needed if job.status not in BAD and job not in stranded]
+    parts = [*_under_way(others), *_stranded(stranded), *_ended_badly(lost)]
+    words = f"{len(unmet):,} of {counted(of, 'job')}" if of > 1 else "1 job"
+    why = f"{words}: {', '.join(parts)}" if parts else words
+    return Obstacle("stranded", lost[0].id, why) if lost else Obstacle("needs", record.flow or "", why)
+
+
+def _under_way(needed: Sequence[JobRecord]) -> list[str]:
+    """Return how many jobs of which worker are how far."""
+    counts = Counter((job.worker, job.status) for job in needed)
+    ordered = sorted(counts.items(), key=lambda one: (_ORDER.index(one[0][1]), one[0][0]))
+    return [
+        f"{n:,} of {worker} {'is' if n == 1 else 'are'} {_DOING.get(status, status)}" for (worker, status), n in ordered
+    ]
+
+
+def _stranded(jobs: Sequence[JobRecord]) -> list[str]:
+    return [f"{n:,} of {worker} cannot run" for worker, n in sorted(Counter(job.worker for job in jobs).items())]
+
+
+def _ended_badly(jobs: Sequence[JobRecord]) -> list[str]:
+    if not jobs:
+        return []
+    first = jobs[0]
+    others = len(jobs) - 1
+    more = f", and {counted(others, 'other')} ended badly" if others else ""
+    it = "it" if not others else "them"
+    return [f"job {first.id} of {first.worker} is {first.status}{more}: retry {it} or cancel the flow"]
+
+
+def no_estimate(place: Position | None, why: str) -> Estimate:
+    """Return that there is no estimate, and why."""
+    return Estimate(
+        position=place.n if place else None,
+        position_exact=place.exact if place else True,
+        basis=NO_ESTIMATE + why,
+    )
+
+
+def estimate_of(
+    place: Position | None, queue: QueueAhead, starts_in: float | None, waits: Sequence[Obstacle]
+) -> Estimate:
+    """Return the estimate for a job with what it was made from; without a number, what is missing."""
+    if starts_in is None:
+        return no_estimate(place, _missing(queue, waits))
+    return Estimate(
+        position=place.n if place else None,
+        position_exact=place.exact if place else True,
+        estimate=starts_in,
+        basis="; ".join(_basis(place, queue, starts_in, waits)),
+    )
+
+
+def starts_text(estimate: Estimate) -> str:
+    """Return the position and the estimate in a few words; "" if neither is known."""
+    parts = []
+    if estimate.position is not None:
+        parts.append(f"position {position_text(estimate.position, exact=estimate.position_exact)}")
+    if estimate.estimate is not None:
+        parts.append(f"starts {start_text(estimate.estimate)}")
+    return ", ".join(parts)
+
+
+def position_text(position: int, *, exact: bool) -> str:
+    """Return the position for people: `12`, or `about 16,700`."""
+    return f"{position:,}" if exact else f"about {round(position, 3 - len(str(position))):,}"
+
+
+def start_text(estimate: float) -> str:
+    """Return the estimate for people: `in about 5.6 min`."""
+    return "now" if estimate < _NOW else f"in about {seconds(estimate)}"
+
+
+def _missing(queue: QueueAhead, waits: Sequence[Obstacle]) -> str:
+    if queue.mine.opens_at == inf:
+        return "; ".join(wait.why for wait in waits if wait.until is None and wait.code != "queue") or "it is held back"
+    unknown = unknown_runs(queue)
+    if unknown:
+        named = " and ".join(unknown[:_NAMED])
+        return f"no run of {named} has ended yet, so it is not known how long one takes"
+    if queue.slots[-1][1] <= 0:
+        return "no slot of its pool runs its worker, and none is about to start"
+    if queue.overtaking:
+        return "jobs of a higher priority come as fast as the pool can run them"
+    return "its gates hold it back for longer than can be foreseen"
+
+
+def _basis(place: Position | None, queue: QueueAhead, starts_in: float, waits: Sequence[Obstacle]) -> Iterator[str]:
+    if place is None and starts_in <= queue.due_at - queue.now + _NOW:
+        yield "it is due then, and the jobs that are queued now have started before"
+        return
+    lines = sorted((queue.mine, *queue.others), key=lambda line: -line.ahead)
+    exact = place is None or place.exact
+    yield _first([line for line in lines if line.ahead], exact=exact)
+    yield from _limits(queue.mine)
+    for wait in waits:
+        if wait.code == "breaker":
+            until = f" until {clock_time(wait.until)}" if wait.until is not None else ""
+            yield f"breaker {wait.by} is open{until}, and the first job behind it must succeed"
+        elif wait.code in _TIED:
+            yield wait.why
+    now, later = queue.slots[0][1], queue.slots[-1][1]
+    yield counted(now, "slot") + (f", soon {later:,}" if later != now else "")
+    for worker, usual in _timed(lines)[:_NAMED]:
+        yield f"a run of {worker} takes {seconds(usual)} on average"
+    untimed = sorted({line.worker for line in lines if line.running and line.run_seconds is None})
+    if untimed:
+        named = " and ".join(untimed[:_NAMED])
+        yield f"no run of {named} has ended yet, so when those that run will end is a guess"
+    for line in lines:
+        if (ran := line.overdue(queue.now)) is not None:
+            yield f"but the jobs of {line.worker} that run have run for {seconds(ran)} or longer"
+    if queue.overtaking:
+        taken = sum(one.slots for one in queue.overtaking)
+        yield f"jobs that still come and go first take {number(taken)} of the slots"
+
+
+def _first(lines: Sequence[Line], *, exact: bool) -> str:
+    total = sum(line.ahead for line in lines)
+    if not total:
+        return "no job goes first"
+    about = "" if exact else "about "
+    go = "goes" if total == 1 else "go"
+    by_worker: Counter[str] = Counter()
+    for line in lines:
+        by_worker[line.worker] += line.ahead
+    parts = [f"{n:,} of {worker}" for worker, n in by_worker.most_common(_NAMED)]
+    more = len(by_worker) - len(parts)
+    named = ", ".join(parts) + (f" and those of {counted(more, 'other worker')}" if more else "")
+    return f"{about}{counted(total, 'job')} {go} first: {named}"
+
+
+def _limits(mine: Line) -> Iterator[str]:
+    if mine.rate is not None:
+        yield f"the rate limit of {mine.worker} lets {mine.rate.count:,} start in {seconds(mine.rate.seconds)}"
+    if mine.key is not None:
+        yield f"of the jobs with key {mine.key!r}, {mine.most} may run at a time"
+    elif mine.most is not None:
+        yield f"{mine.most} of {mine.worker} may run at a time"
+
+
+def _timed(lines: Sequence[Line]) -> list[tuple[str, float]]:
+    """Return how long runs of the workers take that matter most: those with most to do ahead, or that run now."""
+    known = [line for line in lines if line.run_seconds is not None and (line.ahead or line.running)]
+    known.sort(key=lambda line: (line.ahead + line.running) * (line.run_seconds or 0.0))
+    return [*reversed({line.worker: line.run_seconds or 0.0 for line in known}.items())]

@@ -33,7 +33,7 @@ EDGES: Final = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
 BREAKER: Final = {"closed": 0.0, "half-open": 1.0, "open": 2.0}
 MOST_WORKERS: Final = 200
 """How many workers have metrics of their own: the first ones by name, so that it is always the same ones."""
-MOST_PROBLEMS: Final = 200
+MOST_PROBLEM_METRICS: Final = 200
 """How many problems have a metric with their subject: the first ones of `shiftwork status`."""
 MOST_BREAKERS: Final = 200
 """How many breakers have a metric: the first ones by name, and as many others that are not closed."""
@@ -289,8 +289,8 @@ def _state(seen: Overview, nodes: Sequence[NodeView], look_seconds: float) -> It
 
 def _problems(problems: Sequence[Problem]) -> list[Sample]:
     """Return the first problems by name, and one for all others of the same code and severity: no alert misses them."""
-    named = [(one.code, one.subject, one.severity) for one in problems[:MOST_PROBLEMS]]
-    rest = dict.fromkeys((one.code, OTHERS, one.severity) for one in problems[MOST_PROBLEMS:])
+    named = [(one.code, one.subject, one.severity) for one in problems[:MOST_PROBLEM_METRICS]]
+    rest = dict.fromkeys((one.code, OTHERS, one.severity) for one in problems[MOST_PROBLEM_METRICS:])
     return [
         ({"code": code, "subject": subject, "severity": severity}, 1.0) for code, subject, severity in [*named, *rest]
     ]

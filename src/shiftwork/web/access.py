@@ -32,7 +32,7 @@ from shiftwork.control.access.tokens import SESSION_SECONDS, TokenCheck
 from shiftwork.core.model.doc_types import Role
 from shiftwork.errors import StoreError
 from shiftwork.web.peers import is_loopback, is_our_own
-from shiftwork.web.problems import Refused
+from shiftwork.web.responses import Refused
 
 logger: Final = logging.getLogger("shiftwork")
 

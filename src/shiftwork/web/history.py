@@ -7,9 +7,11 @@ last day, are in the store: the leader writes them minute by minute.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from math import ceil, inf
 from typing import Final
+
+from msgspec import Struct
 
 from shiftwork.core.doc_kinds import HISTORY
 from shiftwork.core.observing.history import (
@@ -19,6 +21,7 @@ from shiftwork.core.observing.history import (
     Before,
     Hour,
     Moment,
+    Point,
     Sample,
     ended,
     last_day,
@@ -31,12 +34,12 @@ from shiftwork.core.observing.worker_hours import WorkerRuns, worker_runs
 from shiftwork.errors import ShiftworkError
 from shiftwork.runtime.leader.stats_recorder import take_sample
 from shiftwork.store.protocol import Store
-from shiftwork.web.series import Series, pools_of, series_of
+from shiftwork.views.formats import past_iso
 from shiftwork.web.shared_answers import SharedAnswer
 
 logger: Final = logging.getLogger("shiftwork")
 
-STEP_SECONDS: Final = 5.0
+CHART_STEP_SECONDS: Final = 5.0
 KEPT_SECONDS: Final = DAY
 """How far back the charts can go."""
 SHOWN_SECONDS: Final = HOUR
@@ -47,10 +50,33 @@ RECENT_SECONDS: Final = 300.0
 """How long waits count as recent."""
 MOST_POINTS: Final = 20_000
 """The most points in one answer, of all pools together: with many pools, a long time has longer steps."""
-MOST_KEPT: Final = 200_000
+MOST_POINTS_KEPT: Final = 200_000
 """The most points in memory, of all pools together: an hour for nearly 300 pools, less for more of them."""
 ANSWERS: Final = 16
 """How many different answers are kept until the next sample."""
+
+
+class PoolSeries(Struct, frozen=True, kw_only=True):
+    """A pool over time; null where a number is not known. Ended runs are counted since the previous sample."""
+
+    queued: list[int | None]
+    processing: list[int | None]
+    workers: list[int | None]
+    wanted: list[int | None]
+    oldest_wait: list[float | None]
+    completed: list[int | None]
+    failed: list[int | None]
+    retried: list[int | None]
+    wait_p95: list[float | None]
+    run_p95: list[float | None]
+
+
+class Series(Struct, frozen=True, kw_only=True):
+    """All pools over time. Every list is as long as `at`."""
+
+    step: float
+    at: list[str]
+    pools: dict[str, PoolSeries]
 
 
 class Track:
@@ -71,7 +97,7 @@ class Track:
         """Keep a sample."""
         self.moments.append(moment(seen, self._before, step=self.step))
         self._points += len(seen.stats)
-        while len(self.moments) > (1 if self._points > MOST_KEPT else self._most):
+        while len(self.moments) > (1 if self._points > MOST_POINTS_KEPT else self._most):
             self._points -= len(self.moments.popleft().pools)
         self._before = ended(seen)
 
@@ -80,7 +106,7 @@ class ChartHistory:
     """Samples the pools, and returns them over time."""
 
     def __init__(
-        self, store: Callable[[], Awaitable[Store]], now: Callable[[], float], *, step: float = STEP_SECONDS
+        self, store: Callable[[], Awaitable[Store]], now: Callable[[], float], *, step: float = CHART_STEP_SECONDS
     ) -> None:
         self._store = store
         self._now = now
@@ -176,3 +202,20 @@ def _continued(stored: list[Moment], seen: list[Moment]) -> list[Moment]:
     """Return the store's minutes, and later ones that only we have sampled: there may be no leader."""
     last = stored[-1].at if stored else -inf
     return [*stored, *(one for one in seen if one.at > last + MINUTE / 2)]
+
+
+def pools_of(moments: Sequence[Moment]) -> list[str]:
+    """Return every pool that occurs in these samples."""
+    return sorted({name for moment in moments for name in moment.pools})
+
+
+def series_of(moments: Sequence[Moment], *, step: float, pools: Sequence[str]) -> Series:
+    """Return these pools over these samples."""
+    points = {name: [moment.pools.get(name) for moment in moments] for name in pools}
+    series = {name: _one(of) for name, of in points.items()}
+    return Series(step=step, at=[past_iso(moment.at) for moment in moments], pools=series)
+
+
+def _one(points: Sequence[Point | None]) -> PoolSeries:
+    names = PoolSeries.__struct_fields__  # a point has the same fields
+    return PoolSeries(**{name: [None if one is None else getattr(one, name) for one in points] for name in names})

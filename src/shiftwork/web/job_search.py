@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from shiftwork.control.control import Control
-from shiftwork.control.jobs.paging import FEW, PAGE_BYTES, next_size, weight
+from shiftwork.control.jobs.paging import FIRST_PAGE, MOST_PAGE_BYTES, next_size, weight
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.errors import UnknownJobError
 from shiftwork.handles.job import Job
@@ -29,10 +29,10 @@ ENOUGH_SECONDS: Final = 0.04
 STRETCH_SECONDS: Final = 300.0
 GROWTH: Final = 8.0
 """How much longer the next stretch may be than one that was searched quickly."""
-SHORTEST_SECONDS: Final = 1e-4
+SHORTEST_LOOK_SECONDS: Final = 1e-4
 PLACE: Final = re.compile(r"~(\d{1,12}\.\d{1,17})~(\d{1,12})", re.ASCII)
-PAGE: Final = 500
-MOST_LOOKED_AT: Final = 5_000
+SEARCH_PAGE: Final = 500
+MOST_PAYLOADS: Final = 5_000
 """How many jobs one request reads for their payloads."""
 MOST_BYTES_LOOKED_AT: Final = 64 * 1_048_576
 """About how many bytes one request reads for payloads."""
@@ -105,7 +105,7 @@ async def _matching(
     matching: list[Job[Any]] = []
     asked, looked_at, heavy, over, end = dict(wanted), 0, 0, False, time.perf_counter() + ENOUGH_SECONDS
     while True:
-        page = await search(control, asked | {"limit": min(PAGE, MOST_LOOKED_AT - looked_at)})
+        page = await search(control, asked | {"limit": min(SEARCH_PAGE, MOST_PAYLOADS - looked_at)})
         for some in _batches(page.jobs):
             for job in await _whole(control, some) if whole else some:
                 if fits(job):
@@ -113,7 +113,7 @@ async def _matching(
                     if len(matching) == wanted["limit"]:
                         return JobsPage(matching, job.id)
             looked_at, heavy = looked_at + len(some), heavy + sum(map(_payload_bytes, some))
-            over = looked_at >= MOST_LOOKED_AT or heavy >= MOST_BYTES_LOOKED_AT or time.perf_counter() >= end
+            over = looked_at >= MOST_PAYLOADS or heavy >= MOST_BYTES_LOOKED_AT or time.perf_counter() >= end
             if over and some[-1] is not page.jobs[-1]:
                 return JobsPage(matching, some[-1].id)
         if page.next_after is None or over or time.perf_counter() >= end:
@@ -126,7 +126,7 @@ def _batches(jobs: list[Job[Any]]) -> Iterator[list[Job[Any]]]:
     batch: list[Job[Any]] = []
     size = 0
     for job in jobs:
-        if batch and size + _payload_bytes(job) > PAGE_BYTES:
+        if batch and size + _payload_bytes(job) > MOST_PAGE_BYTES:
             yield batch
             batch, size = [], 0
         batch.append(job)
@@ -149,13 +149,13 @@ def _payload_bytes(job: Job[Any]) -> int:
 async def _page(control: Control, wanted: Mapping[str, Any]) -> JobsPage:
     """Return a page, which ends early where jobs are large."""
     limit, jobs, asked = wanted["limit"], list[Job[Any]](), dict(wanted)
-    size = min(FEW, limit)
+    size = min(FIRST_PAGE, limit)
     while True:
         some = await control.jobs.find(**asked | {"limit": size})
         jobs += some
         if len(some) < size:
             return JobsPage(jobs, None)
-        if len(jobs) == limit or _weight(jobs) > PAGE_BYTES:
+        if len(jobs) == limit or _weight(jobs) > MOST_PAGE_BYTES:
             return JobsPage(jobs, jobs[-1].id)
         asked["after"] = some[-1].id
         size = next_size([job.record for job in some], limit - len(jobs))
@@ -178,9 +178,9 @@ async def _back(control: Control, wanted: Mapping[str, Any], until: float, stret
         now = time.perf_counter()
         if page.next_after is not None or until == first:
             return JobsPage(jobs, page.next_after)
-        if now >= end or _weight(jobs) > PAGE_BYTES:
+        if now >= end or _weight(jobs) > MOST_PAGE_BYTES:
             return JobsPage(jobs, f"~{until!r}~{stretch:.0f}")
-        stretch = max(1.0, stretch * min(GROWTH, (end - now) / 2 / max(now - began, SHORTEST_SECONDS)))
+        stretch = max(1.0, stretch * min(GROWTH, (end - now) / 2 / max(now - began, SHORTEST_LOOK_SECONDS)))
 
 
 async def _forth(control: Control, wanted: Mapping[str, Any], since: float, stretch: float) -> JobsPage:
@@ -201,9 +201,9 @@ async def _forth(control: Control, wanted: Mapping[str, Any], since: float, stre
         now = time.perf_counter()
         if page.next_after is not None or since == last:
             return JobsPage(jobs, page.next_after)
-        if now >= end or _weight(jobs) > PAGE_BYTES:
+        if now >= end or _weight(jobs) > MOST_PAGE_BYTES:
             return JobsPage(jobs, f"~{since!r}~{stretch:.0f}")
-        stretch = max(1.0, stretch * min(GROWTH, (end - now) / 2 / max(now - began, SHORTEST_SECONDS)))
+        stretch = max(1.0, stretch * min(GROWTH, (end - now) / 2 / max(now - began, SHORTEST_LOOK_SECONDS)))
 
 
 def _weight(jobs: list[Job[Any]]) -> int:

@@ -21,7 +21,8 @@ from msgspec.structs import fields
 from shiftwork.core.model.doc_types import Role
 from shiftwork.core.words import CONTROLS
 from shiftwork.errors import nearest
-from shiftwork.web.problems import Refused
+from shiftwork.web.encoding import HEADER
+from shiftwork.web.responses import Refused
 
 Method = Literal["GET", "POST"]
 Handler = Callable[..., Awaitable[Any]]
@@ -34,11 +35,12 @@ Text = Annotated[str, Meta(max_length=2_000, pattern=r"^[^\x00]*$")]
 """A text that a person wrote."""
 
 
-MOST_BYTES: Final = 4 * 1_048_576
+MOST_BODY_BYTES: Final = 4 * 1_048_576
 """The largest body. A payload may have 1 MiB by default, and is larger as JSON."""
 HEADERS: Final = {
     "idempotency_key": "idempotency-key",
     "last_event_id": "last-event-id",
+    "sentences": HEADER,
     "traceparent": "traceparent",
     "tracestate": "tracestate",
 }
@@ -164,7 +166,7 @@ def get(path: str, *, media_type: str = "application/json", role: Role = "read")
     return _route("GET", path, role, media_type)
 
 
-def post(path: str, *, public: bool = False, most_bytes: int = MOST_BYTES) -> Callable[[Handler], Handler]:
+def post(path: str, *, public: bool = False, most_bytes: int = MOST_BODY_BYTES) -> Callable[[Handler], Handler]:
     """Register a route that changes something."""
     return _route("POST", path, None if public else "operate", "application/json", most_bytes)
 
@@ -186,7 +188,7 @@ def find_route(method: str, segments: Sequence[str]) -> tuple[Route, dict[str, s
 
 
 def _route(
-    method: Method, path: str, role: Role | None, media_type: str, most_bytes: int = MOST_BYTES
+    method: Method, path: str, role: Role | None, media_type: str, most_bytes: int = MOST_BODY_BYTES
 ) -> Callable[[Handler], Handler]:
     def register(handler: Handler) -> Handler:
         hints = get_type_hints(handler, include_extras=True)

@@ -10,11 +10,11 @@ import uvicorn
 
 from shiftwork.control.control import Control
 from shiftwork.web.api import Api
-from shiftwork.web.connections import ClientConnections, ConnectionLimits, throttle_accept_errors
+from shiftwork.web.client_connections import ClientConnections, ConnectionLimits, throttle_accept_errors
 from shiftwork.web.listening import BACKLOG, Listener
 from shiftwork.web.site import Site
 
-STOP_SECONDS: Final = 5
+SERVER_STOP_SECONDS: Final = 5
 """How long requests under way may take when the server stops."""
 
 
@@ -31,7 +31,7 @@ class WebServer:
         **site: Any,
     ) -> None:
         self._listener = listener
-        self.site = Site(control, **site)
+        self.site: Site = Site(control, **site)
         self._root_path = root_path
         self._connections = ClientConnections(limits)
         self._server: _Server | None = None
@@ -60,7 +60,7 @@ class WebServer:
             proxy_headers=False,  # the headers of a proxy tell its requests from local ones
             server_header=False,
             backlog=BACKLOG,
-            timeout_graceful_shutdown=STOP_SECONDS,
+            timeout_graceful_shutdown=SERVER_STOP_SECONDS,
         )
         throttle_accept_errors(asyncio.get_running_loop())
         self._server = _Server(config)

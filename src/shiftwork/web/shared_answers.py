@@ -5,15 +5,15 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final, Generic, TypeVar
 
-FRESH_SECONDS: Final = 1.0
+ANSWER_FRESH_SECONDS: Final = 1.0
 SHARE: Final = 20
 """An answer is kept this many times as long as it took to fetch, so fetching takes at most a twentieth of the time."""
-LONGEST_SECONDS: Final = 7.0
+ANSWER_LONGEST_SECONDS: Final = 7.0
 """An answer counts as fresh no longer than this, by default."""
 OLDEST_SECONDS: Final = 10.0
 """No stale answer is older than this: then the store may be away, and the request waits for what it replies."""
 
-LONG_SECONDS: Final = 0.05
+SLOW_FETCH_SECONDS: Final = 0.05
 """An answer that took longer than this to fetch is served stale while the next one is fetched."""
 GRACE: Final = 2
 """A stale answer is served this many times as long again as it was fresh, until it is too old."""
@@ -30,8 +30,8 @@ class SharedAnswer(Generic[T]):
         fetch: Callable[[], Awaitable[T]],
         now: Callable[[], float],
         *,
-        seconds: float = FRESH_SECONDS,
-        longest: float = LONGEST_SECONDS,
+        seconds: float = ANSWER_FRESH_SECONDS,
+        longest: float = ANSWER_LONGEST_SECONDS,
     ) -> None:
         self._fetch = fetch
         self._now = now
@@ -72,7 +72,7 @@ class SharedAnswer(Generic[T]):
         if version == self._version:
             took = time.perf_counter() - began
             good = min(max(self._seconds, SHARE * took), self._longest)
-            stale = min(GRACE * good, OLDEST_SECONDS - good) if took > LONG_SECONDS else 0.0
+            stale = min(GRACE * good, OLDEST_SECONDS - good) if took > SLOW_FETCH_SECONDS else 0.0
             self._value = value, at + good, at + good + max(0.0, stale)
         return value
 

@@ -13,10 +13,10 @@ from shiftwork.core.observing.dead_groups import Group, groups_of
 from shiftwork.views.overview import Overview
 from shiftwork.views.shapes.system import WorkerShape, worker_shape
 from shiftwork.web.access import Access, Identify
-from shiftwork.web.history import STEP_SECONDS, ChartHistory
-from shiftwork.web.limits import Limiter, Rate, StreamPlaces, Turns
+from shiftwork.web.history import CHART_STEP_SECONDS, ChartHistory
 from shiftwork.web.live import Live
 from shiftwork.web.shared_answers import DerivedAnswer, SharedAnswer, look_at
+from shiftwork.web.visitor_limits import Limiter, Rate, StreamPlaces, Turns
 from shiftwork.web.what_if import WhatIf
 
 MOST_DEAD: Final = 5_000
@@ -25,7 +25,7 @@ DEAD_SECONDS: Final = 5.0
 """How long the groups are kept, unless jobs are changed here."""
 DOCTOR_SECONDS: Final = 15.0
 """How long the findings of the doctor are kept."""
-MOST_FLOWS: Final = 20
+MOST_FLOWS_KEPT: Final = 20
 """How many flows that people look at are kept for a moment."""
 READY_SECONDS: Final = 2.0
 """How long the store may take to reply while we count as ready."""
@@ -43,22 +43,26 @@ class Site:
         rate: Rate | None = None,
         ready: Callable[[], str | None] | None = None,
         alive: Callable[[], str | None] | None = None,
-        step_seconds: float = STEP_SECONDS,
+        step_seconds: float = CHART_STEP_SECONDS,
     ) -> None:
         self.control = control
-        self.overview = SharedAnswer(control.system.overview, control.now)
-        self.workers = DerivedAnswer(_shapes)
-        self.dead = SharedAnswer(self._newest_dead, control.now, seconds=DEAD_SECONDS)
+        self.overview: SharedAnswer[Overview] = SharedAnswer(control.system.overview, control.now)
+        self.workers: DerivedAnswer[Overview, list[WorkerShape]] = DerivedAnswer(_shapes)
+        self.dead: SharedAnswer[tuple[list[Group], int]] = SharedAnswer(
+            self._newest_dead, control.now, seconds=DEAD_SECONDS
+        )
         self._flows: dict[str, SharedAnswer[tuple[FlowRecord, FlowGraph]]] = {}
-        self.doctor = SharedAnswer(control.doctor.examine, control.now, seconds=DOCTOR_SECONDS, longest=DOCTOR_SECONDS)
-        self.history = ChartHistory(control.store.open, control.now, step=step_seconds)
-        self.what_if = WhatIf(control.history.read)
-        self.token_check = TokenCheck(control.tokens, control.now)
-        self.live = Live(control.store.open, control.now)
-        self.access = Access(self.token_check, trust_loopback=trust_loopback, identify=identify)
-        self.limiter = Limiter(rate or Rate())
-        self.turns = Turns()
-        self.stream_places = StreamPlaces()
+        self.doctor: Final = SharedAnswer(
+            control.doctor.examine, control.now, seconds=DOCTOR_SECONDS, longest=DOCTOR_SECONDS
+        )
+        self.history: ChartHistory = ChartHistory(control.store.open, control.now, step=step_seconds)
+        self.what_if: WhatIf = WhatIf(control.history.read)
+        self.token_check: TokenCheck = TokenCheck(control.tokens, control.now)
+        self.live: Live = Live(control.store.open, control.now)
+        self.access: Access = Access(self.token_check, trust_loopback=trust_loopback, identify=identify)
+        self.limiter: Limiter = Limiter(rate or Rate())
+        self.turns: Turns = Turns()
+        self.stream_places: StreamPlaces = StreamPlaces()
         self._ready = ready
         self._alive = alive
         self._sampler: asyncio.Task[None] | None = None
@@ -84,7 +88,7 @@ class Site:
     async def flow(self, flow_id: str) -> tuple[FlowRecord, FlowGraph]:
         """Return a flow as it is drawn, shared by all who look at it."""
         if flow_id not in self._flows:
-            if len(self._flows) >= MOST_FLOWS:
+            if len(self._flows) >= MOST_FLOWS_KEPT:
                 del self._flows[next(iter(self._flows))]
             self._flows[flow_id] = SharedAnswer(partial(self.control.flows.picture, flow_id), self.control.now)
         return await self._flows[flow_id].get()

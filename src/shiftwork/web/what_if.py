@@ -16,11 +16,11 @@ from shiftwork.core.words import counted
 from shiftwork.errors import UnknownPoolError, nearest
 from shiftwork.sim.simulated import PoolCourse
 from shiftwork.sim.what_if import PoolDay, pool_day, tried, what_if
-from shiftwork.views.instants import past_iso
-from shiftwork.web.problems import Refused
+from shiftwork.views.formats import past_iso
+from shiftwork.web.responses import Refused
 from shiftwork.web.shared_answers import look_at
 
-PATIENCE_SECONDS: Final = 8.0
+WHAT_IF_PATIENCE_SECONDS: Final = 8.0
 """How long a request waits for another simulation to end."""
 
 
@@ -82,7 +82,7 @@ class WhatIf:
 
     async def _wait(self) -> None:
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(WHAT_IF_PATIENCE_SECONDS):
                 await self._turn.acquire()
         except TimeoutError:
             detail = "another simulation is under way, and one runs at a time; try again in a few seconds"

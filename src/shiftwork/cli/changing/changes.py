@@ -16,7 +16,7 @@ from shiftwork.control.jobs.bulk import Action, Changed, check_rate
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.words import counted
 from shiftwork.errors import JobError, UnknownJobError
-from shiftwork.views.instants import clock_time, iso
+from shiftwork.views.formats import clock_time, iso
 
 WAITING: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
 LIVE: Final = (*WAITING, JobStatus.PROCESSING)

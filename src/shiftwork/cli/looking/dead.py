@@ -13,7 +13,7 @@ from shiftwork.control.control import Control
 from shiftwork.core.model.jobs import DeadJob, JobStatus
 from shiftwork.core.observing.dead_groups import Group, groups_of
 from shiftwork.core.words import counted
-from shiftwork.views.instants import iso
+from shiftwork.views.formats import iso
 
 
 @click.command()

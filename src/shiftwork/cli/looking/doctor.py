@@ -13,7 +13,7 @@ from shiftwork.core.health.health_values import Problem
 from shiftwork.core.words import counted
 from shiftwork.errors import ConfigurationError
 from shiftwork.serve.loading import load_app
-from shiftwork.views.report import Report
+from shiftwork.views.diagnosis import Report
 from shiftwork.views.shapes.system import problem_shape
 
 

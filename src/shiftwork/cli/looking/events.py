@@ -15,11 +15,11 @@ from shiftwork.control.system.events import EventSearch
 from shiftwork.core.model.event import EVENTS_KEPT, Event
 from shiftwork.core.observing.event_rows import EventRow, actor_of, rows_of, text_of
 from shiftwork.errors import StoreUnavailableError
-from shiftwork.views.instants import clock_time
+from shiftwork.views.formats import clock_time
 from shiftwork.views.shapes.system import event_row_shape
 
 FOLLOW_SECONDS: Final = 0.5
-AWAY_SECONDS: Final = 1.0
+FOLLOW_RETRY_SECONDS: Final = 1.0
 """How soon to try again while the store is away."""
 ALL: Final = 2 * EVENTS_KEPT
 """As many events as a store keeps, of both kinds."""
@@ -105,7 +105,7 @@ async def _follow(control: Control, wanted: Wanted, *, as_json: bool) -> None:
             if not away:
                 aside(f"shiftwork: {error} Waiting until it is back.")
             away = True
-            await asyncio.sleep(AWAY_SECONDS)
+            await asyncio.sleep(FOLLOW_RETRY_SECONDS)
             continue
         away = False
         rows = rows_of(found, filtered)

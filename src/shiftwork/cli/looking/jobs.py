@@ -19,10 +19,16 @@ from shiftwork.core.model.jobs import Attempt, JobRecord, JobStatus
 from shiftwork.core.words import counted
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
-from shiftwork.views.estimate import NO_ESTIMATE, Estimate, position_text, start_text, starts_text
-from shiftwork.views.explanation import Explanation
-from shiftwork.views.flow_waits import due_at
-from shiftwork.views.instants import clock_time
+from shiftwork.views.explanation import (
+    NO_ESTIMATE,
+    Estimate,
+    Explanation,
+    due_at,
+    position_text,
+    start_text,
+    starts_text,
+)
+from shiftwork.views.formats import clock_time
 from shiftwork.views.shapes.jobs import WholeJobShape, explanation_shape, placed_job_shape, whole_job_shape
 from shiftwork.web.job_search import JobsPage, by_payload, total
 

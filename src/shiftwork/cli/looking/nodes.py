@@ -16,7 +16,7 @@ from shiftwork.errors import ResultTimeoutError, UnknownNodeError
 from shiftwork.views.overview import NodeView
 from shiftwork.views.shapes.pools import node_shape
 
-LOOK_SECONDS: Final = 0.5
+DRAIN_LOOK_SECONDS: Final = 0.5
 
 _TITLES = (
     "NODE",
@@ -103,7 +103,7 @@ async def _until_empty(control: Control, node: NodeView, patience: float | None)
                 if (text := _running(node)) != printed:
                     aside(f"node {node.name} still runs {text}")
                     printed = text
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(DRAIN_LOOK_SECONDS)
     except TimeoutError:
         message = f"node {node.name} was not empty in time: it still runs {printed}; draining continues"
         raise ResultTimeoutError(message) from None

@@ -6,7 +6,7 @@ import click
 
 from shiftwork.cli.terminal.output import aside, json_option, say, show_json
 from shiftwork.cli.terminal.parameters import seconds
-from shiftwork.serve.vitals import FRESH_SECONDS, examine
+from shiftwork.serve.vitals import VITALS_FRESH_SECONDS, examine
 
 
 @click.command()
@@ -22,7 +22,7 @@ from shiftwork.serve.vitals import FRESH_SECONDS, examine
 @click.option(
     "--within",
     type=seconds,
-    default=f"{FRESH_SECONDS:g}",
+    default=f"{VITALS_FRESH_SECONDS:g}",
     show_default=True,
     metavar="TIME",
     help="How old the file may be.",

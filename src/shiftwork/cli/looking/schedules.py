@@ -20,9 +20,11 @@ from shiftwork.views.shapes.schedules import preview_shape, schedule_shape
 _TITLES: Final = ("NAME", "WORKER", "SCHEDULE", "STATE", "NEXT", "LAST", "LAST JOB")
 _LEAST: Final = ("LAST JOB", "LAST", "STATE")
 
-cron_option = click.option("--cron", metavar="'* * * * *'", help="A cron expression of five fields, or @daily.")
-every_option = click.option("--every", type=seconds, metavar="TIME", help="An interval: 90, 5m, 2h.")
-timezone_option = click.option("--timezone", metavar="ZONE", help="The zone of the cron expression: Europe/Vienna.")
+cron_option: Final = click.option("--cron", metavar="'* * * * *'", help="A cron expression of five fields, or @daily.")
+every_option: Final = click.option("--every", type=seconds, metavar="TIME", help="An interval: 90, 5m, 2h.")
+timezone_option: Final = click.option(
+    "--timezone", metavar="ZONE", help="The zone of the cron expression: Europe/Vienna."
+)
 
 
 @click.command()

@@ -4,7 +4,7 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.output import aside, json_option, say, show_json
-from shiftwork.views.instants import clock_time
+from shiftwork.views.formats import clock_time
 from shiftwork.views.shapes.jobs import stack_shape
 
 

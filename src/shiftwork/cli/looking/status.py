@@ -18,12 +18,12 @@ from shiftwork.core.health.verdict import store_away
 from shiftwork.core.words import counted
 from shiftwork.core.workers.state import is_failing
 from shiftwork.errors import StoreUnavailableError
-from shiftwork.views.instants import clock_time, past_iso
+from shiftwork.views.diagnosis import remedy, see
+from shiftwork.views.formats import clock_time, past_iso
 from shiftwork.views.overview import Overview, PoolView
-from shiftwork.views.remedies import remedy, see
 from shiftwork.views.shapes.system import problem_shape, status_shape
 
-SILENT_SECONDS: Final = 10.0
+STATUS_PATIENCE_SECONDS: Final = 10.0
 """How long a command that shows what is wrong waits for the store."""
 NO_STORE: Final = 3
 
@@ -76,7 +76,7 @@ async def within_patience(control: Control, work: Awaitable[T]) -> T | NoAnswer:
     """Wait for what a store is asked, but no longer than a person should."""
     began = time.time()
     try:
-        async with asyncio.timeout(SILENT_SECONDS):
+        async with asyncio.timeout(STATUS_PATIENCE_SECONDS):
             return await work
     except TimeoutError:
         problem = replace(store_away("no reply, and no error", began, time.time()), since=None)  # it began earlier

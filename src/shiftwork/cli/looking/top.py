@@ -20,19 +20,19 @@ from shiftwork.cli.terminal.output import Cell, cut, json_option, say, show_json
 from shiftwork.cli.terminal.parameters import seconds
 from shiftwork.cli.terminal.screen import Screen
 from shiftwork.control.control import Control
-from shiftwork.control.system.glances import MOST_JOBS
+from shiftwork.control.system.glances import MOST_GLANCED_JOBS
 from shiftwork.core.model.jobs import JobRecord
 from shiftwork.core.observing.beats import WorkerInstance
 from shiftwork.core.words import counted
 from shiftwork.errors import StoreError
-from shiftwork.views.instants import clock_time, iso
+from shiftwork.views.formats import clock_time, iso
+from shiftwork.views.instances import Glance
 from shiftwork.views.overview import NodeView, PoolView
-from shiftwork.views.report import Glance
 from shiftwork.views.shapes.jobs import progress_shape
 from shiftwork.views.shapes.pools import instance_shape, node_shape, pool_shape
 
-SHORTEST_SECONDS: Final = 0.1
-MOST_NODES: Final = 6
+SHORTEST_REFRESH_SECONDS: Final = 0.1
+MOST_NODE_LINES: Final = 6
 """How many lines of a screen the nodes may take."""
 REMEMBERED: Final = 24
 """How many glances a sparkline shows."""
@@ -106,8 +106,8 @@ def top(source: Source, *, once: bool, interval: float, sort: str, as_json: bool
 
     q or Ctrl-C quits, p pauses and resumes, s sorts the pools by the next column.
     """
-    if interval < SHORTEST_SECONDS:
-        message = f"--interval must be at least {SHORTEST_SECONDS} s"
+    if interval < SHORTEST_REFRESH_SECONDS:
+        message = f"--interval must be at least {SHORTEST_REFRESH_SECONDS} s"
         raise click.UsageError(message)
     if as_json:
         show_json(_document(source.look(lambda control: _two_glances(control, interval))))
@@ -296,7 +296,7 @@ def _sections(
     lines: list[Line] = [("", {}), *_first(pools, None if height is None else height - 1)]
     nodes = _section(_NODES, [(_node(node), {}) for node in seen.nodes], width)
     if height is not None:  # a few of them, where there is room
-        for_nodes = min(MOST_NODES, (height - len(lines)) // 3)
+        for_nodes = min(MOST_NODE_LINES, (height - len(lines)) // 3)
         nodes = _first(nodes, for_nodes) if for_nodes > 1 else []
     lines += [("", {}), *nodes] if nodes else []
     room = None if height is None else max(0, height - len(lines) - 2)
@@ -313,7 +313,7 @@ def _sections(
     lines += [("", {}), *members] if members else []
     lines += [("", {}), *jobs] if jobs else []
     if seen.more and room is None:
-        lines.append((f"(the newest {MOST_JOBS} running jobs)", {}))
+        lines.append((f"(the newest {MOST_GLANCED_JOBS} running jobs)", {}))
     return lines
 
 

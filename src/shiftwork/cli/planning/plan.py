@@ -93,13 +93,13 @@ def plan(
 
 
 def _text(path: Path) -> str:
-    from shiftwork.sim.limits import MOST_BYTES
+    from shiftwork.sim.scenario_limits import MOST_FILE_BYTES
 
     try:
         if str(path) == "-":
-            return sys.stdin.read(MOST_BYTES + 1)
+            return sys.stdin.read(MOST_FILE_BYTES + 1)
         with path.open(encoding="utf-8") as file:
-            return file.read(MOST_BYTES + 1)  # one more than is allowed, so that it is refused
+            return file.read(MOST_FILE_BYTES + 1)  # one more than is allowed, so that it is refused
     except FileNotFoundError:
         message = f"there is no file {path}; `shiftwork record` writes a scenario from a running system"
         raise ConfigurationError(message) from None

@@ -20,7 +20,7 @@ from shiftwork.handles.job import Job
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.shapes.jobs import result_shape, whole_job_shape
 
-LOOK_SECONDS: Final = 1.0
+EXPLAIN_AFTER_SECONDS: Final = 1.0
 """How long to wait before printing what the job waits for."""
 
 Ended = tuple[Job[Any], Explanation, SeenParts]
@@ -80,7 +80,7 @@ async def _until_ended(control: Control, job: Job[Any], patience: float | None, 
     ending.add_done_callback(_retrieve)
     printed = ""
     try:
-        while not (await asyncio.wait({ending}, timeout=LOOK_SECONDS))[0]:
+        while not (await asyncio.wait({ending}, timeout=EXPLAIN_AFTER_SECONDS))[0]:
             printed = await _print_wait(control, job.id, printed)
         await ending
     except (asyncio.CancelledError, StoreError):

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from shiftwork.core.words import printable
-from shiftwork.views.instants import clock_time
+from shiftwork.views.formats import clock_time
 
 if TYPE_CHECKING:
     from shiftwork.handles.job import Job

@@ -14,6 +14,7 @@ from shiftwork.core.model.event import Event
 from shiftwork.core.model.jobs import JobRecord
 from shiftwork.errors import StoreError
 from shiftwork.events import Listeners
+from shiftwork.sentences import parts_of, plain
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -54,7 +55,9 @@ class Audit:
 
     def _event(self, name: str, subject: str, message: str, data: dict[str, Any]) -> Event:
         by = {"by": current_actor()}
-        return Event(at=self._now(), name=name, subject=subject, message=message, data=by | data)
+        return Event(
+            at=self._now(), name=name, subject=subject, message=plain(message), parts=parts_of(message), data=by | data
+        )
 
 
 def because(reason: str | None) -> str:

@@ -15,7 +15,7 @@ from shiftwork.store.sealed.store import SealedStore
 from shiftwork.transfer.move_record import refuse_to_change
 from shiftwork.transfer.rekeying import Census, Rekeyed, Report, count_keys, give_up_key, rekey
 
-COUNTED: Final = 20_000
+MOST_SEALED_COUNTED: Final = 20_000
 """How many jobs the doctor looks into."""
 
 
@@ -41,7 +41,7 @@ class Encryption:
         missing = sorted(in_use - {*store.key_ids})
         if missing:
             return _missing(missing)
-        return _counted(store.key_ids[0], await count_keys(store, at_most=COUNTED))
+        return _counted(store.key_ids[0], await count_keys(store, at_most=MOST_SEALED_COUNTED))
 
     async def rekey(self, report: Report) -> Rekeyed:
         """Encrypt every job with the first key of this process. Nodes may run. Raises `EncryptionKeyError`."""

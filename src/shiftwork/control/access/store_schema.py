@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from shiftwork.store.protocol import SchemaStep, Store, migratable
+from shiftwork.store.abilities import SchemaStep, migratable
+from shiftwork.store.protocol import Store
 
 
 class SchemaView(Struct, frozen=True):

@@ -24,13 +24,13 @@ from shiftwork.errors import ConfigurationError, DuplicateNameError, UnknownOpti
 from shiftwork.store.docs import change, read, read_all
 
 PREFIX: Final = "sw"
-LONGEST_NAME: Final = 100
+LONGEST_TOKEN_NAME: Final = 100
 RESERVED: Final = ("loopback", "anonymous")
 SESSION_SECONDS: Final = 7 * 86_400
 """How long a browser stays logged in; no longer than its token is valid."""
 MOST_SESSIONS: Final = 20
 """How many browsers may be logged in with one token; beyond that, the oldest session ends."""
-UNKNOWN_SECONDS: Final = 0.25
+UNKNOWN_TOKEN_SECONDS: Final = 0.25
 """How long an unknown token is refused before the store is asked again, so that bad tokens do not keep it busy."""
 
 
@@ -44,8 +44,8 @@ class Tokens:
 
     async def create(self, name: str, role: Role, *, valid_seconds: float | None = None) -> tuple[Token, str]:
         """Make a token; return it, and what its holder shows. The second is known only now: the store has a hash."""
-        if not name or len(name) > LONGEST_NAME or not name.isprintable() or name in RESERVED or "@" in name:
-            wanted = f"1 to {LONGEST_NAME} printable characters without '@', and is not {' or '.join(RESERVED)}"
+        if not name or len(name) > LONGEST_TOKEN_NAME or not name.isprintable() or name in RESERVED or "@" in name:
+            wanted = f"1 to {LONGEST_TOKEN_NAME} printable characters without '@', and is not {' or '.join(RESERVED)}"
             reason = "the audit log names local people USER@HOST, and a token must not look like one"
             raise ConfigurationError(f"a token's name has {wanted}; this is {name!r} ({reason})")
         if role not in get_args(Role):
@@ -163,7 +163,7 @@ class TokenCheck:
     async def _find(self, id: str, known: Callable[[Token], bool] = lambda _: True) -> Token | None:
         """Return the token. One that is not as expected may have been changed elsewhere, so it is read again sooner."""
         held, now = self._known.get(id), self._now()
-        good = self._seconds if held is not None and known(held) else min(UNKNOWN_SECONDS, self._seconds)
+        good = self._seconds if held is not None and known(held) else min(UNKNOWN_TOKEN_SECONDS, self._seconds)
         if self._read_at is None or not 0 <= now - self._read_at < good:
             await self._read_once()
         return self._known.get(id)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from shiftwork.control.access.audit import Audit, because
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.jobs.filter import job_filter
-from shiftwork.control.jobs.paging import FEW, next_size
+from shiftwork.control.jobs.paging import FIRST_PAGE, next_size
 from shiftwork.core.model.job_changes import Cancel, Change, Discard, JobFilter, Requeue
 from shiftwork.core.model.jobs import SECONDS_A_DAY, DeadJob, JobStatus
 from shiftwork.core.observing.dead_groups import group_key
@@ -25,7 +25,7 @@ from shiftwork.core.words import counted
 from shiftwork.errors import ConfigurationError, StoreError
 from shiftwork.store.protocol import Store
 
-BATCH: Final = 1_000
+BULK_BATCH: Final = 1_000
 AT_A_TIME: Final = 100
 """How many calls to the store are under way together."""
 RESOLUTION_SECONDS: Final = 0.05
@@ -165,10 +165,10 @@ class JobBatches:
         """Yield the newest dead jobs, or all of them. Short calls to the store keep others from waiting long."""
         behind, left = None, at_most
         while left != 0:
-            page = await self._store.dead(behind, BATCH if left is None else min(BATCH, left))
+            page = await self._store.dead(behind, BULK_BATCH if left is None else min(BULK_BATCH, left))
             for job in page:
                 yield job
-            if len(page) < BATCH:
+            if len(page) < BULK_BATCH:
                 return
             left = None if left is None else left - len(page)
             behind = page[-1].created_at, page[-1].id
@@ -232,8 +232,8 @@ class JobBatches:
                 return
 
     async def _found(self, wanted: JobFilter, left: int | None) -> AsyncIterator[list[str]]:
-        most = BATCH if left is None else min(BATCH, left)
-        size = min(FEW, most)
+        most = BULK_BATCH if left is None else min(BULK_BATCH, left)
+        size = min(FIRST_PAGE, most)
         page = await self._store.find(replace(wanted, limit=size))
         while page:
             more, size = len(page) == size, next_size(page, most)
@@ -248,7 +248,7 @@ class JobBatches:
             return  # a group has only dead jobs
         narrowed = any(getattr(wanted, name) is not None for name in FIELDS)
         behind: tuple[float, str] | None = None
-        while page := await self._store.dead(behind, BATCH):
+        while page := await self._store.dead(behind, BULK_BATCH):
             behind = page[-1].created_at, page[-1].id
             batch = [job.id for job in page if group_key(job.worker, job.error) == chosen.group]
             if batch and narrowed:

@@ -1,4 +1,4 @@
-"""Where a job is in its queue, and when it will start: the questions to the store. The words are in `views.estimate`.
+"""Where a job is in its queue, and when it will start: the questions to the store. `views.explanation` has the words.
 
 Three questions about the queue, the numbers and the instances, and a survey of the workers concerned; none of them
 costs more because more jobs wait. A process that is asked again knows rates as well, from what has changed since.
@@ -36,10 +36,10 @@ from shiftwork.core.scaling.demand import Demand, WorkerWindow, observe, pool_de
 from shiftwork.core.workers.admission import Facts, Gates, Head, Lane, Obstacle, explain
 from shiftwork.store.docs import read
 from shiftwork.store.protocol import Store
-from shiftwork.views.estimate import Estimate, estimate_of, no_estimate
+from shiftwork.views.explanation import Estimate, estimate_of, no_estimate
 from shiftwork.views.snapshot import hosting
 
-CALM_SECONDS: Final = 60.0
+ESTIMATE_CALM_SECONDS: Final = 60.0
 FORGOTTEN_SECONDS: Final = 300.0
 """After how long without a question what was seen before says nothing about the present."""
 KEY_JOBS: Final = 1_000
@@ -121,7 +121,7 @@ class Estimates:
     def _observe(self, stats: Stats, now: float) -> None:
         known = {name: one for name, one in self._windows.items() if 0 <= now - one.at <= FORGOTTEN_SECONDS}
         self._windows = {
-            name: observe(known.get(name), numbers, now, calm_seconds=CALM_SECONDS)
+            name: observe(known.get(name), numbers, now, calm_seconds=ESTIMATE_CALM_SECONDS)
             for name, numbers in stats.workers.items()
         }
 

@@ -22,16 +22,23 @@ from shiftwork.core.workers.admission import Facts, Head, Lane, Obstacle, explai
 from shiftwork.errors import UnknownWorkerError
 from shiftwork.handles.job import Unfinished
 from shiftwork.store.flow_failures import jobs_before
-from shiftwork.views.estimate import Estimate, no_estimate
-from shiftwork.views.explanation import Explanation, explanation_of, unfinished_text
-from shiftwork.views.flow_waits import is_suspended, need_wait, suspension
-from shiftwork.views.instants import clock_time
+from shiftwork.views.explanation import (
+    Estimate,
+    Explanation,
+    explanation_of,
+    is_suspended,
+    need_wait,
+    no_estimate,
+    suspension,
+    unfinished_text,
+)
+from shiftwork.views.formats import clock_time
 
 MOST_PLACED: Final = 500
 """Of how many jobs of a list the positions are worked out."""
 MOST_ESTIMATED: Final = 10
 """For how many workers of a list it is worked out when their jobs start, beginning with those that have most in it."""
-MOST_LOOKED_AT: Final = 1_000
+MOST_NEEDS_READ: Final = 1_000
 """How many of the jobs that a job waits for are looked at."""
 
 
@@ -206,8 +213,8 @@ class Explanations:
         """Return what a job waits for that needs other jobs, and the dead and cancelled jobs that strand it."""
         store = await self._access.open()
         record = (await store.get([record.id]))[0] or record
-        ids = [need.id for need in record.unmet][:MOST_LOOKED_AT]
-        needed = await store.find(JobFilter(ids=tuple(ids), limit=MOST_LOOKED_AT)) if ids else []
+        ids = [need.id for need in record.unmet][:MOST_NEEDS_READ]
+        needed = await store.find(JobFilter(ids=tuple(ids), limit=MOST_NEEDS_READ)) if ids else []
         broken = behind(record)
         lost = lost_jobs(broken, await jobs_before(store, broken)) if broken else []
         return [need_wait(record, needed, lost)]

@@ -29,13 +29,13 @@ from shiftwork.handles.flow import Flow, FlowStatus, child_ids, in_order
 from shiftwork.handles.job import Job
 from shiftwork.store.flow_failures import jobs_before
 
-PAGE: Final = 1_000
+FLOW_PAGE: Final = 1_000
 MEMBERS: Final = 10_000
 """How many jobs of a flow are read at a time where only their statuses matter."""
 FIRST_LOOK_SECONDS: Final = 0.25
-LOOK_SECONDS: Final = 10.0
+BROKEN_LOOK_SECONDS: Final = 10.0
 """How often a caller that waits for a result looks whether the flow is broken, in the end."""
-MANY: Final = 500
+MANY_JOBS: Final = 500
 """A flow of more jobs is drawn in a thread: it takes a while, and others must not wait for it."""
 BROKEN: Final = (JobStatus.DEAD, JobStatus.CANCELLED)
 STOPPABLE: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.FAILED, JobStatus.QUEUED, JobStatus.PROCESSING)
@@ -169,7 +169,9 @@ class FlowCommands:
         """Return a flow by its id. Raises `FlowError` if it does not exist."""
         store = await self._access.open()
         ids = [member.id async for member in self._members(flow_id)][::-1]
-        records = [record for at in range(0, len(ids), PAGE) for record in await store.get(ids[at : at + PAGE])]
+        records = [
+            record for at in range(0, len(ids), FLOW_PAGE) for record in await store.get(ids[at : at + FLOW_PAGE])
+        ]
         if not ids:
             raise UnknownFlowError(_unknown(flow_id))
         jobs = await self._handles.of([record for record in records if record is not None])
@@ -186,7 +188,7 @@ class FlowCommands:
             raise UnknownFlowError(_unknown(flow_id))
         counts = Counter(job.status for job in jobs)
         known = {status.value: counts[status] for status in JobStatus if counts[status]}
-        graph = draw(jobs) if len(jobs) < MANY else await asyncio.to_thread(draw, jobs)
+        graph = draw(jobs) if len(jobs) < MANY_JOBS else await asyncio.to_thread(draw, jobs)
         return FlowRecord(flow_id, created_at, known), graph
 
     async def results(self, flow_id: str, jobs: Sequence[Job[Any]], timeout_seconds: float | None) -> list[Any]:
@@ -211,7 +213,7 @@ class FlowCommands:
                 await job.ended(pause)
             except ResultTimeoutError:
                 await self._check_whole(flow_id, job)
-                pause = min(2 * pause, LOOK_SECONDS)
+                pause = min(2 * pause, BROKEN_LOOK_SECONDS)
             else:
                 return
 
@@ -251,8 +253,8 @@ class FlowCommands:
         tried: set[str] = set()
         changed = 0
         while ids := [job.id async for job in self._members(flow_id) if job.status in statuses and job.id not in tried]:
-            for start in range(0, len(ids), PAGE):
-                amended = await store.amend(ids[start : start + PAGE], change, self._now())
+            for start in range(0, len(ids), FLOW_PAGE):
+                amended = await store.amend(ids[start : start + FLOW_PAGE], change, self._now())
                 tried |= {one.id for one in amended}
                 changed += sum(one.ok for one in amended)  # the others have ended meanwhile
         message = f"flow {flow_id} was {what}: {counted(changed, 'job')}{because(reason)}"

@@ -27,9 +27,8 @@ from shiftwork.handles.payloads import check_signal_size, encode_signal, pack_pl
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.telemetry.tracing import sending
-from shiftwork.views.estimate import Estimate
-from shiftwork.views.explanation import Explanation
-from shiftwork.views.report import JobStack
+from shiftwork.views.explanation import Estimate, Explanation
+from shiftwork.views.instances import JobStack
 
 _REFUSED: Final[Mapping[type[Any], str]] = {
     Cancel: "it has ended already and cannot be cancelled",

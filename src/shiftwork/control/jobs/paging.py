@@ -5,9 +5,9 @@ from typing import Final
 
 from shiftwork.core.model.jobs import JobRecord
 
-FEW: Final = 50
+FIRST_PAGE: Final = 50
 """How many jobs to read while their size is unknown."""
-PAGE_BYTES: Final = 8 * 1_048_576
+MOST_PAGE_BYTES: Final = 8 * 1_048_576
 
 
 def weight(jobs: Sequence[JobRecord]) -> int:
@@ -18,4 +18,4 @@ def weight(jobs: Sequence[JobRecord]) -> int:
 def next_size(seen: Sequence[JobRecord], most: int) -> int:
     """Return how many jobs to read next, if they are as large as these."""
     each = weight(seen) // max(len(seen), 1)
-    return max(1, min(most, PAGE_BYTES // max(each, 1)))
+    return max(1, min(most, MOST_PAGE_BYTES // max(each, 1)))

@@ -60,7 +60,7 @@ from shiftwork.store.schedules import (
 )
 from shiftwork.views.schedules import SchedulePreview, ScheduleView, preview_of, schedule_view
 
-BATCH: Final = 100
+SCHEDULES_BATCH: Final = 100
 """How many schedules are made readable before others get their turn on the event loop."""
 _NOT_FOR_SCHEDULES: Final = ("job_id", "run_at", "delay_seconds")
 """CheckedJobOptions of a job that a schedule decides."""
@@ -288,7 +288,7 @@ class ScheduleBook:
             shown = payload if secrets is None else secrets.redact(payload)
             place = place_of(schedule, places.get(name))
             views.append(schedule_view(schedule, place, shown, now=now))
-            if len(views) % BATCH == 0:
+            if len(views) % SCHEDULES_BATCH == 0:
                 await asyncio.sleep(0)
         return views
 

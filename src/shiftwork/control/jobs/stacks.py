@@ -8,9 +8,9 @@ from contextlib import suppress
 from shiftwork.core.model.doc_types import StackReply, StackRequest
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.errors import JobStateError, NodeSilentError, StoreError
-from shiftwork.runtime.node.stack_requests import REPLY_SECONDS, Requests, change_stack_requests, read_stack_requests
+from shiftwork.runtime.node.stack_responder import REPLY_SECONDS, Requests, change_stack_requests, read_stack_requests
 from shiftwork.store.protocol import Bell, Store
-from shiftwork.views.report import JobStack
+from shiftwork.views.instances import JobStack
 
 
 async def read_stack(

@@ -16,7 +16,8 @@ from shiftwork.handles.call import Call, CalledWorker
 from shiftwork.handles.job import Job, JobAccess, Look
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.runtime.store_voice import ADDS, StoreVoice
-from shiftwork.store.protocol import Store, add_blocking, transactional
+from shiftwork.store.abilities import add_blocking, transactional
+from shiftwork.store.protocol import Store
 from shiftwork.telemetry.tracing import sending
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from shiftwork.core.words import counted
 from shiftwork.runtime.clock import Clock
 from shiftwork.transfer.late import Left
 from shiftwork.version import __version__
-from shiftwork.views.report import Report
+from shiftwork.views.diagnosis import Report
 
 
 class Doctor:

@@ -13,11 +13,11 @@ from shiftwork.core.observing.event_rows import EventFilter, EventRow, EventRows
 from shiftwork.errors import UnknownOptionError, nearest
 from shiftwork.events import NAMES, OF_EVERY_JOB
 
-PAGE: Final = 1_000
+EVENT_PAGE: Final = 1_000
 """How many events are read at a time where only some of them match."""
 KEPT: Final = tuple(sorted(NAMES.keys() - OF_EVERY_JOB))
 """The names of the events that a store keeps."""
-LATE_SECONDS: Final = 60.0
+EVENT_LATE_SECONDS: Final = 60.0
 """How long after it happened an event may be recorded, and so have a higher number than later ones."""
 
 
@@ -77,7 +77,7 @@ class EventPages:
         Raises `UnknownWorkerError` or `UnknownPoolError` if nothing matches because there is no such worker or pool.
         """
         wanted = await self.filter_of(**search)
-        size = limit + 1 if wanted.whole else PAGE
+        size = limit + 1 if wanted.whole else EVENT_PAGE
         page = await self._page(wanted, EventRows(limit), after=after, before=before, size=size, at_most=at_most)
         if not page.rows and page.next_before is None and not after and before is None:
             await self._refuse_unknown(worker=search.get("worker"), pool=search.get("pool"))
@@ -116,7 +116,7 @@ class EventPages:
         while True:
             found = await store.events(after, size, before=before)
             for event in reversed(found):
-                if wanted.since is not None and event.at < wanted.since - LATE_SECONDS:
+                if wanted.since is not None and event.at < wanted.since - EVENT_LATE_SECONDS:
                     return EventPage(rows.oldest_first(), None)
                 if wanted.matches(event) and not rows.add(event):
                     return EventPage(rows.oldest_first(), before)

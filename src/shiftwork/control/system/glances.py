@@ -15,17 +15,16 @@ from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.store.docs import read, read_all
 from shiftwork.store.protocol import Store
+from shiftwork.views.instances import Glance, held, instance_of, place
 from shiftwork.views.overview import node_views, pool_views
-from shiftwork.views.pool_entries import held, instance_of, place
-from shiftwork.views.report import Glance
 from shiftwork.views.snapshot import leader_of
 
 if TYPE_CHECKING:
     from shiftwork.core.model.workers import PoolConfig
 
-MOST_JOBS: Final = 200
+MOST_GLANCED_JOBS: Final = 200
 """How many of the running jobs are read, the newest first."""
-KEPT_SECONDS: Final = 5.0
+GLANCE_KEPT_SECONDS: Final = 5.0
 """How long the plan and the pools' definitions are reused."""
 
 
@@ -43,13 +42,13 @@ class Glances:
     async def take(self) -> Glance:
         """Return what runs now."""
         store, now = await self._access.open(), self._now()
-        if self._read_again_at is None or not now < self._read_again_at <= now + KEPT_SECONDS:
+        if self._read_again_at is None or not now < self._read_again_at <= now + GLANCE_KEPT_SECONDS:
             await self._read_definitions(store)
-            self._read_again_at = now + KEPT_SECONDS
+            self._read_again_at = now + GLANCE_KEPT_SECONDS
         stats = await store.stats(now)
         facts = await store.survey(None, now)
         records = await store.instances()
-        jobs = await store.find(JobFilter(status=(JobStatus.PROCESSING,), limit=MOST_JOBS))
+        jobs = await store.find(JobFilter(status=(JobStatus.PROCESSING,), limit=MOST_GLANCED_JOBS))
         running = held(jobs)
         live = [record for record in records if record.expires_at > now]
         pools = self._pools | self._registry.pool_configs()
@@ -63,7 +62,7 @@ class Glances:
             pools=pool_views(pools, stats=stats, facts=facts, live=live, plan=self._plan, now=now),
             instances=sorted(instances, key=place),
             jobs=sorted((job for job in jobs if job.id not in ahead), key=lambda job: (job.started_at or now, job.id)),
-            more=len(jobs) == MOST_JOBS,
+            more=len(jobs) == MOST_GLANCED_JOBS,
         )
 
     async def _read_definitions(self, store: Store) -> None:

@@ -27,12 +27,12 @@ from shiftwork.core.model.doc_types import Plan
 from shiftwork.core.schedules.timing import rescheduled
 from shiftwork.errors import StoreError
 from shiftwork.runtime.store_voice import TEST, StoreVoice
+from shiftwork.store.abilities import try_room
 from shiftwork.store.docs import read, read_all
 from shiftwork.store.flow_failures import stranded_flows
-from shiftwork.store.protocol import try_room
 from shiftwork.store.sealed.key_use import keys_in_use
+from shiftwork.views.instances import Glance
 from shiftwork.views.overview import Overview, overview_of
-from shiftwork.views.report import Glance
 from shiftwork.views.snapshot import Snapshot, judged
 
 FindStrays = Callable[[], Mapping[str, Strays]]

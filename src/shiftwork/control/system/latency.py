@@ -8,23 +8,24 @@ from typing import Any, Final
 from shiftwork.core.health.health_values import Finding
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
-from shiftwork.store.protocol import Store, try_room
+from shiftwork.store.abilities import try_room
+from shiftwork.store.protocol import Store
 
 TRIPS: Final = 5
 """How often each call is timed: an odd number, so that one of them is the median."""
-SLOW_SECONDS: Final = 0.1
+SLOW_WRITE_SECONDS: Final = 0.1
 """A write slower than this slows everything down: a job needs two of them in a row."""
-SKEW_SECONDS: Final = 1.0
+REPORTED_SKEW_SECONDS: Final = 1.0
 """A difference of clocks above this is reported."""
 PLACE: Final = "doctor"
-MANY: Final = 1_000_000
+NO_LIMIT: Final = 1_000_000
 """A limit on holders that is never reached."""
 
 
 async def try_write(store: Store, now: float) -> None:
     """Take and return a place that has no limit, and find out whether there is room for more. Raises what fails."""
     holder = f"{PLACE} {token_hex(4)}"
-    await store.hold(PLACE, holder, MANY, 60.0, now)
+    await store.hold(PLACE, holder, NO_LIMIT, 60.0, now)
     await store.drop(PLACE, holder)
     await try_room(store)
 
@@ -39,7 +40,7 @@ async def _latency(store: Store, clock: Clock, trip: float) -> Finding:
     holder = f"{PLACE} {time.time_ns()}"
 
     async def write() -> None:
-        await store.hold(PLACE, holder, MANY, 60.0, clock.now())
+        await store.hold(PLACE, holder, NO_LIMIT, 60.0, clock.now())
 
     try:
         written = await _median(write)
@@ -50,7 +51,7 @@ async def _latency(store: Store, clock: Clock, trip: float) -> Finding:
             f"{_ms(trip)} per round trip; A WRITE FAILS: {error}", "fix the cause that the message names", "critical"
         )
     text = f"{_ms(trip)} per round trip, {_ms(written)} per write (median of {TRIPS})"
-    if written <= SLOW_SECONDS:
+    if written <= SLOW_WRITE_SECONDS:
         return Finding(text)
     return Finding(f"slow: {text}", "check the store's disk, its load, and the network in between", "warning")
 
@@ -59,7 +60,7 @@ async def _clock(store: Store) -> Finding:
     began = time.time()
     theirs = await store.server_time()
     ahead = (began + time.time()) / 2 - theirs
-    if abs(ahead) <= SKEW_SECONDS:
+    if abs(ahead) <= REPORTED_SKEW_SECONDS:
         return Finding(f"agrees with the store's, within {_ms(abs(ahead))}")
     text = f"this machine's is {abs(ahead):.1f} s {'ahead of' if ahead > 0 else 'behind'} the store's"
     return Finding(text, "let NTP set the clocks of all machines", "warning")

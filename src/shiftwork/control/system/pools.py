@@ -28,11 +28,11 @@ from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.leader.pool_planner import PoolPlanner
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
-from shiftwork.views.pool_entries import dashboard_entry, held, instance_of, place
+from shiftwork.views.instances import dashboard_entry, held, instance_of, place
 
 Here = Callable[[], Mapping[str, tuple[Beat, list[str]]]]
 """Returns the instances of this process: what each would beat now, and the jobs that it runs."""
-PAGE: Final = 1_000
+RUNNING_PAGE: Final = 1_000
 """How many running jobs are read at a time."""
 
 
@@ -159,10 +159,10 @@ def _bounds_setter(
 async def _held_elsewhere(store: Store) -> dict[str, list[str]]:
     """Return the ids of the jobs that instances hold, by instance, as the store knows them."""
     found: list[JobRecord] = []
-    wanted = JobFilter(status=(JobStatus.PROCESSING,), limit=PAGE)
+    wanted = JobFilter(status=(JobStatus.PROCESSING,), limit=RUNNING_PAGE)
     while True:
         page = await store.find(wanted)
         found += page
-        if len(page) < PAGE:
+        if len(page) < RUNNING_PAGE:
             return held(found)
         wanted = replace(wanted, after=page[-1].id)

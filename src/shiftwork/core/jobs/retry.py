@@ -123,7 +123,7 @@ class RetryAfter(Exception):  # noqa: N818 - as above
 
     def __init__(self, seconds: Duration, reason: str = "") -> None:
         super().__init__(seconds, reason)
-        self.seconds = seconds_of("RetryAfter", seconds)
+        self.seconds: float = seconds_of("RetryAfter", seconds)
         self.reason = reason
 
     def __str__(self) -> str:
@@ -135,7 +135,7 @@ class Snooze(Exception):  # noqa: N818 - as above
 
     def __init__(self, seconds: Duration) -> None:
         super().__init__(seconds)
-        self.seconds = seconds_of("Snooze", seconds)
+        self.seconds: float = seconds_of("Snooze", seconds)
         if self.seconds == 0:
             raise ConfigurationError("Snooze needs a time above 0: the job would start again and again without a pause")
 

@@ -12,8 +12,8 @@ from shiftwork.core.jobs.retry import End, EndKind, GiveUp, RetryAfter, Snooze, 
 from shiftwork.core.options.retry_rules import RetryRule
 from shiftwork.core.words import seconds_in
 from shiftwork.errors import StepError
-from shiftwork.runtime.context.context import CurrentRun, WhatFollows
-from shiftwork.runtime.context.steps import Suspended
+from shiftwork.runtime.context.current_run import CurrentRun, WhatFollows
+from shiftwork.runtime.context.store_calls import Suspended
 from shiftwork.runtime.error_text import describe, one_line
 
 

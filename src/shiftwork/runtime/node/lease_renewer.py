@@ -92,7 +92,7 @@ class LeaseRenewer:
         self._voice = voice
         self._holders = holders
         self._renew_soon = renew_soon
-        self.over = asyncio.Event()
+        self.over: asyncio.Event = asyncio.Event()
         """Set when there is no instance left to beat for."""
         self._renewed_at = clock.monotonic()
         self._stepped_down = False

@@ -24,7 +24,7 @@ from shiftwork.sim.report.plan_words import (
 from shiftwork.sim.scenario import Scenario
 from shiftwork.sim.simulated import PoolCourse, Simulated
 
-MOST_STEPS: Final = 500
+MOST_LISTED_STEPS: Final = 500
 """How many scaling steps of a pool are listed."""
 
 
@@ -120,8 +120,8 @@ def _apart(curves: list[Curve]) -> list[Curve]:
 
 
 def _moments(scenario: Scenario, name: str, course: PoolCourse) -> PageMoments:
-    shown = course.steps[:MOST_STEPS]
-    more = f", of which the first {MOST_STEPS} are listed" if len(shown) < len(course.steps) else ""
+    shown = course.steps[:MOST_LISTED_STEPS]
+    more = f", of which the first {MOST_LISTED_STEPS} are listed" if len(shown) < len(course.steps) else ""
     return PageMoments(
         title=f"{name}: {counted(len(course.steps), 'scaling step')}{more}",
         items=[

@@ -82,13 +82,13 @@ class JobTable:
         """By worker: the processing jobs, by start."""
         self.held: defaultdict[str, set[str]] = defaultdict(set)
         """By instance: the processing jobs."""
-        self.due = OrderedIds()
+        self.due: OrderedIds = OrderedIds()
         """The scheduled and failed jobs, by `run_at`."""
-        self.disposable = OrderedIds()
+        self.disposable: OrderedIds = OrderedIds()
         """The ended jobs that may be pruned, by `keep_until`."""
-        self.expiring = OrderedIds()
+        self.expiring: OrderedIds = OrderedIds()
         """The jobs that wait to start and may expire, by `expires_at`."""
-        self.flows = Flows()
+        self.flows: Flows = Flows()
         self.unique: dict[tuple[str, str], str] = {}
         """By worker and `unique_key`: the live job that has it."""
         self.by_pool: defaultdict[str, Counter[JobStatus]] = defaultdict(Counter)

@@ -144,9 +144,9 @@ class MemoryStore:
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
     ) -> Claims:
         with self._change() as table:
-            if edition is not None and self._docs.edition != edition:
+            if edition is not None and self._docs.of_claims.edition != edition:
                 return Claims([], stale=True)
-            if instance in self._instances.lost or self._docs.pools.get(pool, PoolDoc()).paused:
+            if instance in self._instances.lost or self._docs.of_claims.pools.get(pool, PoolDoc()).paused:
                 return Claims([])
             ready = table.ready.keys() & frozenset(workers)
             candidates = {name: heads for name in ready if (heads := lanes.heads(table, pool, worker=name, n=n))}
@@ -159,9 +159,10 @@ class MemoryStore:
         state = self._states.of(worker)
         state.last_started = now
         state.rate_at = choice.rate_at.get(worker, state.rate_at)
-        gates = self._docs.gates.get(worker)
+        docs = self._docs.of_claims
+        gates = docs.gates.get(worker)
         # A dependency that let this one go first may be next; and no job gives way to jobs that wait for a probe.
-        if gates is not None and (gates.after or self._docs.breakers.get(gates.breaker or "", BreakerState()).open):
+        if gates is not None and (gates.after or docs.breakers.get(gates.breaker or "", BreakerState()).open):
             self._stir(table, worker)
 
     def _start(self, table: JobTable, id: str, instance: str, now: float) -> Claimed:
@@ -368,7 +369,7 @@ class MemoryStore:
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         with self._change("state", "leader") as table:
             self._states.switch(worker, enabled=enabled, reason=reason, now=now)
-            table.stir(neighbours([worker], self._docs.gates))
+            table.stir(neighbours([worker], self._docs.of_claims.gates))
             return self._states.copy_of(worker)
 
     # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
@@ -388,7 +389,7 @@ class MemoryStore:
         with self._change("state", "leader") as table:
             for state in states:
                 self._states.keep(state)
-                table.stir(neighbours([state.worker], self._docs.gates))
+                table.stir(neighbours([state.worker], self._docs.of_claims.gates))
             self._totals.keep(totals)
             self._fence = max(self._fence, fence)
             return self._next_fence()
@@ -397,7 +398,7 @@ class MemoryStore:
 
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         with self._change() as table:
-            every_worker = {*self._states, *self._docs.gates, *table.by_worker}
+            every_worker = {*self._states, *self._docs.of_claims.gates, *table.by_worker}
             return self._facts(every_worker if workers is None else workers, now)
 
     async def ahead(self, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
@@ -514,13 +515,13 @@ class MemoryStore:
 
     def _stir(self, table: JobTable, worker: str) -> None:
         """Ring for the workers that may wait for something that changed about this one."""
-        gates = self._docs.gates.get(worker)
+        gates = self._docs.of_claims.gates.get(worker)
         if gates is not None and not gates.open:
-            table.stir(neighbours([worker], self._docs.gates))
+            table.stir(neighbours([worker], self._docs.of_claims.gates))
 
     def _facts(self, workers: Iterable[str], now: float) -> Facts:
         served = {beat.pool for beat in self._instances.live(now).values()}
-        return lanes.facts(workers, self._jobs, self._docs, states=self._states, served=served)
+        return lanes.facts(workers, self._jobs, self._docs.of_claims, states=self._states, served=served)
 
 
 def _running(table: JobTable, id: str, fence: int) -> JobRecord | None:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from shiftwork.core.stored_numbers import with_numbers
 from shiftwork.core.values.job_limits import FIRST_ATTEMPTS
-from shiftwork.store.named_numbers import with_numbers
 
 DEFAULT_SCHEMA: Final = "shiftwork"
 STEP_KEPT, STEP_STALE, STEP_FULL = 1, 0, -1

@@ -29,6 +29,7 @@ from shiftwork.core.observing.pool_stats import PoolStats, Stats
 from shiftwork.core.values.job_limits import SHOWN_STEPS, SIGNALS
 from shiftwork.core.workers.admission import Facts
 from shiftwork.errors import JobStateError
+from shiftwork.store.abilities import SchemaStep
 from shiftwork.store.postgres import doctor, find, jobs, records, restore, room, user_transaction
 from shiftwork.store.postgres import lead as leader
 from shiftwork.store.postgres.claim import Claimer
@@ -41,7 +42,7 @@ from shiftwork.store.postgres.server.connections import Connections
 from shiftwork.store.postgres.server.faults import lost, translate
 from shiftwork.store.postgres.server.queries import statements
 from shiftwork.store.postgres.server.session import PostgresSession, Statements
-from shiftwork.store.protocol import Bell, Claims, Promoted, SchemaStep
+from shiftwork.store.protocol import Bell, Claims, Promoted
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,7 +52,7 @@ class PostgresTransaction:
     """An open transaction. It commits when its block ends, and rolls back when the block raises."""
 
     def __init__(self, session: PostgresSession, place: str) -> None:
-        self.connection = session.conn
+        self.connection: AsyncConnection[Any] = session.conn
         self._session = session
         self._place = place
 
@@ -79,7 +80,7 @@ class PostgresStore:
 
     def __init__(self, url: str, *, namespace: str = "default") -> None:
         self._address = parse(url)
-        self.url = self._address.url
+        self.url: str = self._address.url
         self._connections = Connections(self._address, namespace)
         self._sql = statements(self._address.schema)
         self._claimer = Claimer()

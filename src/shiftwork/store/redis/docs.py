@@ -4,7 +4,7 @@ A doc that cannot be decoded counts for what its kind says, usually as absent.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 from msgspec import msgpack
 
@@ -13,9 +13,8 @@ from shiftwork.core.model.doc_types import Doc, PoolDoc
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.core.workers.joining import Edition
+from shiftwork.store.redis.lua import MOST_DIGITS
 
-MOST_DIGITS: Final = 15
-"""Of a version; a longer one is not exact in Lua."""
 ClaimView = tuple[Any, bytes]
 """Arguments of `put`: until when a breaker is open, whether a pool is paused, a breaker, or the token of an
 edition; and packed gates."""

@@ -33,7 +33,7 @@ APPEND: Final = f"CONFIG SET appendonly yes{LASTING}"
 NOTHING: Final = Finding(
     "neither append-only file nor snapshots: a restart, a crash or a power cut loses EVERY JOB", APPEND, "critical"
 )
-FULL: Final = 0.9
+NEARLY_FULL: Final = 0.9
 """The share of used memory from which a server counts as nearly full."""
 
 
@@ -129,6 +129,6 @@ def _memory(facts: dict[str, str]) -> Finding:
     remedy = "raise maxmemory, or discard jobs: shiftwork discard --dead"
     if used >= limit:
         return Finding(f"FULL: {text}: new jobs are rejected, existing jobs still run", remedy, "critical")
-    if used >= limit * FULL:
+    if used >= limit * NEARLY_FULL:
         return Finding(f"nearly full: {text}; when it is full, new jobs are rejected", remedy, "warning")
     return Finding(text)

@@ -22,7 +22,7 @@ from shiftwork.core.jobs.transitions import EXPIRED, STATUSES
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import EVENTS_KEPT, Event
 from shiftwork.core.model.flows import FlowMember, FlowRecord
-from shiftwork.core.model.job_changes import Amended, Cancel, Change, Finished, JobFilter, Outcome, Requeue
+from shiftwork.core.model.job_changes import Amended, Change, Finished, JobFilter, Outcome
 from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model.jobs import SECONDS_A_DAY, Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
 from shiftwork.core.model.workers import WorkerState
@@ -31,23 +31,22 @@ from shiftwork.core.observing.pool_stats import PoolStats, Stats
 from shiftwork.core.values.beginnings import HEAD, TAIL, read_signal
 from shiftwork.core.values.job_limits import PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS, signals_full, steps_full
 from shiftwork.core.workers.admission import Facts
-from shiftwork.errors import SchemaVersionError
 from shiftwork.store.bells import Bells
 from shiftwork.store.protocol import Bell, Claims, Promoted
-from shiftwork.store.redis import doctor, jobs, records, replies, upgrade
-from shiftwork.store.redis.add_batcher import AddBatcher, BatchReply, Rows, check_size, in_parts
+from shiftwork.store.redis import add, doctor, facts, find, finish, flows, restore, rows, stats
+from shiftwork.store.redis.add import AddBatcher, BatchReply, NewRows, check_size, in_parts
+from shiftwork.store.redis.amend import amended, amendment, rewrites_of
 from shiftwork.store.redis.docs import ClaimView, claim_view, stored
 from shiftwork.store.redis.find import FoundJobs, criteria, decoded
-from shiftwork.store.redis.layout import FULL
-from shiftwork.store.redis.records import fields, whole_jobs
+from shiftwork.store.redis.lua import NO_ROOM
+from shiftwork.store.redis.rows import fields
 from shiftwork.store.redis.server.address import RedisAddress
 from shiftwork.store.redis.server.bell_listener import BellListener
 from shiftwork.store.redis.server.blocking_line import BlockingLine
 from shiftwork.store.redis.server.client import RedisClient, RedisConnection, SentCommand
+from shiftwork.store.redis.upgrade import agree_on_version
 from shiftwork.store.worker_digest import digest
 
-VERSION: Final = b"2"
-"""The version of the key dictionary in `keys.lua`."""
 LOSSES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
 """How long an instance that has lost its jobs is remembered."""
 
@@ -56,7 +55,7 @@ class RedisStore:
     """A store on a server. All keys of a namespace have one hash tag, so a cluster spreads namespaces over nodes."""
 
     def __init__(self, address: RedisAddress, *, namespace: str = "default") -> None:
-        self.url = address.url
+        self.url: str = address.url
         self._address = address
         self._keep = address.keep
         self._prefix = f"{{shiftwork:{quote(namespace, safe='')}}}:".encode()
@@ -93,24 +92,12 @@ class RedisStore:
         try:
             listening = asyncio.shield(asyncio.wrap_future(self._listener.start()))
             first = self._run("get", [])  # a server that denies scripts fails here
-            await asyncio.gather(self._agree_on_version(), first, listening)
+            agreed = agree_on_version(self._client, self._prefix, self._origin, self.url)
+            await asyncio.gather(agreed, first, listening)
         except BaseException:
             await self.close()
             raise
         self._is_open = True
-
-    async def _agree_on_version(self) -> None:
-        key = self._prefix + b"version"
-        # Written only if missing: a full server rejects writes, and its jobs must still run.
-        version = await self._client.ask("GET", key) or await self._client.ask("SET", key, VERSION, "NX", "GET")
-        if version in upgrade.FROM:
-            await upgrade.upgrade(self._client, self._prefix, self._origin, self.url)
-            await self._client.ask("SET", key, VERSION)
-        elif version not in (None, VERSION):
-            raise SchemaVersionError(
-                f"{self.url} was written by another version of shiftwork (its keys have version {version.decode()}, "
-                f"ours have {VERSION.decode()}). Upgrade shiftwork everywhere, or choose another namespace."
-            )
 
     async def close(self) -> None:
         self._is_open = False
@@ -127,16 +114,16 @@ class RedisStore:
         connection = self._client.connection()
         batcher = self._batcher(connection)
         if len(new) == 1:
-            arguments = jobs.one_plain(new[0], now) if batcher.idle else None
+            arguments = add.one_plain(new[0], now) if batcher.idle else None
             if arguments is not None and await self._add_alone(new[0].pool, arguments, connection, batcher):
                 return [Added(new[0].id, created=True)]
-            return jobs.answered(new, await batcher.add(*jobs.new_jobs(new, now)))
+            return add.answered(new, await batcher.add(*add.new_jobs(new, now)))
         parts = list(in_parts(new))
         if len(parts) > 1 and any(job.flow is not None or job.needs for job in new):
             check_size(new)
-        sent = [batcher.add(*jobs.new_jobs(part, now)) for part in parts]  # all, before the first reply is awaited
+        sent = [batcher.add(*add.new_jobs(part, now)) for part in parts]  # all, before the first reply is awaited
         replies = await asyncio.gather(*sent)
-        return [one for part, reply in zip(parts, replies, strict=True) for one in jobs.answered(part, reply)]
+        return [one for part, reply in zip(parts, replies, strict=True) for one in add.answered(part, reply)]
 
     async def _add_alone(
         self, pool: str, arguments: Sequence[bytes], connection: RedisConnection, batcher: AddBatcher
@@ -152,7 +139,7 @@ class RedisStore:
         return True
 
     def add_blocking(self, new: Sequence[NewJob], now: float) -> list[Added] | None:
-        arguments = jobs.one_plain(new[0], now) if len(new) == 1 and self._is_open else None
+        arguments = add.one_plain(new[0], now) if len(new) == 1 and self._is_open else None
         if arguments is None or not self._line.run((self._origin, *arguments)):
             return None
         self._bells.ring((f"pool:{new[0].pool}",))
@@ -165,8 +152,8 @@ class RedisStore:
             self._batchers[connection] = batcher
         return batcher
 
-    def _send_jobs(self, rows: Rows, payloads: Sequence[bytes], reply: BatchReply) -> SentCommand:
-        arguments, behind = jobs.added_together(rows, payloads)
+    def _send_jobs(self, rows: NewRows, payloads: Sequence[bytes], reply: BatchReply) -> SentCommand:
+        arguments, behind = add.added_together(rows, payloads)
         return self._client.send("add", arguments, self._origin, *behind, future=reply, at_once=reply.at_once)
 
     async def claim(
@@ -181,12 +168,12 @@ class RedisStore:
         if next_at == b"stale":
             return Claims([], stale=True)
         found = FoundJobs()
-        claimed = jobs.claimed(taken, found.broken)
+        claimed = rows.claimed(taken, found.broken)
         await self._bury(found, now, pool)
         return Claims(claimed, _optional(next_at))
 
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
-        plain, behind = jobs.outcomes(outcomes)
+        plain, behind = finish.outcomes(outcomes)
         accepted, disabled = await self._write(
             "finish", now, len(outcomes), self._keep is not None, plain, behind=behind
         )
@@ -217,36 +204,36 @@ class RedisStore:
 
     async def steps(self, id: str, fence: int, after: int) -> StepPage | None:
         answer = await self._run("steps", id, fence, after, PAGE_BYTES)
-        return records.step_page(*answer) if answer else None
+        return rows.step_page(*answer) if answer else None
 
     async def signal(self, id: str, name: str) -> Signal | None:
         found = await self._run("signal", id, name)
         return None if found is None else read_signal(found)
 
     async def parts(self, id: str, *, steps: int = SHOWN_STEPS, signals: int = SIGNALS.number) -> SeenParts:
-        return records.seen_parts(*await self._run("parts", id, steps, signals, HEAD, TAIL))
+        return rows.seen_parts(*await self._run("parts", id, steps, signals, HEAD, TAIL))
 
     async def extend(self, parent: str, fence: int, new: Sequence[NewJob], now: float) -> list[Added] | None:
         check_size(new)
-        arguments, behind = jobs.added_together(*jobs.new_jobs(new, now), (parent, fence))
+        arguments, behind = add.added_together(*add.new_jobs(new, now), (parent, fence))
         [answers] = self._ring(await self._client.run("add", arguments, self._origin, *behind))
-        return None if answers is None else jobs.answered(new, answers)
+        return None if answers is None else add.answered(new, answers)
 
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
         room = (SIGNALS.number, SIGNALS.bytes)
         arguments = (now, id, signal.name, len(signal.value), *room)
         [status] = await self._write("send", *arguments, behind=(msgpack.encode(signal),))
-        if status == FULL:
+        if status == NO_ROOM:
             raise signals_full(id)
         return STATUSES[status] if status >= 0 else None
 
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
-        return replies.flows(await self._run("flows", behind, limit))
+        return flows.read_flows(await self._run("flows", behind, limit))
 
     async def members(
         self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000
     ) -> list[FlowMember]:
-        return jobs.members(await self._run("members", flow, behind, limit))
+        return flows.read_members(await self._run("members", flow, behind, limit))
 
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -301,36 +288,26 @@ class RedisStore:
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         [state] = await self._write("switch", now, worker, enabled, reason)
-        return replies.state(worker, state)
+        return facts.read_state(worker, state)
 
     # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
 
     async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:  # noqa: ARG002 - other stores need the time
-        given, behind = whole_jobs(jobs)
+        given, behind = restore.whole_jobs(jobs)
         await self._write("restore", given, behind=behind)
 
     async def take_over(self, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
-        grown = [
-            (pool, f"{one.added}", f"{one.completed}", f"{one.failed}", f"{one.run_seconds!r}", f"{one.wait_seconds!r}")
-            for pool, one in totals.items()
-        ]
-        fields = [replies.state_fields(state) for state in states]
-        [above] = await self._write("take_over", fields, grown, replies.mark_fields(totals), fence)
+        [above] = await self._write("take_over", *restore.taken_over(states, totals), fence)
         return int(above)
 
     # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
-        return replies.facts(await self._run("survey", now, False if workers is None else list(workers)))
+        return facts.read_facts(await self._run("survey", now, False if workers is None else list(workers)))
 
     async def ahead(self, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
         wanted = [(place.worker, place.rank, place.id) for place in places]
-        return [
-            Ahead(
-                {name.decode(): n for name, n in zip(counts[::2], counts[1::2], strict=True)}, complete=bool(complete)
-            )
-            for counts, complete in await self._run("ahead", pool, wanted, LANES)
-        ]
+        return find.ahead(await self._run("ahead", pool, wanted, LANES))
 
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
         answer = await self._run("get", ids, whole)
@@ -353,7 +330,7 @@ class RedisStore:
         return records
 
     async def dead(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[DeadJob]:
-        return records.dead(await self._run("dead", behind, limit))
+        return find.dead(await self._run("dead", behind, limit))
 
     async def _bury(self, found: FoundJobs, now: float, pool: str = "") -> None:
         """Move unreadable jobs to the dead-letter queue."""
@@ -361,29 +338,19 @@ class RedisStore:
             await self._write("bury", now, pool, list(found.broken.items()))
 
     async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
-        behind: tuple[bytes, ...] = ()
-        match change:
-            case Cancel(reason=reason):
-                how: tuple[Any, ...] = ("cancel", ids, reason)
-            case Requeue(run_at=run_at, payload=payload, key=key):
-                how, behind = ("requeue", ids, run_at, key), () if payload is None else (payload,)
-            case _:
-                how = ("discard", ids)
-        [answers] = await self._write("amend", now, *how, behind=behind)
-        return [
-            Amended(id, ok=done == 1, status=STATUSES[status] if status >= 0 else None)
-            for id, (status, done) in zip(ids, answers, strict=True)
-        ]
+        arguments, behind = amendment(change, ids)
+        [answers] = await self._write("amend", now, *arguments, behind=behind)
+        return amended(ids, answers)
 
     async def rewrite(self, rewrites: Sequence[Rewrite]) -> list[bool]:
-        given, behind = records.rewrites(rewrites)
+        given, behind = rewrites_of(rewrites)
         return [one == 1 for one in await self._run("rewrite", given, behind=behind)]
 
     async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters do not depend on it
-        return replies.stats(await self._run("stats"))
+        return stats.read_stats(await self._run("stats"))
 
     async def instances(self) -> list[InstanceRecord]:
-        return replies.instances(await self._client.ask("HGETALL", self._prefix + b"beats"))
+        return stats.read_instances(await self._client.ask("HGETALL", self._prefix + b"beats"))
 
     async def record(self, events: Sequence[Event]) -> None:
         if events:
@@ -397,7 +364,7 @@ class RedisStore:
         newest = ("ZRANGE", key, end, f"({after}", "BYSCORE", "REV", "LIMIT", 0, max(0, limit), "WITHSCORES")
         flat = await self._client.ask(*newest)
         pairs = zip(flat[::2], flat[1::2], strict=True)
-        return [replies.event(int(number), body) for body, number in reversed(list(pairs))]
+        return [stats.event(int(number), body) for body, number in reversed(list(pairs))]
 
     def listen(self, topics: Collection[str]) -> Bell:
         return self._bells.listen(topics)

@@ -1,28 +1,45 @@
-"""Brings a namespace from version 1 of the key dictionary to version 2.
+"""The version of a namespace: checked when a store opens, and brought from 1 to 2 where that is needed.
 
-What a job accumulates can be counted there, and the edition is in the key of the gates.
+In version 2 of the key dictionary (`parts/keys.lua`), what a job accumulates is counted, and the edition is in the key
+of the gates.
 
 Processes of version 1 would lose signals there, so none of their nodes may be live. While the upgrade is under way, the
-version says so: a process of version 1 rejects it, and one of version 2 begins again where another one was killed.
-Chains that broke before the upgrade are not marked as broken: what waits behind them waits for a retry, as it did.
+version is `UNDER_WAY`: a process of version 1 rejects it, and one of version 2 starts over if another one was killed.
+Chains that broke before the upgrade are not marked as broken: jobs behind them wait for a retry, as they did before.
 """
 
 from typing import Final
 
 from msgspec import msgpack
 
-from shiftwork.store.docs import outlived
+from shiftwork.errors import SchemaVersionError
+from shiftwork.store.abilities import older_nodes_live
 from shiftwork.store.redis.server.client import RedisClient
 
+VERSION: Final = b"2"
+"""The version of the key dictionary in `parts/keys.lua`."""
 BEFORE: Final = b"1"
 UNDER_WAY: Final = b"1 to 2"
-FROM: Final = (BEFORE, UNDER_WAY)
-"""What the version is where there is something to upgrade."""
-SLICE: Final = 500
+UPGRADED_JOBS: Final = 500
 """How many jobs are upgraded in one call."""
 
 
-async def upgrade(client: RedisClient, prefix: bytes, origin: bytes, place: str) -> None:
+async def agree_on_version(client: RedisClient, prefix: bytes, origin: bytes, place: str) -> None:
+    """Write the version into a new namespace, and upgrade an old one. Raises `SchemaVersionError`."""
+    key = prefix + b"version"
+    # Written only if missing: a full server rejects writes, and its jobs must still run.
+    version = await client.ask("GET", key) or await client.ask("SET", key, VERSION, "NX", "GET")
+    if version in (BEFORE, UNDER_WAY):
+        await _upgrade(client, prefix, origin, place)
+        await client.ask("SET", key, VERSION)
+    elif version not in (None, VERSION):
+        raise SchemaVersionError(
+            f"{place} was written by another version of shiftwork (its keys have version {version.decode()}, "
+            f"ours have {VERSION.decode()}). Upgrade shiftwork everywhere, or choose another namespace."
+        )
+
+
+async def _upgrade(client: RedisClient, prefix: bytes, origin: bytes, place: str) -> None:
     """Upgrade all jobs. Raises `SchemaVersionError` while a node of the older version is live."""
     await _require_no_node(client, prefix, place)
     version = prefix + b"version"
@@ -42,7 +59,7 @@ async def upgrade(client: RedisClient, prefix: bytes, origin: bytes, place: str)
 
 async def _upgrade_jobs(client: RedisClient, index: bytes, origin: bytes) -> None:
     at = 0
-    while ids := await client.ask("ZRANGE", index, at, at + SLICE - 1):
+    while ids := await client.ask("ZRANGE", index, at, at + UPGRADED_JOBS - 1):
         await client.run("upgrade", msgpack.encode(([id.decode() for id in ids],)), origin)
         at += len(ids)
 
@@ -51,4 +68,4 @@ async def _require_no_node(client: RedisClient, prefix: bytes, place: str) -> No
     seconds, _ = await client.ask("TIME")
     live = await client.ask("ZRANGEBYSCORE", prefix + b"lease", f"({int(seconds)}", "+inf")
     if live:
-        raise outlived(place, ", ".join(sorted(name.decode() for name in live)))
+        raise older_nodes_live(place, ", ".join(sorted(name.decode() for name in live)))

@@ -40,7 +40,7 @@ class KeyRing:
 
     def __init__(self, keys: Sequence[bytes]) -> None:
         known = [_derived(key) for key in keys]
-        self.ids = tuple(id for id, _ in known)
+        self.ids: tuple[str, ...] = tuple(id for id, _ in known)
         self._ciphers = dict(known)
         if len(self._ciphers) < len(known):
             twice = next(id for id in self.ids if self.ids.count(id) > 1)

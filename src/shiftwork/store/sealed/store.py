@@ -26,17 +26,8 @@ from shiftwork.core.observing.pool_stats import PoolStats, Stats
 from shiftwork.core.values.job_limits import SHOWN_STEPS, SIGNALS
 from shiftwork.core.values.rewriting import is_written, rewritten
 from shiftwork.core.workers.admission import Facts
-from shiftwork.store.protocol import (
-    Bell,
-    Claims,
-    Promoted,
-    Store,
-    Transaction,
-    Transactional,
-    add_blocking,
-    transactional,
-    try_room,
-)
+from shiftwork.store.abilities import Transaction, Transactional, add_blocking, transactional, try_room
+from shiftwork.store.protocol import Bell, Claims, Promoted, Store
 from shiftwork.store.sealed.keys import KeyRing
 from shiftwork.store.sealed.sealer import Sealer
 
@@ -56,10 +47,10 @@ class SealedStore:
     def __init__(self, inner: Store, ring: KeyRing, *, namespace: str = "default") -> None:
         self.inner = inner
         """The store itself, with its values as they are stored."""
-        self.key_ids = ring.ids
+        self.key_ids: tuple[str, ...] = ring.ids
         """The keys of this process; the first one encrypts."""
-        self.sealer = Sealer(ring, namespace)
-        self.url = inner.url
+        self.sealer: Sealer = Sealer(ring, namespace)
+        self.url: str = inner.url
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -252,7 +243,7 @@ class SealedTransaction:
     """A transaction in which the steps and the end of a job are encrypted."""
 
     def __init__(self, inner: Transaction, sealer: Sealer) -> None:
-        self.connection = inner.connection
+        self.connection: Any = inner.connection
         self._inner = inner
         self._sealer = sealer
 

@@ -65,7 +65,7 @@ class SqliteStore:
         self._path = str(Path(path).resolve())
         self._synchronous = synchronous
         self._namespace = namespace
-        self.url = f"sqlite:///{self._path}" + ("" if synchronous == "normal" else f"?synchronous={synchronous}")
+        self.url: str = f"sqlite:///{self._path}" + ("" if synchronous == "normal" else f"?synchronous={synchronous}")
         self._clock = FileClock()
         self._threads = StoreThreads(self._path, Path(path).absolute(), synchronous=synchronous, namespace=namespace)
         weakref.finalize(self, self._threads.abandon).atexit = False

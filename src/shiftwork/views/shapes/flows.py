@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from shiftwork.core.jobs.flow_drawing import FlowBox, FlowGraph, FlowJob, state_of
 from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.model.jobs import JobStatus
-from shiftwork.views.instants import iso, past_iso
+from shiftwork.views.formats import iso, past_iso
 
 MOST_CRITICAL: Final = 100
 """How many jobs of a critical path are shown, the last ones."""

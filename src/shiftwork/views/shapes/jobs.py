@@ -18,12 +18,9 @@ from shiftwork.handles.job import Job, JobProgress
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import MASK, PageSecrets, value_texts
 from shiftwork.telemetry.tracing import trace_id
-from shiftwork.views.estimate import Estimate
-from shiftwork.views.explanation import Explanation
-from shiftwork.views.flow_waits import FOR_EVER, due_at
-from shiftwork.views.instants import iso, past_iso
-from shiftwork.views.report import JobStack
-from shiftwork.views.shapes.values import PRIORITY_NAMES, PriorityName, json_safe, unshowable
+from shiftwork.views.explanation import FOR_EVER, Estimate, Explanation, due_at
+from shiftwork.views.formats import PRIORITY_NAMES, PriorityName, iso, json_safe, past_iso, unshowable
+from shiftwork.views.instances import JobStack
 
 UNASKED: Final = {"not shown": "the function has not waited for this signal yet, so it may be secret"}
 """Stands for the value of a signal that no wait has asked for."""

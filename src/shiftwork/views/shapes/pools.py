@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from shiftwork.core.observing.beats import WorkerInstance
-from shiftwork.views.instants import iso, past_iso
+from shiftwork.views.formats import iso, past_iso
 from shiftwork.views.overview import NodePool, NodeView, PoolView
 
 

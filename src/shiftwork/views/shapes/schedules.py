@@ -4,9 +4,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from shiftwork.views.instants import iso
+from shiftwork.views.formats import PRIORITY_NAMES, PriorityName, iso
 from shiftwork.views.schedules import SchedulePreview, ScheduleView
-from shiftwork.views.shapes.values import PRIORITY_NAMES, PriorityName
 
 
 class PreviewShape(Struct, frozen=True, kw_only=True):

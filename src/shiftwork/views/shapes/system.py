@@ -11,11 +11,11 @@ from shiftwork.core.model.workers import WorkerExecutionMode
 from shiftwork.core.observing.event_rows import EventRow, actor_of, text_of
 from shiftwork.core.workers.breaker import BreakerStatus
 from shiftwork.core.workers.state import is_failing
-from shiftwork.views.instants import iso, past_iso
+from shiftwork.sentences import restored
+from shiftwork.views.diagnosis import remedy, see
+from shiftwork.views.formats import PRIORITY_NAMES, PriorityName, iso, json_safe, past_iso
 from shiftwork.views.overview import BreakerView, Overview, WorkerView
-from shiftwork.views.remedies import remedy, see
 from shiftwork.views.shapes.pools import PoolShape, pool_shape
-from shiftwork.views.shapes.values import PRIORITY_NAMES, PriorityName, json_safe
 
 
 class ProblemShape(Struct, frozen=True, kw_only=True):
@@ -231,7 +231,7 @@ def event_row_shape(row: EventRow) -> EventShape:
         at=past_iso(event.at),
         name=event.name,
         subject=event.subject,
-        message=event.message,
+        message=restored(event.message, event.parts),
         data=json_safe(event.data),
         by=actor_of(event),
         text=text_of(row),

@@ -1,5 +1,6 @@
-"""What happened."""
+"""What happened, and the stream of changes."""
 
+from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Annotated, Final
 
@@ -7,10 +8,12 @@ from msgspec import Meta, Struct, field
 
 from shiftwork.control.system.events import KEPT
 from shiftwork.views.shapes.system import EventShape, event_row_shape
-from shiftwork.web.routing import Name, Query, get
+from shiftwork.web.access import Visitor
+from shiftwork.web.encoding import encoder
+from shiftwork.web.routing import Name, Query, Text, get
 from shiftwork.web.site import Site
 
-MOST_LOOKED_AT: Final = 5_000
+MOST_EVENTS_READ: Final = 5_000
 """About how many events one request reads where only some of them match. The next page continues there."""
 Number = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 _KEPT: Final = "|".join(KEPT).replace(".", "[.]")
@@ -51,7 +54,7 @@ async def events(site: Site, query: EventsQuery) -> EventsAnswer:
         after=query.after,
         before=query.before,
         limit=query.limit,
-        at_most=MOST_LOOKED_AT,
+        at_most=MOST_EVENTS_READ,
         names=query.name,
         subject=query.subject,
         worker=query.worker,
@@ -61,3 +64,11 @@ async def events(site: Site, query: EventsQuery) -> EventsAnswer:
         until=None if query.until is None else query.until.timestamp(),
     )
     return EventsAnswer(events=[event_row_shape(row) for row in page.rows], next_before=page.next_before)
+
+
+@get("/live", media_type="text/event-stream")
+async def live(
+    site: Site, visitor: Visitor, last_event_id: Number | None, sentences: Text | None
+) -> AsyncIterator[bytes]:
+    """Stream changes: `change` with topics, and `event` with an event whose number is its id."""
+    return site.live.stream(last_event_id, lambda: site.access.still(visitor), encoder(sentences))

@@ -10,23 +10,25 @@ from msgspec import Meta, Struct, field, structs
 from shiftwork.control.control import Control
 from shiftwork.control.jobs.bulk import RATE_PATTERN, Action, Changed, check_rate
 from shiftwork.core.model.job_changes import JobOrder
-from shiftwork.core.model.jobs import JobStatus
+from shiftwork.core.model.jobs import JobPriority, JobStatus
 from shiftwork.core.observing.dead_groups import Group
+from shiftwork.core.options.value_checks import LONGEST_TAG, MOST_TAGS, SHORTEST_TIMEOUT, TAG_PATTERN
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import CheckedJobOptions, JobOptions, changed
 from shiftwork.telemetry.tracing import continuing
-from shiftwork.views.instants import iso, past_iso
+from shiftwork.views.formats import PriorityName, iso, past_iso
 from shiftwork.views.shapes.jobs import (
     ExplanationShape,
     JobShape,
     PlacedJobShape,
+    StackShape,
     WholeJobShape,
     explanation_shape,
     job_shape,
     placed_job_shape,
+    stack_shape,
     whole_job_shape,
 )
-from shiftwork.web.job_options import OptionsBody, Tag, options_in
 from shiftwork.web.job_search import JobsPage, by_payload, search, total, waiting_for_signals
 from shiftwork.web.routing import Body, Id, Name, Query, Text, get, post
 from shiftwork.web.site import Site
@@ -39,6 +41,24 @@ GroupKey = Annotated[str, Meta(pattern="^[0-9a-f]{24}$")]
 Rate = Annotated[str, Meta(max_length=30, extra_json_schema={"pattern": RATE_PATTERN})] | None
 NoRate = Annotated[str | None, Meta(extra_json_schema={"type": "null"})]
 """Accepted by the type, so that it is rejected with a message."""
+
+
+Seconds = Annotated[float, Meta(gt=0, le=315_360_000)]
+Tag = Annotated[str, Meta(min_length=1, max_length=LONGEST_TAG, pattern=TAG_PATTERN)]
+
+
+class OptionsBody(Body, frozen=True, kw_only=True):
+    """How a job differs from other jobs of its worker."""
+
+    priority: PriorityName | None = None
+    unique_key: Id | None = None
+    max_retries: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
+    """Retries, instead of the worker's."""
+    timeout_seconds: Annotated[float, Meta(ge=SHORTEST_TIMEOUT, le=315_360_000)] | None = None
+    """How long a run may take, instead of the worker's."""
+    expires_seconds: Seconds | None = None
+    """The job is cancelled if it has not started this long after it is due."""
+    tags: Annotated[list[Tag], Meta(max_length=MOST_TAGS)] = field(default_factory=list)
 
 
 class JobsQuery(Query, frozen=True, kw_only=True):
@@ -219,6 +239,12 @@ async def explanation(site: Site, id: Name) -> ExplanationShape:
     return explanation_shape(await site.control.jobs.explain(id))
 
 
+@post("/jobs/{id}/stack")
+async def job_stack(site: Site, id: Name) -> StackShape:
+    """Return what a running job is doing now: its own stack first, then everything else in its process."""
+    return stack_shape(await site.control.jobs.stack(id))
+
+
 @get("/dead")
 async def dead(site: Site) -> Dead:
     """Return the newest dead jobs, grouped by worker and error."""
@@ -308,3 +334,15 @@ _ACTIONS: Final[Mapping[type[Bulk], Action]] = {CancelJobs: "cancel", RetryJobs:
 def _changed(site: Site, changed: Job[Any]) -> JobShape:
     site.jobs_changed()
     return job_shape(changed)
+
+
+def options_in(body: OptionsBody) -> JobOptions:
+    """Return the options in a body."""
+    return JobOptions(
+        priority=JobPriority[body.priority.upper()] if body.priority else None,
+        unique_key=body.unique_key,
+        max_retries=body.max_retries,
+        timeout_seconds=body.timeout_seconds,
+        expires_seconds=body.expires_seconds,
+        tags=body.tags,
+    )

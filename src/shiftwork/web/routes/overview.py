@@ -1,19 +1,15 @@
-"""The overview, the charts, and who sends the request."""
+"""The overview, the charts, the doctor, and the document that describes this API."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from shiftwork.core.model.doc_types import Role
-from shiftwork.version import __version__
-from shiftwork.views.instants import past_iso
+from shiftwork.views.formats import past_iso
 from shiftwork.views.shapes.pools import pool_shape
-from shiftwork.views.shapes.system import SummaryShape, problem_shape
-from shiftwork.web.access import Visitor
-from shiftwork.web.history import KEPT_SECONDS, SHOWN_SECONDS
+from shiftwork.views.shapes.system import ProblemShape, SummaryShape, problem_shape
+from shiftwork.web.history import KEPT_SECONDS, SHOWN_SECONDS, Series
 from shiftwork.web.openapi import document
-from shiftwork.web.routing import Name, Query, get
-from shiftwork.web.series import Series
+from shiftwork.web.routing import Name, Query, get, post
 from shiftwork.web.site import Site
 
 
@@ -35,15 +31,6 @@ class OverviewAnswer(SummaryShape, frozen=True, kw_only=True):
     """What is wrong, the leader, the nodes, the pools, and all jobs in numbers."""
 
     counts: Counts
-
-
-class Me(Struct, frozen=True, kw_only=True):
-    """Who sends the request, and what they may do."""
-
-    name: str
-    role: Role
-    csrf: str | None
-    version: str
 
 
 class HistoryQuery(Query, frozen=True, kw_only=True):
@@ -86,13 +73,29 @@ async def history(site: Site, query: HistoryQuery) -> Series:
     return await site.history.series(query.seconds, query.pool)
 
 
-@get("/me")
-async def me(site: Site, visitor: Visitor) -> Me:  # noqa: ARG001 - every route takes the site
-    """Return who sends the request, what they may do, and the X-CSRF-Token for changes by cookie."""
-    return Me(name=visitor.name, role=visitor.role, csrf=visitor.csrf or None, version=__version__)
-
-
 @get("/openapi.json")
 async def openapi(site: Site) -> dict[str, Any]:  # noqa: ARG001 - every route takes the site
     """Return this API as an OpenAPI 3.1 document."""
     return document()
+
+
+class DoctorAnswer(Struct, frozen=True, kw_only=True):
+    """The store's settings, and what is wrong."""
+
+    status: Literal["ok", "degraded", "failing"]
+    store: str
+    findings: dict[str, str]
+    problems: list[ProblemShape]
+
+
+@post("/doctor")
+async def doctor(site: Site) -> DoctorAnswer:
+    """Examine the store's real settings, measure it, and return what is wrong. Answers are kept for 15 seconds."""
+    # It is a change, because it writes in order to measure the store, and may read a whole file.
+    report = await site.doctor.get()
+    return DoctorAnswer(
+        status=report.status,
+        store=report.store,
+        findings=report.findings,
+        problems=[problem_shape(problem) for problem in report.problems],
+    )

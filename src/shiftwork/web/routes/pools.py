@@ -1,4 +1,4 @@
-"""Pools: reading and changing them."""
+"""Pools, nodes and breakers: reading them, and steering what runs where."""
 
 from typing import Annotated, Final
 
@@ -6,7 +6,7 @@ from msgspec import Meta, Struct, structs
 
 from shiftwork.errors import UnknownPoolError, nearest
 from shiftwork.views.overview import PoolView
-from shiftwork.views.shapes.pools import InstanceShape, PoolShape, instance_shape, pool_shape
+from shiftwork.views.shapes.pools import InstanceShape, NodeShape, PoolShape, instance_shape, node_shape, pool_shape
 from shiftwork.views.shapes.system import BreakerViewShape, EventShape, breaker_shape, event_shape
 from shiftwork.web.routing import Body, Name, Query, Text, get, post
 from shiftwork.web.site import Site
@@ -114,6 +114,71 @@ async def bound_pool(site: Site, pool: Name, body: NewBounds) -> PoolShape:
     """Set how many slots the pool may have, on all nodes together. Null restores the registered bound."""
     await site.control.pools.scale(pool, body.min, body.max, reset=True)
     return await _after(site, pool)
+
+
+class NodesAnswer(Struct, frozen=True):
+    """Every live node, oldest first, and the instances of all pools."""
+
+    nodes: list[NodeShape]
+    instances: list[InstanceShape]
+
+
+@get("/nodes")
+async def nodes(site: Site) -> NodesAnswer:
+    """Return every live node, and the running instances of all pools."""
+    instances = [instance_shape(one) for one in await site.control.pools.instances()]
+    return NodesAnswer([node_shape(node) for node in await site.control.nodes.all()], instances)
+
+
+@post("/nodes/{node}/drain")
+async def drain_node(site: Site, node: Name, body: Reason) -> NodeShape:
+    """Give the node no more work: its workers finish what they run, and end."""
+    drained = await site.control.nodes.drain(node, body.reason)
+    site.changed()
+    return node_shape(drained)
+
+
+@post("/nodes/{node}/undrain")
+async def undrain_node(site: Site, node: Name) -> NodeShape:
+    """Give a drained node work again."""
+    serving = await site.control.nodes.undrain(node)
+    site.changed()
+    return node_shape(serving)
+
+
+class BreakersAnswer(Struct, frozen=True):
+    """Every breaker, by name."""
+
+    breakers: list[BreakerViewShape]
+
+
+class Holding(Reason, frozen=True, kw_only=True):
+    """Why it is held open, and for how long; null until a person closes it."""
+
+    reason: Text | None = None
+    for_seconds: Annotated[float, Meta(gt=0, le=315_360_000)] | None = None
+
+
+@get("/breakers")
+async def breakers(site: Site) -> BreakersAnswer:
+    """Return every breaker: the workers that it guards, its state, and who holds it open."""
+    return BreakersAnswer([breaker_shape(one) for one in (await site.overview.get()).breakers.values()])
+
+
+@post("/breakers/{breaker}/close")
+async def close_breaker(site: Site, breaker: Name, body: Reason) -> BreakerViewShape:
+    """Close the breaker, also one that a person holds open. Its failures are forgotten; its jobs start at once."""
+    closed = await site.control.breakers.close(breaker, body.reason)
+    site.changed()
+    return breaker_shape(closed)
+
+
+@post("/breakers/{breaker}/open")
+async def open_breaker(site: Site, breaker: Name, body: Holding) -> BreakerViewShape:
+    """Hold the breaker open: no job that it guards starts until it is closed, or is probed after `for_seconds`."""
+    opened = await site.control.breakers.open(breaker, body.reason, for_seconds=body.for_seconds)
+    site.changed()
+    return breaker_shape(opened)
 
 
 async def _breakers(site: Site, pool: str) -> list[BreakerViewShape]:

@@ -9,7 +9,7 @@ from shiftwork.errors import ConfigurationError
 from shiftwork.handles.options import CheckedJobOptions, changed
 from shiftwork.views.shapes.jobs import JobShape, job_shape
 from shiftwork.views.shapes.schedules import ScheduleShape, preview_shape, schedule_shape
-from shiftwork.web.job_options import OptionsBody, options_in
+from shiftwork.web.routes.jobs import OptionsBody, options_in
 from shiftwork.web.routing import Name, Query, Text, get, post
 from shiftwork.web.site import Site
 

@@ -9,7 +9,7 @@ from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.observing.dead_groups import groups_of
 from shiftwork.core.observing.history import DAY, HOUR
 from shiftwork.errors import UnknownWorkerError, nearest
-from shiftwork.views.instants import past_iso
+from shiftwork.views.formats import past_iso
 from shiftwork.views.overview import WorkerView
 from shiftwork.views.shapes.jobs import JobShape, job_shape
 from shiftwork.views.shapes.system import BreakerViewShape, WorkerShape, breaker_shape, worker_shape

@@ -65,7 +65,7 @@ class BlockingSession(BlockingConnection[psycopg.Connection[Any], Sequence[bytes
             return None
         self._readable = _poll(conn, select.POLLIN)
         self._writable = _poll(conn, select.POLLIN | select.POLLOUT)
-        self.has_input = partial(self._readable, 0)
+        self.has_input: Callable[[], object] = partial(self._readable, 0)
         with suppress(psycopg.Error):
             if conn.pgconn.prepare(self._statement.name, self._statement.text).status == ExecStatus.COMMAND_OK:
                 return conn

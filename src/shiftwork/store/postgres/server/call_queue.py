@@ -66,15 +66,15 @@ class PendingCall(Generic[T]):
     def __init__(
         self, work: Work[T], answer: "asyncio.Future[T]", patience: float, after: Sequence["asyncio.Future[Any]"] = ()
     ) -> None:
-        self.work = work
-        self.answer = answer
+        self.work: Work[T] = work
+        self.answer: asyncio.Future[T] = answer
         """Cancelled with its caller, even if the call is under way."""
-        self.patience = patience
-        self.after = after
+        self.patience: float = patience
+        self.after: Sequence[asyncio.Future[Any]] = after
         """The ends of calls of other queues that come first."""
-        self.over = False
+        self.over: bool = False
         """Whether it is done, or never will be."""
-        self.passable = False
+        self.passable: bool = False
         """Whether claims do not wait for it."""
         self._end: asyncio.Future[None] | None = None
 
@@ -113,9 +113,9 @@ class BatchableCall(PendingCall[Any]):
 
     def __init__(self, items: list[Any], batch_work: BatchWork, answer: "asyncio.Future[Any]") -> None:
         super().__init__(partial(_on_items, batch_work, items), answer, CALL_SECONDS + ITEM_SECONDS * len(items))
-        self.items = items
-        self.batch_work = batch_work
-        self.alone = False
+        self.items: list[Any] = items
+        self.batch_work: BatchWork = batch_work
+        self.alone: bool = False
         """Whether it was made together with others, and one of them has failed: now each is made by itself."""
 
     def goes_with(self, first: "BatchableCall") -> bool:
@@ -142,7 +142,7 @@ class CallQueue:
     def __init__(
         self, address: PostgresAddress, prepare: Prepare, silent: Callable[[], None], *, gathers: bool = False
     ) -> None:
-        self.loop = asyncio.get_running_loop()
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self._gathers = gathers
         """Whether it waits a moment before the first call, for others that are made at the same time."""
         self._address = address

@@ -97,7 +97,7 @@ class Connections:
     """All connections of one store in this process, except the doorbell's."""
 
     def __init__(self, address: PostgresAddress, namespace: str) -> None:
-        self.doorbell = Doorbell(address)
+        self.doorbell: Doorbell = Doorbell(address)
         self.namespace = namespace
         self._address = address
         self._sql = statements(address.schema)

@@ -1,5 +1,5 @@
 -- The state of a job as a string of fixed layout, numbers of flows, and fences. The numbers of statuses, flags and columns have names, which
--- `shiftwork.store.redis.layout` and `shiftwork.core.stored_numbers` list.
+-- `shiftwork.store.redis.lua` and `shiftwork.core.stored_numbers` list.
 --
 -- s = status, flags, number of reports, attempt, crashes, fence, run_at, lead, started_at, ended_at, followed by the
 --     instance; NaN means none. The rank is run_at - lead. The lead is the head_start, unless the job has kept its rank

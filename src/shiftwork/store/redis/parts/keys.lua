@@ -1,4 +1,4 @@
--- Nearly every script begins with this part: the key dictionary, and what all need. `shiftwork.store.redis.server.scripts` lists
+-- Nearly every script begins with this part: the key dictionary, and what all need. `shiftwork.store.redis.lua` lists
 -- the parts of each script.
 --
 -- One namespace is one hash tag, so that all of its keys are in one slot. KEYS[1] is the prefix of every key,

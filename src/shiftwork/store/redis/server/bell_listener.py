@@ -19,8 +19,8 @@ from shiftwork.store.redis.server.address import RedisAddress
 from shiftwork.store.redis.server.connecting import connect
 from shiftwork.store.redis.server.pipeline import ConnectionLostError, Pipeline
 
-FIRST_PAUSE: Final = 0.05
-LONGEST_PAUSE: Final = 1.0
+FIRST_RECONNECT_SECONDS: Final = 0.05
+LONGEST_RECONNECT_SECONDS: Final = 1.0
 """Seconds before connecting again; the pause doubles with each failure, up to this."""
 
 
@@ -78,18 +78,18 @@ class BellListener:
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
         self._begun.set()
-        pause = FIRST_PAUSE
+        pause = FIRST_RECONNECT_SECONDS
         while True:
             try:
                 await self._listen_once(ready)
-                pause = FIRST_PAUSE
+                pause = FIRST_RECONNECT_SECONDS
             except StoreError as error:
                 if not ready.done():
                     ready.set_exception(error)
             if ready.exception() is not None:
                 return
             await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            pause = min(2 * pause, LONGEST_RECONNECT_SECONDS)
 
     async def _listen_once(self, ready: "Future[None]") -> None:
         """Listen until the connection is lost."""

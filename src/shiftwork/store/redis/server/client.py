@@ -15,13 +15,13 @@ from hiredis import ReplyError
 from msgspec import Struct
 
 from shiftwork.errors import LifecycleError, StoreError
+from shiftwork.store.redis.lua import ELSEWHERE, NO_SCRIPT, Script, script
 from shiftwork.store.redis.server import faults
 from shiftwork.store.redis.server.address import RedisAddress
 from shiftwork.store.redis.server.connecting import connect
 from shiftwork.store.redis.server.pipeline import Argument, ConnectionLostError, Pipeline
-from shiftwork.store.redis.server.scripts import ELSEWHERE, NO_SCRIPT, Script, script
 
-ATTEMPTS: Final = 3
+SEND_ATTEMPTS: Final = 3
 Command = tuple[Argument, ...]
 
 
@@ -164,7 +164,7 @@ class RedisClient:
                 said = str(error)
                 if sent.script is not None and said.startswith(NO_SCRIPT):
                     command = ("EVAL", sent.script.text, *command[2:])
-                elif said.startswith(ELSEWHERE) and attempt < ATTEMPTS:
+                elif said.startswith(ELSEWHERE) and attempt < SEND_ATTEMPTS:
                     connection.disconnect()
                     self._on_move()
                 else:

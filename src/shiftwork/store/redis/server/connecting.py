@@ -9,10 +9,10 @@ from typing import Any, Final
 from hiredis import ReplyError
 
 from shiftwork.errors import StoreError, StoreUnavailableError
+from shiftwork.store.redis.lua import Script, names, script
 from shiftwork.store.redis.server import faults
 from shiftwork.store.redis.server.address import Node, RedisAddress, named
 from shiftwork.store.redis.server.pipeline import Argument, ConnectionLostError, Pipeline
-from shiftwork.store.redis.server.scripts import Script, names, script
 
 REDIRECTIONS: Final = 5
 OLDEST: Final = (7, 0)

@@ -1,0 +1,93 @@
+"""Statistics, instances and events, from the replies of the server, for people."""
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from shiftwork.core.doc_kinds import BEAT, read_event
+from shiftwork.core.jobs.transitions import STATUSES
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.jobs import JobStatus
+from shiftwork.core.observing.beats import InstanceRecord
+from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
+
+COUNTED: Final = {
+    JobStatus.SCHEDULED: "scheduled",
+    JobStatus.FAILED: "retrying",
+    JobStatus.WAITING: "waiting",
+    JobStatus.QUEUED: "queued",
+    JobStatus.PROCESSING: "processing",
+    JobStatus.DEAD: "dead",
+}
+"""Statuses that statistics count, and under which name."""
+Number = type[int] | type[float]
+OF_POOLS: Final[dict[str, tuple[str, Number]]] = {
+    "a": ("added", int),
+    "c": ("completed", int),
+    "f": ("failed", int),
+    "r": ("run_seconds", float),
+    "q": ("wait_seconds", float),
+}
+OF_WORKERS: Final[dict[str, tuple[str, Number]]] = {
+    "C": ("completed", int),
+    "F": ("failed", int),
+    "D": ("died", int),
+    "R": ("run_seconds", float),
+}
+"""Which number a field of the hash `numbers` has, by its first letter."""
+LEASE: Final = struct.Struct("<dd")
+EVENT_HEAD: Final = 8
+"""The number of bytes that precede a stored event: its number, so that no two events are equal."""
+
+
+def read_stats(reply: Sequence[Any]) -> Stats:
+    """Return the statistics of a reply of `stats`."""
+    numbers, heads = reply
+    found = Stats()
+    marks: dict[str, dict[str, int]] = {}
+    for name, run_at in _pairs(heads):
+        found.pools.setdefault(name, PoolStats()).oldest_run_at = float(run_at)
+    for field, n in _pairs(numbers):
+        kind, name = field[0], field[1:]
+        if kind == "p":
+            _count(found.pools.setdefault(name[1:], PoolStats()), name, int(n))
+        elif kind == "w":
+            if int(n):
+                _count(found.workers.setdefault(name[1:], WorkerStats()), name, int(n))
+        elif kind == "m":
+            mark, _, pool = name.partition(" ")
+            marks.setdefault(pool, {})[mark] = int(n)
+        elif kind in OF_POOLS:
+            what, number = OF_POOLS[kind]
+            setattr(found.pools.setdefault(name, PoolStats()), what, number(n))
+        else:
+            what, number = OF_WORKERS[kind]
+            setattr(found.workers.setdefault(name, WorkerStats()), what, number(n))
+    for pool, counts in marks.items():
+        found.count_marks(pool, counts)
+    return found
+
+
+def _count(numbers: PoolStats | WorkerStats, name: str, n: int) -> None:
+    status = COUNTED.get(STATUSES[int(name[0])])
+    if status is not None:
+        setattr(numbers, status, n)
+
+
+def _pairs(flat: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
+    return ((name.decode(), value) for name, value in zip(flat[::2], flat[1::2], strict=True))
+
+
+def read_instances(flat: Sequence[bytes]) -> list[InstanceRecord]:
+    """Return all instances by name, without those that cannot be read: their next beat replaces them."""
+    found = []
+    for body in flat[1::2]:
+        beat = BEAT.decode(body[LEASE.size :])
+        if beat is not None:
+            found.append(InstanceRecord(beat, *LEASE.unpack_from(body)))
+    return sorted(found, key=lambda record: record.beat.instance)
+
+
+def event(number: int, body: bytes) -> Event:
+    """Return an event from its bytes."""
+    return read_event(number, body[EVENT_HEAD:])
