@@ -6,7 +6,7 @@ import pytest
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.cli.changing import changes
-from shiftwork.control.access.actor import current_actor
+from shiftwork.control.access.audit import current_actor
 from shiftwork.core.doc_kinds import WORKER
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.workers import WorkerConfig

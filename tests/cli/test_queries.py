@@ -14,7 +14,7 @@ from shiftwork import JobStatus, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.cli.looking import events as cli_events
 from shiftwork.cli.looking import status as cli_status
 from shiftwork.control.system.events import EventPages
-from shiftwork.control.system.health import System
+from shiftwork.control.system.overview import System
 from shiftwork.core.doc_kinds import GATES
 from shiftwork.core.jobs.flow_drawing import FlowJob, draw
 from shiftwork.core.model.doc_types import Doc

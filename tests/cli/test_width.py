@@ -10,7 +10,7 @@ from shiftwork.cli import connect
 from shiftwork.cli.looking import top
 from shiftwork.cli.terminal import output
 from shiftwork.cli.terminal.output import fitting, table
-from shiftwork.control.system.health import System
+from shiftwork.control.system.overview import System
 from shiftwork.handles.options import CheckedJobOptions
 from tests.cli.terminal import Terminal, in_shop
 

@@ -14,7 +14,7 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from shiftwork import JobStatus, ShiftworkError, WorkerOrchestrator, errors
-from shiftwork.control.access.actor import acting_as
+from shiftwork.control.access.audit import acting_as
 from shiftwork.control.system import events as event_pages
 from shiftwork.core.doc_kinds import GATES, WORKER
 from shiftwork.core.model.doc_types import Doc

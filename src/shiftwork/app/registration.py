@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict, replace
 
-from shiftwork.control.registry import DEFAULT_POOL, LocalRegistry
+from shiftwork.control.definitions import DEFAULT_POOL, LocalRegistry
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.configs import pool_config, worker_config
 from shiftwork.core.options.graph import alias_config, compile_gates

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from shiftwork.control.control import Control
-from shiftwork.control.registry import LocalRegistry
+from shiftwork.control.definitions import LocalRegistry
 from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.core.workers.state import first_run_ended, runs_beside_itself
 from shiftwork.errors import JobStateError, ResultTimeoutError, UnknownWorkerError

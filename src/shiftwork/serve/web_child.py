@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from shiftwork.control.calling.event_loop import run
+from shiftwork.control.calling import run
 from shiftwork.control.control import Control
 from shiftwork.core.health.health_values import Strays
 from shiftwork.core.model.event import Event

@@ -35,9 +35,15 @@ from shiftwork.core.workers.state import is_failing
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """Everything that the overview and the health rules need, read once, as of one moment."""
+    """Everything that the overview and the health rules need, read once.
+
+    Each part is what the store held at one moment, but the parts are read side by side, some milliseconds apart. A job
+    that starts in between may be counted as queued and found running, or neither. The rules bear that: what they call
+    wrong has lasted for seconds.
+    """
 
     at: float
+    """When the store was asked, by its clock."""
     facts: Facts
     stats: Stats
     instances: list[InstanceRecord]

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from shiftwork.control.access.audit import Audit, because
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.jobs.filter import job_filter
-from shiftwork.control.jobs.paging import FIRST_PAGE, next_size
+from shiftwork.control.jobs.filter import FIRST_PAGE, job_filter, next_size
 from shiftwork.core.model.job_changes import Cancel, Change, Discard, JobFilter, Requeue
 from shiftwork.core.model.jobs import SECONDS_A_DAY, DeadJob, JobStatus
 from shiftwork.core.observing.dead_groups import group_key

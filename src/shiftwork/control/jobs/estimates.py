@@ -12,8 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import Definitions
-from shiftwork.control.registry import LocalRegistry
+from shiftwork.control.definitions import Definitions, LocalRegistry
 from shiftwork.core.doc_kinds import PLAN, PLAN_NAME
 from shiftwork.core.health.position import LANES, Ahead, QueuePlace, behind, position
 from shiftwork.core.health.start_estimate import (

@@ -6,9 +6,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import Definitions
+from shiftwork.control.definitions import Definitions, LocalRegistry
 from shiftwork.control.jobs.estimates import Estimates, QueueFacts, hosts
-from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.health.position import position
 from shiftwork.core.health.start_estimate import along
 from shiftwork.core.jobs.needs import behind, lost_jobs

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from shiftwork.control.access.audit import Audit, because
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.jobs.handles import JobHandles
+from shiftwork.control.definitions import LocalRegistry
+from shiftwork.control.jobs.jobs import JobHandles
 from shiftwork.control.jobs.known_calls import check_inputs, check_no_circle, check_twins, flow_of, known_jobs
 from shiftwork.control.jobs.submission import Submission
-from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.jobs.flow_drawing import FlowGraph, FlowJob, draw, state_of
 from shiftwork.core.jobs.needs import behind, lost_jobs
 from shiftwork.core.jobs.run_options import pack_run_options, run_options_of

@@ -13,13 +13,11 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
-from shiftwork.control.access.actor import current_actor
-from shiftwork.control.access.audit import Audit
+from shiftwork.control.access.audit import Audit, current_actor
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import Definitions
+from shiftwork.control.definitions import Definitions, LocalRegistry
 from shiftwork.control.jobs.jobs import Jobs
 from shiftwork.control.jobs.submission import Submission
-from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.model.jobs import JobPriority, NewJob
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.configs import check_schedule, timing

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from shiftwork.control.access.audit import Audit
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import Definitions
-from shiftwork.control.registry import LocalRegistry
+from shiftwork.control.definitions import Definitions, LocalRegistry
 from shiftwork.core.doc_kinds import POOL
 from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.job_changes import JobFilter

@@ -12,7 +12,8 @@ from typing import Any
 from psycopg import AsyncConnection, AsyncCursor, AsyncPipeline
 
 from shiftwork.store.postgres.server import search_path
-from shiftwork.store.postgres.server.call_queue import BatchWork, CallQueue
+from shiftwork.store.postgres.server.call_queue import CallQueue
+from shiftwork.store.postgres.server.pending_call import BatchWork
 
 Arguments = Sequence[Any] | dict[str, Any]
 Rows = list[tuple[Any, ...]]

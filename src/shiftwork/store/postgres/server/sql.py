@@ -1,4 +1,4 @@
-"""SQL from files: it reads them, puts numbers and the name of the schema in place, and quotes names."""
+"""SQL as text: reads it from files, puts numbers and the name of the schema in place, and quotes names."""
 
 import re
 from collections.abc import Iterator
@@ -28,17 +28,19 @@ INDEX_PLANS: Final = """\
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan"""
 """What `{index_plans}` stands for: a function whose plans use indices alone, whatever the planner believes."""
+_FOLDER: Final = Path(__file__).parent.parent
+"""Where queries.sql, functions/ and migrations/ are."""
 _SCHEMA: Final = re.compile(r"\bshiftwork\.(?=\w|')")
 
 
 def read(name: str) -> str:
-    """Return the text of a file beside this one, with the numbers in place."""
-    return _loaded(Path(__file__).with_name(name))
+    """Return the text of an SQL file of the store, with the numbers in place."""
+    return _loaded(_FOLDER / name)
 
 
 def read_folder(name: str) -> Iterator[tuple[str, str]]:
-    """Yield name and text of the SQL files in a folder beside this file, sorted by name."""
-    for path in sorted(Path(__file__).with_name(name).glob("*.sql")):
+    """Yield name and text of the SQL files in a folder of the store, sorted by name."""
+    for path in sorted((_FOLDER / name).glob("*.sql")):
         yield path.name, _loaded(path)
 
 

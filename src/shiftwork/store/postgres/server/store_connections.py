@@ -1,49 +1,33 @@
-"""The connections of one store. Each event loop has a queue for calls about jobs in order (adding, finishing,
-changing), queues for claims, one for what a node does beside that, one for searches, and a pool for transactions of
-jobs. So no job waits to be added or to start until its node has done its duties, or has claimed for its other pools.
+"""All connections of one store in a process, on all its event loops; what is on one loop is in `loop_connections`.
 
-This module owns opening (every new connection brings the schema up to date and looks up the number of the namespace)
-and closing, from any thread. The doorbell and the bells live as long as the store.
+This module owns opening and closing, from any thread. Every new connection brings the schema up to date and looks up
+the number of the namespace. The doorbell lives as long as the store.
 
-The number of a namespace is made of its name. So the processes that know it and those that look it up mean the same
-one, even if the tables were emptied in between.
+The number of a namespace is made from its name. So after the tables were emptied, processes that remember the number
+and processes that look it up still agree.
 """
 
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
 from itertools import count
 from typing import Any, Final, TypeVar
 from zlib import crc32
 
-from msgspec import Struct
 from psycopg import AsyncConnection
-from psycopg.pq.abc import PGresult
 
-from shiftwork.core.model.job_changes import Finished, Outcome
-from shiftwork.core.model.jobs import Added
 from shiftwork.errors import LifecycleError
-from shiftwork.store.postgres import jobs, rows
 from shiftwork.store.postgres.server import migrations, search_path
 from shiftwork.store.postgres.server.address import PostgresAddress
-from shiftwork.store.postgres.server.blocking_session import BlockingSession
-from shiftwork.store.postgres.server.call_queue import (
-    CALL_SECONDS,
-    CANCEL_TIMEOUT,
-    ITEM_SECONDS,
-    CallQueue,
-    LoneStatement,
-)
-from shiftwork.store.postgres.server.claim_queues import ClaimQueues
-from shiftwork.store.postgres.server.direct_call import Prepared
+from shiftwork.store.postgres.server.call_queue import CALL_SECONDS, CANCEL_TIMEOUT, ITEM_SECONDS, CallQueue
+from shiftwork.store.postgres.server.direct_call import BlockingSession, Prepared
 from shiftwork.store.postgres.server.doorbell import Doorbell, channel
-from shiftwork.store.postgres.server.queries import statements
-from shiftwork.store.postgres.server.session import PostgresSession, QueuedStatements, Statements
-from shiftwork.store.postgres.server.transaction_pool import TransactionPool
+from shiftwork.store.postgres.server.loop_connections import ClaimQueues, LoopConnections, TransactionPool
+from shiftwork.store.postgres.server.pending_call import BatchWork
+from shiftwork.store.postgres.server.statements import PostgresSession, QueuedStatements, Statements
 
 CLOSE_POLL_SECONDS: Final = 0.02
 LARGEST_NUMBER: Final = 2**31 - 1
@@ -53,56 +37,16 @@ T = TypeVar("T")
 Operation = Callable[[PostgresSession], Awaitable[T]]
 
 
-class LoopConnections(Struct, frozen=True):
-    """The connections of one event loop."""
+class StoreConnections:
+    """The connections of one store: those of each event loop, the doorbell's, and one for threads without a loop."""
 
-    calls: CallQueue
-    claims: ClaimQueues
-    duties: CallQueue
-    searches: CallQueue
-    transactions: TransactionPool
-
-    @property
-    def queues(self) -> tuple[CallQueue, ...]:
-        return self.calls, *self.claims.queues, self.duties, self.searches
-
-    async def close(self) -> None:
-        """Finish all calls and close the connections; on their own event loop."""
-        await asyncio.gather(*(queue.close() for queue in self.queues))
-        self.transactions.close()
-
-    def busy(self) -> "asyncio.Future[Any] | None":
-        """Return a task that makes calls, or a call under way, if there is one."""
-        return next((queue.task for queue in self.queues if queue.task is not None), None)
-
-    def break_off(self) -> None:
-        """Fail the calls under way, because the server does not answer; on their own event loop."""
-        for queue in self.queues:
-            queue.break_off()
-
-    def suspect(self) -> None:
-        """Open other connections before the next calls; from any thread."""
-        for queue in self.queues:
-            queue.suspect()
-        self.transactions.suspect()
-
-    def abandon(self) -> None:
-        """Close the connections when no call is under way; from any thread."""
-        for queue in self.queues:
-            queue.abandon()
-        self.transactions.close()
-
-
-class Connections:
-    """All connections of one store in this process, except the doorbell's."""
-
-    def __init__(self, address: PostgresAddress, namespace: str) -> None:
+    def __init__(self, address: PostgresAddress, namespace: str, sql: dict[str, str], lone: Prepared) -> None:
         self.doorbell: Doorbell = Doorbell(address)
+        self.blocking: BlockingSession = BlockingSession(address, lone, patience=CALL_SECONDS)
+        """Runs the statement `lone` for threads without an event loop."""
         self.namespace = namespace
         self._address = address
-        self._sql = statements(address.schema)
-        self._add_one = Prepared.of("shiftwork_add_one", self._sql["add_one"], binary=(rows.LONE_PAYLOAD,))
-        self._line = BlockingSession(address, self._add_one, patience=CALL_SECONDS)
+        self._sql = sql
         self._number = 0
         """The number of the namespace, once a connection has looked it up. Closing keeps it for the calls that wait."""
         self._is_open = False
@@ -113,41 +57,35 @@ class Connections:
     # ── calling ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def call(self, operation: Operation[T], *, items: int = 1) -> T:
-        """Run an operation on so many items after the calls of this event loop, and ring its topics when it is done."""
+        """Run an operation on so many items after the earlier calls and claims of this event loop."""
         here = self.of_this_loop()
         patience = CALL_SECONDS + ITEM_SECONDS * items
         claims = [pending for queue in here.claims.queues for pending in queue.pending()]
-        return await here.calls.call(lambda conn: self._run_and_ring(conn, operation), patience, after=claims)
+        return await here.calls.call(lambda conn: self.run(conn, operation), patience, after=claims)
 
     async def claim(self, operation: Operation[T]) -> T:
-        """Run an operation beside other claims and outcomes, once the other calls made before it are done."""
+        """Run a claim beside other claims, once the earlier calls are done; it may overtake passable ones."""
         here = self.of_this_loop()
         return await here.claims.next().call(
-            lambda conn: self._run_and_ring(conn, operation), after=here.calls.pending_for_claims()
+            lambda conn: self.run(conn, operation), after=here.calls.pending_for_claims()
         )
 
-    async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
-        """Write outcomes after the calls of this event loop, but not after its claims."""
-        return await self.call_beside_claims(lambda session: jobs.finish(session, outcomes, now), items=len(outcomes))
-
-    async def call_beside_claims(self, operation: Operation[T], *, items: int = 1) -> T:
-        """Run an operation about running jobs after the calls of this event loop, but not after its claims."""
+    async def call_passable(self, operation: Operation[T], *, items: int = 1) -> T:
+        """Run an operation about running jobs after the earlier calls of this event loop; claims may overtake it."""
         return await self.of_this_loop().calls.call(
-            lambda conn: self._run_and_ring(conn, operation), CALL_SECONDS + ITEM_SECONDS * items, passable=True
+            lambda conn: self.run(conn, operation), CALL_SECONDS + ITEM_SECONDS * items, passable=True
         )
 
     async def call_beside(self, operation: Operation[T], *, items: int = 1) -> T:
-        """Run an operation beside the calls, once those made before it are done, and ring its topics."""
+        """Run an operation on the connection for duties, once the earlier calls are done."""
         here = self.of_this_loop()
         await _done(here.calls)
-        return await here.duties.call(
-            lambda conn: self._run_and_ring(conn, operation), CALL_SECONDS + ITEM_SECONDS * items
-        )
+        return await here.duties.call(lambda conn: self.run(conn, operation), CALL_SECONDS + ITEM_SECONDS * items)
 
     async def ask(self, operation: Callable[[Statements], Awaitable[T]]) -> T:
-        """Run an operation of one statement beside the calls, together with other such operations, and ring its topics.
+        """Run an operation of one statement on the connection for duties, together with other such operations.
 
-        Several statements are one transaction, so it must not lock what calls about jobs lock.
+        They share a transaction, so the statement must not lock what calls about jobs lock.
         """
         here = self.of_this_loop()
         await _done(here.calls)
@@ -161,56 +99,19 @@ class Connections:
     async def _together(self, conn: AsyncConnection[Any], statements: list[Any]) -> list[Any]:
         return await self.session(conn).together(statements)
 
-    async def add(self, timed: list[jobs.Timed]) -> list[Added]:
-        """Add jobs after the calls of this event loop, together with those of other callers."""
-        calls = self.of_this_loop().calls
-        lone = None if calls.busy else self._lone(timed)
-        if lone is None:
-            return await calls.call_in_batch(timed, self._add)
-        return await calls.call_alone(timed, self._add, lone)
-
-    def add_blocking(self, timed: list[jobs.Timed]) -> list[Added] | None:
-        """Add jobs on this thread, which runs no event loop. None if that has to go another way."""
-        lone = self._lone(timed) if self.open else None
-        result = None if lone is None else self._line.run(lone.arguments)
-        return None if result is None else self._read_added(timed[0], result)
-
-    def _lone(self, timed: list[jobs.Timed]) -> LoneStatement | None:
-        """Return the statement that adds a job which comes alone; None if it cannot."""
-        if len(timed) > 1 or self._address.transaction_pooling or not rows.is_lone(timed[0][0]):
-            return None
-        try:
-            arguments = rows.lone_row(self._number, *timed[0])
-        except UnicodeEncodeError:  # the ordinary way reports it
-            return None
-        return LoneStatement(self._add_one, arguments, partial(self._read_added, timed[0]))
-
-    def _read_added(self, timed: jobs.Timed, result: PGresult) -> list[Added]:
-        """Read the result of the function `add_one`."""
-        (job, now), twins, topics = timed, result.get_value(0, 0), result.get_value(0, 1)
-        if topics != b"{}":
-            self.doorbell.ring((f"pool:{job.pool}",) if job.run_at <= now else ("leader",))
-        return [Added(job.id, created=twins is None)]
-
-    async def _add(self, conn: AsyncConnection[Any], timed: list[Any]) -> list[Any]:
-        return await self._run_and_ring(conn, lambda session: jobs.add(session, timed))
-
-    async def keep_step(self, step: jobs.NewStep) -> int:
-        """Keep a step after the calls of this event loop, but not after its claims, together with other jobs' steps."""
-        [kept] = await self.of_this_loop().calls.call_in_batch([step], self._keep_steps, passable=True)
-        return int(kept)
-
-    async def _keep_steps(self, conn: AsyncConnection[Any], steps: list[Any]) -> list[Any]:
-        return await self._run_and_ring(conn, lambda session: jobs.keep_steps(session, steps))
+    async def call_in_batch(self, items: list[Any], batch_work: BatchWork) -> list[Any]:
+        """Do this work after the earlier calls of this event loop, in one batch with others; claims may overtake it."""
+        return await self.of_this_loop().calls.call_in_batch(items, batch_work, passable=True)
 
     async def read(self, operation: Operation[T]) -> T:
-        """Run a long read beside the other calls, once the calls made before it are done."""
+        """Run a long read on the connection for searches, once the earlier calls are done."""
         here = self.of_this_loop()
         await _done(here.calls)
         await _done(here.duties)
         return await here.searches.call(lambda conn: operation(self.session(conn)), SEARCH_SECONDS)
 
-    async def _run_and_ring(self, conn: AsyncConnection[Any], operation: Operation[T]) -> T:
+    async def run(self, conn: AsyncConnection[Any], operation: Operation[T]) -> T:
+        """Run an operation on this connection, and ring its topics when it is done."""
         session = self.session(conn)
         answer = await operation(session)
         self.doorbell.ring(session.topics)
@@ -242,7 +143,7 @@ class Connections:
         return here
 
     def _fell_silent(self) -> None:
-        """A connection has fallen silent: use none of those that are open now; from any event loop."""
+        """Replace all connections before their next calls, because one has fallen silent; from any event loop."""
         self.doorbell.reconnect()
         with self._lock:
             everything = list(self._by_loop.values())
@@ -252,7 +153,7 @@ class Connections:
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def connect(self) -> None:
-        """Open the connections that every process needs, at the same time, also after a close."""
+        """Open the connections that every process needs, at the same time. A closed store opens again."""
         self._is_closed = False
         here = self.of_this_loop()
         await asyncio.gather(here.calls.call(_nothing), here.duties.call(_nothing))
@@ -270,7 +171,7 @@ class Connections:
                 self.doorbell.start(channel(self._address.schema, known))
 
     async def enter(self, conn: AsyncConnection[Any]) -> int:
-        """Return the number of the namespace, which gets one if it has none."""
+        """Return the number of the namespace; choose one if it has none."""
         for number in count(crc32(self.namespace.encode()) % LARGEST_NUMBER):
             known = await self._find_number(conn)
             if known is not None:
@@ -286,7 +187,7 @@ class Connections:
 
     @property
     def open(self) -> bool:
-        """Whether the schema is known to exist, and the doorbell has begun to connect."""
+        """Return whether the schema is known to exist, and the doorbell has begun to connect."""
         return self._is_open and self.doorbell.started
 
     @property
@@ -305,7 +206,7 @@ class Connections:
             everything, self._by_loop = self._by_loop, {}
             self._is_open, self._is_closed = False, True
         await asyncio.gather(*(_close(loop, connections) for loop, connections in everything.items()))
-        await asyncio.gather(asyncio.to_thread(self._line.close), asyncio.to_thread(self.doorbell.stop))
+        await asyncio.gather(asyncio.to_thread(self.blocking.close), asyncio.to_thread(self.doorbell.stop))
 
     def _forget_ended_loops(self) -> None:
         with self._lock:
