@@ -50,7 +50,7 @@ print(time.perf_counter() - wall, time.process_time() - cpu)
 JOB: Final = """
 import os
 from shiftwork import WorkerOrchestrator
-from shiftwork.control.calling.event_loop import running_kind
+from shiftwork.control.calling import running_kind
 
 app = WorkerOrchestrator(os.environ["STORE"])
 

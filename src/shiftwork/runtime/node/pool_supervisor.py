@@ -12,6 +12,7 @@ from typing import Final
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.scaling.placement import process_count, shares
 from shiftwork.core.words import counted
+from shiftwork.runtime.claiming.pool_instance import PoolInstance
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.node.instance_starter import (
     LONGEST_WAIT_AFTER_KILL_SECONDS,
@@ -20,7 +21,6 @@ from shiftwork.runtime.node.instance_starter import (
     StartFailures,
 )
 from shiftwork.runtime.node.node_services import NodeServices
-from shiftwork.runtime.pool_instance import PoolInstance
 from shiftwork.runtime.running.runner import Runner
 from shiftwork.store.protocol import Bell
 

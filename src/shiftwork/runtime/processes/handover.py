@@ -1,4 +1,4 @@
-"""Runs on their way from a node to one of its processes: which of the two has each run, and which runs have begun.
+"""What a node and one of its processes share besides the socket: the runs on their way, the lifeline, a signal.
 
 The node puts a token for each run into a pipe that both can read. A token is read once: by the process, which runs the
 run, or by the node, which takes it back. The kernel decides which of them comes first, whatever state the process is
@@ -10,14 +10,21 @@ and since when, without a message for each run, and even if the process has died
 
 import mmap
 import os
+import signal
+import struct
 from array import array
 from collections import deque
 from contextlib import ExitStack, suppress
 from typing import Final
 
-from shiftwork.runtime.processes.lifeline import unnamed_file
 from shiftwork.runtime.processes.messages import Start
 
+LEASE: Final = struct.Struct("=d")
+"""What the node writes to the lifeline: until when the lease holds, by the machine's monotonic clock."""
+STACK_SIGNAL: Final = signal.SIGUSR2
+"""Makes a process write down what each of its threads is doing, whatever that is."""
+CUT_OFF: Final = 117
+"""The exit status of a process that has lost its lifeline, because a job closed what was not its own."""
 PLACES: Final = 65_536
 """How many runs may be in a process at a time. Memory that no run has used costs nothing."""
 _PAGE_BYTES: Final = 8 * PLACES
@@ -198,3 +205,13 @@ class ProcessEnd:
 
 def _numbers(words: bytes) -> list[int]:
     return memoryview(words).cast(_TOKEN).tolist()
+
+
+def unnamed_file() -> int:
+    """Return the descriptor of a new file, which is in memory where the system has such files."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("shiftwork")
+    import tempfile  # noqa: PLC0415 - on Linux, every process does without
+
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())

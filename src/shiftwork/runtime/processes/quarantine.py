@@ -12,7 +12,7 @@ from typing import Final
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.processes.remote_runner import ProcessRole
-from shiftwork.runtime.running.run import Run, RunOwner
+from shiftwork.runtime.running.job_run import Run, RunOwner
 from shiftwork.runtime.running.runner import Runner
 
 logger: Final = logging.getLogger("shiftwork")

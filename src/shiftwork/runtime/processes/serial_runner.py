@@ -6,12 +6,12 @@ from contextvars import copy_context
 from typing import Any, Final
 
 from shiftwork.core.jobs.retry import End
-from shiftwork.runtime.context.context import ContextServices
+from shiftwork.runtime.context.current_run import ContextServices
 from shiftwork.runtime.processes.handover import ProcessEnd
 from shiftwork.runtime.processes.messages import Start
 from shiftwork.runtime.registry import Callee
+from shiftwork.runtime.running.job_run import Run
 from shiftwork.runtime.running.local_runner import LocalRunner
-from shiftwork.runtime.running.run import Run
 
 
 class SerialRunner(LocalRunner):

@@ -1,8 +1,8 @@
 """The store in memory: the contract of `shiftwork.store.protocol`, written to be read.
 
 One lock makes every call happen at once, from any thread; no call ever waits for anything else. Every rule is called
-directly: `core.workers.admission`, `core.jobs.landing`, `core.jobs.amending`, `core.workers.state`, and
-`core.jobs.parking` through `shiftwork.store.memory.rows`, which keeps the indices.
+directly: `core.workers.admission`, `core.jobs.transitions`, `core.jobs.transitions`, `core.workers.state`, and
+`core.jobs.concurrency_keys` through `shiftwork.store.memory.rows`, which keeps the indices.
 """
 
 from collections import Counter
@@ -13,11 +13,9 @@ from threading import Lock
 from msgspec.structs import replace
 
 from shiftwork.core.doc_kinds import READ_BY_CLAIMS, damaged_docs
-from shiftwork.core.flows.releasing import LOST, POSTPONED, inherited, meets, needs_of, released
+from shiftwork.core.health.health_values import Finding, integrity
 from shiftwork.core.health.position import Ahead, QueuePlace
-from shiftwork.core.health.problems import Finding, integrity
-from shiftwork.core.jobs.amending import amended
-from shiftwork.core.jobs.durable import (
+from shiftwork.core.jobs.durable_functions import (
     has_room_for_signal,
     has_room_for_step,
     next_steps,
@@ -25,9 +23,8 @@ from shiftwork.core.jobs.durable import (
     signalled,
     stepped,
 )
-from shiftwork.core.jobs.expiry import EXPIRED
-from shiftwork.core.jobs.landing import accepts, landed
-from shiftwork.core.jobs.statuses import allows
+from shiftwork.core.jobs.needs import LOST, POSTPONED, inherited, meets, needs_of, released
+from shiftwork.core.jobs.transitions import EXPIRED, accepts, allows, amended, landed
 from shiftwork.core.model.doc_types import Doc, PoolDoc
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.flows import FlowMember, FlowRecord
@@ -36,8 +33,8 @@ from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model.jobs import Added, Claimed, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
-from shiftwork.core.observing.stats import PoolStats, Stats
-from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS, signals_full, steps_full
+from shiftwork.core.observing.pool_stats import PoolStats, Stats
+from shiftwork.core.values.job_limits import SHOWN_STEPS, SIGNALS, signals_full, steps_full
 from shiftwork.core.values.rewriting import is_written, rewritten
 from shiftwork.core.workers.admission import Choice, Facts, choose, neighbours
 from shiftwork.core.workers.breaker import BreakerState
