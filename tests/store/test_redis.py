@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from shiftwork import Secret, WorkerOrchestrator
 from shiftwork.core.doc_kinds import KINDS, POOL, SCHEMA
-from shiftwork.core.flows.releasing import POSTPONED
+from shiftwork.core.jobs.needs import POSTPONED
 from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.job_changes import Cancel, Discard, JobFilter, Requeue
 from shiftwork.core.model.job_parts import Need, Signal, Step

@@ -1,15 +1,14 @@
 """What people change: jobs are cancelled, requeued, discarded or rewritten, and workers are switched on and off.
 
-`shiftwork.core.jobs.statuses` says which statuses allow a change, `shiftwork.core.jobs.amending` what it makes of the
-job, and `shiftwork.core.values.rewriting` what a job carries after a rewrite.
+`shiftwork.core.jobs.transitions` says which statuses allow a change and what it makes of the job, and
+`shiftwork.core.values.rewriting` what a job carries after a rewrite.
 """
 
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.amending import amended
-from shiftwork.core.jobs.statuses import allows
+from shiftwork.core.jobs.transitions import allows, amended
 from shiftwork.core.model.job_changes import Amended, Change, Discard, Requeue
 from shiftwork.core.model.jobs import JobRecord, JobStatus, Rewrite
 from shiftwork.core.model.workers import WorkerState

@@ -17,7 +17,7 @@ class DocTable:
     """All docs by kind and name."""
 
     def __init__(self) -> None:
-        self.of_claims = DocsOfClaims()
+        self.of_claims: DocsOfClaims = DocsOfClaims()
         self._docs: dict[tuple[str, str], Doc] = {}
 
     def of_kinds(self, kinds: Collection[str]) -> list[Doc]:

@@ -1,6 +1,6 @@
-"""Durable functions: their steps, and the signals that they wait for. The rules are `shiftwork.core.jobs.durable`."""
+"""Durable functions: their steps, and the signals that they wait for. The rules are `shiftwork.core.jobs.durable_functions`."""
 
-from shiftwork.core.jobs.durable import (
+from shiftwork.core.jobs.durable_functions import (
     has_room_for_signal,
     has_room_for_step,
     next_steps,
@@ -10,7 +10,7 @@ from shiftwork.core.jobs.durable import (
 )
 from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model.jobs import JobStatus
-from shiftwork.core.values.limits import signals_full, steps_full
+from shiftwork.core.values.job_limits import signals_full, steps_full
 from shiftwork.store.memory.tables import Tables
 
 

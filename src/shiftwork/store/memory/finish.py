@@ -1,6 +1,6 @@
 """Writes what became of claimed jobs, where the fence is right, and the progress of running ones.
 
-Where an outcome takes its job is `shiftwork.core.jobs.landing`; what it does to the worker is
+Where an outcome takes its job is `shiftwork.core.jobs.transitions`; what it does to the worker is
 `shiftwork.core.workers.state`.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.landing import accepts, landed
+from shiftwork.core.jobs.transitions import accepts, landed
 from shiftwork.core.model.job_changes import Finished, Outcome
 from shiftwork.core.model.jobs import JobRecord, ProgressNote
 from shiftwork.core.workers.state import after_run

@@ -1,6 +1,6 @@
 """Flows: tying new jobs to those they need, releasing jobs that need nothing else, and flows as people see them.
 
-When a need is met is for `shiftwork.core.flows.releasing` to decide. Who needs whom is in `flow_index`.
+When a need is met is for `shiftwork.core.jobs.needs` to decide. Who needs whom is in `flow_index`.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -8,7 +8,7 @@ from heapq import nlargest
 
 from msgspec.structs import replace
 
-from shiftwork.core.flows.releasing import LOST, inherited, meets, needs_of, released
+from shiftwork.core.jobs.needs import LOST, inherited, meets, needs_of, released
 from shiftwork.core.model.flows import FlowMember
 from shiftwork.core.model.jobs import JobRecord, JobStatus, NewJob
 from shiftwork.store.memory.tables import Tables

@@ -4,8 +4,8 @@ from collections import Counter
 
 from msgspec.structs import replace
 
-from shiftwork.core.flows.releasing import POSTPONED
-from shiftwork.core.jobs.expiry import EXPIRED
+from shiftwork.core.jobs.needs import POSTPONED
+from shiftwork.core.jobs.transitions import EXPIRED
 from shiftwork.core.model.job_changes import Cancel
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.store.memory.amend import amend

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.model.jobs import JobRecord
 from shiftwork.core.model.workers import WorkerState
-from shiftwork.core.observing.stats import PoolStats
+from shiftwork.core.observing.pool_stats import PoolStats
 from shiftwork.store.memory.tables import Tables
 
 

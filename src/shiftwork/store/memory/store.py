@@ -2,8 +2,8 @@
 
 Each method hands an operation the tables, while one lock makes every call happen at once, from any thread; no call ever
 waits for anything else. What an operation does is in the file it comes from, and every rule is called directly:
-`core.workers.admission`, `core.jobs.landing`, `core.jobs.amending`, `core.workers.state`, and `core.jobs.parking`
-through `rows`, which keeps the indices.
+`core.workers.admission`, `core.jobs.transitions`, `core.workers.state`, and `core.jobs.concurrency_keys` through `rows`,
+which keeps the indices.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,8 +13,8 @@ from threading import Lock
 from msgspec.structs import replace
 
 from shiftwork.core.doc_kinds import damaged_docs
+from shiftwork.core.health.health_values import Finding, integrity
 from shiftwork.core.health.position import Ahead, QueuePlace
-from shiftwork.core.health.problems import Finding, integrity
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.flows import FlowMember, FlowRecord
@@ -23,8 +23,8 @@ from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model.jobs import Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
-from shiftwork.core.observing.stats import PoolStats, Stats
-from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS
+from shiftwork.core.observing.pool_stats import PoolStats, Stats
+from shiftwork.core.values.job_limits import SHOWN_STEPS, SIGNALS
 from shiftwork.core.workers.admission import Facts
 from shiftwork.store.bells import Bells
 from shiftwork.store.machine_clock import SteadyClock

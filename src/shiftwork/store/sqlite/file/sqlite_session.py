@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from msgspec import json
 
 from shiftwork.core.doc_kinds import READ_BY_CLAIMS
-from shiftwork.core.jobs.statuses import STATUSES
+from shiftwork.core.jobs.transitions import STATUSES
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.store.docs import DocsOfClaims
 from shiftwork.store.sqlite.file.driver import Connection
@@ -103,12 +103,12 @@ class SqliteSession:
 
     def __init__(self, db: Connection, namespace: int) -> None:
         self.db = db
-        self.cursor = db.cursor()
+        self.cursor: Cursor = db.cursor()
         """For statements whose rows are read at once, if they have any: `db.execute` makes a cursor each time."""
         self.namespace = namespace
-        self.pools = Names(db, "pool", namespace)
-        self.workers = Names(db, "worker", namespace)
-        self.instances = Names(db, "instance", namespace)
+        self.pools: Names = Names(db, "pool", namespace)
+        self.workers: Names = Names(db, "worker", namespace)
+        self.instances: Names = Names(db, "instance", namespace)
         self.topics: set[str] = set()
         """The topics to ring once the transaction is committed."""
         self.replaced = False
