@@ -1,4 +1,4 @@
-"""Durable functions: their steps, and the signals that they wait for. The rules are `shiftwork.core.jobs.durable_functions`."""
+"""Durable functions: their steps, and the signals that they wait for, by `shiftwork.core.jobs.durable_functions`."""
 
 from shiftwork.core.jobs.durable_functions import (
     has_room_for_signal,
