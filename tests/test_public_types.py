@@ -84,7 +84,7 @@ def described(module: ModuleType) -> Iterator[tuple[str, Any]]:
 
 def exported(module: ModuleType) -> dict[str, Any]:
     lazily = {"app"} if module.__name__ == "shiftwork.contrib.django" else set()  # asking for it makes an app
-    return {name: getattr(module, name) for name in getattr(module, "__all__", ()) if name not in lazily}
+    return {name: getattr(module, name) for name in module.__all__ if name not in lazily}
 
 
 PUBLIC = {id(value) for module in MODULES for value in exported(module).values()}

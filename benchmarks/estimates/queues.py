@@ -11,9 +11,8 @@ from typing import Any, Final
 from msgspec import Struct, msgpack
 
 from benchmarks.estimates.cases import Case, SimWorker
-from shiftwork.control.definitions import Definitions
+from shiftwork.control.definitions import Definitions, LocalRegistry
 from shiftwork.control.jobs.explanations import Explanations
-from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.doc_kinds import BREAKER, GATES, POOL_CONFIG, WORKER
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.job_changes import Outcome

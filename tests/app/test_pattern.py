@@ -35,13 +35,13 @@ from shiftwork import (
 from shiftwork.core.jobs.retry import End
 from shiftwork.core.model.workers import RunState
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.context.surroundings import Surroundings
+from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.processes.child_process import ChildProcess
 from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
-from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.messages import NodeFrame, Setup, Start
+from shiftwork.runtime.processes.post_mortem import KillRecord
 from shiftwork.runtime.processes.remote_runner import RemoteRunner
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.running.job_run import Run
 from shiftwork.store.memory import MemoryStore
 from shiftwork.testing.contexts import MadeValues
 from tests.polling import eventually
@@ -157,7 +157,7 @@ async def test_the_state_travels_to_other_processes_with_the_run() -> None:
     async def store() -> MemoryStore:
         return MemoryStore()
 
-    instance.serve({"nap": witness}, store, Surroundings(), alone=False)
+    instance.serve({"nap": witness}, store, Middleware(), alone=False)
     state = RunState(failures=2, last_started=7.0, last_success=5.0, last_error="ValueError: no")
     body = msgspec.msgpack.encode(NodeFrame([Start(claimed(), *runs.give(), state)]))
     runs.write()

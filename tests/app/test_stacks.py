@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from shiftwork import JobStateError, NodeSilentError, UnknownJobError, WorkerOrchestrator
-from shiftwork.control.jobs import stacks
+from shiftwork.control.jobs import job_stack as stacks
 from shiftwork.core.model.doc_types import MOST_STACK_REQUESTS, STACK_REQUEST_SECONDS, StackRequest
 from shiftwork.runtime.clock import settle
-from shiftwork.runtime.node.stack_requests import change_stack_requests, read_stack_requests
-from shiftwork.runtime.running.stacks import LONGEST_STACKS
+from shiftwork.runtime.node.stack_responder import change_stack_requests, read_stack_requests
+from shiftwork.runtime.running.run_stacks import LONGEST_STACKS
 from shiftwork.store.memory import MemoryStore
 from shiftwork.views.instances import JobStack
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, started

@@ -13,7 +13,7 @@ import yaml
 from shiftwork.cli.entry import main
 from shiftwork.cli.terminal.parameters import seconds
 from shiftwork.runtime.node import node
-from shiftwork.runtime.node import stop_budget as store_patience
+from shiftwork.runtime.node import stopping as store_patience
 from shiftwork.runtime.processes import hook_process
 from shiftwork.serve.loading import load_app
 from shiftwork.serve.process import EXIT_SECONDS

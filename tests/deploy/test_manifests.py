@@ -20,7 +20,7 @@ from shiftwork.cli.entry import main
 from shiftwork.cli.running.run import run
 from shiftwork.cli.terminal.parameters import seconds
 from shiftwork.runtime.node import node
-from shiftwork.runtime.node import stop_budget as store_patience
+from shiftwork.runtime.node import stopping as store_patience
 from shiftwork.runtime.node.node_settings import NodeSettings
 from shiftwork.runtime.processes import hook_process
 from shiftwork.serve import notify

@@ -75,7 +75,7 @@ def owners() -> dict[str, list[object]]:
 
 def has(owner: object, member: str) -> bool:
     """Whether a class, an instance of it, or a module has this."""
-    made = inspect.isclass(owner) and f"self.{member} = " in inspect.getsource(owner)
+    made = inspect.isclass(owner) and re.search(rf"self\.{member}(: .+)? = ", inspect.getsource(owner)) is not None
     return made or hasattr(owner, member) or member in getattr(owner, "__slots__", ())
 
 

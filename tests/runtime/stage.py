@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from shiftwork import Context, Job, JobStatus, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.handles.worker import Worker
+from shiftwork.runtime.claiming.pool_instance import PoolInstance
 from shiftwork.runtime.claiming.prefetch import PrefetchedJobs
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.node.node import Node
-from shiftwork.runtime.pool_instance import PoolInstance
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 

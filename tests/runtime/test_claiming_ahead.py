@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from shiftwork import Job, JobStatus, StoreUnavailableError, WorkerOrchestrator
+from shiftwork.runtime.claiming.pool_instance import PoolInstance
 from shiftwork.runtime.clock import settle
-from shiftwork.runtime.pool_instance import PoolInstance
 from tests.runtime.stage import Act, Stage, engine_of, limit_jobs, status, statuses
 
 QUEUED = JobStatus.QUEUED

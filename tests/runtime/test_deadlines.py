@@ -6,7 +6,7 @@ from shiftwork.core.jobs.retry import End
 from shiftwork.core.model.jobs import Claimed
 from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.runtime.running.deadlines import Deadlines
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.running.job_run import Run
 from shiftwork.testing import ManualClock
 
 

@@ -18,22 +18,20 @@ import pytest
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.own_options import pack
 from shiftwork.core.jobs.retry import End, EndKind
+from shiftwork.core.jobs.run_options import pack_run_options
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job_parts import OwnOptions
+from shiftwork.core.model.job_parts import RunOptions
 from shiftwork.core.model.jobs import Claimed
 from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.runtime import machine
 from shiftwork.runtime.claiming.runs import Runs
 from shiftwork.runtime.clock import ManualClock, SystemClock
-from shiftwork.runtime.context.context_services import context_services
-from shiftwork.runtime.context.surroundings import Surroundings
+from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.processes import hook_process as hook_process_module
 from shiftwork.runtime.processes.child_process import ChildProcess
 from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
 from shiftwork.runtime.processes.hook_process import HookProcess
-from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.link import Link
 from shiftwork.runtime.processes.messages import (
     Definition,
@@ -48,11 +46,12 @@ from shiftwork.runtime.processes.messages import (
     Start,
     Stop,
 )
-from shiftwork.runtime.processes.process import Process
+from shiftwork.runtime.processes.post_mortem import KillRecord
 from shiftwork.runtime.processes.quarantine import LONG_SECONDS, LONGEST_WAIT_SECONDS, Quarantine
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
-from shiftwork.runtime.running.local_runner import LocalRunner
-from shiftwork.runtime.running.run import Run, RunOwner
+from shiftwork.runtime.processes.started_process import StartedProcess
+from shiftwork.runtime.running.job_run import Run, RunOwner
+from shiftwork.runtime.running.local_runner import LocalRunner, context_services
 from shiftwork.runtime.running.runner import Runner, RunnerListener
 from shiftwork.store.memory import MemoryStore
 from shiftwork.testing.contexts import MadeValues
@@ -92,7 +91,7 @@ async def test_a_process_that_cannot_be_started_leaves_nothing_behind(
     before = open_files()
     for _ in range(3):
         with pytest.raises(OSError, match="Too many"):
-            Process(receive=lambda _: None, ended=lambda _: None, longest=1_000)
+            StartedProcess(receive=lambda _: None, ended=lambda _: None, longest=1_000)
     assert open_files() == before
     assert all(child.returncode is not None for child in children)
 
@@ -100,7 +99,7 @@ async def test_a_process_that_cannot_be_started_leaves_nothing_behind(
 async def test_a_process_that_has_ended_leaves_nothing_behind() -> None:
     before = open_files()
     over = asyncio.Event()
-    process = Process(receive=lambda _: None, ended=lambda _: over.set(), longest=1_000)
+    process = StartedProcess(receive=lambda _: None, ended=lambda _: over.set(), longest=1_000)
     process.kill()
     await over.wait()
     assert open_files() == before
@@ -160,7 +159,7 @@ async def test_events_wait_for_the_process_that_replaces_a_dead_one(
 async def test_a_hook_process_is_started_again_however_often_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = asyncio.get_running_loop()
     wanted = 1_100  # 2.0 ** 1024 is more than a float can hold
-    starts: list[Process] = []
+    starts: list[StartedProcess] = []
     enough = asyncio.Event()
 
     class DyingProcess:
@@ -170,7 +169,7 @@ async def test_a_hook_process_is_started_again_however_often_it_fails(monkeypatc
             self, *, receive: Callable[[Sequence[ProcessFrame]], None], ended: Callable[[int], None], longest: int
         ) -> None:
             self._ended = ended
-            starts.append(cast("Process", self))
+            starts.append(cast("StartedProcess", self))
             if len(starts) == 1:
                 loop.call_soon(receive, [ProcessFrame([DEFINITION])])
             if len(starts) < wanted:
@@ -187,7 +186,7 @@ async def test_a_hook_process_is_started_again_however_often_it_fails(monkeypatc
 
         def kill(self) -> None: ...
 
-    monkeypatch.setattr(hook_process_module, "Process", DyingProcess)
+    monkeypatch.setattr(hook_process_module, "StartedProcess", DyingProcess)
     monkeypatch.setattr(hook_process_module, "AGAIN_SECONDS", 0.0)
     process = HookProcess(Setup(app="dying:app", role="hooks", path=[]), SystemClock())
     await process.describe()
@@ -360,7 +359,7 @@ async def test_what_the_node_has_taken_back_is_not_begun(
 ) -> None:
     theirs, ours = ends
     instance, callee = ChildProcess(ours, given.process), Callee()
-    instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
+    instance.serve({"nap": callee}, no_store, Middleware(), alone=False)
     told(theirs, given(claimed(1)), given(claimed(2)))
     assert given.node.take_back() == [1, 2]  # before it has read any of them
     told(theirs, given(claimed(3)))
@@ -378,7 +377,7 @@ async def test_runs_whose_tokens_were_away_begin_when_they_are_back(
     theirs, ours = ends
     fcntl(given.node.tokens, 1031, 1)  # F_SETPIPE_SZ: room for some of the tokens
     instance, callee = ChildProcess(ours, given.process), Callee()
-    instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
+    instance.serve({"nap": callee}, no_store, Middleware(), alone=False)
     numbers = [*range(1, 1_001)]
     told(theirs, *[given(claimed(number)) for number in numbers])
     await eventually(lambda: len(callee.ran) >= 256)
@@ -407,7 +406,7 @@ class PlainCallee(Callee):
 @pytest.mark.parametrize("callee", [Callee(), PlainCallee()], ids=["coroutine", "plain"])
 async def test_a_run_that_is_told_to_stop_before_it_begins_does_not_begin(callee: Callee) -> None:
     clock, ended = SystemClock(), asyncio.Event()
-    services = context_services(no_store, clock, report=lambda _job, _progress: None, surroundings=Surroundings())
+    services = context_services(no_store, clock, report=lambda _job, _progress: None, middleware=Middleware())
     runner, ends = LocalRunner({"nap": callee}, services, gives_up=False), []
 
     class Owner:
@@ -440,7 +439,7 @@ async def test_a_run_that_a_thread_has_just_taken_can_be_stopped(
             return super().get(worker, default)
 
     instance = ChildProcess(ours, given.process)
-    instance.serve(Callees({"nap": plain, "late": coroutine}), no_store, Surroundings(), alone=True)
+    instance.serve(Callees({"nap": plain, "late": coroutine}), no_store, Middleware(), alone=True)
     late = replace(claimed(2), worker="late")
     told(theirs, given(claimed(1)), given(late))
     await eventually(lambda: plain.ran != [])
@@ -467,7 +466,7 @@ async def test_a_job_that_comes_back_before_its_run_has_ended_ends_too(
             await over[number - 1].wait()
 
     instance, callee = ChildProcess(ours, given.process), Slow()
-    instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
+    instance.serve({"nap": callee}, no_store, Middleware(), alone=False)
     for fence in (1, 2):
         told(theirs, given(replace(claimed(1), fence=fence)))
         await eventually(lambda fence=fence: callee.ran[-1:] == [fence])  # type: ignore[misc]
@@ -490,8 +489,8 @@ async def test_a_process_runs_a_job_with_the_job_s_own_limits(
             return super().bind(_payload, context)
 
     instance = ChildProcess(ours, given.process)
-    instance.serve({"nap": Looking()}, no_store, Surroundings(), alone=False)
-    own = pack(OwnOptions(max_retries=9, timeout_seconds=7.0))
+    instance.serve({"nap": Looking()}, no_store, Middleware(), alone=False)
+    own = pack_run_options(RunOptions(max_retries=9, timeout_seconds=7.0))
     told(theirs, given(claimed(1, options=own)), given(claimed(2)))
     await eventually(lambda: len(seen) == 2)
     assert seen == [(9, 7.0), (3, 60.0)]
@@ -503,7 +502,7 @@ async def test_a_worker_that_the_process_does_not_know_fails_alone(
 ) -> None:
     theirs, ours = ends
     instance, callee = ChildProcess(ours, given.process), Callee()
-    instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
+    instance.serve({"nap": callee}, no_store, Middleware(), alone=False)
     stranger = Claimed(id="x", worker="stranger", pool="p", payload=b"", fence=9, attempt=1, crashes=0, run_at=0.0)
     told(theirs, given(stranger), given(claimed(2)))
     await eventually(lambda: callee.ran == [2])
@@ -836,13 +835,13 @@ class Theatre:
 
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch) -> Theatre:
-    monkeypatch.setattr("shiftwork.runtime.processes.remote_runner.Process", Puppet)
+    monkeypatch.setattr("shiftwork.runtime.processes.remote_runner.StartedProcess", Puppet)
     return Theatre("shared")
 
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> Theatre:
-    monkeypatch.setattr("shiftwork.runtime.processes.remote_runner.Process", Puppet)
+    monkeypatch.setattr("shiftwork.runtime.processes.remote_runner.StartedProcess", Puppet)
     return Theatre("alone")
 
 

@@ -10,8 +10,8 @@ import pytest
 from shiftwork import Context, JobStatus, WorkerOrchestrator
 from shiftwork.core.jobs.retry import HAND_BACK_LIMIT, End, EndKind
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.context.context import ContextServices
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.context.current_run import ContextServices
+from shiftwork.runtime.running.job_run import Run
 from tests.polling import eventually
 from tests.runtime.stage import DEADLINE, Act, Stage, node_of, status, worker_of
 

@@ -6,8 +6,8 @@ import pytest
 
 from shiftwork import Context, JobStatus, LifecycleError, StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.node import stop_budget as store_patience
-from shiftwork.runtime.node.stop_budget import StopBudget
+from shiftwork.runtime.node import stopping as store_patience
+from shiftwork.runtime.node.stopping import StopBudget
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, status, statuses
 
 

@@ -12,7 +12,7 @@ from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.observing.history import hour_name
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.running.threads import Threads
+from shiftwork.runtime.running.job_threads import Threads
 from tests.core.records import damages
 from tests.polling import eventually
 from tests.runtime.stage import DEADLINE, Act, Kind, Stage, node_of, status, statuses, worker_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.jobs import amending, landing, parking, statuses
+from shiftwork.core.jobs import concurrency_keys, transitions
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.job_changes import Change, JobFilter, Outcome
 from shiftwork.core.model.jobs import JobRecord, JobStatus, NewJob
@@ -16,6 +16,7 @@ from shiftwork.core.observing.beats import Beat
 from shiftwork.core.workers import state as worker_state
 from shiftwork.core.workers.admission import Choice
 from shiftwork.store.bells import Bells
+from shiftwork.store.docs import DocsOfClaims
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.memory import rows as memory_rows
 from shiftwork.store.memory import store as memory_store
@@ -118,7 +119,7 @@ def nobody_is_served(patch: Patch) -> None:
 
 
 def pauses_are_ignored(patch: Patch) -> None:
-    patch.setattr(DocTable, "_read", lambda *_: None)
+    patch.setattr(DocsOfClaims, "keep", lambda *_: None)
 
 
 def one_too_many(patch: Patch) -> None:
@@ -131,7 +132,7 @@ def one_too_many(patch: Patch) -> None:
 
 def editions_are_ignored(patch: Patch) -> None:
     async def claim(self: MemoryStore, *args: Any, edition: str | None = None) -> Claims:
-        return await genuine(self, *args, edition=edition and self._docs.edition)
+        return await genuine(self, *args, edition=edition and self._docs.of_claims.edition)
 
     genuine = MemoryStore.claim
     patch.setattr(MemoryStore, "claim", claim)
@@ -232,19 +233,19 @@ def claims_look_at_every_job(patch: Patch) -> None:
 
 def retries_are_scheduled(patch: Patch) -> None:
     def landed(job: JobRecord, outcome: Outcome, now: float) -> JobRecord:
-        settled = landing.landed(job, outcome, now)
+        settled = transitions.landed(job, outcome, now)
         return replace(settled, status=JobStatus.SCHEDULED) if settled.status is JobStatus.FAILED else settled
 
     patch.setattr(memory_store, "landed", landed)
 
 
 def cancel_requests_are_forgotten(patch: Patch) -> None:
-    patch.setattr(memory_store, "landed", lambda job, *rest: landing.landed(replace(job, cancelling=False), *rest))
+    patch.setattr(memory_store, "landed", lambda job, *rest: transitions.landed(replace(job, cancelling=False), *rest))
 
 
 def cancelled_runs_are_kept_for_ever(patch: Patch) -> None:
     def landed(job: JobRecord, outcome: Outcome, now: float) -> JobRecord:
-        return replace(landing.landed(job, outcome, now), keep_until=outcome.keep_until)
+        return replace(transitions.landed(job, outcome, now), keep_until=outcome.keep_until)
 
     patch.setattr(memory_store, "landed", landed)
 
@@ -275,13 +276,15 @@ def one_failure_more_is_allowed(patch: Patch) -> None:
 
 def completed_jobs_are_requeued(patch: Patch) -> None:
     patch.setattr(
-        memory_store, "allows", lambda status, change: status is JobStatus.COMPLETED or statuses.allows(status, change)
+        memory_store,
+        "allows",
+        lambda status, change: status is JobStatus.COMPLETED or transitions.allows(status, change),
     )
 
 
 def requeued_jobs_keep_their_counts(patch: Patch) -> None:
     def amended(job: JobRecord, change: Change, now: float) -> JobRecord | None:
-        changed = amending.amended(job, change, now)
+        changed = transitions.amended(job, change, now)
         return changed and replace(changed, attempt=job.attempt)
 
     patch.setattr(memory_store, "amended", amended)
@@ -298,7 +301,7 @@ def a_higher_limit_passes_a_lower_one(patch: Patch) -> None:
 
 
 def running_jobs_take_no_place(patch: Patch) -> None:
-    patch.setattr(memory_rows, "free", lambda queued, **_: parking.free(queued, processing=0))
+    patch.setattr(memory_rows, "free", lambda queued, **_: concurrency_keys.free(queued, processing=0))
 
 
 def ids_do_not_count(patch: Patch) -> None:

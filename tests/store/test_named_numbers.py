@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 
 import shiftwork.store
-from shiftwork.core.jobs.statuses import NUMBERS
-from shiftwork.store.named_numbers import with_numbers
+from shiftwork.core.jobs.transitions import NUMBERS
+from shiftwork.core.stored_numbers import with_numbers
 from shiftwork.store.sqlite.sql import SQL, script
 
 STORES: Final = Path(shiftwork.store.__file__).parent

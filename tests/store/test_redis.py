@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from shiftwork import Secret, WorkerOrchestrator
 from shiftwork.core.doc_kinds import KINDS, POOL, SCHEMA
-from shiftwork.core.flows.releasing import POSTPONED
+from shiftwork.core.jobs.needs import POSTPONED
 from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.job_changes import Cancel, Discard, JobFilter, Requeue
 from shiftwork.core.model.job_parts import Need, Signal, Step
@@ -19,8 +19,9 @@ from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord, JobStatus
 from shiftwork.errors import FlowError, LifecycleError, StoreUnavailableError, UnknownStoreError
 from shiftwork.handles.call import new_id
 from shiftwork.handles.flow import MOST_FLOW_JOBS
+from shiftwork.store.abilities import add_blocking
 from shiftwork.store.docs import change, read
-from shiftwork.store.protocol import Store, add_blocking
+from shiftwork.store.protocol import Store
 from shiftwork.store.redis import add as redis_add
 from shiftwork.store.redis import lua
 from shiftwork.store.redis.lua import STATE

@@ -123,6 +123,18 @@ export function rich<M extends Message>(message: M, values: Values<M, ReactNode>
 
 const translated: (text: string) => string =
   tag === "en" ? (text) => text : interpreter(sentences, catalogue as Sentences);
+type Parts = [template: string, values: Record<string, string> | string[]];
+
+/** What a response has as the parts of a sentence, in the page's language; any other value as it is. */
+export function told(value: unknown, key: string): unknown {
+  const parts = typeof value === "object" && value !== null ? (value as Record<string, Parts>)[key] : undefined;
+  if (parts === undefined) return value;
+  const [template, values] = parts;
+  const text = sentences[template] ?? (catalogue as Sentences)[template] ?? template;
+  if (Array.isArray(values)) return values.join(text);
+  return text.replace(/\{(\w+)\}/g, (hole, name) => values[name] ?? hole);
+}
+
 /** A word or sentence of the server: translated if it is recognised, with its instants in the page's time zone. */
 export const given = (text: string) => inZone(translated(text));
 

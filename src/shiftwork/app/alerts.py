@@ -25,6 +25,7 @@ import msgspec
 
 from shiftwork.core.model.event import Event
 from shiftwork.errors import ConfigurationError
+from shiftwork.sentences import plain
 from shiftwork.views.shapes.system import event_shape
 
 logger: Final = logging.getLogger("shiftwork")
@@ -186,7 +187,7 @@ def signed(key: bytes, id: str, body: bytes, now: float) -> dict[str, str]:
 
 def _as_json(event: Event) -> dict[str, Any]:
     """Return what receivers of alerts are promised; the store assigns the number later."""
-    shape: dict[str, Any] = msgspec.to_builtins(event_shape(event))
+    shape: dict[str, Any] = msgspec.to_builtins(event_shape(event), enc_hook=plain)
     return {name: shape[name] for name in ("at", "name", "subject", "message", "data")}
 
 

@@ -16,9 +16,10 @@ from shiftwork.handles.call import Call, listed
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
 from shiftwork.handles.unawaited import report_forgotten
+from shiftwork.sentences import plain
 
 if TYPE_CHECKING:
-    from shiftwork.core.health.problems import Finding
+    from shiftwork.core.health.health_values import Finding
     from shiftwork.views.explanation import Explanation
     from shiftwork.views.instances import JobStack
     from shiftwork.views.overview import BreakerView, NodeView
@@ -270,7 +271,7 @@ class OrchestratorCommands:
 
     async def get_health(self) -> dict[str, Any]:
         """Return what is wrong now, with the remedy: `{"status": "ok"|"degraded"|"failing", "problems": [...]}`."""
-        health: dict[str, Any] = to_builtins(await self.control.system.health())
+        health: dict[str, Any] = to_builtins(await self.control.system.health(), enc_hook=plain)
         return health
 
     async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:

@@ -34,7 +34,7 @@ class Gauge:
 
     def __init__(self, pid: int, monotonic: Callable[[], float], read: Callable[[int], Usage | None] = usage) -> None:
         self.cpu: float | None = None
-        self.memory = 0
+        self.memory: int = 0
         self._pid = pid
         self._monotonic = monotonic
         self._read = read
@@ -126,7 +126,7 @@ class OwnGauge:
     """How hard this very process works, and how long the store makes it wait."""
 
     def __init__(self, monotonic: Callable[[], float], voice: StoreVoice) -> None:
-        self.stopwatch = Stopwatch(monotonic, voice)
+        self.stopwatch: Stopwatch = Stopwatch(monotonic, voice)
         """Measures the calls of the store."""
         self._gauge = Gauge(os.getpid(), monotonic)
         self._lateness = Lateness(monotonic)

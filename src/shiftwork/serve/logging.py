@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from shiftwork.core.words import printable, printable_json
-from shiftwork.runtime.running.log_context import about_job
+from shiftwork.runtime.context.job_log import about_job
 
 __all__ = ["FORMATS", "LEVELS", "JsonLines", "PlainLines", "about_job", "set_up_logging"]
 
@@ -65,7 +65,11 @@ class JsonLines(logging.Formatter):
         elif record.exc_text:  # of an exception in another process
             line["exception"] = record.exc_text
         try:
-            encoded = msgspec.json.encode(line, enc_hook=repr)
+            encoded = msgspec.json.encode(line, enc_hook=_readable)
         except (TypeError, ValueError):
             encoded = msgspec.json.encode({name: str(value) for name, value in line.items()})
         return printable_json(encoded.decode())
+
+
+def _readable(value: object) -> str:
+    return str(value) if isinstance(value, str) else repr(value)

@@ -12,16 +12,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.control.control import Control
-from shiftwork.core.health.problems import Strays
+from shiftwork.core.health.health_values import Strays
 from shiftwork.core.model.workers import WorkerConfig, WorkerState
 from shiftwork.errors import ConfigurationError
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.runtime.node.node import Node
 from shiftwork.runtime.node.node_settings import NodeCondition, NodeSettings
+from shiftwork.runtime.node.stopping import stop_signals
 from shiftwork.runtime.processes.hook_process import HookProcess
 from shiftwork.runtime.processes.messages import Definition, Setup
 from shiftwork.runtime.registry import Registry
-from shiftwork.runtime.signals import stop_signals
 from shiftwork.serve.notify import Announcer, Notifier
 from shiftwork.serve.process import end_in_time
 from shiftwork.serve.web_messages import NodeReport, WebSetup

@@ -12,6 +12,8 @@ from typing import Final, Literal
 import msgspec
 from msgspec import MsgspecError, Struct
 
+from shiftwork.sentences import plain
+
 Stage = Literal["starting", "running", "stopping"]
 
 VITALS_FRESH_SECONDS: Final = 15.0
@@ -36,7 +38,7 @@ def write_vitals(path: Path, vitals: Vitals) -> None:
     new.unlink(missing_ok=True)  # a process with this number may have died before it replaced the file
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with open(descriptor, "wb") as file:  # noqa: PTH123 - it is open already
-        file.write(msgspec.json.encode(vitals))
+        file.write(msgspec.json.encode(vitals, enc_hook=plain))
     new.replace(path)
 
 

@@ -15,8 +15,8 @@ from typing import Final
 
 from shiftwork.core.model.event import Event
 from shiftwork.runtime.processes.link import Link
-from shiftwork.runtime.processes.process import exit_in_words
 from shiftwork.runtime.processes.spawn import child_environment
+from shiftwork.runtime.processes.started_process import exit_in_words
 from shiftwork.serve.web_messages import NodeReport, NodeToWeb, WebSetup, WebToNode
 from shiftwork.web.listening import Listener
 

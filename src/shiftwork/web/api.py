@@ -9,14 +9,14 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from shiftwork.control.access.actor import acting_as
+from shiftwork.control.access.audit import acting_as
 from shiftwork.errors import ShiftworkError, StoreError
 from shiftwork.views.metrics import CONTENT_TYPE, render
 from shiftwork.web.access import Visitor, check_change, check_read, set_cookie
+from shiftwork.web.encoding import encoder_for
 from shiftwork.web.listening import RareWarning
 from shiftwork.web.openapi import API
 from shiftwork.web.responses import Refused, accepts_gzip, asset, compressed, problem
@@ -108,10 +108,10 @@ class Api:
             check_head(request.scope)
             return await self._find(request, held)
         except (Refused, ShiftworkError) as error:
-            return problem(error)
+            return problem(error, encoder_for(request))
         except Exception as error:  # one bad request harms itself only
             logger.exception("%s %s failed", request.method, quote(request.scope.get("path", "")))
-            return problem(error)
+            return problem(error, encoder_for(request))
 
     async def _find(self, request: Request, held: AsyncExitStack) -> Response:
         segments = path_segments(request.scope)
@@ -234,7 +234,7 @@ def _respond(request: Request, route: Route, answer: Any) -> Response:
     if route.media_type == EVENT_STREAM:
         return StreamingResponse(answer, media_type=route.media_type, headers=NOT_BUFFERED)
     remembered = isinstance(answer, CookieAnswer)
-    content = msgspec.json.encode(answer.answer if remembered else answer)
+    content = encoder_for(request)(answer.answer if remembered else answer)
     response = Response(content, media_type=route.media_type)
     if remembered:
         set_cookie(response, request, answer.session)

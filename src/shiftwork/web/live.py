@@ -14,15 +14,16 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from shiftwork.core.doc_kinds import POOL_CONFIG
 from shiftwork.core.model.event import Event
 from shiftwork.errors import ShiftworkError
+from shiftwork.sentences import error_text, sentence
 from shiftwork.store.protocol import Bell, Store
 from shiftwork.views.formats import iso
 from shiftwork.views.shapes.system import event_shape
+from shiftwork.web.encoding import Encode, as_texts
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -37,7 +38,7 @@ BEAT_SECONDS: Final = 5.0
 """How often streams hear when the store last replied."""
 STORE_SILENT_SECONDS: Final = 3.0
 """The store is silent if it has not replied for this long: it is asked every second."""
-NO_REPLY: Final = "the store does not reply"
+NO_REPLY: Final = sentence("the store does not reply")
 """What is wrong with a store that hangs, until the call fails."""
 STREAM_LONGEST_SECONDS: Final = 900.0
 """A stream ends after this time, so that a visitor without a token is authenticated again."""
@@ -77,7 +78,7 @@ class StoreWatch:
 
     def failed(self, error: ShiftworkError) -> None:
         """Note how a call to the store failed."""
-        self._fault = str(error)
+        self._fault = error_text(error)
 
     @property
     def fault(self) -> str | None:
@@ -97,11 +98,12 @@ class StoreWatch:
 class Stream:
     """One client."""
 
-    def __init__(self, seen: int | None) -> None:
+    def __init__(self, seen: int | None, encode: Encode) -> None:
+        self.encode = encode
         self.seen = seen
         """The number of the last event that was sent; None until the first one is known."""
         self.queue: asyncio.Queue[bytes | None] = asyncio.Queue(MOST_WAITING_MESSAGES)
-        self.over = False
+        self.over: bool = False
 
     def put(self, piece: bytes) -> None:
         if self.over:
@@ -122,7 +124,7 @@ class Stream:
         for event in events:
             if self.seen is None or event.seq > self.seen:
                 self.seen = event.seq
-                self.put(_event(event))
+                self.put(_event(event, self.encode))
 
 
 class Live:
@@ -139,13 +141,13 @@ class Live:
         self._closed = False
 
     async def stream(
-        self, after: int | None, welcome: Callable[[], Awaitable[bool]] | None = None
+        self, after: int | None, welcome: Callable[[], Awaitable[bool]] | None = None, encode: Encode = as_texts
     ) -> AsyncGenerator[bytes, None]:
         """Yield what is sent to one client, while it is welcome. `after`: the last event that it received."""
-        stream = Stream(after)
+        stream = Stream(after, encode)
         try:
             self._join(stream)
-            stream.put(b"retry: 1000\n\n" + _change(self._watch.change(ALL)))
+            stream.put(b"retry: 1000\n\n" + _change(self._watch.change(ALL), encode))
             if after is not None:
                 await self._catch_up(stream, after)
             async with asyncio.timeout(STREAM_LONGEST_SECONDS):
@@ -302,9 +304,9 @@ class Live:
             await self._rung.wait()
             self._rung.clear()
             topics, self._topics = self._topics, set()
-            piece = _change(self._watch.change(sorted(topics)))
+            change = self._watch.change(sorted(topics))
             for stream in tuple(self._streams):
-                stream.put(piece)
+                stream.put(_change(change, stream.encode))
             await asyncio.sleep(PAUSE_SECONDS)
 
 
@@ -329,9 +331,9 @@ async def _next(stream: Stream) -> bytes | None:
         return b": still here\n\n"
 
 
-def _change(change: Change) -> bytes:
-    return b"event: change\ndata: " + msgspec.json.encode(change) + b"\n\n"
+def _change(change: Change, encode: Encode) -> bytes:
+    return b"event: change\ndata: " + encode(change) + b"\n\n"
 
 
-def _event(event: Event) -> bytes:
-    return b"event: event\nid: %d\ndata: " % event.seq + msgspec.json.encode(event_shape(event)) + b"\n\n"
+def _event(event: Event, encode: Encode) -> bytes:
+    return b"event: event\nid: %d\ndata: " % event.seq + encode(event_shape(event)) + b"\n\n"

@@ -12,12 +12,13 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from shiftwork import errors
+from shiftwork.sentences import error_text, sentence
+from shiftwork.web.encoding import Encode, as_texts
 
 MEDIA_TYPE: Final = "application/problem+json"
 
@@ -44,18 +45,18 @@ _STATUS: Final[tuple[tuple[type[errors.ShiftworkError], int], ...]] = (
     (errors.LifecycleError, 503),
 )
 _TITLES: Final = {
-    400: "Bad request",
-    401: "Authentication required",
-    403: "Not allowed",
-    404: "Not found",
-    405: "Method not allowed",
-    409: "Conflict",
-    413: "Too large",
-    415: "Not JSON",
-    429: "Too many requests",
-    500: "Internal error",
-    503: "Not available",
-    504: "No reply in time",
+    400: sentence("Bad request"),
+    401: sentence("Authentication required"),
+    403: sentence("Not allowed"),
+    404: sentence("Not found"),
+    405: sentence("Method not allowed"),
+    409: sentence("Conflict"),
+    413: sentence("Too large"),
+    415: sentence("Not JSON"),
+    429: sentence("Too many requests"),
+    500: sentence("Internal error"),
+    503: sentence("Not available"),
+    504: sentence("No reply in time"),
 }
 
 
@@ -80,21 +81,23 @@ class Refused(Exception):  # noqa: N818 - it becomes a response
         self.headers = headers
 
 
-def problem(error: Exception) -> Response:
+def problem(error: Exception, encode: Encode = as_texts) -> Response:
     """Return the response for an error."""
     if isinstance(error, Refused):
-        return _response(error.status, error.detail, _TITLES[error.status], error.headers)
+        return _response(encode, error.status, error.detail, _TITLES[error.status], error.headers)
     if isinstance(error, errors.ShiftworkError):
         status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
         name = type(error).__name__.removesuffix("Error")
-        return _response(status, str(error), re.sub("(?<=.)(?=[A-Z])", " ", name))
-    return _response(500, "an unexpected error; see the server's log", _TITLES[500])
+        return _response(encode, status, error_text(error), re.sub("(?<=.)(?=[A-Z])", " ", name))
+    return _response(encode, 500, sentence("an unexpected error; see the server's log"), _TITLES[500])
 
 
-def _response(status: int, detail: str, kind: str, headers: Mapping[str, str] | None = None) -> Response:
+def _response(
+    encode: Encode, status: int, detail: str, kind: str, headers: Mapping[str, str] | None = None
+) -> Response:
     code = kind.lower().replace(" ", "-")
     body = ProblemDetails(type=f"urn:shiftwork:{code}", title=_TITLES[status], status=status, detail=detail)
-    return Response(msgspec.json.encode(body), status, dict(headers or {}), MEDIA_TYPE)
+    return Response(encode(body), status, dict(headers or {}), MEDIA_TYPE)
 
 
 DIST: Final = Path(__file__).parent / "dist"

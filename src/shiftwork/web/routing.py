@@ -21,6 +21,7 @@ from msgspec.structs import fields
 from shiftwork.core.model.doc_types import Role
 from shiftwork.core.words import CONTROLS
 from shiftwork.errors import nearest
+from shiftwork.web.encoding import HEADER
 from shiftwork.web.responses import Refused
 
 Method = Literal["GET", "POST"]
@@ -39,6 +40,7 @@ MOST_BODY_BYTES: Final = 4 * 1_048_576
 HEADERS: Final = {
     "idempotency_key": "idempotency-key",
     "last_event_id": "last-event-id",
+    "sentences": HEADER,
     "traceparent": "traceparent",
     "tracestate": "tracestate",
 }

@@ -9,7 +9,7 @@ import {
   type Sent,
   type WholeJob,
 } from "./api.js";
-import { ApiError, answer, foreign, noResponse, refusal, WaitTimeoutError } from "./errors.js";
+import { ApiError, answer, foreign, noResponse, type Reviver, refusal, WaitTimeoutError } from "./errors.js";
 import { messages } from "./stream.js";
 
 const API = "api/v1/";
@@ -34,6 +34,8 @@ export interface ClientOptions {
   fetch?: (url: URL, init: RequestInit) => Promise<Response>;
   /** How long a response may take; 20 seconds by default. */
   timeoutMs?: number;
+  /** Changes what is read from responses: passed to `JSON.parse`. */
+  reviver?: Reviver;
 }
 
 /** How a job differs from other jobs of its worker. */
@@ -87,8 +89,9 @@ export class Client<Workers extends { [Name in keyof Workers]: object } = Record
   readonly #fetch: (url: URL, init: RequestInit) => Promise<Response>;
   readonly #token: string | undefined;
   readonly #timeoutMs: number;
+  readonly #reviver: Reviver | undefined;
 
-  constructor({ url, token, fetch: given, timeoutMs = PATIENCE_MS }: ClientOptions) {
+  constructor({ url, token, fetch: given, timeoutMs = PATIENCE_MS, reviver }: ClientOptions) {
     super();
     this.#base = new URL(API, String(url).replace(/\/*$/, "/"));
     // fetch rejects both, in words that repeat the password or the token.
@@ -101,6 +104,7 @@ export class Client<Workers extends { [Name in keyof Workers]: object } = Record
     this.#fetch = given ?? ((address, init) => fetch(address, init));
     this.#token = token?.trim();
     this.#timeoutMs = timeoutMs;
+    this.#reviver = reviver;
   }
 
   /** Adds a job. With a `job_id`, it is safe to repeat: the second call returns the first one's job. */
@@ -177,7 +181,7 @@ export class Client<Workers extends { [Name in keyof Workers]: object } = Record
     const late = AbortSignal.timeout(Math.ceil(timeoutMs));
     try {
       const response = await this.#open(method, path, sent, headers, signal ? AbortSignal.any([late, signal]) : late);
-      return answer<T>(response, await response.text());
+      return answer<T>(response, await response.text(), this.#reviver);
     } catch (error) {
       throw this.#explained(error, late, timeoutMs, signal);
     }
@@ -202,8 +206,8 @@ export class Client<Workers extends { [Name in keyof Workers]: object } = Record
       heard();
       for await (const { event, data } of messages(response.body, heard)) {
         clearTimeout(watch); // the reader may take as long as it likes
-        if (event === "change") yield { kind: "change", ...(JSON.parse(data) as Change) };
-        if (event === "event") yield { kind: "event", event: JSON.parse(data) as Event };
+        if (event === "change") yield { kind: "change", ...(JSON.parse(data, this.#reviver) as Change) };
+        if (event === "event") yield { kind: "event", event: JSON.parse(data, this.#reviver) as Event };
         heard();
       }
     } catch (error) {
@@ -238,7 +242,7 @@ export class Client<Workers extends { [Name in keyof Workers]: object } = Record
       },
       ...(body && { body: JSON.stringify(body) }),
     });
-    if (!response.ok) throw refusal(response, await response.text());
+    if (!response.ok) throw refusal(response, await response.text(), this.#reviver);
     return response;
   }
 

@@ -2,6 +2,9 @@
 
 import type { ProblemDetails } from "./api.js";
 
+/** Returns what a value of a JSON document becomes. */
+export type Reviver = (key: string, value: unknown) => unknown;
+
 const OURS = "urn:shiftwork:";
 /** No response, too many requests, and what servers and proxies say while something behind them is away. */
 const TRANSIENT = [0, 429, 502, 503, 504];
@@ -52,9 +55,9 @@ export const noResponse = (why: string) =>
   );
 
 /** The value in a response. */
-export function answer<T>(response: Response, text: string): T {
+export function answer<T>(response: Response, text: string, reviver?: Reviver): T {
   try {
-    return JSON.parse(text) as T;
+    return JSON.parse(text, reviver) as T;
   } catch {
     throw foreign(response);
   }
@@ -70,8 +73,8 @@ export const foreign = ({ url, status }: Response) =>
   );
 
 /** The error of a response, also of one that a proxy made. */
-export function refusal(response: Response, text: string): ApiError {
-  const problem = problemIn(text);
+export function refusal(response: Response, text: string, reviver?: Reviver): ApiError {
+  const problem = problemIn(text, reviver);
   return new ApiError(
     problem.detail ?? (text.slice(0, 300) || `the server responded with ${response.status}`),
     problem.type?.startsWith(OURS) ? problem.type.slice(OURS.length) : `http-${response.status}`,
@@ -81,9 +84,9 @@ export function refusal(response: Response, text: string): ApiError {
   );
 }
 
-function problemIn(text: string): Partial<ProblemDetails> {
+function problemIn(text: string, reviver: Reviver | undefined): Partial<ProblemDetails> {
   try {
-    const found: unknown = JSON.parse(text);
+    const found: unknown = JSON.parse(text, reviver);
     return typeof found === "object" && found !== null ? found : {};
   } catch {
     return {};

@@ -1,7 +1,7 @@
 /** The client of the API, which is served beside index.html, under any path. */
 
 import { ApiError, Client, type Me, type PastEventsQuery } from "shiftwork";
-import { t } from "../language";
+import { language, t, told } from "../language";
 
 export { ApiError };
 
@@ -13,7 +13,15 @@ export let skewMs = 0;
 /** Which events are meant. */
 export type EventsFilter = Omit<PastEventsQuery, "name"> & { name?: string };
 
-export const api = new Client({ url: new URL(".", document.baseURI), fetch: fetchAsVisitor });
+/** The key of our sentences in responses: random, so that no payload looks like one. Readers of English need none. */
+const KEY = crypto.getRandomValues(new Uint32Array(4)).join("-");
+const translates = language !== "en";
+
+export const api = new Client({
+  url: new URL(".", document.baseURI),
+  fetch: fetchAsVisitor,
+  ...(translates && { reviver: (_: string, value: unknown) => told(value, KEY) }),
+});
 
 export async function whoami(signal?: AbortSignal): Promise<Me> {
   const me = await api.me({ signal });
@@ -25,6 +33,7 @@ export async function whoami(signal?: AbortSignal): Promise<Me> {
 async function fetchAsVisitor(url: URL, init: RequestInit): Promise<Response> {
   for (const [name, value] of [...url.searchParams]) if (value === "") url.searchParams.delete(name);
   const headers = new Headers(init.headers);
+  if (translates) headers.set("Shiftwork-Sentences", KEY);
   if (csrf && init.method === "POST") headers.set("X-CSRF-Token", csrf);
   const response = await fetch(url, { ...init, headers, credentials: "same-origin" }).catch(unreachable);
   const said = Date.parse(response.headers.get("date") ?? "");

@@ -10,6 +10,7 @@ import msgspec
 
 from shiftwork.cli.terminal.formatting import one_line
 from shiftwork.core.words import printable, printable_json
+from shiftwork.sentences import plain
 
 _GAP: Final = "  "
 _NARROW: Final = 24
@@ -25,7 +26,7 @@ _NAMES: Final = ("WORKER", "POOL", "NODE", "INSTANCE")
 
 Cell = str | int | None
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
+json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
 
 
 def say(text: str = "", *, err: bool = False) -> None:
@@ -40,12 +41,12 @@ def show_json(document: Any) -> None:
 
 def show_json_line(value: Any) -> None:
     """Print a value as one line of JSON."""
-    click.echo(printable_json(msgspec.json.encode(value).decode()))
+    click.echo(printable_json(msgspec.json.encode(value, enc_hook=plain).decode()))
 
 
 def json_text(value: Any) -> str:
     """Return a value as indented JSON."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    return msgspec.json.format(msgspec.json.encode(value, enc_hook=plain), indent=2).decode()
 
 
 def aside(text: str) -> None:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.calling.portal import Portal, refuse_on_a_loop
+from shiftwork.control.calling import Portal, refuse_on_a_loop
+from shiftwork.control.definitions import LocalRegistry
 from shiftwork.control.jobs.known_calls import known_jobs
-from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.jobs import Added, Claimed, JobRecord, NewJob
 from shiftwork.errors import FlowError, JobStateError, StoreError
@@ -16,7 +16,8 @@ from shiftwork.handles.call import Call, CalledWorker
 from shiftwork.handles.job import Job, JobAccess, Look
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.runtime.store_voice import ADDS, StoreVoice
-from shiftwork.store.protocol import Store, add_blocking, transactional
+from shiftwork.store.abilities import add_blocking, transactional
+from shiftwork.store.protocol import Store
 from shiftwork.telemetry.tracing import sending
 
 if TYPE_CHECKING:

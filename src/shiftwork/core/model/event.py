@@ -14,6 +14,8 @@ class Event(Struct, frozen=True, kw_only=True):
     message: str
     data: dict[str, Any] = field(default_factory=dict)
     seq: int = 0
+    parts: list[Any] | None = None
+    """What the message is made of, as `sentences.parts_of` writes it; None if that was not kept."""
 
     @property
     def by_person(self) -> bool:

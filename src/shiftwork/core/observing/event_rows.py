@@ -12,6 +12,7 @@ from msgspec import Struct
 from shiftwork.core.model.event import Event
 from shiftwork.core.observing.dead_groups import NO_ERROR, group_key
 from shiftwork.core.words import printable
+from shiftwork.sentences import restored, sentence
 
 FOLDED: Final = "job.dead"
 FOLD_SECONDS: Final = 60.0
@@ -120,12 +121,19 @@ def actor_of(event: Event) -> str | None:
 
 def text_of(row: EventRow) -> str:
     """Return what happened, in one sentence on one line, without characters that drive a terminal."""
-    event, text = row.event, row.event.message
+    event, text = row.event, restored(row.event.message, row.event.parts)
     if row.count > 1:
         span = max(1.0, event.at - row.first_at)
         error = event.data.get("error") or NO_ERROR
-        text = f"{row.count:,} jobs of {event.data['worker']} died within {span:.0f} s; the newest: {error}"
-    return " ".join(printable(text).split()) or event.name
+        text = sentence(
+            "{n} jobs of {worker} died within {n2} s; the newest: {error}",
+            n=f"{row.count:,}",
+            worker=event.data["worker"],
+            n2=f"{span:.0f}",
+            error=error,
+        )
+    line = " ".join(printable(text).split())
+    return text if line == text else line or event.name
 
 
 def _fold_key(event: Event) -> str | None:

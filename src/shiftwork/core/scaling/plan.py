@@ -18,7 +18,7 @@ from shiftwork.core.model.event import Event
 from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import Beat
-from shiftwork.core.observing.stats import PoolStats, WorkerStats
+from shiftwork.core.observing.pool_stats import PoolStats, WorkerStats
 from shiftwork.core.scaling.backlog import Backlog, backlog, largest_gate
 from shiftwork.core.scaling.bounds import Bounds, bounds_at
 from shiftwork.core.scaling.demand import WorkerWindow, observe, pool_demand
@@ -26,6 +26,7 @@ from shiftwork.core.scaling.placement import NodeCapacity, Placement, Want, plac
 from shiftwork.core.scaling.size import Decision, Floor, Memory, PoolLoad, decide
 from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Facts
+from shiftwork.sentences import parts_of, plain
 
 LOOK_SECONDS: Final = 1.0
 """How often the leader plans."""
@@ -241,7 +242,7 @@ def _is_new(name: str, decision: Decision, plan: Plan) -> bool:
 def _event(name: str, decision: Decision, now: float) -> Event:
     message = f"pool {name}: {decision.current} → {counted(decision.target, 'slot')}: {decision.reason}"
     data = {"before": decision.current, "after": decision.target}
-    return Event(at=now, name="pool.scaled", subject=name, message=message, data=data)
+    return Event(at=now, name="pool.scaled", subject=name, message=plain(message), parts=parts_of(message), data=data)
 
 
 # ── where ────────────────────────────────────────────────────────────────────────────────────────────────────────────

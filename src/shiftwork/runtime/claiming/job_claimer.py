@@ -9,20 +9,18 @@ from collections.abc import Iterable
 from typing import Final
 
 from shiftwork.core.jobs.claiming_ahead import MOST_AHEAD, to_claim
-from shiftwork.core.jobs.expiry import is_expired
-from shiftwork.core.jobs.own_options import is_damaged
 from shiftwork.core.jobs.retry import End, EndKind
+from shiftwork.core.jobs.run_options import is_damaged
+from shiftwork.core.jobs.transitions import is_expired
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import Claimed, JobRecord, JobStatus
 from shiftwork.core.model.workers import PoolConfig
-from shiftwork.core.values.sealing import is_sealed, key_of
+from shiftwork.core.values.envelopes import is_sealed, key_of
 from shiftwork.runtime.claiming.flow_inputs import with_failures, with_inputs
-from shiftwork.runtime.claiming.instance_lease import InstanceLease
-from shiftwork.runtime.claiming.instance_services import InstanceServices
-from shiftwork.runtime.claiming.job_ender import JobEnder
+from shiftwork.runtime.claiming.instance_services import InstanceLease, InstanceServices
 from shiftwork.runtime.claiming.prefetch import PrefetchedJobs, PrefetchPace
-from shiftwork.runtime.claiming.runs import Runs
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.claiming.runs import JobEnder, Runs
+from shiftwork.runtime.running.job_run import Run
 from shiftwork.runtime.running.runner import Runner
 from shiftwork.runtime.store_voice import CLAIMS
 from shiftwork.store.protocol import Claims
@@ -54,9 +52,9 @@ class JobClaimer:
     ) -> None:
         self.slots = 0
         """How many jobs may run at a time."""
-        self.in_doubt = False
+        self.in_doubt: bool = False
         """Whether the store may have given us jobs of which we know nothing: a claim was begun and got no answer."""
-        self.workers = frozenset(workers)
+        self.workers: frozenset[str] = frozenset(workers)
         """The workers whose jobs it claims."""
         self._blind_until: float | None = None
         self._strays: set[str] = set()

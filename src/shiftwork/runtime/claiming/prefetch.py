@@ -14,7 +14,7 @@ from shiftwork.core.jobs.claiming_ahead import (
 )
 from shiftwork.core.model.jobs import Claimed
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.running.job_run import Run
 
 SAMPLE_SECONDS: Final = 0.002
 """How often to look, at most."""

@@ -52,7 +52,7 @@ class JobRescuer:
 
     def __init__(self, services: InstanceServices, *, ttl: float) -> None:
         here = services
-        self.holder = f"{here.node}/leader"
+        self.holder: str = f"{here.node}/leader"
         """The instance that holds lost jobs until they are settled."""
         self._registry = here.registry
         self._store = here.store

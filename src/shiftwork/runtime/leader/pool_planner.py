@@ -18,7 +18,7 @@ from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import Beat, InstanceRecord
 from shiftwork.core.observing.history import MINUTE, Hour
-from shiftwork.core.observing.stats import Stats
+from shiftwork.core.observing.pool_stats import Stats
 from shiftwork.core.scaling.forecast import floors_ahead
 from shiftwork.core.scaling.plan import (
     LOOK_SECONDS,
@@ -103,7 +103,7 @@ class PoolPlanner:
         self._reread_at = 0.0
         self.unknown: frozenset[str] = frozenset()
         """The workers that have queued jobs and that no live node has, as of the last plan."""
-        self.resting = False
+        self.resting: bool = False
         """Whether the next plan can wait until something happens to a pool of this app."""
 
     async def plan(self, seen: PlanView | None = None) -> Planned:
@@ -209,7 +209,7 @@ class PlannerDuty:
         """Whether a pool has no free slot left."""
         self._resting = False
         self._stirring: Timer | None = None
-        self.duty = make_duty("planner", self._poll, "state")
+        self.duty: Duty = make_duty("planner", self._poll, "state")
         self.on_unknown_workers: Callable[[], None] = lambda: None
         """Called when there are jobs of a worker that no live node has, or no longer are."""
         self._unknown: frozenset[str] = frozenset()

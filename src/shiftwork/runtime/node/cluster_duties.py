@@ -28,8 +28,11 @@ class ClusterDuties:
     def __init__(self, services: NodeServices, pools: Mapping[str, PoolConfig], renew_soon: RenewSoon) -> None:
         here = services
         lease = here.settings.lease_seconds
-        self.leader = leader = Leader(here, ttl=lease)
-        self.neighbours = DeadNodeDetector(here.store, here.clock, leader, mark=here.mark, every=lease / BEATS_A_LEASE)
+        leader = Leader(here, ttl=lease)
+        self.leader: Leader = leader
+        self.neighbours: DeadNodeDetector = DeadNodeDetector(
+            here.store, here.clock, leader, mark=here.mark, every=lease / BEATS_A_LEASE
+        )
         self._recorder = recorder = StatsRecorder(here.store, here.clock, lambda: leader.leading)
         registry = here.registry
         planner = PoolPlanner(
@@ -40,7 +43,7 @@ class ClusterDuties:
             forecast=LoadForecast(lambda: recorder.hours),
             gates=lambda: registry.gates,
         )
-        self.planner = PlannerDuty(
+        self.planner: PlannerDuty = PlannerDuty(
             planner, here.clock, leads=lambda: leader.leading, publish=here.reporter.publish, make_duty=here.duty
         )
         self._services = services

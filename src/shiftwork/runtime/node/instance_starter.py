@@ -11,16 +11,14 @@ from msgspec.structs import replace
 
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.events import Emit
+from shiftwork.runtime.claiming.pool_instance import PoolInstance, PoolInstanceListener
 from shiftwork.runtime.clock import Clock, Timer
-from shiftwork.runtime.context.context_services import context_services
 from shiftwork.runtime.node.node_services import NodeServices
-from shiftwork.runtime.pool_instance import PoolInstance, PoolInstanceListener
-from shiftwork.runtime.processes.kill_record import KillRecord
+from shiftwork.runtime.processes.post_mortem import KillRecord
 from shiftwork.runtime.processes.process_guard import ProcessGuard
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
-from shiftwork.runtime.running.isolation import Isolation
-from shiftwork.runtime.running.local_runner import LocalRunner
-from shiftwork.runtime.running.runner import Runner
+from shiftwork.runtime.running.local_runner import LocalRunner, context_services
+from shiftwork.runtime.running.runner import Isolation, Runner
 from shiftwork.store.protocol import Bell, Store
 
 
@@ -30,7 +28,7 @@ class Runners:
     def __init__(self, services: NodeServices) -> None:
         self._services = services
         self._kills = KillRecord()
-        self.guard = ProcessGuard()
+        self.guard: ProcessGuard = ProcessGuard()
 
     def local(self) -> Runner:
         """A runner in this process."""
@@ -39,7 +37,7 @@ class Runners:
             self._store,
             here.clock,
             report=here.notebook.report,
-            surroundings=here.registry.surroundings,
+            middleware=here.registry.middleware,
             voice=here.voice,
         )
         return LocalRunner(here.registry.callees, services, load=here.gauge.load)
@@ -109,7 +107,7 @@ class StartFailures:
     """Counts the failed starts in a row of one pool, and calls `retry` when it is time for the next try."""
 
     def __init__(self, pool: str, *, clock: Clock, emit: Emit, retry: Callable[[], None]) -> None:
-        self.count = 0
+        self.count: int = 0
         self.failing: str | None = None
         """Why the processes of the pool cannot be started, if they cannot."""
         self._pool = pool

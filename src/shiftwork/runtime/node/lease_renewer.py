@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
-from shiftwork.core.health.problems import SILENT_SHARE
+from shiftwork.core.health.health_values import SILENT_SHARE
 from shiftwork.core.observing.beats import Beat, Orders
 from shiftwork.errors import StoreError, StoreUnavailableError
 from shiftwork.runtime.clock import Clock
@@ -92,7 +92,7 @@ class LeaseRenewer:
         self._voice = voice
         self._holders = holders
         self._renew_soon = renew_soon
-        self.over = asyncio.Event()
+        self.over: asyncio.Event = asyncio.Event()
         """Set when there is no instance left to beat for."""
         self._renewed_at = clock.monotonic()
         self._stepped_down = False

@@ -8,14 +8,15 @@ from math import inf
 from typing import Final
 
 from shiftwork.core.doc_kinds import PLAN, PLAN_NAME, RESCHEDULED
-from shiftwork.core.health.problems import Strays
-from shiftwork.core.health.start_line import start_line
+from shiftwork.core.health.health_values import Strays
 from shiftwork.core.model.doc_types import Plan
 from shiftwork.core.model.workers import PoolConfig, WorkerState
 from shiftwork.core.scaling.plan import LOOK_SECONDS, Planned
 from shiftwork.core.schedules.timing import Rescheduled, rescheduled
 from shiftwork.core.words import counted
+from shiftwork.core.workers.joining import start_line
 from shiftwork.events import JobListeners
+from shiftwork.runtime.claiming.pool_instance import PoolInstance
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import Duty, together
 from shiftwork.runtime.leader.leader import Leader
@@ -30,9 +31,8 @@ from shiftwork.runtime.node.node_pools import NodePools
 from shiftwork.runtime.node.node_services import make_node_services
 from shiftwork.runtime.node.node_settings import NodeCondition, NodeSettings
 from shiftwork.runtime.node.pool_supervisor import PoolSupervisor
-from shiftwork.runtime.node.stop_budget import HURRIED_SECONDS, StopBudget
+from shiftwork.runtime.node.stopping import HURRIED_SECONDS, StopBudget
 from shiftwork.runtime.outcomes.reporter import Reporter
-from shiftwork.runtime.pool_instance import PoolInstance
 from shiftwork.runtime.processes.messages import Setup
 from shiftwork.runtime.publication import publish, read_definitions
 from shiftwork.runtime.registry import Registry

@@ -12,14 +12,14 @@ from typing import Final, Literal, ParamSpec
 from shiftwork.core.observing.beats import Beat, NodeBeat, Orders
 from shiftwork.core.words import counted
 from shiftwork.runtime import machine
+from shiftwork.runtime.claiming.pool_instance import PoolInstance
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.node.lease_renewer import LeaseRenewer, LeaseRenewerThread, RenewSoon
 from shiftwork.runtime.node.node_pools import NodePools
 from shiftwork.runtime.node.node_services import NodeServices
-from shiftwork.runtime.node.stack_requests import StackResponder
-from shiftwork.runtime.pool_instance import PoolInstance
-from shiftwork.store.protocol import key_ids
+from shiftwork.runtime.node.stack_responder import StackResponder
+from shiftwork.store.abilities import key_ids
 
 logger: Final = logging.getLogger("shiftwork")
 

@@ -8,14 +8,14 @@ from shiftwork.core.model.doc_types import StackReply
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.errors import StoreError
 from shiftwork.runtime import machine
+from shiftwork.runtime.claiming.pool_instance import PoolInstance
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.gauge import Load
 from shiftwork.runtime.node.instance_starter import InstanceStarter, Runners
 from shiftwork.runtime.node.node_services import NodeServices
 from shiftwork.runtime.node.pool_supervisor import ChangeWatch, PoolSupervisor
-from shiftwork.runtime.pool_instance import PoolInstance
 from shiftwork.runtime.processes.quarantine import FEWEST_CELLS, Quarantine
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.running.job_run import Run
 
 T = TypeVar("T")
 

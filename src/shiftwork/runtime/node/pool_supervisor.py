@@ -12,6 +12,7 @@ from typing import Final
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.scaling.placement import process_count, shares
 from shiftwork.core.words import counted
+from shiftwork.runtime.claiming.pool_instance import PoolInstance
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.node.instance_starter import (
     LONGEST_WAIT_AFTER_KILL_SECONDS,
@@ -20,7 +21,6 @@ from shiftwork.runtime.node.instance_starter import (
     StartFailures,
 )
 from shiftwork.runtime.node.node_services import NodeServices
-from shiftwork.runtime.pool_instance import PoolInstance
 from shiftwork.runtime.running.runner import Runner
 from shiftwork.store.protocol import Bell
 
@@ -80,7 +80,7 @@ class PoolSupervisor:
         self.pool = pool
         self._wears_out = pool.max_jobs_per_instance is not None or pool.max_memory_per_instance is not None
         self.engines: list[PoolInstance] = []
-        self.target = 0
+        self.target: int = 0
         """How many slots the pool has on this node, by the plan."""
         self._apart = services.settings.runs_apart(pool)
         self._cores = cores

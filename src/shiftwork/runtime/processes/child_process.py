@@ -9,10 +9,10 @@ from contextlib import nullcontext
 from typing import Any, Final
 
 from shiftwork.core.jobs.retry import End, EndKind
+from shiftwork.core.model.jobs import Claimed, Progress
 from shiftwork.events import Hooks
 from shiftwork.runtime.clock import SystemClock
-from shiftwork.runtime.context.context_services import context_services
-from shiftwork.runtime.context.surroundings import Surroundings
+from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.processes.handover import ProcessEnd
 from shiftwork.runtime.processes.link import LONGEST_DEFINITION, Link, log_refusal, longest_frame
 from shiftwork.runtime.processes.messages import (
@@ -25,6 +25,7 @@ from shiftwork.runtime.processes.messages import (
     Ping,
     Pong,
     ProcessFrame,
+    Progressed,
     RunEnded,
     Setup,
     ShowStack,
@@ -32,18 +33,20 @@ from shiftwork.runtime.processes.messages import (
     Start,
     Stop,
 )
-from shiftwork.runtime.processes.progress_relay import ProgressRelay
 from shiftwork.runtime.processes.serial_runner import SerialRunner
 from shiftwork.runtime.registry import Callee
-from shiftwork.runtime.running.local_runner import LocalRunner
+from shiftwork.runtime.running.job_run import Run
+from shiftwork.runtime.running.local_runner import LocalRunner, context_services
 from shiftwork.runtime.running.loop_watch import LoopWatch
-from shiftwork.runtime.running.run import Run
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
 
 FULL_SECONDS: Final = 0.005
 """How soon to try again when the node does not read."""
+
+GATHER_SECONDS: Final = 0.1
+"""How long progress is gathered before it is sent."""
 
 
 class ChildProcess:
@@ -52,8 +55,8 @@ class ChildProcess:
     def __init__(self, sock: socket.socket, runs: ProcessEnd) -> None:
         self._given = runs
         self.setup: asyncio.Future[Setup] = asyncio.get_running_loop().create_future()
-        self.over = asyncio.Event()
-        self.clock = SystemClock()
+        self.over: asyncio.Event = asyncio.Event()
+        self.clock: SystemClock = SystemClock()
         self.link: Link[NodeFrame] = Link(
             sock,
             NodeFrame,
@@ -86,13 +89,13 @@ class ChildProcess:
         self,
         callees: Mapping[str, Callee],
         store: Callable[[], Awaitable[Store]],
-        surroundings: Surroundings,
+        middleware: Middleware,
         *,
         alone: bool,
     ) -> None:
         """Run jobs from now on."""
         self._callees = callees
-        services = context_services(store, self.clock, report=self._progress.report, surroundings=surroundings)
+        services = context_services(store, self.clock, report=self._progress.report, middleware=middleware)
         if alone:
             self._runner = self._serial = SerialRunner(
                 callees, services, self._given, prepare=self._prepare, not_started=self._not_started
@@ -222,3 +225,29 @@ class ChildProcess:
             self.send(RunEnded(message.id, message.fence, end, stray=message.stray))
         else:
             log_refusal(message, why)
+
+
+class ProgressRelay:
+    """Gathers progress, and sends it."""
+
+    def __init__(self, send: Callable[[Progressed], None]) -> None:
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self._newest: dict[str, tuple[Claimed, Progress]] = {}
+
+    def report(self, job: Claimed, progress: Progress) -> None:
+        """Take progress over. Safe from any thread."""
+        first = not self._newest
+        self._newest[job.id] = job, progress
+        if first:
+            self._loop.call_soon_threadsafe(self._loop.call_later, GATHER_SECONDS, self._send_all)
+
+    def before_end(self, job_id: str) -> None:
+        """Send what a run has reported last, if it was not sent yet: its end comes next."""
+        if job_id in self._newest:
+            self._send_all()
+
+    def _send_all(self) -> None:
+        newest, self._newest = self._newest, {}
+        for job, progress in newest.values():
+            self._send(Progressed(job.id, job.fence, progress))

@@ -23,7 +23,7 @@ from shiftwork.runtime.processes.messages import (
     Setup,
     SetupFailed,
 )
-from shiftwork.runtime.processes.process import Process, exit_in_words
+from shiftwork.runtime.processes.started_process import StartedProcess, exit_in_words
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -48,7 +48,7 @@ class HookProcess:
         self._setup = setup
         self._clock = clock
         self._loop = asyncio.get_running_loop()
-        self._process: Process | None = None
+        self._process: StartedProcess | None = None
         self._gone = asyncio.Event()
         self._described: asyncio.Future[Definition] | None = None
         self._closed = False
@@ -126,7 +126,7 @@ class HookProcess:
     def _start(self) -> None:
         self._gone.clear()
         self._ready, self._error = False, None
-        self._process = Process(receive=self._received, ended=self._ended, longest=LONGEST_DEFINITION)
+        self._process = StartedProcess(receive=self._received, ended=self._ended, longest=LONGEST_DEFINITION)
         self._process.send(replace(self._setup, role="hooks", now=self._clock.now(), at=time.monotonic()))
 
     def _received(self, frames: Sequence[ProcessFrame]) -> None:

@@ -11,7 +11,8 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import MsgspecError, msgpack
 
-from shiftwork.core.values.limits import MAX_PAYLOAD_BYTES
+from shiftwork.core.values.job_limits import MAX_PAYLOAD_BYTES
+from shiftwork.sentences import plain
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -72,7 +73,7 @@ class Link(Generic[T]):
         self._other_end_closed = closed
         self._wrap = wrap
         self._decoder = msgpack.Decoder(frame)
-        self._encoder = msgpack.Encoder()
+        self._encoder = msgpack.Encoder(enc_hook=plain)
         self._loop = asyncio.get_running_loop()
         self._waiting: list[Any] = []
         self._outgoing = bytearray()
@@ -81,7 +82,7 @@ class Link(Generic[T]):
         self._lock = threading.RLock()
         """Guards what is to be sent: a thread may send too."""
         self._flushing = False
-        self.closed = False
+        self.closed: bool = False
         self._loop.add_reader(sock, self._readable)
 
     @property

@@ -12,7 +12,7 @@ from typing import Final
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.processes.remote_runner import ProcessRole
-from shiftwork.runtime.running.run import Run, RunOwner
+from shiftwork.runtime.running.job_run import Run, RunOwner
 from shiftwork.runtime.running.runner import Runner
 
 logger: Final = logging.getLogger("shiftwork")
@@ -37,8 +37,8 @@ class SuspectGroup:
     __slots__ = ("again", "runs")
 
     def __init__(self, runs: Sequence[Run], again: Callable[[Sequence[Run]], None]) -> None:
-        self.runs = list(runs)
-        self.again = again
+        self.runs: list[Run] = list(runs)
+        self.again: Callable[[Sequence[Run]], None] = again
 
     @property
     def role(self) -> ProcessRole:
@@ -59,7 +59,7 @@ class Cell:
     def __init__(self, role: ProcessRole) -> None:
         self.role = role
         self.runs: list[Run] = []
-        self.began = inf
+        self.began: float = inf
         self.again: Callable[[Sequence[Run]], None] | None = None
 
 

@@ -16,7 +16,6 @@ from shiftwork.core.words import counted
 from shiftwork.runtime import machine
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.gauge import Gauge, Lateness, Load
-from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.link import log_refusal, longest_frame
 from shiftwork.runtime.processes.messages import (
     Drain,
@@ -35,12 +34,10 @@ from shiftwork.runtime.processes.messages import (
     Start,
     Stop,
 )
-from shiftwork.runtime.processes.post_mortem import Death, end_of, suspects
-from shiftwork.runtime.processes.process import Process
+from shiftwork.runtime.processes.post_mortem import Death, KillRecord, end_of, suspects
 from shiftwork.runtime.processes.process_guard import ProcessGuard
-from shiftwork.runtime.processes.stack_questions import StackQuestions
-from shiftwork.runtime.processes.termination import STUBBORN_SECONDS, Termination
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.processes.started_process import STUBBORN_SECONDS, StackQuestions, StartedProcess, Termination
+from shiftwork.runtime.running.job_run import Run
 from shiftwork.runtime.running.runner import RunnerListener
 
 logger: Final = logging.getLogger("shiftwork")
@@ -78,11 +75,11 @@ class RemoteRunner:
         guard: ProcessGuard | None = None,
     ) -> None:
         self.strays: dict[Run, float] = {}
-        self.ready = False
-        self.dead = False
+        self.ready: bool = False
+        self.dead: bool = False
         self.error: str | None = None
-        self.killed_from_outside = False
-        self.served = 0
+        self.killed_from_outside: bool = False
+        self.served: int = 0
         self._alone = setup.role == "alone"
         self._clock = clock
         self._report = report
@@ -100,14 +97,14 @@ class RemoteRunner:
         self._until: float | None = None
         """When the process ends itself unless its lease is renewed."""
         self._starved = machine.starved()
-        self._process = Process(
+        self._process = StartedProcess(
             receive=self._received,
             ended=self._ended,
             refused=self._refused,
             longest=longest_frame(setup.max_payload_bytes),
             guard=guard,
         )
-        self.pid = self._process.pid
+        self.pid: int = self._process.pid
         self._questions = StackQuestions(self._process)
         self._gauge = Gauge(self.pid, clock.monotonic)
         self._termination = Termination(self._process, clock, gently=self._alone)

@@ -3,15 +3,15 @@
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import copy_context
-from typing import Any
+from typing import Any, Final
 
 from shiftwork.core.jobs.retry import End
-from shiftwork.runtime.context.context import ContextServices
+from shiftwork.runtime.context.current_run import ContextServices
 from shiftwork.runtime.processes.handover import ProcessEnd
 from shiftwork.runtime.processes.messages import Start
 from shiftwork.runtime.registry import Callee
+from shiftwork.runtime.running.job_run import Run
 from shiftwork.runtime.running.local_runner import LocalRunner
-from shiftwork.runtime.running.run import Run
 
 
 class SerialRunner(LocalRunner):
@@ -38,7 +38,7 @@ class SerialRunner(LocalRunner):
         self._context = copy_context()
         """As it was before any run, which may set variables in its own."""
         self._busy = False
-        self.taking = threading.Lock()
+        self.taking: Final = threading.Lock()
         """Held while a run is taken, on the event loop or in a thread: what was taken is prepared, or is not here."""
 
     def begin_next(self) -> None:

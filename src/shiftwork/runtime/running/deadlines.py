@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from shiftwork.runtime.clock import Clock, Timer
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.running.job_run import Run
 
 
 class Deadlines:

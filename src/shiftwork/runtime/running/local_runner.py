@@ -3,21 +3,29 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.runtime.context.context import ContextServices
+from shiftwork.core.model.jobs import Claimed, Progress
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.context.current_run import ContextServices
+from shiftwork.runtime.context.middleware import Middleware
+from shiftwork.runtime.context.retry_choice import what_follows
+from shiftwork.runtime.context.steps import step_maker
+from shiftwork.runtime.context.store_calls import StoreCalls, Transactions
 from shiftwork.runtime.gauge import Load
 from shiftwork.runtime.registry import Callee
 from shiftwork.runtime.running.execute import cancelled, escaped, run_async, run_rest, run_sync
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.running.job_run import Run
+from shiftwork.runtime.running.job_threads import Threads
+from shiftwork.runtime.running.run_stacks import Stacks
 from shiftwork.runtime.running.runner import RunnerListener
-from shiftwork.runtime.running.stacks import Stacks
-from shiftwork.runtime.running.threads import Threads
+from shiftwork.runtime.store_voice import StoreVoice
+from shiftwork.store.protocol import Store
 from shiftwork.telemetry.tracing import processing
 
 logger: Final = logging.getLogger("shiftwork")
@@ -34,7 +42,7 @@ class LocalRunner:
     error = None
     killed_from_outside = False
     lapsed = False
-    silence = 0.0
+    silence: float = 0.0
 
     def __init__(
         self,
@@ -45,10 +53,10 @@ class LocalRunner:
         gives_up: bool = True,
     ) -> None:
         self.strays: dict[Run, float] = {}
-        self.open = True
-        self.dead = False
-        self.served = 0
-        self.pid = os.getpid()
+        self.open: bool = True
+        self.dead: bool = False
+        self.served: int = 0
+        self.pid: int = os.getpid()
         self._callees = callees
         self._services = services
         self._load = load
@@ -236,3 +244,27 @@ class LocalRunner:
             what,
             extra={"job_id": run.job.id, "worker": run.job.worker},
         )
+
+
+def context_services(
+    open_store: Callable[[], Awaitable[Store]],
+    clock: Clock,
+    *,
+    report: Callable[[Claimed, Progress], None],
+    middleware: Middleware,
+    voice: StoreVoice | None = None,
+) -> ContextServices:
+    """Return what runs here use. `report` gets what they say of their progress.
+
+    `voice` is that of this process, if it has one: a process that a node has started uses the store for its runs only.
+    """
+    calls = StoreCalls(voice or StoreVoice(clock.monotonic))
+    return ContextServices(
+        clock,
+        report,
+        Transactions(open_store, clock, calls).begin,
+        middleware,
+        steps_of=step_maker(open_store, clock, calls),
+        what_follows=what_follows,
+        calls=calls,
+    )

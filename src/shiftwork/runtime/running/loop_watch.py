@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from shiftwork.core.words import in_words
 from shiftwork.runtime.outcomes.run_log import write
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.running.job_run import Run
 
 LOOK_SECONDS: Final = 0.5
 IDLE_LOOKS: Final = 5

@@ -1,10 +1,10 @@
-"""Where the runs of an instance take place: what every place owes its users."""
+"""Where the runs of an instance take place: the obligations of every `Runner`, and of the quarantine (`Isolation`)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from shiftwork.runtime.gauge import Load
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.running.job_run import Run
 
 
 class RunnerListener(Protocol):
@@ -140,3 +140,20 @@ class Runner(Protocol):
 
     def close(self) -> None:
         """End the runner, which has no runs left. Harmless if it is dead."""
+
+
+class Isolation(Protocol):
+    """Runs suspects in ever smaller groups, and a single one alone in a process."""
+
+    def take(self, runs: Sequence[Run], again: Callable[[Sequence[Run]], None]) -> None:
+        """Run these as soon as there are places. Each calls `run.owner.run_begun`, and `run_ended` at its end.
+
+        Those of which one has killed their process once more are passed to `again`, and have not ended. Where no place
+        can be had for a long time, the runs end without having begun, as handed back.
+        """
+
+    def stop(self, run: Run) -> None:
+        """Make a run end as `run.stopped_as` says; one that still waits ends at once."""
+
+    def runner_of(self, run: Run) -> Runner | None:
+        """Where the run takes place; None while it waits. Safe from any thread."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from shiftwork.core.model.flows import FlowMember
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import DeadJob, JobRecord, JobStatus, begun
-from shiftwork.core.values.limits import BEGINNING
+from shiftwork.core.values.job_limits import BEGINNING
 from shiftwork.store.memory.rows import JobTable
 
 EXACT: Final = ("worker", "pool", "key", "unique_key", "instance", "flow")

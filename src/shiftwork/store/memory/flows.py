@@ -7,7 +7,7 @@ from math import inf
 
 from msgspec.structs import replace
 
-from shiftwork.core.flows.releasing import SETTLED, is_kept, is_lost
+from shiftwork.core.jobs.needs import SETTLED, is_kept, is_lost
 from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.model.job_parts import Need
 from shiftwork.core.model.jobs import JobRecord, JobStatus

@@ -1,4 +1,6 @@
-"""Every job of a memory store, and the indices over them. It writes `parked` as `shiftwork.core.jobs.parking` decides.
+"""Every job of a memory store, and the indices over them.
+
+It writes `parked` as `shiftwork.core.jobs.concurrency_keys` decides.
 
 All changes go through `JobTable.write` and `JobTable.delete`, so no index can be forgotten, and the topics that a
 change concerns gather in `topics`. What becomes of a job is for the store to decide.
@@ -12,8 +14,8 @@ from itertools import takewhile
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.expiry import expiry
-from shiftwork.core.jobs.parking import free
+from shiftwork.core.jobs.concurrency_keys import free
+from shiftwork.core.jobs.transitions import expiry
 from shiftwork.core.model.jobs import LIVE, JobRecord, JobStatus
 from shiftwork.store.memory.flows import Flows
 
@@ -80,13 +82,13 @@ class JobTable:
         """By worker: the processing jobs, by start."""
         self.held: defaultdict[str, set[str]] = defaultdict(set)
         """By instance: the processing jobs."""
-        self.due = OrderedIds()
+        self.due: OrderedIds = OrderedIds()
         """The scheduled and failed jobs, by `run_at`."""
-        self.disposable = OrderedIds()
+        self.disposable: OrderedIds = OrderedIds()
         """The ended jobs that may be pruned, by `keep_until`."""
-        self.expiring = OrderedIds()
+        self.expiring: OrderedIds = OrderedIds()
         """The jobs that wait to start and may expire, by `expires_at`."""
-        self.flows = Flows()
+        self.flows: Flows = Flows()
         self.unique: dict[tuple[str, str], str] = {}
         """By worker and `unique_key`: the live job that has it."""
         self.by_pool: defaultdict[str, Counter[JobStatus]] = defaultdict(Counter)

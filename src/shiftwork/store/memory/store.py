@@ -1,8 +1,8 @@
 """The store in memory: the contract of `shiftwork.store.protocol`, written to be read.
 
 One lock makes every call happen at once, from any thread; no call ever waits for anything else. Every rule is called
-directly: `core.workers.admission`, `core.jobs.landing`, `core.jobs.amending`, `core.workers.state`, and
-`core.jobs.parking` through `shiftwork.store.memory.rows`, which keeps the indices.
+directly: `core.workers.admission`, `core.jobs.transitions`, `core.jobs.transitions`, `core.workers.state`, and
+`core.jobs.concurrency_keys` through `shiftwork.store.memory.rows`, which keeps the indices.
 """
 
 from collections import Counter
@@ -13,11 +13,9 @@ from threading import Lock
 from msgspec.structs import replace
 
 from shiftwork.core.doc_kinds import READ_BY_CLAIMS, damaged_docs
-from shiftwork.core.flows.releasing import LOST, POSTPONED, inherited, meets, needs_of, released
+from shiftwork.core.health.health_values import Finding, integrity
 from shiftwork.core.health.position import Ahead, QueuePlace
-from shiftwork.core.health.problems import Finding, integrity
-from shiftwork.core.jobs.amending import amended
-from shiftwork.core.jobs.durable import (
+from shiftwork.core.jobs.durable_functions import (
     has_room_for_signal,
     has_room_for_step,
     next_steps,
@@ -25,9 +23,8 @@ from shiftwork.core.jobs.durable import (
     signalled,
     stepped,
 )
-from shiftwork.core.jobs.expiry import EXPIRED
-from shiftwork.core.jobs.landing import accepts, landed
-from shiftwork.core.jobs.statuses import allows
+from shiftwork.core.jobs.needs import LOST, POSTPONED, inherited, meets, needs_of, released
+from shiftwork.core.jobs.transitions import EXPIRED, accepts, allows, amended, landed
 from shiftwork.core.model.doc_types import Doc, PoolDoc
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.flows import FlowMember, FlowRecord
@@ -36,8 +33,8 @@ from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model.jobs import Added, Claimed, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
-from shiftwork.core.observing.stats import PoolStats, Stats
-from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS, signals_full, steps_full
+from shiftwork.core.observing.pool_stats import PoolStats, Stats
+from shiftwork.core.values.job_limits import SHOWN_STEPS, SIGNALS, signals_full, steps_full
 from shiftwork.core.values.rewriting import is_written, rewritten
 from shiftwork.core.workers.admission import Choice, Facts, choose, neighbours
 from shiftwork.core.workers.breaker import BreakerState
@@ -147,9 +144,9 @@ class MemoryStore:
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
     ) -> Claims:
         with self._change() as table:
-            if edition is not None and self._docs.edition != edition:
+            if edition is not None and self._docs.of_claims.edition != edition:
                 return Claims([], stale=True)
-            if instance in self._instances.lost or self._docs.pools.get(pool, PoolDoc()).paused:
+            if instance in self._instances.lost or self._docs.of_claims.pools.get(pool, PoolDoc()).paused:
                 return Claims([])
             ready = table.ready.keys() & frozenset(workers)
             candidates = {name: heads for name in ready if (heads := lanes.heads(table, pool, worker=name, n=n))}
@@ -162,9 +159,10 @@ class MemoryStore:
         state = self._states.of(worker)
         state.last_started = now
         state.rate_at = choice.rate_at.get(worker, state.rate_at)
-        gates = self._docs.gates.get(worker)
+        docs = self._docs.of_claims
+        gates = docs.gates.get(worker)
         # A dependency that let this one go first may be next; and no job gives way to jobs that wait for a probe.
-        if gates is not None and (gates.after or self._docs.breakers.get(gates.breaker or "", BreakerState()).open):
+        if gates is not None and (gates.after or docs.breakers.get(gates.breaker or "", BreakerState()).open):
             self._stir(table, worker)
 
     def _start(self, table: JobTable, id: str, instance: str, now: float) -> Claimed:
@@ -371,7 +369,7 @@ class MemoryStore:
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         with self._change("state", "leader") as table:
             self._states.switch(worker, enabled=enabled, reason=reason, now=now)
-            table.stir(neighbours([worker], self._docs.gates))
+            table.stir(neighbours([worker], self._docs.of_claims.gates))
             return self._states.copy_of(worker)
 
     # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
@@ -391,7 +389,7 @@ class MemoryStore:
         with self._change("state", "leader") as table:
             for state in states:
                 self._states.keep(state)
-                table.stir(neighbours([state.worker], self._docs.gates))
+                table.stir(neighbours([state.worker], self._docs.of_claims.gates))
             self._totals.keep(totals)
             self._fence = max(self._fence, fence)
             return self._next_fence()
@@ -400,7 +398,7 @@ class MemoryStore:
 
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         with self._change() as table:
-            every_worker = {*self._states, *self._docs.gates, *table.by_worker}
+            every_worker = {*self._states, *self._docs.of_claims.gates, *table.by_worker}
             return self._facts(every_worker if workers is None else workers, now)
 
     async def ahead(self, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
@@ -517,13 +515,13 @@ class MemoryStore:
 
     def _stir(self, table: JobTable, worker: str) -> None:
         """Ring for the workers that may wait for something that changed about this one."""
-        gates = self._docs.gates.get(worker)
+        gates = self._docs.of_claims.gates.get(worker)
         if gates is not None and not gates.open:
-            table.stir(neighbours([worker], self._docs.gates))
+            table.stir(neighbours([worker], self._docs.of_claims.gates))
 
     def _facts(self, workers: Iterable[str], now: float) -> Facts:
         served = {beat.pool for beat in self._instances.live(now).values()}
-        return lanes.facts(workers, self._jobs, self._docs, states=self._states, served=served)
+        return lanes.facts(workers, self._jobs, self._docs.of_claims, states=self._states, served=served)
 
 
 def _running(table: JobTable, id: str, fence: int) -> JobRecord | None:

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from shiftwork.store.named_numbers import with_numbers
+from shiftwork.core.stored_numbers import with_numbers
 
 STATE: Final = struct.Struct("<BHHIIddddd")
 """The state of a job, before the name of its instance."""

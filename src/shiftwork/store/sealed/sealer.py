@@ -29,7 +29,7 @@ from shiftwork.core.model.job_parts import SeenParts, SeenSignal, SeenStep, Sign
 from shiftwork.core.model.jobs import Attempt, Claimed, DeadJob, JobRecord, LogLine, NewJob, Progress
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.schedules.stored import PREFIX
-from shiftwork.core.values.sealing import (
+from shiftwork.core.values.envelopes import (
     BEFORE,
     as_text,
     changed_value,
@@ -41,6 +41,8 @@ from shiftwork.core.values.sealing import (
 from shiftwork.store.sealed.keys import KeyRing
 
 BY: Final = "by"
+PARTS: Final = "parts"
+"""Where the parts of a sealed event are, among its data."""
 """What stays readable of an event's data: stores keep events apart by it."""
 
 
@@ -190,8 +192,10 @@ class Sealer:
         if sealed_in(event.message) is not None:
             return event
         hidden = {name: value for name, value in event.data.items() if name != BY}
+        if event.parts is not None:
+            hidden[PARTS] = event.parts
         value = self._encrypt(msgpack.encode((event.message, hidden)), "event", event.name, event.subject)
-        return replace(event, message=as_text(value), data=_by(event))
+        return replace(event, message=as_text(value), parts=None, data=_by(event))
 
     def open_event(self, event: Event) -> Event:
         value = sealed_in(event.message)
@@ -199,7 +203,8 @@ class Sealer:
         if said is None:
             return event
         message, data = said
-        return replace(event, message=message, data={**_by(event), **data})
+        parts = data.pop(PARTS, None)
+        return replace(event, message=message, parts=parts, data={**_by(event), **data})
 
     # ── stored schedules ─────────────────────────────────────────────────────────────────────────────────────────
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from shiftwork.core.health.health_values import Finding
 from shiftwork.core.health.position import Ahead, QueuePlace
-from shiftwork.core.health.problems import Finding
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.flows import FlowMember, FlowRecord
@@ -22,21 +22,12 @@ from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model.jobs import Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
-from shiftwork.core.observing.stats import PoolStats, Stats
-from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS
+from shiftwork.core.observing.pool_stats import PoolStats, Stats
+from shiftwork.core.values.job_limits import SHOWN_STEPS, SIGNALS
 from shiftwork.core.values.rewriting import is_written, rewritten
 from shiftwork.core.workers.admission import Facts
-from shiftwork.store.protocol import (
-    Bell,
-    Claims,
-    Promoted,
-    Store,
-    Transaction,
-    Transactional,
-    add_blocking,
-    transactional,
-    try_room,
-)
+from shiftwork.store.abilities import Transaction, Transactional, add_blocking, transactional, try_room
+from shiftwork.store.protocol import Bell, Claims, Promoted, Store
 from shiftwork.store.sealed.keys import KeyRing
 from shiftwork.store.sealed.sealer import Sealer
 
@@ -56,10 +47,10 @@ class SealedStore:
     def __init__(self, inner: Store, ring: KeyRing, *, namespace: str = "default") -> None:
         self.inner = inner
         """The store itself, with its values as they are stored."""
-        self.key_ids = ring.ids
+        self.key_ids: tuple[str, ...] = ring.ids
         """The keys of this process; the first one encrypts."""
-        self.sealer = Sealer(ring, namespace)
-        self.url = inner.url
+        self.sealer: Sealer = Sealer(ring, namespace)
+        self.url: str = inner.url
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -252,7 +243,7 @@ class SealedTransaction:
     """A transaction in which the steps and the end of a job are encrypted."""
 
     def __init__(self, inner: Transaction, sealer: Sealer) -> None:
-        self.connection = inner.connection
+        self.connection: Any = inner.connection
         self._inner = inner
         self._sealer = sealer
 

@@ -4,13 +4,14 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from shiftwork.core.health.problems import Problem, Severity
+from shiftwork.core.health.health_values import Problem, Severity
 from shiftwork.core.model.doc_types import Role, Token
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.workers import WorkerExecutionMode
 from shiftwork.core.observing.event_rows import EventRow, actor_of, text_of
 from shiftwork.core.workers.breaker import BreakerStatus
 from shiftwork.core.workers.state import is_failing
+from shiftwork.sentences import restored
 from shiftwork.views.diagnosis import remedy, see
 from shiftwork.views.formats import PRIORITY_NAMES, PriorityName, iso, json_safe, past_iso
 from shiftwork.views.overview import BreakerView, Overview, WorkerView
@@ -230,7 +231,7 @@ def event_row_shape(row: EventRow) -> EventShape:
         at=past_iso(event.at),
         name=event.name,
         subject=event.subject,
-        message=event.message,
+        message=restored(event.message, event.parts),
         data=json_safe(event.data),
         by=actor_of(event),
         text=text_of(row),

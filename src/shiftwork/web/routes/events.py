@@ -9,7 +9,8 @@ from msgspec import Meta, Struct, field
 from shiftwork.control.system.events import KEPT
 from shiftwork.views.shapes.system import EventShape, event_row_shape
 from shiftwork.web.access import Visitor
-from shiftwork.web.routing import Name, Query, get
+from shiftwork.web.encoding import encoder
+from shiftwork.web.routing import Name, Query, Text, get
 from shiftwork.web.site import Site
 
 MOST_EVENTS_READ: Final = 5_000
@@ -66,6 +67,8 @@ async def events(site: Site, query: EventsQuery) -> EventsAnswer:
 
 
 @get("/live", media_type="text/event-stream")
-async def live(site: Site, visitor: Visitor, last_event_id: Number | None) -> AsyncIterator[bytes]:
+async def live(
+    site: Site, visitor: Visitor, last_event_id: Number | None, sentences: Text | None
+) -> AsyncIterator[bytes]:
     """Stream changes: `change` with topics, and `event` with an event whose number is its id."""
-    return site.live.stream(last_event_id, lambda: site.access.still(visitor))
+    return site.live.stream(last_event_id, lambda: site.access.still(visitor), encoder(sentences))

@@ -42,7 +42,7 @@ class Doorbell:
     """The bells of one store in this process, and their link to other processes."""
 
     def __init__(self, address: PostgresAddress) -> None:
-        self.listens = False
+        self.listens: bool = False
         """Whether notifications arrive."""
         self._address = address
         self._bells = Bells()

@@ -22,10 +22,9 @@ from msgspec.structs import replace
 from psycopg import errors as pg
 
 from shiftwork.errors import SchemaVersionError, StoreUnavailableError
-from shiftwork.store.docs import outlived
+from shiftwork.store.abilities import SchemaStep, older_nodes_live
 from shiftwork.store.postgres.server import functions, search_path
-from shiftwork.store.postgres.sql import DEFAULT_SCHEMA, in_schema, literal, quoted, read_folder
-from shiftwork.store.protocol import SchemaStep
+from shiftwork.store.postgres.server.sql import DEFAULT_SCHEMA, in_schema, literal, quoted, read_folder
 
 OLDEST_SERVER: Final = 14
 _DONE: Final = re.compile(r"(\d+) (before|after)")
@@ -155,7 +154,7 @@ async def upgrade(conn: Connection, schema: str = DEFAULT_SCHEMA, *, after: bool
             for text in (*begin, *(text for _, text in missing), *_remember(schema, installed, missing)):
                 await conn.execute(text)
         except pg.ObjectInUse as error:
-            raise outlived(
+            raise older_nodes_live(
                 f"schema {schema} of database {conn.info.dbname}", error.diag.message_detail or ""
             ) from error
     return [replace(step, done=True) for step, _ in missing]
