@@ -516,7 +516,7 @@ async def test_a_call_gets_along_with_jobs_of_several_shards(store: Store, valke
 
 
 async def a_day(url: str, place: str) -> None:
-    """Add, claim and finish jobs, most of them plain: one and many at a time, with results or without, in some pools."""
+    """Add, claim and finish jobs, most of them plain: one and many at a time, with results or without."""
     store = open_store(f"{url}?keep=100", namespace=place)
     await store.open()
     await beat(store, "i", "i2")
