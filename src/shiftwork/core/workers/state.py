@@ -12,10 +12,15 @@ The memory and SQLite stores call these functions. Redis (worker_state.lua) and 
 `switch`) repeat them; `tests.store.conformance.checks.core_rules` compares every store with them.
 """
 
+from typing import Final
+
 from shiftwork.core.jobs.statuses import ENDED
 from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.model.workers import WorkerState
+
+FAILED_IN_A_ROW: Final = "%s runs in a row failed, the last one with %s"
+"""The reason for which failures disable a worker, from their number and the last error. Stores fill it in, too."""
 
 
 def after_run(state: WorkerState, outcome: Outcome, status: JobStatus) -> bool:
@@ -63,6 +68,6 @@ def _disabled(state: WorkerState, outcome: Outcome) -> bool:
     if limit is None or state.failures < limit or not state.enabled:
         return False
     state.enabled = False
-    state.reason = f"{state.failures} runs in a row failed, the last one with {outcome.error}"
+    state.reason = FAILED_IN_A_ROW % (state.failures, outcome.error)
     state.changed_at = outcome.ended_at
     return True
