@@ -1,5 +1,5 @@
--- Changes that people make to jobs and workers. The originals of the rules about jobs are `shiftwork.core.jobs.statuses` and
--- `shiftwork.core.jobs.amending`, and of those about workers `shiftwork.core.workers.state`.
+-- Changes that people make to jobs and workers. The original of the rules is `shiftwork.core.jobs.transitions`
+-- for jobs, and `shiftwork.core.workers.state` for workers.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, lanes_pkey, needs_pkey, jobs_unique, needs_broken, workers_pkey.

@@ -1,5 +1,5 @@
 -- What the leader does: queues jobs that are due, cancels those that have expired, takes over lost ones, and deletes old
--- ones. The originals are `shiftwork.core.jobs.expiry`, and of what is still needed `shiftwork.core.flows.releasing`.
+-- ones. The originals are `shiftwork.core.jobs.transitions`, and of what is still needed `shiftwork.core.jobs.needs`.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_due, jobs_expiring, jobs_pkey, loose_pkey, jobs_running, instances_pkey, jobs_disposable, jobs_of_flow, needs_pkey.

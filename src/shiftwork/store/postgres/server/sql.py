@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from shiftwork.core.stored_numbers import with_numbers
-from shiftwork.core.values.limits import FIRST_ATTEMPTS
+from shiftwork.core.values.job_limits import FIRST_ATTEMPTS
 from shiftwork.core.workers.state import FAILED_IN_A_ROW
 
 DEFAULT_SCHEMA: Final = "shiftwork"

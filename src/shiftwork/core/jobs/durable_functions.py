@@ -1,9 +1,9 @@
 """Durable functions: signals that are sent to a job, and the job that was handed back to wait for one.
 
-A job keeps the signals that were sent to it, up to `core.values.limits`, until its function takes them: with the step
-in which a wait has ended, the first signal of that name goes. While the signal that a job waits for is missing, it is
-scheduled for the end of its patience (`run_at`), and it holds no slot. The signal makes it due at once, whether it
-comes before or after the job is handed back. A job that has ended takes no signals.
+A job keeps the signals that were sent to it until its function takes them, within the limits of
+`core.values.job_limits`: the step in which a wait ends takes the first signal of that name. While the signal that a job
+waits for is missing, the job holds no slot, and is scheduled for the end of its timeout (`run_at`). The signal makes it
+due at once, whether it comes before or after the job is handed back. A job that has ended takes no signals.
 
 The memory and SQLite stores call these functions. Redis and PostgreSQL repeat them.
 """
@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from shiftwork.core.model.job_parts import SeenParts, SeenSignal, SeenStep, Signal, Step, StepPage, Wait
 from shiftwork.core.model.jobs import JobRecord, JobStatus
-from shiftwork.core.values.limits import BEGINNING, PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS
-from shiftwork.core.values.sealing import is_sealed
+from shiftwork.core.values.envelopes import is_sealed
+from shiftwork.core.values.job_limits import BEGINNING, PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS
 from shiftwork.core.words import wrong_id
 
 _CAME: Final = b"\x92\xc3"

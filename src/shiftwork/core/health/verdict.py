@@ -13,12 +13,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from shiftwork.core.health.health_values import SILENT_SHARE, Health, HealthFacts, Problem, WorkerFacts, gist, in_order
 from shiftwork.core.health.pool_problems import Backlogged, backlogged, dead_letters, of_pools
-from shiftwork.core.health.problems import SILENT_SHARE, Health, HealthFacts, Problem, WorkerFacts, gist, in_order
 from shiftwork.core.model.workers import WorkerExecutionMode
 from shiftwork.core.words import counted
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.core.workers.edition import REPORTED_SECONDS
+from shiftwork.core.workers.joining import REPORTED_SECONDS
 from shiftwork.core.workers.state import is_failing
 
 SCHEDULE_GRACE_SECONDS: Final = 10.0

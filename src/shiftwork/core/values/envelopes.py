@@ -1,4 +1,6 @@
-"""What an encrypted value looks like. Nothing here can encrypt or decrypt: the keys are in `shiftwork.store.sealed`.
+"""Values that cannot be read as they are: those that are encrypted, and those that only programs may see.
+
+An encrypted value is *sealed*. Nothing here can encrypt or decrypt: the keys are in `shiftwork.store.sealed`.
 
     bytes   0xC1 "sw" version │ key id, 4 bytes │ nonce, 16 bytes │ AES-SIV tag, 16 bytes │ ciphertext
     text    [encrypted with key 1a2b3c4d: the same bytes in base64]
@@ -6,6 +8,13 @@
 No MessagePack begins with 0xC1, so no payload or result is ever taken for an encrypted one. The text says what it is to
 a person who has not got the key, and may stand in a longer text: a store writes a worker's last error into the reason
 for which it disables the worker.
+
+A *hidden* value is a result or a signal that its function has declared secret. It is stored inside a MessagePack
+extension, which says that it must not be shown. So a process that has never imported the app knows it too, for results,
+for steps and for the ends of waits alike. It protects what people are shown, not the store: that is what encryption is
+for.
+
+    bytes   ext 83 │ "secret" │ the value
 """
 
 import re
@@ -14,19 +23,22 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from msgspec import Struct
+from msgspec.msgpack import Ext, encode
 
 from shiftwork.core.model.jobs import Attempt, JobRecord, Progress
+
+# ── encrypted values ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 VERSION: Final = b"2"
 BEFORE: Final = b"1"
 """The version before, in which values are bound to less. They are read, and `shiftwork rekey` writes them anew."""
 CIPHER: Final = "AES-SIV"
 """The cipher of this version."""
+NONCE_BYTES: Final = 16
 _MARK: Final = b"\xc1sw"
 _CHANGED: Final = _MARK + b"0"
 _HEADER: Final = 8
 _KEY: Final = slice(4, _HEADER)
-NONCE_BYTES: Final = 16
 _SHORTEST: Final = _HEADER + NONCE_BYTES + 17
 _TOKEN: Final = re.compile(r"\[encrypted with key ([0-9a-f]{8}): ([A-Za-z0-9+/]+={0,2})\]")
 _SIGN: Final = "[encrypted with key "
@@ -86,7 +98,7 @@ def why_unreadable(value: bytes) -> str | None:
     )
 
 
-# ── in texts ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── encrypted values in texts ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def as_text(value: bytes) -> str:
@@ -119,7 +131,7 @@ def _value(found: re.Match[str]) -> bytes | None:
     return value if is_sealed(value) and key_of(value) == found[1] else None
 
 
-# ── in jobs ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── encrypted values in jobs ─────────────────────────────────────────────────────────────────────────────────────────
 
 PLAIN: Final = ""
 """Stands for the key of a value that is not encrypted."""
@@ -159,3 +171,27 @@ def _texts(of: Progress | Attempt | None) -> Iterator[str | None]:
 
 def _text_keys(text: str) -> set[str]:
     return {match[1] for match in _TOKEN.finditer(text) if _value(match) is not None} if _SIGN in text else set()
+
+
+# ── hidden values ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_SECRET_CODE: Final = 83
+_SECRET_MARK: Final = b"secret"
+_CODE_PLACES: Final = {0xC7: 2, 0xC8: 3, 0xC9: 5, 0xD6: 1, 0xD7: 1, 0xD8: 1}
+"""Where in an extension its code is, by its first byte."""
+
+
+def hidden(value: bytes) -> bytes:
+    """Return an encoded value as one that must not be shown."""
+    return encode(Ext(_SECRET_CODE, _SECRET_MARK + value))
+
+
+def is_hidden(value: bytes) -> bool:
+    """Return whether an encoded value must not be shown. Its beginning is enough."""
+    at = _CODE_PLACES.get(value[0]) if value else None
+    return at is not None and value[at : at + 1 + len(_SECRET_MARK)] == bytes((_SECRET_CODE,)) + _SECRET_MARK
+
+
+def revealed(value: bytes) -> bytes:
+    """Return the encoded value itself, whether or not it was hidden."""
+    return value[_CODE_PLACES[value[0]] + 1 + len(_SECRET_MARK) :] if is_hidden(value) else value

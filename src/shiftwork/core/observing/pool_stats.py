@@ -1,6 +1,7 @@
 """Pools and workers in numbers. Values only; each store counts them."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -66,3 +67,34 @@ class Stats(Struct, kw_only=True):
         for worker, marks in of_workers.items():
             known = self.workers.setdefault(worker, WorkerStats())
             known.marks = together(known.marks, marks)
+
+
+LATELY_MINUTES: Final = 10
+"""For how many minutes expired jobs are reported."""
+MANY_EXPIRED: Final = 10
+"""How many of them are a problem: a few may well have been meant to expire."""
+
+
+class ExpiredLately(Struct, frozen=True):
+    """The expired jobs of a pool."""
+
+    minutes: dict[int, int] = {}
+    """By minute, counted from the epoch."""
+
+    def plus(self, n: int, now: float) -> "ExpiredLately":
+        """The same with `n` more jobs, and without what is no longer reported."""
+        minute = int(now // 60)
+        recent = self._recent(now)
+        return ExpiredLately(recent | {minute: recent.get(minute, 0) + n})
+
+    def number(self, now: float) -> int:
+        """How many have expired lately."""
+        return sum(self._recent(now).values())
+
+    def since(self, now: float) -> float | None:
+        """When the first of those expired, to the minute; None if none has."""
+        first = min(self._recent(now), default=None)
+        return None if first is None else first * 60.0
+
+    def _recent(self, now: float) -> dict[int, int]:
+        return {at: n for at, n in self.minutes.items() if at > int(now // 60) - LATELY_MINUTES}

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from shiftwork.core.model.doc_types import LostNode
 from shiftwork.core.model.workers import WorkerConfig, WorkerState
 from shiftwork.core.scaling.backlog import Gate
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.core.workers.edition import Edition
+from shiftwork.core.workers.joining import Edition
 
 UNKNOWN_SECONDS: Final = 10.0
 """How long jobs may wait for a worker that no live node has, and how long a node must run before that is a problem:
@@ -44,7 +45,7 @@ class Problem(Struct, frozen=True):
     remedy: str
     severity: Severity = "warning"
     since: float | None = None
-    """When it began; None if that cannot be known: `core.health.noticed` says when."""
+    """When it began; None if that cannot be known: `core.health.health_values` says when."""
     target: str = ""
     """Where it is solved: "pool:NAME", "worker:NAME", "node:NAME", "flow:ID", "breaker:NAME", "dead:POOL", "dead" (of
     several pools), "store" or "leader"; empty if that is nowhere in particular."""
@@ -247,3 +248,32 @@ def gist(error: str) -> str:
     """Return the line of an error that sums it up: the last one of a traceback, the first one of anything else."""
     lines = error.strip().splitlines() or ["no reason given"]
     return lines[-1 if lines[0].startswith("Traceback") else 0].strip().rstrip(".")
+
+
+class Noticed(Struct, frozen=True):
+    """When the leader first saw the problems that last."""
+
+    since: dict[str, float] = {}
+    """By code and subject, with a space between them."""
+
+    def after(self, problems: Sequence[Problem], now: float) -> "Noticed":
+        """The same after another look: with what is new, and without what is gone."""
+        seen = {_key(one): one for one in problems}
+        return Noticed(
+            {
+                key: self.since.get(key, now)
+                for key, one in sorted(seen.items())
+                if key in self.since or one.since is None
+            }
+        )
+
+    def dated(self, health: Health) -> Health:
+        """Return a verdict in which the problems without a time of their own have the one that was noticed."""
+        problems = [
+            replace(one, since=self.since.get(_key(one))) if one.since is None else one for one in health.problems
+        ]
+        return Health(health.status, in_order(problems))
+
+
+def _key(problem: Problem) -> str:
+    return f"{problem.code} {problem.subject}"

@@ -16,7 +16,7 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.own_options import unpack
+from shiftwork.core.jobs.run_options import run_options_of
 from shiftwork.core.model.flows import FlowMember
 from shiftwork.core.model.jobs import JobStatus
 
@@ -51,13 +51,13 @@ class FlowJob(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, record: FlowMember) -> "FlowJob":
         """What drawing needs of a job."""
-        own = unpack(record.options)
+        options = run_options_of(record.options)
         return cls(
             id=record.id,
             worker=record.worker,
             status=record.status,
-            needs=own.needs,
-            parent=own.parent,
+            needs=options.needs,
+            parent=options.parent,
             started_at=record.started_at,
             ended_at=record.ended_at,
             stranded=record.stranded,

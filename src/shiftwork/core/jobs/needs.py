@@ -1,4 +1,4 @@
-"""Flows: when a job that waits for others is released.
+"""Flows: when a job that waits for others is released, and what it is handed of them.
 
     the needed job is   completed   dead, cancelled or stranded    any other
     the need is         met         met, if any end will do        not met
@@ -23,18 +23,27 @@ of its flow is cancelled, because that one may be retried; nor while the job tha
 all of it while it ran, is live or dead, because it may run again and add the same jobs. It is looked at again after
 `POSTPONED` seconds. If it is pruned while a cancelled job waits for it, that need is met.
 
-The memory store calls these functions, and the SQLite store all but `released`, which its statement `release_jobs`
-repeats. Redis (release_fast.lua, needs.lua) and PostgreSQL (flows.sql) repeat them; the suite compares every store with
-the memory store.
+A job that waits for any end of others may ask what failed before it. These are the jobs that it was added to wait for
+and that are dead or cancelled; and where one of them is stranded, the dead and cancelled jobs that strand it, over any
+number of jobs. Where a needed job has completed, nothing before it counts, nor do the jobs that it has added. A job
+that was retried in the meantime is not among them.
+
+The memory store calls the functions about releasing, and the SQLite store all of them but `released`, which its
+statement `release_jobs` repeats. Redis (release_fast.lua, needs.lua) and PostgreSQL (flows.sql) repeat them; the suite
+compares every store with the memory store.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
+from msgspec import Raw, msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.model.job_parts import Need
+from shiftwork.core.model.job_parts import FlowFailure, Input, Need
 from shiftwork.core.model.jobs import JobRecord, JobStatus, NewJob
+from shiftwork.core.values.envelopes import revealed
+
+# ── releasing ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 POSTPONED: Final = 60.0
 """How many seconds later an ended job is looked at again that its flow still needs."""
@@ -87,3 +96,53 @@ def released(job: JobRecord, now: float) -> JobRecord:
     """A waiting job whose last need was met just now."""
     run_at = max(job.run_at, now)
     return replace(job, status=JobStatus.by_time(run_at, now), run_at=run_at, rank=run_at - job.head_start)
+
+
+# ── what failed before ───────────────────────────────────────────────────────────────────────────────────────────────
+
+MOST_FAILURES: Final = 100
+"""How many failures a run is handed at most: those that ended first."""
+MOST_LOOKED_AT: Final = 50_000
+"""How many jobs are looked at, at most, for the jobs of one claim."""
+LONGEST_ERROR: Final = 1_000
+OF_INTEREST: Final = (*LOST, JobStatus.WAITING)
+"""The statuses of jobs that have failed, or behind which there may be jobs that have."""
+
+
+def failures(needed: Iterable[str], known: Mapping[str, JobRecord]) -> tuple[FlowFailure, ...]:
+    """What failed before a job that needs these. `known` has the jobs of interest."""
+    failed = lost_jobs(needed, known)[:MOST_FAILURES]
+    return tuple(FlowFailure(job.worker, job.id, (job.error or "")[:LONGEST_ERROR]) for job in failed)
+
+
+def lost_jobs(needed: Iterable[str], known: Mapping[str, JobRecord]) -> list[JobRecord]:
+    """The dead and cancelled jobs before a job that needs these, by their ends."""
+    reached = dict.fromkeys(needed)
+    waiting = list(reached)
+    for id in waiting:  # it grows
+        more = [one for one in behind(known[id]) if one not in reached] if id in known else []
+        reached.update(dict.fromkeys(more))
+        waiting += more
+    lost = [known[id] for id in reached if id in known and known[id].status in LOST]
+    return sorted(lost, key=lambda job: (job.ended_at or 0.0, job.id))
+
+
+def behind(job: JobRecord) -> list[str]:
+    """The jobs that strand this one."""
+    return [need.id for need in job.unmet if need.broken]
+
+
+# ── results in a payload ─────────────────────────────────────────────────────────────────────────────────────────────
+
+NOTHING: Final = msgpack.encode(None)
+
+
+def insert(payload: bytes, inputs: Sequence[Input], results: Mapping[str, bytes | None]) -> bytes:
+    """The payload with these results in their places. A job that returned nothing has None there."""
+    whole = msgpack.decode(payload)
+    for one in inputs:
+        place: Any = whole
+        for step in one.path[:-1]:
+            place = place[step]
+        place[one.path[-1]] = Raw(revealed(results.get(one.job) or NOTHING))
+    return msgpack.encode(whole)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import MsgspecError, msgpack
 
 from shiftwork.core.model.job_parts import SeenSignal, SeenStep, Signal, Step
-from shiftwork.core.values.limits import BEGINNING, DEEPEST
+from shiftwork.core.values.job_limits import BEGINNING, DEEPEST
 
 HEAD: Final = BEGINNING + 1_024
 """How many first bytes of a stored step or signal contain its name and the beginning of its value."""

@@ -12,9 +12,9 @@ from msgspec import Struct, structs
 from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.option_structs import option_hint
 from shiftwork.core.model.workers import Breaker, PoolConfig, Retry, WorkerConfig, WorkerExecutionMode
-from shiftwork.core.options import values as valid
-from shiftwork.core.options.retry import check_rule, contradiction, delays, error_names, retried_names
-from shiftwork.core.options.values import Check
+from shiftwork.core.options import value_checks as valid
+from shiftwork.core.options.retry_rules import check_rule, contradiction, delays, error_names, retried_names
+from shiftwork.core.options.value_checks import Check
 from shiftwork.core.scaling.bounds import bounds_at
 from shiftwork.core.schedules.timing import Timing
 from shiftwork.errors import ConfigurationError, ScheduleError, UnknownOptionError
