@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shiftwork import Job, WorkerOrchestrator
-from shiftwork.control.access.actor import acting_as, current_actor
+from shiftwork.control.access.audit import acting_as, current_actor
 from shiftwork.core.model.job_changes import Cancel
 from shiftwork.runtime.clock import settle
 from tests.runtime.stage import DEADLINE, Stage

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shiftwork import Breaker, ConfigurationError, JobStatus, UnknownBreakerError, WorkerOrchestrator
-from shiftwork.control.access.actor import acting_as
+from shiftwork.control.access.audit import acting_as
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle

@@ -17,9 +17,9 @@ from shiftwork import (
     UnknownOptionError,
     WorkerOrchestrator,
 )
-from shiftwork.core.jobs.expiry import EXPIRED
-from shiftwork.core.jobs.own_options import pack
-from shiftwork.core.model.job_parts import OwnOptions
+from shiftwork.core.jobs.run_options import pack_run_options
+from shiftwork.core.jobs.transitions import EXPIRED
+from shiftwork.core.model.job_parts import RunOptions
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock
 from tests.runtime.stage import Act, Stage, instance_of, reserve_of, statuses
@@ -83,7 +83,7 @@ async def test_options_are_written_as_people_write_them(app: WorkerOrchestrator)
     async with app.testing() as test:
         job = await special.enqueue()
         assert (job.tags, job.expires_at) == (("b", "a"), test.clock.now() + 3600)
-        assert job.record.options == pack(OwnOptions(timeout_seconds=90.0))
+        assert job.record.options == pack_run_options(RunOptions(timeout_seconds=90.0))
         plain = await work_of(WorkerOrchestrator("memory://")).with_options(tags=None).enqueue()
     assert (plain.tags, plain.expires_at, plain.record.options) == ((), None, None)
 

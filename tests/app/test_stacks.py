@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from shiftwork import JobStateError, NodeSilentError, UnknownJobError, WorkerOrchestrator
-from shiftwork.control.jobs import stacks
+from shiftwork.control.jobs import job_stack as stacks
 from shiftwork.core.model.doc_types import MOST_STACK_REQUESTS, STACK_REQUEST_SECONDS, StackRequest
 from shiftwork.runtime.clock import settle
 from shiftwork.runtime.node.stack_responder import change_stack_requests, read_stack_requests

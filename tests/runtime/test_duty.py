@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shiftwork import LifecycleError, StoreUnavailableError
-from shiftwork.control.calling.portal import Portal
+from shiftwork.control.calling import Portal
 from shiftwork.runtime.clock import ManualClock, SystemClock, settle
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.store_voice import StoreVoice

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from shiftwork import JobStatus, StoreUnavailableError, WorkerOrchestrator
-from shiftwork.control.calling.portal import Portal
+from shiftwork.control.calling import Portal
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.running.job_threads import Threads

@@ -21,7 +21,7 @@ from shiftwork import (
 from shiftwork.cli.terminal.parameters import json_object
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.jobs import NewJob
-from shiftwork.core.values.limits import DEEPEST, is_deep, is_too_deep
+from shiftwork.core.values.job_limits import DEEPEST, is_deep, is_too_deep
 from shiftwork.handles.job import JobAccess
 from shiftwork.runtime.clock import ManualClock
 from shiftwork.runtime.processes.link import Link

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 import shiftwork.store
-from shiftwork.core.jobs.statuses import NUMBERS
+from shiftwork.core.jobs.transitions import NUMBERS
 from shiftwork.core.stored_numbers import with_numbers
 from shiftwork.store.sqlite.sql import SQL, script
 

@@ -14,8 +14,8 @@ import psycopg
 import pytest
 
 import shiftwork
-from shiftwork.store.postgres import sql
-from shiftwork.store.postgres.server import functions, migrations, queries
+from shiftwork.store.postgres import queries
+from shiftwork.store.postgres.server import functions, migrations, sql
 from shiftwork.store.postgres.store import PostgresStore
 from tests.store.conformance.acts import NOW, claim_one, finish, job, succeeded
 from tests.store.servers.postgres import names, server_url

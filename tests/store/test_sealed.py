@@ -8,7 +8,7 @@ import pytest
 
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.job_parts import Signal, Step
-from shiftwork.core.values.sealing import is_sealed
+from shiftwork.core.values.envelopes import is_sealed
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import key_ring, new_key
 from shiftwork.store.sealed.store import SealedStore, sealed

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from shiftwork.control.control import Control
-from shiftwork.core.health.problems import Strays
+from shiftwork.core.health.health_values import Strays
 from shiftwork.core.model.event import Event
 from shiftwork.runtime.processes.link import Link
 from shiftwork.serve import web_child

@@ -8,8 +8,7 @@ from functools import wraps
 from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar, overload
 
 from shiftwork.app.orchestrator import APP_STOP_SECONDS, WorkerOrchestrator
-from shiftwork.control.calling.event_loop import run
-from shiftwork.control.calling.portal import refuse_on_a_loop
+from shiftwork.control.calling import refuse_on_a_loop, run
 from shiftwork.core.words import Duration
 from shiftwork.handles.call import Call
 from shiftwork.handles.flow import Flow

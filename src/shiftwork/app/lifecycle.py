@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final, Literal
 
 from shiftwork.app.registration import check_in_place, warn_in_place
-from shiftwork.control.calling.forking import begin_anew_when_forked, never_free
+from shiftwork.control.calling import begin_anew_when_forked, never_free
 from shiftwork.control.control import Control
-from shiftwork.core.health.problems import Strays
+from shiftwork.core.health.health_values import Strays
 from shiftwork.core.observing.beats import Beat
 from shiftwork.errors import LifecycleError
 from shiftwork.events import Hooks

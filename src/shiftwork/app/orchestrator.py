@@ -16,10 +16,10 @@ from shiftwork.app.declarations import OrchestratorDeclarations
 from shiftwork.app.deployment import Deployment
 from shiftwork.app.lifecycle import Lifecycle, refuse_windows
 from shiftwork.app.registration import Registrations, default_pool
+from shiftwork.control.definitions import LocalRegistry
 from shiftwork.control.environment import DEFAULT_NAMESPACE, default_store, namespace_of_app
-from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.model.option_structs import option_hint
-from shiftwork.core.values.limits import MAX_PAYLOAD_BYTES
+from shiftwork.core.values.job_limits import MAX_PAYLOAD_BYTES
 from shiftwork.core.words import Duration, seconds_of, timeout_of
 from shiftwork.errors import ConfigurationError, LifecycleError, UnknownOptionError
 from shiftwork.events import Hooks

@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from shiftwork.control.control import Control
-from shiftwork.control.registry import LocalRegistry
+from shiftwork.control.definitions import LocalRegistry
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.model.workers import WorkerExecutionMode

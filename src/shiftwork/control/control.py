@@ -27,9 +27,8 @@ from typing import TYPE_CHECKING
 
 from shiftwork.control.access.audit import Audit
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.calling.forking import begin_anew_when_forked
-from shiftwork.control.calling.portal import Portal
-from shiftwork.control.registry import LocalRegistry
+from shiftwork.control.calling import Portal, begin_anew_when_forked
+from shiftwork.control.definitions import LocalRegistry
 from shiftwork.events import Hooks, Listeners
 from shiftwork.runtime.clock import Clock, SystemClock
 from shiftwork.runtime.store_voice import StoreVoice
@@ -44,16 +43,15 @@ if TYPE_CHECKING:
     from shiftwork.control.jobs.bulk import BulkChanges
     from shiftwork.control.jobs.explanations import Explanations
     from shiftwork.control.jobs.flows import FlowCommands
-    from shiftwork.control.jobs.handles import JobHandles
-    from shiftwork.control.jobs.jobs import Jobs
+    from shiftwork.control.jobs.jobs import JobHandles, Jobs
     from shiftwork.control.jobs.schedules import ScheduleBook
     from shiftwork.control.jobs.submission import Submission
     from shiftwork.control.system.breakers import BreakerCommands
     from shiftwork.control.system.doctor import Doctor
     from shiftwork.control.system.events import EventPages
-    from shiftwork.control.system.health import FindStrays, StoreFault, System
     from shiftwork.control.system.history import History
     from shiftwork.control.system.nodes import Nodes
+    from shiftwork.control.system.overview import FindStrays, StoreFault, System
     from shiftwork.control.system.pools import Here, Pools
     from shiftwork.control.system.workers import Workers
     from shiftwork.core.model.jobs import JobRecord
@@ -198,13 +196,12 @@ class Control:
     @cached_property
     def system(self) -> "System":
         """Return the questions about everything in the store."""
-        from shiftwork.control.system.health import System
+        from shiftwork.control.system.overview import System
 
         return System(
             self.store,
             self.now,
             self._registry,
-            definitions=self._definitions,
             lease_seconds=self._lease_seconds,
             strays=self._strays,
             voice=self.voice,
@@ -254,7 +251,7 @@ class Control:
 
     @cached_property
     def _handles(self) -> "JobHandles":
-        from shiftwork.control.jobs.handles import JobHandles
+        from shiftwork.control.jobs.jobs import JobHandles
 
         return JobHandles(self.store, self._registry, self._definitions, self._unfinished, self.portal.call)
 

@@ -7,12 +7,12 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from msgspec import Struct
 
-from shiftwork.core.jobs.own_options import pack
+from shiftwork.core.jobs.run_options import pack_run_options
 from shiftwork.core.model.jobs import NewJob
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.errors import PayloadTypeError
 from shiftwork.handles.codec import Packed, Signature
-from shiftwork.handles.options import Options
+from shiftwork.handles.options import CheckedJobOptions
 from shiftwork.handles.output import Output, Path
 
 R = TypeVar("R")
@@ -40,7 +40,7 @@ class Call(Struct, Generic[R_co], eq=False):
     worker: CalledWorker
     payload: bytes
     key: str | None
-    options: Options
+    options: CheckedJobOptions
     inputs: tuple[tuple["Call[Any]", Path], ...] = ()
     """The calls whose outputs are among its arguments, each with the place of its output."""
     needs: tuple[tuple["Call[Any]", bool], ...] = ()
@@ -92,7 +92,7 @@ def check_call(method: str, *calls: object) -> None:
 
 
 def new_job(
-    config: WorkerConfig, pool: PoolConfig, packed: Packed | Call[Any], options: Options, *, now: float
+    config: WorkerConfig, pool: PoolConfig, packed: Packed | Call[Any], options: CheckedJobOptions, *, now: float
 ) -> NewJob:
     """Return a job of this worker in the form in which the store takes it."""
     priority = config.priority if options.priority is None else options.priority
@@ -112,7 +112,9 @@ def new_job(
         cause=options.cause,
         expires_at=None if expires is None else max(run_at, now) + expires,
         tags=options.tags,
-        options=None if options.max_retries is None and options.timeout_seconds is None else pack(options.own),
+        options=None
+        if options.max_retries is None and options.timeout_seconds is None
+        else pack_run_options(options.run_options),
     )
 
 

@@ -17,7 +17,7 @@ import threading
 import time
 from typing import Final
 
-from shiftwork.control.calling.event_loop import run
+from shiftwork.control.calling import run
 from shiftwork.errors import LifecycleError, ShiftworkError
 from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.error_text import describe

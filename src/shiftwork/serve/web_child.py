@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from shiftwork.control.calling.event_loop import run
+from shiftwork.control.calling import run
 from shiftwork.control.control import Control
-from shiftwork.core.health.problems import Strays
+from shiftwork.core.health.health_values import Strays
 from shiftwork.core.model.event import Event
 from shiftwork.runtime.processes.link import Link
 from shiftwork.serve.logging import set_up_logging

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from shiftwork.core.model.workers import PoolConfig
-from shiftwork.core.observing.stats import PoolStats, WorkerStats
+from shiftwork.core.observing.pool_stats import PoolStats, WorkerStats
 from shiftwork.core.scaling.bounds import Bounds, bounds_at
 from shiftwork.core.scaling.plan import PlanFacts, PlanMemory, decide_pools, observed
 from shiftwork.core.scaling.size import Decision, PoolLoad

@@ -3,14 +3,14 @@
 How a store keeps them is in its own `docs`; which kinds exist, and their encoding, in `shiftwork.core.doc_kinds`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from shiftwork.core.doc_kinds import EDITION_NAME, READ_BY_CLAIMS, Kind
 from shiftwork.core.model.doc_types import Doc, PoolDoc
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.core.workers.edition import Edition
+from shiftwork.core.workers.joining import Edition
 from shiftwork.store.protocol import Store
 
 T = TypeVar("T")
@@ -18,8 +18,13 @@ T = TypeVar("T")
 
 async def read_all(store: Store, kind: Kind[T]) -> dict[str, T]:
     """Return every readable record of a kind, by name."""
-    decoded = {doc.name: kind.decode(doc.body) for doc in await store.docs(kind.name)}
-    return {name: value for name, value in decoded.items() if value is not None}
+    return decoded(await store.docs(kind.name), kind)
+
+
+def decoded(docs: Iterable[Doc], kind: Kind[T]) -> dict[str, T]:
+    """Return the readable ones of these records that are of a kind, by name."""
+    values = {doc.name: kind.decode(doc.body) for doc in docs if doc.kind == kind.name}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 async def read(store: Store, kind: Kind[T], name: str) -> T | None:

@@ -14,13 +14,12 @@ from msgspec.structs import replace
 
 from shiftwork.control.access.audit import Audit, because
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.jobs.filter import job_filter
-from shiftwork.control.jobs.paging import FIRST_PAGE, next_size
+from shiftwork.control.jobs.filter import FIRST_PAGE, job_filter, next_size
 from shiftwork.core.model.job_changes import Cancel, Change, Discard, JobFilter, Requeue
 from shiftwork.core.model.jobs import SECONDS_A_DAY, DeadJob, JobStatus
 from shiftwork.core.observing.dead_groups import group_key
-from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
-from shiftwork.core.options.values import parse_rate
+from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.options.value_checks import parse_rate
 from shiftwork.core.words import counted
 from shiftwork.errors import ConfigurationError, StoreError
 from shiftwork.store.protocol import Store

@@ -5,14 +5,12 @@ from typing import Any, Final
 
 from shiftwork.control.access.audit import Audit
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import Definitions
+from shiftwork.control.definitions import Definitions, LocalRegistry
 from shiftwork.control.jobs.explanations import Explanations
 from shiftwork.control.jobs.filter import job_filter
-from shiftwork.control.jobs.handles import JobHandles
-from shiftwork.control.jobs.stacks import read_stack
+from shiftwork.control.jobs.job_stack import read_stack
 from shiftwork.control.jobs.submission import Submission, id_taken
-from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.jobs.own_options import unpack
+from shiftwork.core.jobs.run_options import run_options_of
 from shiftwork.core.model.job_changes import Cancel, Change, Discard, Requeue
 from shiftwork.core.model.job_parts import SeenParts, Signal
 from shiftwork.core.model.jobs import JobRecord, NewJob
@@ -20,8 +18,8 @@ from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.errors import JobStateError, UnknownJobError
 from shiftwork.handles.call import new_job
 from shiftwork.handles.codec import Packed
-from shiftwork.handles.job import Job
-from shiftwork.handles.options import Options
+from shiftwork.handles.job import Job, JobAccess, Look, RunBlocking
+from shiftwork.handles.options import CheckedJobOptions
 from shiftwork.handles.payload_schema import max_bytes_of
 from shiftwork.handles.payloads import check_signal_size, encode_signal, pack_plain
 from shiftwork.handles.plain_values import plain
@@ -37,6 +35,45 @@ _REFUSED: Final[Mapping[type[Any], str]] = {
 }
 
 _NEEDED: Final = "another job of its flow waits for it; cancel the flow, or that job, first"
+
+
+class JobHandles:
+    """Makes handles of records, by the workers registered here or published by other processes."""
+
+    def __init__(
+        self,
+        access: StoreAccess,
+        registry: LocalRegistry,
+        definitions: Definitions,
+        look: Look,
+        run_blocking: RunBlocking,
+    ) -> None:
+        self._look = look
+        self._run_blocking = run_blocking
+        self._access = access
+        self._registry = registry
+        self._definitions = definitions
+
+    async def of(self, records: Sequence[JobRecord]) -> list[Job[Any]]:
+        """Return a handle for each record."""
+        here = self._registry.workers
+        others: dict[str, float] = {}
+        for record in records:
+            if record.worker not in here:
+                others[record.worker] = max(record.created_at, others.get(record.worker, 0.0))
+        schemas = await self._definitions.schemas(others) if others else {}
+        handles: list[Job[Any]] = []
+        for record in records:
+            known = here.get(record.worker)
+            secrets = secrets_of(known.schema if known else schemas.get(record.worker))
+            decode = known.signature.decode_result if known else None
+            access = JobAccess(self._access.open, decode, secrets, self._look, self._run_blocking)
+            handles.append(Job(record, access))
+        return handles
+
+    async def one(self, record: JobRecord) -> Job[Any]:
+        """Return the handle of one record."""
+        return (await self.of([record]))[0]
 
 
 class Jobs:
@@ -64,7 +101,7 @@ class Jobs:
         self._handles = handles
 
     async def enqueue(
-        self, worker: str, payload: Mapping[str, Any], options: Options | None = None
+        self, worker: str, payload: Mapping[str, Any], options: CheckedJobOptions | None = None
     ) -> tuple[Job[Any], bool]:
         """Add a job of a worker by its name; return the job that stands for it now, and whether that one is new.
 
@@ -74,13 +111,13 @@ class Jobs:
         await self._access.open_to_add()
         config, pool, packed = await self._prepare(worker, payload)
         now = self._now()
-        job, created = await self.add(new_job(config, pool, packed, options or Options(), now=now), now)
+        job, created = await self.add(new_job(config, pool, packed, options or CheckedJobOptions(), now=now), now)
         if job.worker != worker:
             raise JobStateError(id_taken(job.record))
         return job, created
 
     async def template(
-        self, worker: str, payload: Mapping[str, Any], options: Options, original: Mapping[str, Any] | None
+        self, worker: str, payload: Mapping[str, Any], options: CheckedJobOptions, original: Mapping[str, Any] | None
     ) -> NewJob:
         """Return a job of a worker by its name, checked as `enqueue` checks it, without adding it.
 
@@ -149,7 +186,7 @@ class Jobs:
             await self._amend(job_id, Requeue(self._now()))
         else:
             record = await self._record(job_id)
-            if unpack(record.options).inputs:
+            if run_options_of(record.options).inputs:
                 message = f"job {job_id} of {record.worker}: its arguments are results of other jobs; retry it as it is"
                 raise JobStateError(message)
             _, _, packed = await self._prepare(record.worker, payload, plain(record.payload))
@@ -171,9 +208,8 @@ class Jobs:
         elif not status.live:
             message = f"job {job_id} is {status}: it accepts no more signals"
             raise JobStateError(message)
-        # The signal is kept: a caller that got an error would send it again, and a later wait would take the second.
         message = f"signal {name!r} was sent to job {job_id}"
-        await self._audit.record_or_log("job.signalled", job_id, message, signal=name)
+        await self._audit.record("job.signalled", job_id, message, signal=name)
 
     async def _max_bytes(self, job_id: str) -> int:
         """Return how many bytes a value may have that is sent to a job: as many as a payload of the app.

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.calling.portal import Portal, refuse_on_a_loop
+from shiftwork.control.calling import Portal, refuse_on_a_loop
+from shiftwork.control.definitions import LocalRegistry
 from shiftwork.control.jobs.known_calls import known_jobs
-from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.jobs import Added, Claimed, JobRecord, NewJob
 from shiftwork.errors import FlowError, JobStateError, StoreError

@@ -129,9 +129,9 @@ class Claimed(Struct, frozen=True, gc=False):
     """When it expired or will expire, if it has never been claimed before."""
     options: bytes | None = None
     failures: tuple[FlowFailure, ...] = ()
-    """What failed before it. No store sets it: the instance that has claimed it does (`core.flows.failures`)."""
+    """What failed before it. No store sets it: the engine does, before the run (`core.jobs.needs`)."""
     secrets: tuple[bytes, ...] = ()
-    """The results of other jobs in its payload that must not be shown. The instance sets them, too."""
+    """The results of other jobs in its payload that must not be shown. The engine sets them, too."""
 
     __repr__ = shown_without_payload
 
@@ -198,7 +198,7 @@ class JobRecord(Struct, frozen=True, kw_only=True, gc=False):
     """When it is due, or became due."""
     rank: float
     """Its place in the queue: lower goes first. It is `run_at - head_start`, unless a run of the job was interrupted
-    since: then the job has kept the rank that it had before (`core.jobs.landing`)."""
+    since: then the job has kept the rank that it had before (`core.jobs.transitions`)."""
     created_at: float
     cause: str = "enqueued"
     attempt: int = 0

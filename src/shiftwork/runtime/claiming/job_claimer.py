@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from shiftwork.core.jobs.claiming_ahead import MOST_AHEAD, to_claim
-from shiftwork.core.jobs.expiry import is_expired
-from shiftwork.core.jobs.own_options import is_damaged
 from shiftwork.core.jobs.retry import End, EndKind
+from shiftwork.core.jobs.run_options import is_damaged
+from shiftwork.core.jobs.transitions import is_expired
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import Claimed, JobRecord, JobStatus
 from shiftwork.core.model.workers import PoolConfig
-from shiftwork.core.values.sealing import is_sealed, key_of
+from shiftwork.core.values.envelopes import is_sealed, key_of
 from shiftwork.runtime.claiming.flow_inputs import with_failures, with_inputs
 from shiftwork.runtime.claiming.instance_services import InstanceLease, InstanceServices
 from shiftwork.runtime.claiming.prefetch import PrefetchedJobs, PrefetchPace

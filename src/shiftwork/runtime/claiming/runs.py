@@ -12,9 +12,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.expiry import is_expired
-from shiftwork.core.jobs.own_options import unpack
 from shiftwork.core.jobs.retry import End, EndKind, settle
+from shiftwork.core.jobs.run_options import run_options_of
+from shiftwork.core.jobs.transitions import is_expired
 from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.jobs import Claimed, JobStatus
 from shiftwork.core.model.workers import RunState
@@ -209,7 +209,7 @@ class JobEnder:
             self.completed += 1
         elif outcome.report is not None:
             self.failed += 1
-        own = None if job.options is None else unpack(job.options).max_retries
+        own = None if job.options is None else run_options_of(job.options).max_retries
         self._outbox.put(Settled(outcome, started_at, max_retries=own, final=end.final))
 
     def _settled_itself(self, run: Run, outcome: Outcome, end: End) -> None:

@@ -18,7 +18,7 @@ from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import Beat, InstanceRecord
 from shiftwork.core.observing.history import MINUTE, Hour
-from shiftwork.core.observing.stats import Stats
+from shiftwork.core.observing.pool_stats import Stats
 from shiftwork.core.scaling.forecast import floors_ahead
 from shiftwork.core.scaling.plan import (
     LOOK_SECONDS,

@@ -8,13 +8,13 @@ from math import inf
 from typing import Final
 
 from shiftwork.core.doc_kinds import PLAN, PLAN_NAME, RESCHEDULED
-from shiftwork.core.health.problems import Strays
-from shiftwork.core.health.start_line import start_line
+from shiftwork.core.health.health_values import Strays
 from shiftwork.core.model.doc_types import Plan
 from shiftwork.core.model.workers import PoolConfig, WorkerState
 from shiftwork.core.scaling.plan import LOOK_SECONDS, Planned
 from shiftwork.core.schedules.timing import Rescheduled, rescheduled
 from shiftwork.core.words import counted
+from shiftwork.core.workers.joining import start_line
 from shiftwork.events import JobListeners
 from shiftwork.runtime.claiming.pool_instance import PoolInstance
 from shiftwork.runtime.clock import Clock

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import MsgspecError, msgpack
 
-from shiftwork.core.values.limits import MAX_PAYLOAD_BYTES
+from shiftwork.core.values.job_limits import MAX_PAYLOAD_BYTES
 from shiftwork.sentences import plain
 
 logger: Final = logging.getLogger("shiftwork")

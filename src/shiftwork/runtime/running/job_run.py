@@ -6,8 +6,8 @@ it has started, the run is a `LocalRun`.
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from shiftwork.core.jobs.own_options import policy
 from shiftwork.core.jobs.retry import End, EndKind
+from shiftwork.core.jobs.run_options import policy
 from shiftwork.core.model.jobs import Claimed, LogLine
 from shiftwork.core.model.workers import RunState, WorkerConfig
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from shiftwork.core.model.job_changes import Outcome
-    from shiftwork.core.options.retry import RetryRule
+    from shiftwork.core.options.retry_rules import RetryRule
     from shiftwork.runtime.clock import Timer
     from shiftwork.runtime.context.context_calls import ContextCall
     from shiftwork.runtime.context.current_run import WorkerValues

@@ -20,7 +20,7 @@ AS $$
 BEGIN
     IF keys IS NULL AND unique_keys IS NULL THEN
         BEGIN
-            topics := shiftwork.add_new(
+            topics := shiftwork.add_fast(
                 ns, ids, workers, pools, payloads, run_ats, priorities, head_starts, key_limits, causes, traces, ats,
                 coalesce(own_slot, pg_backend_pid() % SLOT_COUNT)
             );
@@ -29,7 +29,7 @@ BEGIN
             NULL;  -- one of them exists
         END;
     END IF;
-    SELECT a.twins, a.topics INTO twins, topics FROM shiftwork.add_any(
+    SELECT a.twins, a.topics INTO twins, topics FROM shiftwork.add_full(
         ns, ids, workers, pools, payloads, run_ats, priorities, head_starts, unique_keys, keys, key_limits, causes,
         traces, ats, own_slot, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, false
     ) AS a;
@@ -39,7 +39,7 @@ END $$;
 -- parent. `unmets` counts the needs of each job, and `neededs` says which jobs another one may wait for; the needs follow
 -- one by one: which job needs which, whether any end will do, whether the needed job alone counts, and whether it is not
 -- among these. If `apart`, the caller ties the jobs itself, because more of them follow.
-CREATE OR REPLACE FUNCTION shiftwork.add_any(
+CREATE OR REPLACE FUNCTION shiftwork.add_full(
     ns integer, ids text[], workers text[], pools text[], payloads bytea[], run_ats double precision[],
     priorities smallint[], head_starts double precision[], unique_keys text[], keys text[], key_limits integer[],
     causes text[], traces text[], ats double precision[], own_slot bigint, expiries double precision[],

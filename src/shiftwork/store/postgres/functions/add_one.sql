@@ -5,7 +5,7 @@
 
 -- As `add`, for one job that has neither a unique key nor a concurrency key. It does not look whether a job still waits
 -- for this id, as `add` does: that costs an eighth more, and a job that another one of its flow waits for is not pruned.
-CREATE OR REPLACE FUNCTION shiftwork.add_one(
+CREATE OR REPLACE FUNCTION shiftwork.add_one_fast(
     ns integer, new_id text, for_worker text, in_pool text, bytes bytea, due double precision, urgency smallint,
     ahead double precision, most integer, why text, trail text, at double precision,
     OUT twins text[], OUT topics text[]

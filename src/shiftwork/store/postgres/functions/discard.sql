@@ -1,4 +1,4 @@
--- Discarding ended jobs. The originals of these rules are `shiftwork.core.jobs.statuses` and `shiftwork.core.flows.releasing`.
+-- Discarding ended jobs. The originals of these rules are `shiftwork.core.jobs.transitions` and `shiftwork.core.jobs.needs`.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, lanes_pkey, needs_pkey.

@@ -1,4 +1,4 @@
--- Durable functions: steps, and signals that a job waits for. The original of both is `shiftwork.core.jobs.durable`.
+-- Durable functions: steps, and signals that a job waits for. The original of both is `shiftwork.core.jobs.durable_functions`.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, steps_pkey, signals_pkey, lanes_pkey.

@@ -1,4 +1,4 @@
--- Writing the outcomes of runs. The original of where a job lands is `shiftwork.core.jobs.landing`.
+-- Writing the outcomes of runs. The original of where a job lands is `shiftwork.core.jobs.transitions`.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, lanes_pkey, marks_pkey, needs_pkey.
@@ -74,7 +74,7 @@ BEGIN
             ended_at = CASE WHEN t.status >= STATUS_COMPLETED OR j.cancelling THEN t.ended_at END,
             attempts = CASE
                 WHEN t.report IS NULL THEN j.attempts
-                -- The first and the last ones are kept; the original is `shiftwork.core.values.limits.kept_attempts`.
+                -- The first and the last ones are kept; the original is `shiftwork.core.values.job_limits.kept_attempts`.
                 WHEN cardinality(j.attempts) >= LIMIT_ATTEMPTS THEN
                     j.attempts[1:LIMIT_FIRST_ATTEMPTS] || j.attempts[LIMIT_AFTER_DROPPED:LIMIT_ATTEMPTS] || t.report
                 ELSE j.attempts || t.report

@@ -1,4 +1,4 @@
--- Flows: jobs that wait for others. The original of these rules is `shiftwork.core.flows.releasing`.
+-- Flows: jobs that wait for others. The original of these rules is `shiftwork.core.jobs.needs`.
 --
 -- A waiting job has one row in `needs` for each unmet need, and their number in its own row. Whatever meets a need
 -- deletes its row and lowers the number in one UPDATE, which waits for any other that is under way: so of two calls that

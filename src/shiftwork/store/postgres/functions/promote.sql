@@ -1,5 +1,5 @@
 -- Queueing jobs that are due, and cancelling those that have expired. The original of the latter is
--- `shiftwork.core.jobs.expiry`.
+-- `shiftwork.core.jobs.transitions`.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_due, jobs_expiring, jobs_pkey, loose_pkey.

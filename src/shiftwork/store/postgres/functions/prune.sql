@@ -1,4 +1,4 @@
--- Deleting what need not be kept. The original of what is still needed is `shiftwork.core.flows.releasing`.
+-- Deleting what need not be kept. The original of what is still needed is `shiftwork.core.jobs.needs`.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_disposable, jobs_pkey, jobs_of_flow, needs_pkey, events_kind, events_pkey.

@@ -1,4 +1,4 @@
--- Requeueing jobs. The originals of these rules are `shiftwork.core.jobs.statuses` and `shiftwork.core.jobs.amending`.
+-- Requeueing jobs. The originals of these rules are `shiftwork.core.jobs.transitions` and `shiftwork.core.jobs.transitions`.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, jobs_unique, lanes_pkey, needs_pkey, needs_broken.

@@ -17,7 +17,7 @@ from psycopg.conninfo import conninfo_to_dict
 from shiftwork.errors import UnknownStoreError
 from shiftwork.store.postgres.server import search_path
 from shiftwork.store.postgres.server.faults import shown
-from shiftwork.store.postgres.sql import DEFAULT_SCHEMA
+from shiftwork.store.postgres.server.sql import DEFAULT_SCHEMA
 from shiftwork.store.urls import unknown_parameter
 
 OWN: Final = ("schema", "pooling", "pool_size")

@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.store.postgres.server import search_path
-from shiftwork.store.postgres.sql import in_schema, literal, read, read_folder, without_comments
+from shiftwork.store.postgres.server.sql import in_schema, literal, read, read_folder, without_comments
 
 _DEFINED: Final = re.compile(r"^CREATE OR REPLACE FUNCTION shiftwork\.(\w+)\(", re.MULTILINE)
 _LANGUAGE: Final = re.compile(r"(?<=^LANGUAGE plpgsql)", re.MULTILINE)

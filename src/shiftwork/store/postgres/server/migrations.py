@@ -24,7 +24,7 @@ from psycopg import errors as pg
 from shiftwork.errors import SchemaVersionError, StoreUnavailableError
 from shiftwork.store.abilities import SchemaStep, older_nodes_live
 from shiftwork.store.postgres.server import functions, search_path
-from shiftwork.store.postgres.sql import DEFAULT_SCHEMA, in_schema, literal, quoted, read_folder
+from shiftwork.store.postgres.server.sql import DEFAULT_SCHEMA, in_schema, literal, quoted, read_folder
 
 OLDEST_SERVER: Final = 14
 _DONE: Final = re.compile(r"(\d+) (before|after)")

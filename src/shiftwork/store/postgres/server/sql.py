@@ -1,0 +1,68 @@
+"""SQL as text: reads it from files, puts numbers and the name of the schema in place, and quotes names."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from shiftwork.core.stored_numbers import with_numbers
+from shiftwork.core.values.job_limits import FIRST_ATTEMPTS
+
+DEFAULT_SCHEMA: Final = "shiftwork"
+STEP_KEPT, STEP_STALE, STEP_FULL = 1, 0, -1
+"""What the function `keep_step` returns: the step is kept, its run is stale, or its job has no room for it."""
+NUMBERS: Final = {
+    "STATUS_ABSENT": 9,
+    "LIMIT_AFTER_DROPPED": FIRST_ATTEMPTS + 2,
+    "STEP_KEPT": STEP_KEPT,
+    "STEP_STALE": STEP_STALE,
+    "STEP_FULL": STEP_FULL,
+    "SLOT_COUNT": 8,
+    "SLOT_CLAIMS": 8,
+    "SLOT_RELEASED": 16,
+    "SLOT_LOOSE": 24,
+}
+"""Numbers that only this store has, by the names that its SQL uses: the status of a job that is not here, the first
+attempt that is kept behind a dropped one, what `keep_step` returns, and the slots in which `lanes` are counted."""
+INDEX_PLANS: Final = """\
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan"""
+"""What `{index_plans}` stands for: a function whose plans use indices alone, whatever the planner believes."""
+_FOLDER: Final = Path(__file__).parent.parent
+"""Where queries.sql, functions/ and migrations/ are."""
+_SCHEMA: Final = re.compile(r"\bshiftwork\.(?=\w|')")
+
+
+def read(name: str) -> str:
+    """Return the text of an SQL file of the store, with the numbers in place."""
+    return _loaded(_FOLDER / name)
+
+
+def read_folder(name: str) -> Iterator[tuple[str, str]]:
+    """Yield name and text of the SQL files in a folder of the store, sorted by name."""
+    for path in sorted((_FOLDER / name).glob("*.sql")):
+        yield path.name, _loaded(path)
+
+
+def _loaded(path: Path) -> str:
+    return with_numbers(path.read_text(encoding="utf-8"), NUMBERS).replace("{index_plans}", INDEX_PLANS)
+
+
+def quoted(name: str) -> str:
+    """Return a name as an SQL identifier, whatever characters it has."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Return a text as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def in_schema(text: str, schema: str) -> str:
+    """Return SQL that is written for the schema "shiftwork" so that it works in another one."""
+    return text if schema == DEFAULT_SCHEMA else _SCHEMA.sub(lambda _: f"{quoted(schema)}.", text)
+
+
+def without_comments(text: str) -> str:
+    """Return SQL without empty lines and without lines that are only a comment."""
+    return "\n".join(line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("--"))
