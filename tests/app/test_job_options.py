@@ -21,7 +21,7 @@ from shiftwork.core.jobs.transitions import EXPIRED
 from shiftwork.core.model.job_parts import RunOptions
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock
-from tests.runtime.stage import Act, Stage, engine_of, reserve_of, statuses
+from tests.runtime.stage import Act, Stage, instance_of, reserve_of, statuses
 
 
 @pytest.fixture
@@ -237,9 +237,9 @@ async def test_a_job_that_expires_on_its_way_is_never_started(
         await work.enqueue()
         await clock.advance(0)
         job = await work.with_options(expires_seconds=0.01).enqueue()
-        instance = engine_of(app).instance
+        instance = instance_of(app).name
         (claimed,) = (await stage.store.claim(instance, "default", 1, clock.now(), ["act"])).jobs
-        reserve_of(engine_of(app)).put(claimed)
+        reserve_of(instance_of(app)).put(claimed)
         await clock.advance(0.01)
         await act.finish()
     await job.refresh()
