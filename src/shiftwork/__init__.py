@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from shiftwork.core.jobs.retry_requests import GiveUp, RetryAfter, Snooze
+from shiftwork.core.jobs.retry import GiveUp, RetryAfter, Snooze
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.job_parts import FlowFailure
 from shiftwork.core.model.jobs import JobPriority, JobStatus

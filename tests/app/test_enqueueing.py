@@ -26,9 +26,9 @@ from shiftwork import (
 )
 from shiftwork.control.jobs.filter import JobSearch
 from shiftwork.core.model.job_changes import JobFilter
-from shiftwork.core.model.jobs import JobRecord, NewJob
+from shiftwork.core.model.jobs import CheckedJobOptions, JobRecord, NewJob
 from shiftwork.handles.call import Call
-from shiftwork.handles.options import JobOptions, Options
+from shiftwork.handles.options import JobOptions
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.store.memory import MemoryStore
@@ -209,7 +209,7 @@ async def test_an_id_that_a_job_of_another_worker_has_is_refused(stage: Stage) -
     for adding in (taken.enqueue(), app.enqueue_many([other.call(), taken.call()]), app.enqueue_flow(taken.call())):
         with pytest.raises(JobStateError, match=refused):
             await adding
-    former, _ = await app.control.jobs.enqueue("former", {}, Options(job_id="renamed"))
+    former, _ = await app.control.jobs.enqueue("former", {}, CheckedJobOptions(job_id="renamed"))
     assert (await other.with_options(job_id="renamed").enqueue()).id == former.id
 
 
@@ -351,7 +351,7 @@ async def test_from_a_plain_function_that_is_itself_a_job() -> None:
 
 
 def test_type_checkers_know_every_option_of_a_job_and_every_filter() -> None:
-    assert get_type_hints(JobOptions).keys() == {*Options.__struct_fields__} - {"cause"}
+    assert get_type_hints(JobOptions).keys() == {*CheckedJobOptions.__struct_fields__} - {"cause"}
     assert get_type_hints(JobSearch).keys() == {*JobFilter.__struct_fields__}
 
 
@@ -575,8 +575,8 @@ async def test_by_a_name_nobody_knows(stage: Stage) -> None:
 async def test_by_name_what_is_there_already_is_said_to_be(stage: Stage) -> None:
     app = stage.app()
     task_of(app)
-    first, new = await app.control.jobs.enqueue("work", {"n": 1}, Options(job_id="mine"))
-    again, still_new = await app.control.jobs.enqueue("work", {"n": 1}, Options(job_id="mine"))
+    first, new = await app.control.jobs.enqueue("work", {"n": 1}, CheckedJobOptions(job_id="mine"))
+    again, still_new = await app.control.jobs.enqueue("work", {"n": 1}, CheckedJobOptions(job_id="mine"))
     assert (first.id, again.id, new, still_new) == ("mine", "mine", True, False)
 
 

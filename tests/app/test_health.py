@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shiftwork import Breaker, WorkerOrchestrator
-from shiftwork.core.health.problems import Health, Problem
+from shiftwork.core.health.health_values import Health, Problem
 from shiftwork.errors import StoreFullError, StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.node.health_monitor import HealthMonitor

@@ -13,7 +13,7 @@ import pytest
 
 from shiftwork import Context, JobStatus, WorkerOrchestrator
 from shiftwork.core.model.jobs import ProgressNote
-from shiftwork.core.values.limits import LONGEST_ERROR, MOST_CHARACTERS, MOST_LINES
+from shiftwork.core.values.job_limits import LONGEST_ERROR, MOST_CHARACTERS, MOST_LINES
 from shiftwork.runtime.clock import settle
 from shiftwork.serve.logging import JsonLines, PlainLines, about_job
 from tests.runtime.stage import Stage, started

@@ -18,7 +18,7 @@ from shiftwork import (
 )
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.admission import Lane
-from shiftwork.core.workers.starting import trigger_refusal
+from shiftwork.core.workers.state import trigger_refusal
 from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import DEADLINE, Act, Stage, status, worker_of
 

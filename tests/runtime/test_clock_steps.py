@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
-from shiftwork.core.options.checks import worker_config
+from shiftwork.core.options.configs import worker_config
 from shiftwork.core.schedules.fire_times import CRON_AHEAD_SECONDS, INTERVAL_AHEAD_SECONDS
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.leader.worker_schedules import Schedules

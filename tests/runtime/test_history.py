@@ -10,7 +10,7 @@ from shiftwork import WorkerOrchestrator
 from shiftwork.core.doc_kinds import HISTORY
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.observing.history import HOUR, KEPT_HOURS, Hour, Moment, last_day
-from shiftwork.core.observing.stats import PoolStats
+from shiftwork.core.observing.pool_stats import PoolStats
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.leader.stats_recorder import StatsRecorder

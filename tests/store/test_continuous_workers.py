@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
-from shiftwork.core.options.checks import worker_config
+from shiftwork.core.options.configs import worker_config
 from shiftwork.runtime.leader.worker_schedules import Schedules
 from shiftwork.runtime.registry import Registry
 from tests.store.conformance.acts import NOW, succeeded

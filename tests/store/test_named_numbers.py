@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 import shiftwork.store
-from shiftwork.core.jobs.statuses import NUMBERS
+from shiftwork.core.jobs.transitions import NUMBERS
 from shiftwork.core.stored_numbers import with_numbers
 from shiftwork.store.sqlite.sql import SQL, script
 
@@ -26,6 +26,8 @@ BARE: Final = re.compile(
     r"|\b(?:status|said|kind|priority)\b\)?\s+(?:NOT\s+)?IN\s*\(\s*\d"
     r"|\bband\([^()]*,\s*\d"
     r"|\bTHEN\s+\d\s+ELSE\s+\d\s+END\b"
+    r"|\b(?:landing|m\.old|m\.new|verdict|slot)\b\s*(?:=|<>|<=|>=|<|>|\+)\s*\d"
+    r"|\b\d::smallint|'\{\s*\d[\d, ]*\}'::smallint|\bpg_backend_pid\(\)\s*%\s*\d"
     r"|\b(?:86400|3600)\b"
 )
 
@@ -52,6 +54,13 @@ def test_no_text_has_a_bare_number(path: Path) -> None:
         "if band(job.flags, 32) > 0 then",
         "CASE WHEN run_at <= ?1 THEN 3 ELSE 0 END",
         "keep_until = at + 86400",
+        "count(*) FILTER (WHERE m.new = 3)",
+        "IF landing = 0 THEN",
+        "AND t.verdict < 2",
+        "array_fill(9::smallint, ARRAY[n])",
+        "j.status = ANY ('{0, 1, 6}'::smallint[])",
+        "AND l.slot >= 24",
+        "pg_backend_pid() % 8",
     ],
 )
 def test_a_bare_number_is_found(text: str) -> None:

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from shiftwork.core.flows.releasing import POSTPONED
+from shiftwork.core.jobs.needs import POSTPONED
 from shiftwork.core.model.job_changes import Requeue
 from shiftwork.core.model.job_parts import Need, Step
 from shiftwork.core.model.jobs import JobStatus

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from shiftwork import Context, JobStatus, Retry, WorkerOrchestrator
-from shiftwork.core.values.sealing import is_outdated
+from shiftwork.core.values.envelopes import is_outdated
 from shiftwork.errors import SchemaVersionError
 from shiftwork.store.postgres.server import migrations, search_path
 from shiftwork.store.postgres.server.sql import in_schema

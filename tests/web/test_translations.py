@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from shiftwork.core.options.checks import check_schedule, timing
+from shiftwork.core.options.configs import check_schedule, timing
 from shiftwork.core.schedules.fire_times import cron_words
 from shiftwork.errors import ConfigurationError
 from shiftwork.store.redis.server.faults import unreachable

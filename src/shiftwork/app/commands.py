@@ -19,7 +19,7 @@ from shiftwork.handles.unawaited import report_forgotten
 from shiftwork.sentences import plain
 
 if TYPE_CHECKING:
-    from shiftwork.core.health.problems import Finding
+    from shiftwork.core.health.health_values import Finding
     from shiftwork.views.explanation import Explanation
     from shiftwork.views.instances import JobStack
     from shiftwork.views.overview import BreakerView, NodeView

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from shiftwork.app.triggering import Triggering
 from shiftwork.control.control import Control
 from shiftwork.control.definitions import LocalRegistry
-from shiftwork.core.health.problems import Strays
+from shiftwork.core.health.health_values import Strays
 from shiftwork.core.observing.beats import Beat
 from shiftwork.events import Hooks, JobListeners
 from shiftwork.runtime.clock import Clock

@@ -19,7 +19,7 @@ from shiftwork.app.registration import Registrations, default_pool
 from shiftwork.control.definitions import LocalRegistry
 from shiftwork.control.environment import DEFAULT_NAMESPACE, default_store, namespace_of_app
 from shiftwork.core.model.option_structs import option_hint
-from shiftwork.core.values.limits import MAX_PAYLOAD_BYTES
+from shiftwork.core.values.job_limits import MAX_PAYLOAD_BYTES
 from shiftwork.core.words import Duration, seconds_of, timeout_of
 from shiftwork.errors import ConfigurationError, LifecycleError, UnknownOptionError
 from shiftwork.events import Hooks
@@ -304,7 +304,11 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
         from shiftwork.app.status import status_of
 
         here, life = self._composition, self._lifecycle
-        runs = [(run.job.worker, run.started_at) for engine in life.engines for run in engine.runs.values()]
+        runs = [
+            (run.job.worker, run.started_at)
+            for instance in life.pool_instances
+            for run in instance.runs.active.values()
+        ]
         known = () if life.node is None else life.node.reporter.retrying
         retrying = {name for name in here.registered.workers if name in known}
         changes = {} if life.node is None else life.node.rescheduled

@@ -11,10 +11,10 @@ from msgspec.structs import asdict, replace
 
 from shiftwork.control.definitions import DEFAULT_POOL, LocalRegistry
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
-from shiftwork.core.options.checks import pool_config, worker_config
+from shiftwork.core.options.configs import pool_config, worker_config
 from shiftwork.core.options.graph import alias_config, compile_gates
-from shiftwork.core.options.retry import rule_in
-from shiftwork.core.options.values import shown
+from shiftwork.core.options.retry_rules import rule_in
+from shiftwork.core.options.value_checks import shown
 from shiftwork.errors import ConfigurationError, DuplicateNameError, LifecycleError, UnknownPoolError
 from shiftwork.handles.codec import Signature
 from shiftwork.handles.worker import App, Worker

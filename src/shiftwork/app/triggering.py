@@ -1,6 +1,6 @@
 """`trigger_worker`: run a worker now and wait for the end, also where no process serves it.
 
-Whether a worker may be triggered is decided by `core.workers.starting`, as for the command line and the web. What this
+Whether a worker may be triggered is decided by `core.workers.state`, as for the command line and the web. What this
 adds is that a process without a running node can serve the one run itself: it becomes a visitor, a node that serves one
 worker, never leads, and leaves when the run has ended.
 """
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from shiftwork.control.control import Control
 from shiftwork.control.definitions import LocalRegistry
 from shiftwork.core.model.workers import WorkerConfig
-from shiftwork.core.workers.starting import first_run_ended, runs_beside_itself
+from shiftwork.core.workers.state import first_run_ended, runs_beside_itself
 from shiftwork.errors import JobStateError, ResultTimeoutError, UnknownWorkerError
 from shiftwork.handles.job import Job
 from shiftwork.runtime.registry import Registry

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from shiftwork.core.jobs.statuses import STATUSES
+from shiftwork.core.jobs.transitions import STATUSES
 from shiftwork.core.model.job_changes import VERDICTS
 from shiftwork.core.model.job_parts import NEED_ALONE, NEED_BROKEN, NEED_WHATEVER
 from shiftwork.core.model.jobs import SECONDS_A_DAY, JobPriority
-from shiftwork.core.values.limits import FIRST_ATTEMPTS, LAST_ATTEMPTS, MOST_ATTEMPTS
+from shiftwork.core.values.job_limits import FIRST_ATTEMPTS, LAST_ATTEMPTS, MOST_ATTEMPTS
 from shiftwork.core.workers.admission import SETTLING_SECONDS
 from shiftwork.core.workers.breaker import UNTIL_CLOSED
 

@@ -23,9 +23,8 @@ from shiftwork.core.doc_kinds import (
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.words import counted
-from shiftwork.core.workers import edition
 from shiftwork.core.workers.admission import Lane
-from shiftwork.core.workers.edition import REPORTED_SECONDS, Edition
+from shiftwork.core.workers.joining import REPORTED_SECONDS, Edition, first_edition, renewed_edition
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.registry import Registry
@@ -133,7 +132,7 @@ class Publication:
     async def begin(self, over: StoredDefinitions) -> None:
         """Publish the definitions over those that the store has, and learn the edition."""
         there = over.doc(EDITION.name, EDITION_NAME)
-        first = partial(edition.first, token=secrets.token_hex(8))
+        first = partial(first_edition, token=secrets.token_hex(8))
         before = EDITION.decode(there.body)
         known = first(before)
         new = [] if before == known else [Doc(EDITION.name, EDITION_NAME, EDITION.encode(known), there.version)]
@@ -181,7 +180,7 @@ class Publication:
         while True:
             doc = await stored(self._store, EDITION, EDITION_NAME)
             before = EDITION.decode(doc.body)
-            after = edition.renewed(before, lost, token, lost=self._words(), now=now)
+            after = renewed_edition(before, lost, token, lost=self._words(), now=now)
             if await write(self._store, EDITION, after, over=doc):
                 return before, after
 

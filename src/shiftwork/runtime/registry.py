@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from shiftwork.core.jobs.refusals import version_of
+from shiftwork.core.jobs.undecodable import version_of
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
-from shiftwork.core.options.retry import RetryRule
+from shiftwork.core.options.retry_rules import RetryRule
 from shiftwork.core.workers.admission import Gates
 from shiftwork.runtime.context.context import Context
 from shiftwork.runtime.context.current_run import WorkerValues

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.control.control import Control
-from shiftwork.core.health.problems import Strays
+from shiftwork.core.health.health_values import Strays
 from shiftwork.core.model.workers import WorkerConfig, WorkerState
 from shiftwork.errors import ConfigurationError
 from shiftwork.runtime.clock import SystemClock

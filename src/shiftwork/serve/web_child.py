@@ -16,7 +16,7 @@ from typing import Final
 
 from shiftwork.control.calling import run
 from shiftwork.control.control import Control
-from shiftwork.core.health.problems import Strays
+from shiftwork.core.health.health_values import Strays
 from shiftwork.core.model.event import Event
 from shiftwork.runtime.processes.link import Link
 from shiftwork.serve.logging import set_up_logging
@@ -46,7 +46,7 @@ class NodeConnection:
         self.over: asyncio.Event = asyncio.Event()
         self._report = NodeReport(not_ready="the node has not reported yet", store_fault=None, strays={})
         self._reported_at = time.monotonic()
-        self._link = Link(sock, NodeToWeb, receive=self._received, closed=self.over.set, wrap=WebToNode)
+        self._link = Link(sock, NodeToWeb, on_frames=self._received, on_closed=self.over.set, wrap=WebToNode)
 
     def fire(self, event: Event) -> None:
         """Have the node call the hooks."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from shiftwork.core.model.workers import PoolConfig
-from shiftwork.core.observing.stats import PoolStats, WorkerStats
+from shiftwork.core.observing.pool_stats import PoolStats, WorkerStats
 from shiftwork.core.scaling.bounds import Bounds, bounds_at
 from shiftwork.core.scaling.plan import PlanFacts, PlanMemory, decide_pools, observed
 from shiftwork.core.scaling.size import Decision, PoolLoad
@@ -30,7 +30,7 @@ class SimPool:
         self.queue: PoolQueue = PoolQueue(
             pool,
             merged_jobs(jobs),
-            head_starts=[one.priority * pool.priority_aging_seconds for one in traffic],
+            head_starts=[one.priority.head_start(pool.priority_aging_seconds) for one in traffic],
             retries=[one.max_retries for one in traffic],
         )
         self.recorder: Recorder = Recorder(self.queue)

@@ -36,12 +36,12 @@ from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model.jobs import Added, Claimed, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
-from shiftwork.core.observing.stats import PoolStats, Stats
-from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS
+from shiftwork.core.observing.pool_stats import PoolStats, Stats
+from shiftwork.core.values.job_limits import SHOWN_STEPS, SIGNALS
 from shiftwork.core.workers.admission import Facts
 
 if TYPE_CHECKING:
-    from shiftwork.core.health.problems import Finding
+    from shiftwork.core.health.health_values import Finding
 
 
 class Claims(Struct, frozen=True):
@@ -107,8 +107,8 @@ class Store(Protocol):
 
         A job whose id exists changes nothing and returns `created=False`. So does a job whose `unique_key` a live job
         of the same worker has, with that job's id. A job with `run_at <= now` is queued, a later one is scheduled. A
-        job with a `key` is parked as `core.jobs.parking` says. A job with a need that is not met is waiting
-        (`core.flows.releasing`); it may need jobs that follow it in the same call. What waits for a job's `parent`
+        job with a `key` is parked as `core.jobs.concurrency_keys` says. A job with a need that is not met is waiting
+        (`core.jobs.needs`); it may need jobs that follow it in the same call. What waits for a job's `parent`
         waits for the job too, under the same condition.
         """
 
@@ -125,7 +125,7 @@ class Store(Protocol):
         instance holds; it returns none while the pool is paused, and none to an instance that is lost. A doc that
         cannot be decoded counts for what its kind says (`Kind.effective`): a pool is paused, all else is absent. If an
         `edition` is given and the record of that kind does not hold it, the definitions are gone
-        (`core.workers.edition`): the claim changes nothing and returns `stale`. The cost does not depend
+        (`core.workers.joining`): the claim changes nothing and returns `stale`. The cost does not depend
         on how many jobs are parked, gated, scheduled, dead or completed, nor on how many of the workers have no job:
         an instance claims with the same very many names again and again.
         """
@@ -133,11 +133,11 @@ class Store(Protocol):
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
         """Write what became of claimed jobs. An outcome whose job is not processing under its fence is rejected.
 
-        A rejected outcome has no effect. An accepted one takes its job where `core.jobs.landing` says, appends its
+        A rejected outcome has no effect. An accepted one takes its job where `core.jobs.transitions` says, appends its
         `report`, and releases the job's key (unparking the next); `instance`, `started_at` and `fence` keep describing
         the last run. A job that runs again keeps its rank if the outcome says so, also through `promote`, `restore` and
         further claims: once it is due, it is claimed before every job that was added after it. A job that ends for good
-        (completed, dead, cancelled) frees its `unique_key`, and meets the needs of other jobs as `core.flows.releasing`
+        (completed, dead, cancelled) frees its `unique_key`, and meets the needs of other jobs as `core.jobs.needs`
         says, however it ends: here, by `amend`, by `promote` or as a corrupt record. The worker's state changes in the
         same step as `core.workers.state` says, so that the failure that reaches `disable_after` disables the worker at
         once. Outcomes of one batch count in their order.
@@ -164,20 +164,20 @@ class Store(Protocol):
 
         The step whose number is one more than the job has steps is appended; one that the job has is not kept again.
         In the same step the first of the job's signals with the name `taking` goes. Raises `StepsFullError`, without
-        effect, if the job has no room for the step (`core.values.limits`).
+        effect, if the job has no room for the step (`core.values.job_limits`).
         """
 
     async def steps(self, id: str, fence: int, after: int) -> StepPage | None:
         """The next steps of a job, behind the one with this number; None unless it is processing under this fence.
 
-        A page ends when its steps have about `core.values.limits.PAGE_BYTES`: without the last one they have no more.
+        A page ends at about `core.values.job_limits.PAGE_BYTES`: without its last step it has no more than that.
         """
 
     async def signal(self, id: str, name: str) -> Signal | None:
         """The first signal with this name that the job has not taken; None if there is none."""
 
     async def parts(self, id: str, *, steps: int = SHOWN_STEPS, signals: int = SIGNALS.number) -> SeenParts:
-        """What people see of a job, as `core.jobs.durable.seen_parts` says; nothing of an unknown job.
+        """What people see of a job, as `core.jobs.durable_functions.seen_parts` says; nothing of an unknown job.
 
         It transfers no more than it returns: so many of the newest steps and of the first signals.
         """
@@ -189,10 +189,10 @@ class Store(Protocol):
         """
 
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
-        """Append a signal to a live job, which is due at once if it waits for it (`core.jobs.durable`).
+        """Append a signal to a live job, which is due at once if it waits for it (`core.jobs.durable_functions`).
 
         Returns the job's status before, None if there is no such job. A job that has ended takes no signal. Raises
-        `SignalsFullError`, without effect, if a live job has no room for the signal (`core.values.limits`).
+        `SignalsFullError`, without effect, if a live job has no room for the signal (`core.values.job_limits`).
         """
 
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
@@ -216,7 +216,7 @@ class Store(Protocol):
         """Queue up to `n` due jobs, scheduled or failed, by `run_at` (then id), and cancel up to `n` that have expired.
 
         A job that has expired and is live but not processing is cancelled as by `amend`, with the reason of
-        `core.jobs.expiry`. Returns how many jobs it moved, when the next one is due or expires, and how many had
+        `core.jobs.transitions`. Returns how many jobs it moved, when the next one is due or expires, and how many had
         expired.
         """
 
@@ -232,7 +232,7 @@ class Store(Protocol):
     async def prune(self, n: int, now: float) -> int:
         """Delete up to `n` jobs whose `keep_until` has passed, without a trace, and old events. Returns the number.
 
-        A job that its flow still needs is put off, not deleted (`core.flows.releasing`), and counts like the rest.
+        A job that its flow still needs is put off, not deleted (`core.jobs.needs`), and counts like the rest.
 
         The newest `EVENTS_KEPT` of the events that people caused (`Event.by_person`) are kept, and as many of all
         others, so that neither crowds out the other. Up to `n` of each kind go at a time, oldest first; so if the
@@ -312,8 +312,8 @@ class Store(Protocol):
         """The jobs that match, newest first (by created_at, then id, both descending), or in the reverse order.
 
         They come without their attempts, steps and signals, with no needs but the broken ones, and with no more than
-        the first `core.values.limits.BEGINNING` bytes of their payloads and results, unless these are wanted `whole`.
-        No more than that is transferred.
+        the first `core.values.job_limits.BEGINNING` bytes of their payloads and results, unless these are wanted
+        `whole`. No more than that is transferred.
 
         `created_after` and `created_before` exclude the instant itself; `error` is case-sensitive. Paging after a
         deleted id returns nothing.
@@ -328,7 +328,7 @@ class Store(Protocol):
     async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
         """Apply one change to many jobs, and return what became of each, in order.
 
-        `core.jobs.statuses` says which statuses allow the change, `core.jobs.amending` what it makes of a job. A
+        `core.jobs.transitions` says which statuses allow the change, `core.jobs.transitions` what it makes of a job. A
         requeue is also rejected while another live job has the same `unique_key`, a discard while another job waits
         for this one. A job that is cancelled for good counts as an end of its worker (`core.workers.state.after_end`).
         """

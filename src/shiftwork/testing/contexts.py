@@ -11,7 +11,7 @@ from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.job_parts import FlowFailure, Step
 from shiftwork.core.model.jobs import Claimed, Progress
 from shiftwork.core.model.workers import RunState, WorkerConfig
-from shiftwork.core.options.retry import RetryRule
+from shiftwork.core.options.retry_rules import RetryRule
 from shiftwork.errors import JobStateError
 from shiftwork.handles.job import JobProgress
 from shiftwork.handles.worker import Worker

@@ -7,7 +7,7 @@ from typing import Final
 
 from shiftwork.control.access.tokens import TokenCheck
 from shiftwork.control.control import Control
-from shiftwork.core.flows.drawing import FlowGraph
+from shiftwork.core.jobs.flow_drawing import FlowGraph
 from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.observing.dead_groups import Group, groups_of
 from shiftwork.views.overview import Overview

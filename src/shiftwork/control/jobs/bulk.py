@@ -17,8 +17,8 @@ from shiftwork.control.jobs.filter import FIRST_PAGE, job_filter, next_size
 from shiftwork.core.model.job_changes import Cancel, Change, Discard, JobFilter, Requeue
 from shiftwork.core.model.jobs import SECONDS_A_DAY, DeadJob, JobStatus
 from shiftwork.core.observing.dead_groups import group_key
-from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
-from shiftwork.core.options.values import parse_rate
+from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.options.value_checks import parse_rate
 from shiftwork.core.words import counted
 from shiftwork.errors import ConfigurationError
 from shiftwork.store.protocol import Store

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.definitions import Definitions, LocalRegistry
 from shiftwork.control.jobs.estimates import Estimates, QueueFacts, hosts
-from shiftwork.core.flows.failures import behind, lost_jobs
-from shiftwork.core.health.estimate import along
 from shiftwork.core.health.position import position
-from shiftwork.core.jobs.own_options import policy
+from shiftwork.core.health.start_estimate import along
+from shiftwork.core.jobs.needs import behind, lost_jobs
+from shiftwork.core.jobs.run_options import policy
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState

@@ -15,9 +15,9 @@ from shiftwork.control.definitions import LocalRegistry
 from shiftwork.control.jobs.jobs import JobHandles
 from shiftwork.control.jobs.known_calls import check_inputs, check_no_circle, check_twins, flow_of, known_jobs
 from shiftwork.control.jobs.submission import Submission
-from shiftwork.core.flows.drawing import FlowGraph, FlowJob, draw, state_of
-from shiftwork.core.flows.failures import behind, lost_jobs
-from shiftwork.core.jobs.own_options import pack, unpack
+from shiftwork.core.jobs.flow_drawing import FlowGraph, FlowJob, draw, state_of
+from shiftwork.core.jobs.needs import behind, lost_jobs
+from shiftwork.core.jobs.run_options import run_options_of
 from shiftwork.core.model.flows import FlowMember, FlowRecord
 from shiftwork.core.model.job_changes import Cancel, Change, Requeue
 from shiftwork.core.model.job_parts import Input, Need
@@ -133,7 +133,7 @@ class FlowCommands:
     def _job(self, call: Call[Any], ids: dict[Call[Any], str], flow: str, parent: str | None, now: float) -> NewJob:
         needed = call.needed()
         options = replace(
-            call.options.own,
+            call.options.run_options,
             inputs=tuple(Input(ids[one], path) for one, path in call.inputs),
             needs=tuple(ids[one] for one in needed),
             whatever=any(needed.values()),
@@ -145,7 +145,7 @@ class FlowCommands:
             flow=flow,
             needs=tuple(Need(ids[one], whatever) for one, whatever in needed.items()),
             parent=parent,
-            options=pack(options),
+            options=options.packed(),
         )
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -275,7 +275,7 @@ class FlowCommands:
 
 def _last(jobs: Sequence[Job[Any]]) -> list[Job[Any]]:
     """Return the jobs that were passed to `enqueue_flow`, as far as that can be told: nothing needs them."""
-    own = {job.id: unpack(job.record.options) for job in jobs}
+    own = {job.id: run_options_of(job.record.options) for job in jobs}
     needed = {id for options in own.values() for id in options.needs}
     last = [job for job in jobs if job.id not in needed]
     return [job for job in last if own[job.id].parent is None] or last

@@ -10,16 +10,15 @@ from shiftwork.control.jobs.explanations import Explanations
 from shiftwork.control.jobs.filter import job_filter
 from shiftwork.control.jobs.job_stack import read_stack
 from shiftwork.control.jobs.submission import Submission, id_taken
-from shiftwork.core.jobs.own_options import unpack
+from shiftwork.core.jobs.run_options import run_options_of
 from shiftwork.core.model.job_changes import Cancel, Change, Discard, Requeue
 from shiftwork.core.model.job_parts import SeenParts, Signal
-from shiftwork.core.model.jobs import JobRecord, NewJob
+from shiftwork.core.model.jobs import CheckedJobOptions, JobRecord, NewJob
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.errors import JobStateError, UnknownJobError
-from shiftwork.handles.call import new_job
+from shiftwork.handles.call import new_id
 from shiftwork.handles.codec import Packed
 from shiftwork.handles.job import Job, JobAccess, Look, RunBlocking
-from shiftwork.handles.options import Options
 from shiftwork.handles.payload_schema import max_bytes_of
 from shiftwork.handles.payloads import check_signal_size, encode_signal, pack_plain
 from shiftwork.handles.plain_values import plain
@@ -101,7 +100,7 @@ class Jobs:
         self._handles = handles
 
     async def enqueue(
-        self, worker: str, payload: Mapping[str, Any], options: Options | None = None
+        self, worker: str, payload: Mapping[str, Any], options: CheckedJobOptions | None = None
     ) -> tuple[Job[Any], bool]:
         """Add a job of a worker by its name; return the job that stands for it now, and whether that one is new.
 
@@ -111,20 +110,20 @@ class Jobs:
         await self._access.open_to_add()
         config, pool, packed = await self._prepare(worker, payload)
         now = self._now()
-        job, created = await self.add(new_job(config, pool, packed, options or Options(), now=now), now)
+        job, created = await self.add(_new_job(config, pool, packed, options or CheckedJobOptions(), now), now)
         if job.worker != worker:
             raise JobStateError(id_taken(job.record))
         return job, created
 
     async def template(
-        self, worker: str, payload: Mapping[str, Any], options: Options, original: Mapping[str, Any] | None
+        self, worker: str, payload: Mapping[str, Any], options: CheckedJobOptions, original: Mapping[str, Any] | None
     ) -> NewJob:
         """Return a job of a worker by its name, checked as `enqueue` checks it, without adding it.
 
         A value that is hidden in the payload is taken from the original.
         """
         config, pool, packed = await self._prepare(worker, payload, original)
-        return new_job(config, pool, packed, options, now=self._now())
+        return _new_job(config, pool, packed, options, self._now())
 
     async def add(self, job: NewJob, now: float) -> tuple[Job[Any], bool]:
         """Add a job as it is; return the job that stands for it now, and whether that one is new."""
@@ -186,7 +185,7 @@ class Jobs:
             await self._amend(job_id, Requeue(self._now()))
         else:
             record = await self._record(job_id)
-            if unpack(record.options).inputs:
+            if run_options_of(record.options).inputs:
                 message = f"job {job_id} of {record.worker}: its arguments are results of other jobs; retry it as it is"
                 raise JobStateError(message)
             _, _, packed = await self._prepare(record.worker, payload, plain(record.payload))
@@ -274,3 +273,7 @@ def _unmasked(
     secrets = secrets_of(schema)
     restored: Mapping[str, Any] = payload if secrets is None else secrets.restore(worker, payload, original)
     return restored
+
+
+def _new_job(config: WorkerConfig, pool: PoolConfig, packed: Packed, options: CheckedJobOptions, now: float) -> NewJob:
+    return NewJob.of(config, pool, packed.payload, options, id=options.job_id or new_id(now), now=now, key=packed.key)

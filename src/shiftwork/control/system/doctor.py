@@ -8,7 +8,7 @@ from typing import Any, Final
 from shiftwork.control.access.encryption import Encryption
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.system.overview import NO_LIMIT, TRIED_PLACE, System
-from shiftwork.core.health.problems import Finding, Problem, in_order
+from shiftwork.core.health.health_values import Finding, Problem, in_order
 from shiftwork.core.words import counted
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock

@@ -23,8 +23,7 @@ from shiftwork.core.doc_kinds import (
     SCHEDULE,
     WORKER,
 )
-from shiftwork.core.health.noticed import Noticed
-from shiftwork.core.health.problems import Health, Strays, WriteFault
+from shiftwork.core.health.health_values import Health, Noticed, Strays, WriteFault
 from shiftwork.core.model.doc_types import Plan
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import JobStatus

@@ -15,12 +15,12 @@ from shiftwork.core.doc_kinds import BREAKER, GATES, RESCHEDULED, SCHEDULE, SCHE
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.observing.beats import InstanceRecord
-from shiftwork.core.observing.stats import WorkerStats
-from shiftwork.core.options.checks import timing
+from shiftwork.core.observing.pool_stats import WorkerStats
+from shiftwork.core.options.configs import timing
 from shiftwork.core.options.types import TimingOptions
 from shiftwork.core.schedules.fire_times import describe
 from shiftwork.core.schedules.timing import Rescheduled, Timing, rescheduled
-from shiftwork.core.workers.starting import trigger_refusal
+from shiftwork.core.workers.state import trigger_refusal
 from shiftwork.errors import JobStateError, ScheduleError, UnknownWorkerError, nearest
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import TRIGGERED

@@ -67,7 +67,7 @@ class NodeBeat(Struct, frozen=True, kw_only=True):
     keys: tuple[str, ...] = ()
     """The ids of its encryption keys; the first one encrypts."""
     version: str = ""
-    """The version of the app that it runs: a digest of the workers' payload schemas. See `core.jobs.refusals`."""
+    """The version of the app that it runs: a digest of the workers' payload schemas. See `core.jobs.undecodable`."""
     store_fault: str | None = None
     """What it cannot do with the store although it can send this beat; None if nothing fails."""
     store_fault_since: float | None = None

@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from shiftwork.core.observing.pool_stats import PoolStats, WorkerStats
 from shiftwork.core.observing.run_histograms import (
     RETRIED,
     from_old,
@@ -26,7 +27,6 @@ from shiftwork.core.observing.run_histograms import (
     told_apart,
     wait_quantile,
 )
-from shiftwork.core.observing.stats import PoolStats, WorkerStats
 from shiftwork.core.observing.worker_hours import WorkerHour, WorkerTotals, arrived, busier, worker_totals
 
 MINUTE: Final = 60.0

@@ -11,8 +11,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from shiftwork.core.observing.pool_stats import WorkerStats
 from shiftwork.core.observing.run_histograms import run_marks, run_quantile, since, together
-from shiftwork.core.observing.stats import WorkerStats
 
 MOST_WORKERS: Final = 200
 """How many workers of an hour are kept: the busiest ones. They take 20 KB at most, without their minutes."""

@@ -1,6 +1,6 @@
 """The options of workers, schedules and pools as people may write them: names and types, for type checkers.
 
-`core.options.checks` checks the values and makes a `WorkerConfig`, a `Timing` or a `PoolConfig` of them; a test
+`core.options.configs` checks the values and makes a `WorkerConfig`, a `Timing` or a `PoolConfig` of them; a test
 compares the names.
 """
 
@@ -9,7 +9,7 @@ from typing import Literal, TypedDict
 
 from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.model.workers import Breaker, Retry, WorkerExecutionMode
-from shiftwork.core.options.retry import RetryRule
+from shiftwork.core.options.retry_rules import RetryRule
 from shiftwork.core.words import Duration
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from shiftwork.core.jobs.retry import End
-    from shiftwork.core.options.retry import RetryRule
+    from shiftwork.core.options.retry_rules import RetryRule
     from shiftwork.runtime.clock import Clock
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 from shiftwork.core.model.jobs import Claimed, LogLine
-from shiftwork.core.values.limits import LONGEST_ERROR, MOST_CHARACTERS, MOST_LINES
+from shiftwork.core.values.job_limits import LONGEST_ERROR, MOST_CHARACTERS, MOST_LINES
 from shiftwork.core.words import counted
 from shiftwork.runtime.error_text import describe, exact, storable
 

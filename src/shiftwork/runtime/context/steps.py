@@ -26,12 +26,11 @@ from typing import Any, Final, TypeVar
 
 from msgspec import msgpack
 
-from shiftwork.core.jobs.durable import MARK, SLEEP, failed, got, in_words, waiting, wrong_name
+from shiftwork.core.jobs.durable_functions import MARK, SLEEP, failed, got, in_words, waiting, wrong_name
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.job_parts import Signal, Step, StepPage, Wait
-from shiftwork.core.values.hidden import hidden, is_hidden, revealed
-from shiftwork.core.values.limits import STEPS, steps_full
-from shiftwork.core.values.sealing import why_unreadable
+from shiftwork.core.values.envelopes import hidden, is_hidden, revealed, why_unreadable
+from shiftwork.core.values.job_limits import STEPS, steps_full
 from shiftwork.errors import JobStateError, LifecycleError, StepError, StepsFullError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.context.current_run import CurrentRun

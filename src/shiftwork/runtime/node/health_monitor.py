@@ -5,9 +5,8 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from shiftwork.core.doc_kinds import NOTICED, NOTICED_NAME
-from shiftwork.core.health.judging import store_away
-from shiftwork.core.health.noticed import Noticed
-from shiftwork.core.health.problems import Health, Problem
+from shiftwork.core.health.health_values import Health, Noticed, Problem
+from shiftwork.core.health.verdict import store_away
 from shiftwork.errors import StoreError, StoreUnavailableError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.leader.leader import Leader

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
-from shiftwork.core.health.problems import SILENT_SHARE
+from shiftwork.core.health.health_values import SILENT_SHARE
 from shiftwork.core.observing.beats import Beat, Orders
 from shiftwork.errors import StoreError, StoreUnavailableError
 from shiftwork.runtime.clock import Clock

@@ -10,11 +10,12 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 from shiftwork.core.doc_kinds import EXPIRED_LATELY
-from shiftwork.core.jobs.expiry import EXPIRED, ExpiredLately
+from shiftwork.core.jobs.transitions import EXPIRED
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.job_changes import Finished, Outcome
 from shiftwork.core.model.jobs import Claimed, JobStatus
 from shiftwork.core.model.workers import WorkerState
+from shiftwork.core.observing.pool_stats import ExpiredLately
 from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Lane
 from shiftwork.core.workers.state import after_run

@@ -12,7 +12,7 @@ from shiftwork.core.model.event import Event
 from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.jobs import Claimed, Progress
 from shiftwork.core.model.workers import PoolConfig, RunState, WorkerConfig
-from shiftwork.core.values.limits import MAX_PAYLOAD_BYTES
+from shiftwork.core.values.job_limits import MAX_PAYLOAD_BYTES
 from shiftwork.core.workers.admission import Gates
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from shiftwork.core.jobs.statuses import STATUSES
+from shiftwork.core.jobs.transitions import STATUSES
 from shiftwork.core.model.job_changes import Amended, Cancel, Change, Discard, Requeue
 from shiftwork.core.model.jobs import Rewrite
 from shiftwork.core.model.workers import WorkerState

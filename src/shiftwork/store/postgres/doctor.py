@@ -6,7 +6,7 @@ from typing import Any, Final
 from psycopg import errors as pg
 
 from shiftwork.core.doc_kinds import damaged_docs
-from shiftwork.core.health.problems import Finding, integrity
+from shiftwork.core.health.health_values import Finding, integrity
 from shiftwork.core.words import counted
 from shiftwork.store.postgres.docs import stored_docs
 from shiftwork.store.postgres.server import migrations, search_path

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from msgspec import msgpack
 
-from shiftwork.core.jobs.beginnings import HEAD, TAIL, read_signal, read_step, seen_signal, seen_step
-from shiftwork.core.jobs.statuses import STATUSES
+from shiftwork.core.jobs.transitions import STATUSES
 from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model.jobs import JobStatus
-from shiftwork.core.values.limits import PAGE_BYTES, SIGNALS, STEPS, signals_full, steps_full
+from shiftwork.core.values.beginnings import HEAD, TAIL, read_signal, read_step, seen_signal, seen_step
+from shiftwork.core.values.job_limits import PAGE_BYTES, SIGNALS, STEPS, signals_full, steps_full
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.server.sql import STEP_FULL, STEP_KEPT
 from shiftwork.store.postgres.server.statements import PostgresSession, Statements

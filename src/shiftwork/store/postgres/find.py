@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from shiftwork.core.health import position
 from shiftwork.core.health.position import Ahead, CountedLane, QueuePlace, aheads
-from shiftwork.core.jobs.statuses import COMPLETED, NUMBERS, PROCESSING, QUEUED
+from shiftwork.core.jobs.transitions import COMPLETED, NUMBERS, PROCESSING, QUEUED
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import DeadJob, JobRecord
 from shiftwork.store.postgres import arrays, queries, rows

@@ -6,8 +6,7 @@ from typing import Any
 
 from msgspec import json, msgpack
 
-from shiftwork.core.jobs.landing import COUNTED
-from shiftwork.core.jobs.statuses import NUMBERS
+from shiftwork.core.jobs.transitions import COUNTED, NUMBERS
 from shiftwork.core.model.job_changes import VERDICTS, Finished, Outcome
 from shiftwork.core.model.jobs import ProgressNote
 from shiftwork.store.postgres import arrays, rows

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 
 from msgspec import json
 
-from shiftwork.core.flows.releasing import needs_of
-from shiftwork.core.jobs.statuses import STATUSES
+from shiftwork.core.jobs.needs import needs_of
+from shiftwork.core.jobs.transitions import STATUSES
 from shiftwork.core.model.flows import FlowMember, FlowRecord
 from shiftwork.core.model.jobs import Added
 from shiftwork.store.postgres import arrays

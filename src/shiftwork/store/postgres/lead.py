@@ -5,8 +5,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.flows.releasing import POSTPONED
-from shiftwork.core.jobs.expiry import EXPIRED
+from shiftwork.core.jobs.needs import POSTPONED
+from shiftwork.core.jobs.transitions import EXPIRED
 from shiftwork.core.model.event import EVENTS_KEPT
 from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord
 from shiftwork.store.postgres.find import get

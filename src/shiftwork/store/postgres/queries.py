@@ -6,7 +6,7 @@ from functools import cache
 from typing import Final
 
 from shiftwork.core.model.jobs import JobRecord
-from shiftwork.core.values.limits import BEGINNING
+from shiftwork.core.values.job_limits import BEGINNING
 from shiftwork.store.postgres.server import functions
 from shiftwork.store.postgres.server.functions import FunctionSet
 from shiftwork.store.postgres.server.search_path import with_type_schemas

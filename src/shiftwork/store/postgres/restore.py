@@ -5,7 +5,7 @@ from typing import Final
 
 from shiftwork.core.model.jobs import JobRecord
 from shiftwork.core.model.workers import WorkerState
-from shiftwork.core.observing.stats import PoolStats
+from shiftwork.core.observing.pool_stats import PoolStats
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.server.statements import PostgresSession
 from shiftwork.store.postgres.stats import WAITED

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 from msgspec import MsgspecError, json, msgpack
 
 from shiftwork.core.doc_kinds import read_attempt
-from shiftwork.core.flows.releasing import needs_of
-from shiftwork.core.jobs.beginnings import read_signal, read_step
-from shiftwork.core.jobs.statuses import NUMBERS, STATUSES
+from shiftwork.core.jobs.needs import needs_of
+from shiftwork.core.jobs.transitions import NUMBERS, STATUSES
 from shiftwork.core.model.job_parts import Need, Wait
 from shiftwork.core.model.jobs import Claimed, JobPriority, JobRecord, NewJob, Progress
+from shiftwork.core.values.beginnings import read_signal, read_step
 from shiftwork.errors import StoreError
 from shiftwork.store.postgres import arrays
 from shiftwork.store.postgres.queries import COLUMNS

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from msgspec import json
 
-from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
 from shiftwork.store.postgres.server.statements import Statements
 
 WAITED: Final = ""

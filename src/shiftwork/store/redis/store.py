@@ -15,12 +15,10 @@ from urllib.parse import quote
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.flows.releasing import POSTPONED
+from shiftwork.core.health.health_values import Finding
 from shiftwork.core.health.position import LANES, Ahead, QueuePlace
-from shiftwork.core.health.problems import Finding
-from shiftwork.core.jobs.beginnings import HEAD, TAIL, read_signal
-from shiftwork.core.jobs.expiry import EXPIRED
-from shiftwork.core.jobs.statuses import STATUSES
+from shiftwork.core.jobs.needs import POSTPONED
+from shiftwork.core.jobs.transitions import EXPIRED, STATUSES
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import EVENTS_KEPT, Event
 from shiftwork.core.model.flows import FlowMember, FlowRecord
@@ -29,8 +27,9 @@ from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model.jobs import SECONDS_A_DAY, Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
-from shiftwork.core.observing.stats import PoolStats, Stats
-from shiftwork.core.values.limits import PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS, signals_full, steps_full
+from shiftwork.core.observing.pool_stats import PoolStats, Stats
+from shiftwork.core.values.beginnings import HEAD, TAIL, read_signal
+from shiftwork.core.values.job_limits import PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS, signals_full, steps_full
 from shiftwork.core.workers.admission import Facts
 from shiftwork.store.bells import Bells
 from shiftwork.store.protocol import Bell, Claims, Promoted

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from shiftwork.core.values.sealing import BEFORE, NONCE_BYTES, VERSION, key_of, parts, sealed_value, version_of
+from shiftwork.core.values.envelopes import BEFORE, NONCE_BYTES, VERSION, key_of, parts, sealed_value, version_of
 from shiftwork.errors import EncryptionKeyError
 
 if TYPE_CHECKING:

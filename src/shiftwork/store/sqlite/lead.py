@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from shiftwork.core.jobs.expiry import EXPIRED
-from shiftwork.core.jobs.statuses import QUEUED
+from shiftwork.core.jobs.transitions import EXPIRED, QUEUED
 from shiftwork.core.model.event import EVENTS_KEPT
 from shiftwork.core.model.job_changes import Cancel
 from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from shiftwork.core.health.problems import Problem, Severity
+from shiftwork.core.health.health_values import Problem, Severity
 from shiftwork.core.model.doc_types import Role, Token
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.workers import WorkerExecutionMode

@@ -5,7 +5,7 @@
 
 -- keep_step: id, fence, the number of the step, the bytes of its result, the name of the signal that it takes (false for
 -- none), how many steps and how many bytes of results a job may have; followed by the step. Returns 1 if the job is
--- processing under this fence, -1 if it has no room for the step, otherwise 0. The original is `shiftwork.core.jobs.durable`.
+-- processing under this fence, -1 if it has no room for the step, otherwise 0. The original is `shiftwork.core.jobs.durable_functions`.
 
 local id, fence, number, size, taking, most, most_bytes = A[1], A[2], A[3], A[4], A[5], A[6], A[7]
 local job = parse(id, state_at(id))
@@ -64,7 +64,7 @@ return number and call('HGET', J .. A[1], 'signal' .. number)
 
 -- send: now, id, the name of a signal, the bytes of its value, how many signals and how many bytes of values a job may
 -- have; followed by the signal. Returns the topics, and the job's status before (-1 for an unknown id, -2 for a live job
--- that has no room for the signal). The original is `shiftwork.core.jobs.durable`.
+-- that has no room for the signal). The original is `shiftwork.core.jobs.durable_functions`.
 
 local now, id, name, size, most, most_bytes = A[1], A[2], A[3], A[4], A[5], A[6]
 local key = J .. id
@@ -114,7 +114,7 @@ return { rung(), before }
 
 -- parts: id, how many steps and how many signals, how many first and how many last bytes. Returns the newest steps, the
 -- first signals that were not taken, each as the whole of it or its first bytes, and its last bytes or nothing; and the
--- numbers and bytes of all of them. The original is `shiftwork.core.jobs.durable.seen_parts`.
+-- numbers and bytes of all of them. The original is `shiftwork.core.jobs.durable_functions.seen_parts`.
 
 local id, most_steps, most_signals, head, tail = A[1], A[2], A[3], A[4], A[5]
 local key = J .. id

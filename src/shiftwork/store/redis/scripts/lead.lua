@@ -158,7 +158,7 @@ return { rung(), taken }
 
 -- prune: now, n, how many completed jobs to keep (false for all), how many events of each kind to keep, the time
 -- before which losses of instances are forgotten, for how long to put off jobs that their flow still needs. Returns how
--- many jobs and events were deleted or put off. `shiftwork.core.flows.releasing` says which jobs a flow needs.
+-- many jobs and events were deleted or put off. `shiftwork.core.jobs.needs` says which jobs a flow needs.
 
 local now, n, keep, events_kept, forget_before, postponed = A[1], A[2], A[3], A[4], A[5], A[6]
 local ids = n > 0 and call('ZRANGE', P .. 'end', '-inf', now, 'BYSCORE', 'LIMIT', 0, n) or {}
@@ -209,7 +209,7 @@ local function read_flows(of, states) -- the flow of each of these jobs, if any 
   return {}
 end
 
-local function is_kept(id, state, flow) -- the original is `shiftwork.core.flows.releasing`
+local function is_kept(id, state, flow) -- the original is `shiftwork.core.jobs.needs`
   if flow and (kept[flow] == 'all' or (kept[flow] == 'completed' and string.byte(state) == STATUS_COMPLETED)) then
     return true
   end

@@ -14,9 +14,9 @@ from typing import Final
 from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.beginnings import read_signal, read_step
-from shiftwork.core.jobs.durable import taken
+from shiftwork.core.jobs.durable_functions import taken
 from shiftwork.core.model.job_parts import Wait
+from shiftwork.core.values.beginnings import read_signal, read_step
 from shiftwork.errors import SchemaVersionError, StoreUnavailableError
 from shiftwork.store.abilities import older_nodes_live
 from shiftwork.store.sqlite.file.driver import OLDEST, VERSION, Connection, driver

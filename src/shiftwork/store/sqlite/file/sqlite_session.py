@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from msgspec import json
 
 from shiftwork.core.doc_kinds import READ_BY_CLAIMS
-from shiftwork.core.jobs.statuses import STATUSES
+from shiftwork.core.jobs.transitions import STATUSES
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.store.docs import DocsOfClaims
 from shiftwork.store.sqlite.file.driver import Connection
