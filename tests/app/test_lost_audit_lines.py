@@ -13,7 +13,7 @@ from shiftwork import Breaker, JobStatus, control
 from shiftwork.control.access.audit import Audit
 from shiftwork.core.doc_kinds import ENCRYPTION, PLAN, PLAN_NAME
 from shiftwork.core.model.job_changes import Cancel
-from shiftwork.core.values.sealing import CIPHER, KeyInUse
+from shiftwork.core.values.envelopes import CIPHER, KeyInUse
 from shiftwork.runtime.clock import settle
 from shiftwork.store.docs import change, read, read_all
 from tests.runtime.stage import Act, Stage, node_of, status
