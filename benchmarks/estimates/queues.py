@@ -239,7 +239,7 @@ async def _ask(queue: Queue, asked: dict[str, tuple[float, int, float | None, st
     """Ask about one of the queued jobs, drawn by chance."""
     queued = [
         job
-        for job in queue.store._jobs.by_id.values()  # noqa: SLF001 - a look that costs the store nothing
+        for job in queue.store._tables.jobs.by_id.values()  # noqa: SLF001 - a look that costs the store nothing
         if job.status is JobStatus.QUEUED and job.id not in asked and job.id not in queue.started
     ]
     if not queued:

@@ -41,7 +41,7 @@ from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
 from shiftwork.runtime.processes.messages import NodeFrame, Setup, Start
 from shiftwork.runtime.processes.post_mortem import KillRecord
 from shiftwork.runtime.processes.remote_runner import RemoteRunner
-from shiftwork.runtime.running.job_run import Run
+from shiftwork.runtime.running.job_run import LocalRun
 from shiftwork.store.memory import MemoryStore
 from shiftwork.testing.contexts import MadeValues
 from tests.polling import eventually
@@ -183,19 +183,19 @@ class Mailbox:
 
 async def test_a_node_sends_the_state_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     mailbox = Mailbox()
-    monkeypatch.setattr("shiftwork.runtime.processes.remote_runner.Process", lambda **_more: mailbox)
+    monkeypatch.setattr("shiftwork.runtime.processes.remote_runner.StartedProcess", lambda **_more: mailbox)
     setup = Setup(app="shop:app", role="alone")
     runner = RemoteRunner(setup, ManualClock(), report=lambda _job, _progress: None, kills=KillRecord())
     state = RunState(last_success=5.0)
-    runner.start(Run(claimed(), WorkerConfig(name="nap"), 0.0, Owner(), state))
+    runner.start(LocalRun(claimed(), WorkerConfig(name="nap"), 0.0, Owner(), state))
     assert mailbox.sent[-1] == Start(claimed(), 1, 0, state)
     mailbox.runs.close_page()
     mailbox.runs.close()
 
 
 class Owner:
-    def run_begun(self, run: Run) -> None: ...
-    def run_ended(self, run: Run, end: End) -> None: ...
+    def run_begun(self, run: LocalRun) -> None: ...
+    def run_ended(self, run: LocalRun, end: End) -> None: ...
 
 
 async def test_the_state_costs_the_store_nothing(stage: Stage) -> None:

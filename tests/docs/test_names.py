@@ -82,7 +82,7 @@ def has(owner: object, member: str) -> bool:
 def test_internals_names_what_exists(checkout: Path, owners: dict[str, list[object]]) -> None:
     said = CODE.findall(prose(checkout / "docs" / "internals.md"))
     names = {match[0] for code in said if (match := DOTTED.match(code)) and "/" not in code}
-    assert {"PoolInstance.claim", "core.jobs.retry.settle"} <= names
+    assert {"JobClaimer.claim", "core.jobs.retry.settle"} <= names
     parts = {name: name.rpartition(".") for name in names - owners.keys() - NAMES.keys() - {"pyproject.toml"}}
     assert [name for name, (owner, _, member) in parts.items() if not any(has(o, member) for o in owners[owner])] == []
 

@@ -237,7 +237,7 @@ async def test_a_stale_end_is_refused_and_the_lost_instance_goes_on_under_a_new_
     node = node_of(first)
     job = await worker_of(first, "act").enqueue()
     await settle()
-    name = node.pools["default"].engines[0].instance
+    name = node.pools["default"].instances[0].name
     await second.start()
     stage.faults.fail()
     await clock.advance(LEASE * 2)
@@ -248,7 +248,7 @@ async def test_a_stale_end_is_refused_and_the_lost_instance_goes_on_under_a_new_
     job = await second.get_job(job.id)
     assert await job.result(DEADLINE) == "by the second"
     assert node.reporter.rejected == 1
-    assert node.pools["default"].engines[0].instance == f"{name}.1"
+    assert node.pools["default"].instances[0].name == f"{name}.1"
     await stage.stop(second)
     again = await worker_of(first, "act").enqueue()
     await settle()

@@ -232,13 +232,13 @@ async def test_a_lease_that_is_lost_again_and_again_stops_nothing(stage: Stage) 
     app = stage.app()
     worker = app.register_worker("w", act, execution_mode="triggered")
     await app.start()
-    (engine,) = node_of(app).engines
+    (instance,) = node_of(app).instances
     job = await worker.enqueue()
     for number in range(1, HAND_BACK_LIMIT + 4):
         await eventually(lambda number=number: act.started == number)  # type: ignore[misc]
-        engine.step_down(lost=False)
+        instance.step_down(lost=False)
         await settle()
-        engine.renewed(1e9)
+        instance.renewed(1e9)
     assert (await status(job)).live
     assert job.error is None
 

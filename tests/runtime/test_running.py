@@ -392,8 +392,8 @@ async def test_deadlines_hold_among_thousands_of_runs_that_ended_in_time(stage: 
         await app.enqueue_many([quick.call() for _ in range(49)])
         await clock.advance(0.1)
     assert (await app.get_pool_dashboard())["default"]["completed"] >= 2000
-    (engine,) = node_of(app).engines
-    assert deadlines_of(engine) == 1, "what has ended is forgotten"
+    (instance,) = node_of(app).instances
+    assert deadlines_of(instance) == 1, "what has ended is forgotten"
     await clock.advance(30 - 6 + 0.001)
     assert await status(job) is JobStatus.DEAD
 

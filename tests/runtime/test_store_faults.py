@@ -94,7 +94,7 @@ async def test_no_method_may_fail_for_a_while_and_harm_anything(
     for name in ("tick", "loop", "after"):
         assert scene.runs[name] >= before[name] + 4, f"{name} does not go on"
     assert scene.app.get_status()["running"] == 0
-    assert all(not engine.in_doubt for engine in node_of(scene.app).engines)
+    assert all(not instance.claimer.in_doubt for instance in node_of(scene.app).instances)
 
 
 @pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 20))])
@@ -187,8 +187,8 @@ async def test_a_claim_whose_answer_was_lost_is_handed_back_by_an_instance_that_
     job = await worker.enqueue()
     await settle()
     stage.faults.fail("find", times=1)
-    (engine,) = node_of(app).engines
-    engine.runner.close()  # another instance takes its place
+    (instance,) = node_of(app).instances
+    instance.runner.close()  # another instance takes its place
     await clock.advance(2)
     assert act.running == 1
     assert (await job.refresh()).crashes == 0

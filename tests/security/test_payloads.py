@@ -267,10 +267,10 @@ class Line:
         return Link(
             end,
             ProcessFrame,
-            receive=self._receive,
-            closed=self.gone.set,
+            on_frames=self._receive,
+            on_closed=self.gone.set,
             wrap=ProcessFrame,
-            refused=lambda message, why: self.refused.append((message, why)),
+            on_refused=lambda message, why: self.refused.append((message, why)),
             longest=1_000,
             **options,
         )

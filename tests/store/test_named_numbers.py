@@ -26,6 +26,8 @@ BARE: Final = re.compile(
     r"|\b(?:status|said|kind|priority)\b\)?\s+(?:NOT\s+)?IN\s*\(\s*\d"
     r"|\bband\([^()]*,\s*\d"
     r"|\bTHEN\s+\d\s+ELSE\s+\d\s+END\b"
+    r"|\b(?:landing|m\.old|m\.new|verdict|slot)\b\s*(?:=|<>|<=|>=|<|>|\+)\s*\d"
+    r"|\b\d::smallint|'\{\s*\d[\d, ]*\}'::smallint|\bpg_backend_pid\(\)\s*%\s*\d"
     r"|\b(?:86400|3600)\b"
     # in Lua: the status in a state, flags and statuses as arguments, in names of keys and fields, and columns
     r"|\bstruct\.pack\(\s*(?:LAYOUT|WITH_INSTANCE),\s*\d"
@@ -77,6 +79,13 @@ def test_no_lua_has_a_sentence(path: Path) -> None:
         "call('ZADD', P .. 'st:6', created, id)",
         "changes['p3' .. pool]",
         "local worker = columns[2]",
+        "count(*) FILTER (WHERE m.new = 3)",
+        "IF landing = 0 THEN",
+        "AND t.verdict < 2",
+        "array_fill(9::smallint, ARRAY[n])",
+        "j.status = ANY ('{0, 1, 6}'::smallint[])",
+        "AND l.slot >= 24",
+        "pg_backend_pid() % 8",
     ],
 )
 def test_a_bare_number_is_found(text: str) -> None:

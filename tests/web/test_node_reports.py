@@ -25,7 +25,7 @@ async def test_probes_and_health_follow_the_nodes_reports(monkeypatch: pytest.Mo
     def receive(frames: Sequence[WebToNode]) -> None:
         heard.extend(frames)
 
-    link = Link(ours, WebToNode, receive=receive, closed=lambda: None, wrap=NodeToWeb)
+    link = Link(ours, WebToNode, on_frames=receive, on_closed=lambda: None, wrap=NodeToWeb)
     control = Control(MemoryStore(), hooks=node, store_fault=node.store_fault)
     assert node.why_not_ready() == "the node has not reported yet"
     link.send(

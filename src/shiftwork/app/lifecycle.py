@@ -51,9 +51,9 @@ class Lifecycle:
         self._loop = self._watch = None
 
     @property
-    def engines(self) -> "Collection[PoolInstance]":
+    def pool_instances(self) -> "Collection[PoolInstance]":
         """The instances that run here."""
-        return self.node.engines if self.node is not None else ()
+        return self.node.instances if self.node is not None else ()
 
     def strays(self) -> Mapping[str, Strays]:
         """How many runs were given up on and go on regardless, by instance."""
@@ -61,7 +61,7 @@ class Lifecycle:
 
     def instances(self) -> dict[str, tuple[Beat, list[str]]]:
         """The instances that run here: what each would beat now, and its jobs."""
-        return {engine.instance: (engine.beat(), list(engine.runs)) for engine in self.engines}
+        return {instance.name: (instance.beat(), list(instance.runs.active)) for instance in self.pool_instances}
 
     def serving(self, what: str) -> "Node | None":
         """Return the running node, if there is one, to serve what is registered now."""
@@ -167,7 +167,7 @@ class Lifecycle:
 
     def _refuse_inside_a_job(self) -> None:
         task = asyncio.current_task()
-        if any(run.task is task for engine in self.engines for run in engine.runs.values()):
+        if any(run.task is task for instance in self.pool_instances for run in instance.runs.active.values()):
             message = "a job cannot wait for the stop that waits for it; run stop() in a task of its own instead"
             raise LifecycleError(message)
 

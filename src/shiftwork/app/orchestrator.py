@@ -304,7 +304,11 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
         from shiftwork.app.status import status_of
 
         here, life = self._composition, self._lifecycle
-        runs = [(run.job.worker, run.started_at) for engine in life.engines for run in engine.runs.values()]
+        runs = [
+            (run.job.worker, run.started_at)
+            for instance in life.pool_instances
+            for run in instance.runs.active.values()
+        ]
         known = () if life.node is None else life.node.reporter.retrying
         retrying = {name for name in here.registered.workers if name in known}
         changes = {} if life.node is None else life.node.rescheduled

@@ -161,7 +161,8 @@ class Bench:
     async def _stop(self, node: Node) -> None:
         stopping = asyncio.ensure_future(node.stop(0.0))
         await settle()
-        while any(engine.runs for engine in node.engines):  # one that does not stop is given up on, by the clock
+        # A run that does not stop is given up on, by the clock.
+        while any(instance.runs.active for instance in node.instances):
             await self.clock.advance(1.0)
         await stopping
 
@@ -252,7 +253,7 @@ class _Drive:
             async with asyncio.timeout(LONGEST_STEP_SECONDS):
                 return await self._node.step(without=without)
         except TimeoutError:
-            runs = [run for engine in self._node.engines for run in engine.runs.values()]
+            runs = [run for instance in self._node.instances for run in instance.runs.active.values()]
             if not runs:
                 raise
             which = ", ".join(f"{run.job.id} of {run.job.worker}" for run in runs[:3])

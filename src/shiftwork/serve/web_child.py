@@ -46,7 +46,7 @@ class NodeConnection:
         self.over: asyncio.Event = asyncio.Event()
         self._report = NodeReport(not_ready="the node has not reported yet", store_fault=None, strays={})
         self._reported_at = time.monotonic()
-        self._link = Link(sock, NodeToWeb, receive=self._received, closed=self.over.set, wrap=WebToNode)
+        self._link = Link(sock, NodeToWeb, on_frames=self._received, on_closed=self.over.set, wrap=WebToNode)
 
     def fire(self, event: Event) -> None:
         """Have the node call the hooks."""

@@ -88,7 +88,7 @@ class WebProcess:
             return
         finally:
             theirs.close()
-        self._link = Link(ours, WebToNode, receive=self._received, closed=self._gone, wrap=NodeToWeb)
+        self._link = Link(ours, WebToNode, on_frames=self._received, on_closed=self._gone, wrap=NodeToWeb)
         self._link.send(self._setup)
         self._send_report()
 

@@ -22,6 +22,9 @@ from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.workers.admission import Lane
 
+FAILED_IN_A_ROW: Final = "%s runs in a row failed, the last one with %s"
+"""Why failures disable a worker: their number and the last error. A server that does it fills in this text, too."""
+
 # ── changes ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 FAILED_IN_A_ROW: Final = "%s runs in a row failed, the last one with %s"

@@ -25,22 +25,22 @@ class InstanceLease:
     """
 
     def __init__(self, name: str) -> None:
-        self.instance: str = name
-        """The present name."""
+        self.name: str = name
+        """The name under which it claims now."""
         self.draining = False
         """Whether it claims no more, lease or not."""
-        self._name = name
+        self._first_name = name
         self._lives = 0
         self._leased: str | None = None
 
-    def holds(self, instance: str) -> bool:
+    def holds(self, name: str) -> bool:
         """Whether it may claim under this name now."""
-        return self._leased == instance and not self.draining
+        return self._leased == name and not self.draining
 
     def renewed(self) -> bool:
         """The lease under the present name holds. True if it is news."""
-        news = self._leased != self.instance
-        self._leased = self.instance
+        news = self._leased != self.name
+        self._leased = self.name
         return news
 
     def suspend(self) -> None:
@@ -50,7 +50,7 @@ class InstanceLease:
     def rename(self) -> None:
         """The lease was lost, and with it the name."""
         self._lives += 1
-        self.instance = f"{self._name}.{self._lives}"
+        self.name = f"{self._first_name}.{self._lives}"
 
 
 MOST_JOBS_COUNTED: Final = 1_000

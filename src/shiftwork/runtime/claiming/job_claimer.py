@@ -45,10 +45,10 @@ class JobClaimer:
         workers: Iterable[str],
         services: InstanceServices,
         *,
-        tenure: InstanceLease,
+        lease: InstanceLease,
         runner: Runner,
         runs: Runs,
-        settler: JobEnder,
+        ender: JobEnder,
     ) -> None:
         self.slots = 0
         """How many jobs may run at a time."""
@@ -63,15 +63,15 @@ class JobClaimer:
         self._store = services.store
         self._clock = services.clock
         self._stopwatch = services.gauge.stopwatch
-        self._tenure = tenure
+        self._lease = lease
         self._runner = runner
         self._runs = runs
-        self._settler = settler
+        self._ender = ender
         self._outbox = services.outbox
         self._publication = services.publication
         self._refusals = services.refusals
         self._pace = PrefetchPace(services.clock)
-        self._reserve = PrefetchedJobs(services.clock, overdue=self.hand_back)
+        self._reserve = PrefetchedJobs(services.clock, on_overdue=self.hand_back)
 
     @property
     def free(self) -> int:
@@ -97,7 +97,7 @@ class JobClaimer:
     @property
     def _serves(self) -> bool:
         blind = self._blind_until is not None and self._clock.now() < self._blind_until
-        return not blind and self._serves_as(self._tenure.instance)
+        return not blind and self._serves_as(self._lease.name)
 
     def _wanted(self) -> int:
         if not self._serves:
@@ -113,14 +113,14 @@ class JobClaimer:
         return max(0, most - self._runner.served - self.slots)
 
     def _serves_as(self, instance: str) -> bool:
-        return self._tenure.holds(instance) and self._runner.open
+        return self._lease.holds(instance) and self._runner.open
 
     async def claim(self) -> tuple[int, Claims]:
         """Claim jobs and start those that there are slots for. Returns how many were wanted, and what the store had."""
         if self.in_doubt:
             await self.reconcile()
         self.refill()
-        wanted, instance = self._wanted(), self._tenure.instance
+        wanted, instance = self._wanted(), self._lease.name
         if not wanted:
             return 0, Claims([])
         if self._strays and self._are_held(self._strays):  # they are first in line, but not in the queue yet
@@ -140,10 +140,10 @@ class JobClaimer:
             for job in complete.jobs:
                 self._accept(job)
             for job, why in complete.misfits:
-                self._settler.end(job, End(EndKind.UNDECODABLE, error=why, final=True), self._clock.now())
+                self._ender.end(job, End(EndKind.UNDECODABLE, error=why, final=True), self._clock.now())
         else:  # the lease or the runner went away while the store answered
             for job in claims.jobs:
-                self._settler.hand_back(job, self._clock.now())
+                self._ender.hand_back(job, self._clock.now())
         # Only now: if one of them cannot be started, the others are handed back.
         self.in_doubt = False
         return wanted, claims
@@ -174,15 +174,15 @@ class JobClaimer:
                 extra={"job_id": job.id, "worker": job.worker},
             )
         self._blind_until = now + BLIND_SECONDS
-        self._settler.hand_back(job, now)
+        self._ender.hand_back(job, now)
 
     def _ended_unstarted(self, job: Claimed) -> bool:
         """End a job that must not start: it has expired, or its options are damaged. False if it may start."""
         now = self._clock.now()
         if is_expired(job, now):
-            self._settler.hand_back(job, now)
+            self._ender.hand_back(job, now)
         elif is_damaged(job.options):
-            self._settler.end(job, End(EndKind.UNDECODABLE, error=DAMAGED), now)
+            self._ender.end(job, End(EndKind.UNDECODABLE, error=DAMAGED), now)
         else:
             return False
         return True
@@ -205,12 +205,12 @@ class JobClaimer:
 
     def _start_waiting(self, job: Claimed) -> bool:
         if job.expires_at is not None and is_expired(job, self._clock.now()):
-            self._settler.hand_back(job, self._clock.now())
+            self._ender.hand_back(job, self._clock.now())
             return False
         try:
             self._runs.start(job)
         except Exception as error:  # noqa: BLE001 - out of threads, or the process has just ended: others may run it
-            self._settler.hand_back(job, self._clock.now())
+            self._ender.hand_back(job, self._clock.now())
             about = {"job_id": job.id, "worker": job.worker}
             logger.warning("cannot start job %s of %s: %s; handed it back", job.id, job.worker, error, extra=about)
             return False
@@ -220,22 +220,20 @@ class JobClaimer:
         """End a job that waits here and that a person has cancelled. It never runs."""
         job = self._reserve.remove(job_id, fence)
         if job is not None:
-            self._settler.end(job, End(EndKind.CANCELLED), self._clock.now())
+            self._ender.end(job, End(EndKind.CANCELLED), self._clock.now())
 
     def hand_back(self) -> None:
         """Let other instances have the jobs that wait here, and claim no others ahead for a while."""
         self._pace.forget()
         for job in self._reserve.empty():
-            self._settler.hand_back(job, self._clock.now())
+            self._ender.hand_back(job, self._clock.now())
 
     # ── jobs that never arrived ──────────────────────────────────────────────────────────────────────────────────
 
     async def reconcile(self) -> None:
         """Hand back jobs that the store holds for us and that never arrived."""
         processing = (JobStatus.PROCESSING,)
-        held = await self._store.find(
-            JobFilter(instance=self._tenure.instance, status=processing, limit=MOST_RECONCILED)
-        )
+        held = await self._store.find(JobFilter(instance=self._lease.name, status=processing, limit=MOST_RECONCILED))
         known = self._runs.active.keys() | self._reserve.jobs.keys() | self._outbox.holds()
         for record in held:
             if record.id not in known:
@@ -255,4 +253,4 @@ class JobClaimer:
             record.worker,
             extra={"job_id": record.id, "worker": record.worker},
         )
-        self._settler.hand_back(record.claimed(), record.started_at or self._clock.now())
+        self._ender.hand_back(record.claimed(), record.started_at or self._clock.now())

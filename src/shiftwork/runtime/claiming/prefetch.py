@@ -90,15 +90,15 @@ class PrefetchPace:
 
 
 class PrefetchedJobs:
-    """Keeps jobs until there is a slot, and calls `overdue` when one has waited for too long.
+    """Keeps jobs until there is a slot, and calls `on_overdue` when one has waited for too long.
 
     That is for when all slots are taken by runs that go on longer than foreseen. It is looked at now and then, so a job
     may wait for up to twice `LONGEST_WAIT`.
     """
 
-    def __init__(self, clock: Clock, overdue: Callable[[], None]) -> None:
+    def __init__(self, clock: Clock, on_overdue: Callable[[], None]) -> None:
         self._clock = clock
-        self._overdue = overdue
+        self._on_overdue = on_overdue
         self.jobs: dict[str, Claimed] = {}
         """The jobs by id, the next one first."""
         self._watched: Claimed | None = None
@@ -132,6 +132,6 @@ class PrefetchedJobs:
     def _look(self) -> None:
         watched, self._watched = self._watched, None
         if watched is not None and self.jobs.get(watched.id) is watched:
-            self._overdue()
+            self._on_overdue()
         elif self.jobs:
             self._watch()

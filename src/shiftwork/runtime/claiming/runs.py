@@ -21,7 +21,7 @@ from shiftwork.core.model.workers import RunState
 from shiftwork.runtime.claiming.instance_services import InstanceLease, InstanceServices
 from shiftwork.runtime.outcomes.outbox import Settled
 from shiftwork.runtime.running.deadlines import Deadlines
-from shiftwork.runtime.running.job_run import Run
+from shiftwork.runtime.running.job_run import LocalRun, Run
 from shiftwork.runtime.running.runner import Isolation, Runner
 
 logger: Final = logging.getLogger("shiftwork")
@@ -36,9 +36,9 @@ class Runs:
         runner: Runner,
         isolation: Isolation | None,
         *,
-        settler: "JobEnder",
-        suspected: Callable[[Sequence[Run]], None],
-        after_end: Callable[[Run], None],
+        ender: "JobEnder",
+        on_suspects: Callable[[Sequence[Run]], None],
+        on_end: Callable[[Run], None],
     ) -> None:
         self.active: dict[str, Run] = {}
         """Runs that have not ended, by the id of their job."""
@@ -47,21 +47,22 @@ class Runs:
         self._isolation = isolation
         self._isolated: set[str] = set()
         self._states = services.states
-        self._settler = settler
+        self._ender = ender
         self._clock = services.clock
         self._report_beginning = services.reporter.run_begun
-        self._suspected = suspected
+        self._on_suspects = on_suspects
         """Called with isolated runs that died together."""
-        self._after_end = after_end
+        self._on_end = on_end
+        self._new_run: type[Run] = Run if runner.apart else LocalRun
         self._deadlines = Deadlines(
-            services.clock, began=self._began, expire=partial(self.stop, kind=EndKind.TIMED_OUT)
+            services.clock, began=self._began, on_expired=partial(self.stop, kind=EndKind.TIMED_OUT)
         )
 
     def start(self, job: Claimed) -> None:
         """Run a job. One that has crashed before runs alone, where that can be had."""
         state = RunState.of(self._states.get(job.worker))
         config = self._registry.workers[job.worker].config
-        run = self.active[job.id] = Run(job, config, self._clock.now(), self, state)
+        run = self.active[job.id] = self._new_run(job, config, self._clock.now(), self, state)
         if job.crashes and self._isolation is not None:
             self._isolate([run], self._isolation)
             return
@@ -102,7 +103,7 @@ class Runs:
 
     def _isolate(self, runs: Sequence[Run], isolation: Isolation) -> None:
         self._isolated.update(run.job.id for run in runs)
-        isolation.take(runs, self._suspected)
+        isolation.take(runs, self._on_suspects)
 
     def run_begun(self, run: Run) -> None:
         """Watch the deadline of a run from now on, and report its beginning."""
@@ -130,8 +131,8 @@ class Runs:
             del self.active[run.job.id]
             self._isolated.discard(run.job.id)
         self._forget_deadline(run)
-        self._settler.settle(run, end)
-        self._after_end(run)
+        self._ender.settle(run, end)
+        self._on_end(run)
 
     def stop(self, run: Run, kind: EndKind) -> None:
         """Make a run end. If it is being stopped already, the first reason stays."""
@@ -168,13 +169,13 @@ class Runs:
 class JobEnder:
     """Settles the runs of one instance."""
 
-    def __init__(self, services: InstanceServices, tenure: InstanceLease) -> None:
+    def __init__(self, services: InstanceServices, lease: InstanceLease) -> None:
         self.completed: int = 0
         self.failed: int = 0
         self._registry = services.registry
         self._outbox = services.outbox
         self._clock = services.clock
-        self._tenure = tenure
+        self._lease = lease
         self._unasked_hand_backs = services.unasked_hand_backs
 
     def settle(self, run: Run, end: End) -> None:
@@ -201,7 +202,7 @@ class JobEnder:
             started_at=started_at,
             now=self._clock.now(),
             rand=random.random(),
-            instance=self._tenure.instance,
+            instance=self._lease.name,
             hand_backs=self._unasked_hand_backs.count(job.id, self._clock.monotonic()) if end.unasked else 0,
         )
         if outcome.status is JobStatus.COMPLETED:

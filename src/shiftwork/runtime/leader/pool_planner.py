@@ -208,7 +208,7 @@ class PlannerDuty:
         self._urgent = False
         """Whether a pool has no free slot left."""
         self._resting = False
-        self._stirring: Timer | None = None
+        self._waking: Timer | None = None
         self.duty: Duty = make_duty("planner", self._poll, "state")
         self.on_unknown_workers: Callable[[], None] = lambda: None
         """Called when there are jobs of a worker that no live node has, or no longer are."""
@@ -219,11 +219,11 @@ class PlannerDuty:
         self._urgent = True
         self.duty.ring()
 
-    def stir(self) -> None:
+    def wake(self) -> None:
         """End the rest: jobs may have come. They start first."""
         if self._resting:
             self._resting = False
-            self._stirring = self._clock.call_in(SOON_SECONDS, self.duty.ring)
+            self._waking = self._clock.call_in(SOON_SECONDS, self.duty.ring)
 
     async def look(self) -> PlanView:
         """Read what the plan is made of."""
@@ -245,8 +245,8 @@ class PlannerDuty:
         if self._planned_at <= now < due_at:
             return due_at
         self._urgent = False
-        if self._stirring is not None:
-            self._stirring.cancel()
+        if self._waking is not None:
+            self._waking.cancel()
         leads = self._leads()
         if leads:
             await self.plan()

@@ -57,12 +57,12 @@ class InstanceStarter:
     """Starts instances, each with the runner that its pool wants."""
 
     def __init__(
-        self, services: NodeServices, runners: Runners, isolation: Isolation, started: Callable[[], None]
+        self, services: NodeServices, runners: Runners, isolation: Isolation, on_started: Callable[[], None]
     ) -> None:
         self._services = services
         self._runners = runners
         self._isolation = isolation
-        self._started = started
+        self._on_started = on_started
         """Called when there is one more instance to renew a lease for."""
         self._loop = asyncio.get_running_loop()
         self._numbers = count(1)
@@ -77,7 +77,7 @@ class InstanceStarter:
             runner = self._runners.process("alone")
         else:
             runner, shares = self._runners.process("shared"), True
-        engine = PoolInstance(
+        instance = PoolInstance(
             pool,
             here,
             # Numbered: an instance that ends may still have jobs, and a lease, when the next one begins.
@@ -88,8 +88,8 @@ class InstanceStarter:
             bell=bell,
         )
         # It claims nothing without a lease. A beat before its pool knows it would leave it out.
-        self._loop.call_soon(self._started)
-        return engine
+        self._loop.call_soon(self._on_started)
+        return instance
 
 
 logger: Final = logging.getLogger("shiftwork")

@@ -79,9 +79,11 @@ class Node:
         self._pools: dict[str, PoolConfig] = {}
         self._renew_soon = renew_soon = RenewSoon()
         self._cluster = cluster = ClusterDuties(here, self._pools, renew_soon)
-        self._instances = NodePools(here, full=cluster.planner.soon, stirred=cluster.planner.stir, started=renew_soon)
-        self._lease_keeper = NodeLeases(here, self._instances, cluster.leader, renew_soon)
-        self._loop_watch = LoopWatch(self._instances.runs)
+        self._node_pools = NodePools(
+            here, on_full=cluster.planner.soon, on_poll=cluster.planner.wake, on_started=renew_soon
+        )
+        self._lease_keeper = NodeLeases(here, self._node_pools, cluster.leader, renew_soon)
+        self._loop_watch = LoopWatch(self._node_pools.runs)
         self.rescheduled: dict[str, Rescheduled] = {}
         """What people changed about the schedules of workers, as last read."""
         self._states = states
@@ -101,7 +103,7 @@ class Node:
 
     def _serve(self, pool: PoolConfig) -> Duty:
         self._pools[pool.name] = pool
-        duty = self._instances.add(pool)
+        duty = self._node_pools.add(pool)
         self._duties.append(duty)
         return duty
 
@@ -133,12 +135,12 @@ class Node:
     @property
     def pools(self) -> dict[str, PoolSupervisor]:
         """The instances here, by pool."""
-        return self._instances.pools
+        return self._node_pools.pools
 
     @property
-    def engines(self) -> list[PoolInstance]:
+    def instances(self) -> list[PoolInstance]:
         """The instances here, of all pools."""
-        return self._instances.engines
+        return self._node_pools.instances
 
     @property
     def duties(self) -> list[Duty]:
@@ -147,12 +149,12 @@ class Node:
 
     def strays(self) -> dict[str, Strays]:
         """The runs that were given up on and go on regardless, by instance."""
-        found = ((engine.instance, engine.runner.strays.values()) for engine in self.engines)
+        found = ((instance.name, instance.runner.strays.values()) for instance in self.instances)
         return {instance: Strays(len(given_up), min(given_up, default=None)) for instance, given_up in found}
 
     def condition(self) -> NodeCondition:
         """How the node is, in one line for people."""
-        words = f"{counted(self._instances.running, 'job')} running"
+        words = f"{counted(self._node_pools.running, 'job')} running"
         if self._draining:
             words = f"stopping: {words}"
         else:
@@ -173,7 +175,7 @@ class Node:
         try:
             await self._start()
         except BaseException:
-            self._instances.give_up()
+            self._node_pools.give_up()
             await self._leave()
             raise
 
@@ -185,7 +187,7 @@ class Node:
             self._found = {name: copy(state) for name, state in self._states.items()}
         else:
             await here.reporter.refresh()
-            self._instances.resize({name: max(pool.min_workers, 1) for name, pool in self._pools.items()})
+            self._node_pools.resize({name: max(pool.min_workers, 1) for name, pool in self._pools.items()})
         here.gauge.look()
         await self._lease_keeper.start()
         self._add_duties()
@@ -223,8 +225,8 @@ class Node:
         stored = await publication.read()
         self.reporter.learn(stored.lanes)
         await publication.begin(stored)
-        self._instances.resize({name: pool.max_workers for name, pool in self._pools.items()})
-        self._instances.renewed([engine.instance for engine in self.engines], inf)
+        self._node_pools.resize({name: pool.max_workers for name, pool in self._pools.items()})
+        self._node_pools.renewed([instance.name for instance in self.instances], inf)
         self._announce()
 
     async def step(self, *, without: Collection[str] = ()) -> float | None:
@@ -234,7 +236,7 @@ class Node:
         """
         due = [await self.leader.fire(without=without)]
         due += [await pool.poll() for pool in self.pools.values()]
-        await self._instances.idle()
+        await self._node_pools.idle()
         await self._services.outbox.settle()
         await self.reporter.recorded()
         return min((at for at in due if at is not None), default=None)
@@ -258,8 +260,8 @@ class Node:
         for pool in newest.pools.values():
             if pool.name not in self._pools:
                 self._serve(pool).start()
-        for engine in self.engines:
-            engine.adopt(newest.workers)
+        for instance in self.instances:
+            instance.adopt(newest.workers)
         self.leader.adopt()
         await here.reporter.refresh()
         self._renew_soon()  # the plan gives slots to pools that a beat has named
@@ -274,7 +276,7 @@ class Node:
     def _follow(self, plan: Plan) -> None:
         slots = slots_in(plan, self.name)
         if slots is not None:
-            self._instances.resize(slots)
+            self._node_pools.resize(slots)
 
     async def _refresh(self) -> None:
         here = self._services
@@ -293,7 +295,7 @@ class Node:
     async def _look(self) -> None:
         gauge = self._services.gauge
         gauge.look()
-        self._instances.look()
+        self._node_pools.look()
         gauge.due_in(LOOK_SECONDS)
 
     # ── stop ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -306,20 +308,20 @@ class Node:
         deadline = self._services.clock.now() + timeout_seconds
         patience = self._patience = StopBudget(timeout_seconds)
         self._draining = self._lease_keeper.draining = True
-        self._instances.drain()
+        self._node_pools.drain()
         duties = asyncio.ensure_future(self._stop_duties())
-        await self._instances.idle(deadline)
+        await self._node_pools.idle(deadline)
         patience.begin()
         await patience.wait(duties, "waiting for what it was doing")
-        await self._instances.idle(deadline)  # a claim may have been under way
-        self._instances.stop_runs()
-        await self._instances.idle()
+        await self._node_pools.idle(deadline)  # a claim may have been under way
+        self._node_pools.stop_runs()
+        await self._node_pools.idle()
         patience.begin()
         self._loop_watch.stop()
-        await patience.wait(self._instances.close(), "asking which jobs it still holds")
+        await patience.wait(self._node_pools.close(), "asking which jobs it still holds")
         await patience.wait(self._write_the_last(patience.left), "writing the last outcomes; their jobs will run again")
-        await self._instances.gone(LEAVE_SECONDS)
-        await patience.wait(self._instances.released(), "giving up the leases of processes that have ended")
+        await self._node_pools.gone(LEAVE_SECONDS)
+        await patience.wait(self._node_pools.released(), "giving up the leases of processes that have ended")
         await patience.wait(self._lease_keeper.stop(), "waiting for the last renewal")
         await patience.wait(self._leave(), "giving up the leases; they will run out by themselves")
 
@@ -328,8 +330,8 @@ class Node:
 
     def hurry(self) -> None:
         """Stop waiting for running work, and for the store: a second signal came."""
-        self._instances.stop_runs()
-        self._services.clock.call_in(HURRIED_SECONDS, self._instances.kill)
+        self._node_pools.stop_runs()
+        self._services.clock.call_in(HURRIED_SECONDS, self._node_pools.kill)
         if self._patience is not None:
             self._patience.hurry()
 
@@ -345,4 +347,4 @@ class Node:
         await here.reporter.drain()
 
     async def _leave(self) -> None:
-        await self._cluster.leave([engine.instance for engine in self.engines])
+        await self._cluster.leave([instance.name for instance in self.instances])

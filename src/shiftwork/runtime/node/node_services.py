@@ -73,8 +73,8 @@ def make_node_services(
         stopwatch=gauge.stopwatch,
         voice=voice,
         review=refusals.review,
-        before=(notebook.before_end, Breakers(registry, store, reporter.emit).judge),
-        written=reporter.written,
+        before_finish=(notebook.before_end, Breakers(registry, store, reporter.emit).judge),
+        on_written=reporter.written,
     )
     return NodeServices(
         node=f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}",

@@ -51,8 +51,8 @@ class Outbox:
         stopwatch: Stopwatch,
         voice: StoreVoice,
         review: Callable[[Sequence[Settled]], Awaitable[list[Settled]]],
-        before: Sequence[Callable[[Sequence[Settled]], Awaitable[None]]],
-        written: Callable[[Sequence[Settled], Finished], None],
+        before_finish: Sequence[Callable[[Sequence[Settled]], Awaitable[None]]],
+        on_written: Callable[[Sequence[Settled], Finished], None],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -60,8 +60,8 @@ class Outbox:
         self._voice = voice
         self._review = review
         """Returns what to write instead of a batch."""
-        self._before = before
-        self._written = written
+        self._before_finish = before_finish
+        self._on_written = on_written
         self._waiting: list[Settled] = []
         self._under_way: list[Settled] = []
         self._task: asyncio.Task[None] | None = None
@@ -115,7 +115,7 @@ class Outbox:
                     outcomes = [settled.outcome for settled in batch if not settled.written]
                     reviewed = True
                 if not prepared:
-                    for prepare in self._before:
+                    for prepare in self._before_finish:
                         await prepare(batch)
                     prepared = True
                 finished = await self._finish(outcomes)
@@ -133,7 +133,7 @@ class Outbox:
 
     def _follow_up(self, batch: Sequence[Settled], finished: Finished) -> None:
         try:
-            self._written(batch, finished)
+            self._on_written(batch, finished)
         except Exception:  # the store has the outcomes: writing them again would only be refused
             with suppress(Exception):  # what failed may be a log handler of the user's
                 logger.exception("cannot report %s", counted(len(batch), "outcome"))

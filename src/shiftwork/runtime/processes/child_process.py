@@ -35,7 +35,7 @@ from shiftwork.runtime.processes.messages import (
 )
 from shiftwork.runtime.processes.serial_runner import SerialRunner
 from shiftwork.runtime.registry import Callee
-from shiftwork.runtime.running.job_run import Run
+from shiftwork.runtime.running.job_run import LocalRun
 from shiftwork.runtime.running.local_runner import LocalRunner, context_services
 from shiftwork.runtime.running.loop_watch import LoopWatch
 from shiftwork.store.protocol import Store
@@ -60,17 +60,17 @@ class ChildProcess:
         self.link: Link[NodeFrame] = Link(
             sock,
             NodeFrame,
-            receive=self._received,
-            closed=self.over.set,
+            on_frames=self._received,
+            on_closed=self.over.set,
             wrap=ProcessFrame,
-            refused=self._refused,
+            on_refused=self._refused,
         )
         self._callees: Mapping[str, Callee] = {}
         self._runner: LocalRunner | None = None
         self._serial: SerialRunner | None = None
         """The same, where runs follow each other."""
         self._hooks: Hooks | None = None
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, LocalRun] = {}
         self._progress = ProgressRelay(self.send)
 
     def send(self, message: Any) -> None:
@@ -98,7 +98,7 @@ class ChildProcess:
         services = context_services(store, self.clock, report=self._progress.report, middleware=middleware)
         if alone:
             self._runner = self._serial = SerialRunner(
-                callees, services, self._given, prepare=self._prepare, not_started=self._not_started
+                callees, services, self._given, prepare=self._prepare, on_not_started=self._not_started
             )
         else:
             self._runner = LocalRunner(callees, services)
@@ -182,7 +182,7 @@ class ChildProcess:
             except RuntimeError as error:  # out of threads: another instance may run it
                 self._not_started(run, error)
 
-    def _prepare(self, start: Start) -> Run | None:
+    def _prepare(self, start: Start) -> LocalRun | None:
         """Make a run of what was taken, in any thread; None if we cannot run it."""
         job = start.job
         callee = self._callees.get(job.worker)
@@ -190,20 +190,20 @@ class ChildProcess:
             error = f"worker {job.worker} is not registered in the app as process {os.getpid()} has imported it"
             self._send_end(RunEnded(job.id, job.fence, End(EndKind.RAISED, error=f"{error}: restart the node")))
             return None
-        run = self._runs[job.id] = Run(job, callee.config, self.clock.now(), self, start.state)
+        run = self._runs[job.id] = LocalRun(job, callee.config, self.clock.now(), self, start.state)
         run.times, run.place = self._given.times, start.place
         return run
 
-    def _not_started(self, run: Run, error: RuntimeError) -> None:
+    def _not_started(self, run: LocalRun, error: RuntimeError) -> None:
         self.run_ended(run, End(EndKind.DRAINED))
         job = run.job
         about = {"job_id": job.id, "worker": job.worker}
         logger.warning("cannot start job %s of %s: %s; handed it back", job.id, job.worker, error, extra=about)
 
-    def run_begun(self, run: Run) -> None:
+    def run_begun(self, run: LocalRun) -> None:
         """A run begins at once here. The node watches its deadline."""
 
-    def run_ended(self, run: Run, end: End) -> None:
+    def run_ended(self, run: LocalRun, end: End) -> None:
         """Report the end of a run to the node. Its job may run here again: see `Runs.run_ended`."""
         if self._runs.get(run.job.id) is run:
             del self._runs[run.job.id]

@@ -126,7 +126,7 @@ class HookProcess:
     def _start(self) -> None:
         self._gone.clear()
         self._ready, self._error = False, None
-        self._process = StartedProcess(receive=self._received, ended=self._ended, longest=LONGEST_DEFINITION)
+        self._process = StartedProcess(on_frames=self._received, on_ended=self._ended, longest=LONGEST_DEFINITION)
         self._process.send(replace(self._setup, role="hooks", now=self._clock.now(), at=time.monotonic()))
 
     def _received(self, frames: Sequence[ProcessFrame]) -> None:

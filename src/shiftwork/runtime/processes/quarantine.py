@@ -64,7 +64,7 @@ class Cell:
 
 
 class Quarantine:
-    """Takes the suspects of every engine whose runs share a process. It is the isolation of these engines."""
+    """Takes the suspects of every instance whose runs share a process. It is the isolation of these instances."""
 
     def __init__(
         self,
@@ -73,14 +73,14 @@ class Quarantine:
         *,
         cells: int,
         memory_limit: Callable[[str], int | None],
-        changed: Callable[[], None],
+        on_gone: Callable[[], None],
     ) -> None:
         self._start = start
         """Starts a process. Raises `OSError` if that is impossible."""
         self._cells_at_a_time = cells
         self._memory_limit = memory_limit
         """How many bytes a process of this pool may use."""
-        self._changed = changed
+        self._on_gone = on_gone
         """Called when a process is gone."""
         self._clock = clock
         self._waiting: list[SuspectGroup] = []
@@ -200,7 +200,7 @@ class Quarantine:
         if suspects and cell.again is not None:
             cell.again(suspects)
         self._go_on()
-        self._changed()
+        self._on_gone()
 
     def _tidy(self) -> None:
         self._tidying = None

@@ -98,9 +98,9 @@ class RemoteRunner:
         """When the process ends itself unless its lease is renewed."""
         self._starved = machine.starved()
         self._process = StartedProcess(
-            receive=self._received,
-            ended=self._ended,
-            refused=self._refused,
+            on_frames=self._received,
+            on_ended=self._ended,
+            on_refused=self._refused,
             longest=longest_frame(setup.max_payload_bytes),
             guard=guard,
         )

@@ -49,21 +49,21 @@ CUT_OFF_WORDS: Final = "closed its connection with the node: a job must close on
 
 
 class StartedProcess:
-    """Starts a process. `receive` gets its messages; `ended` is called once, with its exit status, when it is dead."""
+    """Starts a process. `on_frames` gets its messages; `on_ended` gets its exit status, once, when it is dead."""
 
     def __init__(
         self,
         *,
-        receive: Callable[[Sequence[ProcessFrame]], None],
-        ended: Callable[[int], None],
+        on_frames: Callable[[Sequence[ProcessFrame]], None],
+        on_ended: Callable[[int], None],
         longest: int,
-        refused: Callable[[Any, str], None] = log_refusal,
+        on_refused: Callable[[Any, str], None] = log_refusal,
         guard: ProcessGuard | None = None,
     ) -> None:
         self._cut_off = False
-        self._receive = receive
+        self._on_frames = on_frames
         self._guard = guard
-        self._ended = ended
+        self._on_ended = on_ended
         self._loop = asyncio.get_running_loop()
         self._over = False
         self.killed: bool = False
@@ -77,13 +77,13 @@ class StartedProcess:
             self._link: Link[ProcessFrame] = Link(
                 spawned.socket,
                 ProcessFrame,
-                receive=self._received,
-                closed=self._disconnected,
+                on_frames=self._received,
+                on_closed=self._disconnected,
                 wrap=NodeFrame,
-                refused=refused,
+                on_refused=on_refused,
                 longest=longest,
                 most_at_once=longest,  # jobs can write to the socket, as much and as fast as they like
-                before=self.runs.write,
+                before_send=self.runs.write,
             )
             on_failure.pop_all()
         if guard is not None:
@@ -116,7 +116,7 @@ class StartedProcess:
 
     def _received(self, frames: Sequence[ProcessFrame]) -> None:
         if not self._over:
-            self._receive(frames)
+            self._on_frames(frames)
 
     def _disconnected(self) -> None:
         """Mostly because it ends; but a job may also have closed what was not its own, or written to it."""
@@ -200,7 +200,7 @@ class StartedProcess:
         self._link.close()
         os.close(self._lifeline)
         try:
-            self._ended(status)
+            self._on_ended(status)
         finally:
             self._stacks.close()
             self.runs.close()

@@ -1,6 +1,10 @@
-"""One job in the hands of this process: what is known of its run, and who owns it."""
+"""One job in the hands of this process: what is known of its run, and who owns it.
 
-from typing import TYPE_CHECKING, Final, Protocol
+A node knows a `Run` of each job that it has claimed. Where the function itself runs, in the node or in a process that
+it has started, the run is a `LocalRun`.
+"""
+
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.jobs.run_options import policy
@@ -23,24 +27,26 @@ if TYPE_CHECKING:
 _NEVER_RUN: Final = RunState()
 
 
+AnyRun = Any
+"""A `LocalRun` where functions run in this process, otherwise a `Run`: only its owner knows which."""
+
+
 class RunOwner(Protocol):
     """Hears how a run goes, on the event loop."""
 
-    def run_begun(self, run: "Run") -> None:
+    def run_begun(self, run: AnyRun) -> None:
         """The run had to wait for its turn or for a place, and begins now. Not called for one that begins at once."""
 
-    def run_ended(self, run: "Run", end: End) -> None:
+    def run_ended(self, run: AnyRun, end: End) -> None:
         """The run has ended, and `run.ended` is set. Called exactly once."""
 
 
 class Run:
-    """A job in the hands of this process, from claim to end."""
+    """A claimed job in the hands of this process, from claim to end, wherever its function runs."""
 
     __slots__ = (
-        *("began_at", "begun", "callee", "cancelled", "config", "ended", "hidden", "idle", "job", "job_log"),
-        *("log", "number", "outcome"),
-        *("overruled", "owner", "patience", "pid", "place", "span", "started_at", "state", "stopped_as"),
-        *("stopping", "task", "thread", "times"),
+        *("begun", "config", "ended", "job", "log", "number", "outcome"),
+        *("owner", "patience", "place", "started_at", "state", "stopped_as", "task"),
     )
     number: int
     """Which run of its process it is, and its place there. Only of a run in a process that a node has started."""
@@ -54,16 +60,16 @@ class Run:
         owner: RunOwner,
         state: RunState = _NEVER_RUN,
     ) -> None:
-        self.job = job
+        self.job: Claimed = job
         self.config: WorkerConfig = config if job.options is None else policy(config, job.options)
         """The worker's policy, with what the job has of its own."""
-        self.state = state
+        self.state: RunState = state
         """The worker's state when the run began, as far as this node knew it."""
-        self.started_at = started_at
-        self.owner = owner
-        self.begun = False
+        self.started_at: float = started_at
+        self.owner: RunOwner = owner
+        self.begun: bool = False
         """Whether it was started, or repeats a run that was, and was not taken back before it began. Owners set it."""
-        self.ended = False
+        self.ended: bool = False
         self.stopped_as: EndKind | None = None
         """Why we ended the run, if we did. What the function itself reports no longer counts then."""
         self.outcome: Outcome | None = None
@@ -72,17 +78,38 @@ class Run:
         """The lines that the function has logged, as far as they have reached us."""
         self.patience: Timer | None = None
         """Runs while a function that was told to stop may still do so by itself."""
-        # Only where the function runs in this very process:
+        self.task: asyncio.Task[End] | None = None
+        """The task of this process in which the function runs; None elsewhere, in a thread, and before it begins."""
+
+
+class LocalRun(Run):
+    """A run whose function runs in this very process: what the function has asked for, and what is known of it."""
+
+    __slots__ = (
+        *("began_at", "callee", "cancelled", "hidden", "idle", "job_log", "overruled"),
+        *("pid", "span", "stopping", "thread", "times"),
+    )
+
+    def __init__(
+        self,
+        job: Claimed,
+        config: WorkerConfig,
+        started_at: float,
+        owner: RunOwner,
+        state: RunState = _NEVER_RUN,
+    ) -> None:
+        super().__init__(job, config, started_at, owner, state)
         self.began_at: float | None = None
         """When it began, by the monotonic clock; a run that was started may have to wait for the loop or a thread."""
         self.times: memoryview[float] | None = None
         """Where its beginning is noted for the node, at its place."""
         self.callee: Callee | None = None
-        self.pid = 0
+        """The function. The runner sets it."""
+        self.pid: int = 0
         """This process, from which a child that the function forks can be told apart."""
-        self.cancelled = False
+        self.cancelled: bool = False
         """Whether the function was told to stop."""
-        self.stopping = False
+        self.stopping: bool = False
         """Whether the function was told that its process is about to stop."""
         self.overruled: End | None = None
         """How the run ends even if the function returns, because a step or a wait of it has ended it."""
@@ -92,8 +119,8 @@ class Run:
         """The results of jobs and steps and the signals that the function has got, and that must not be shown."""
         self.job_log: JobLog | None = None
         self.span: RunSpan | None = None
-        self.task: asyncio.Task[End] | None = None
         self.thread: int | None = None
+        """The thread in which the function runs."""
 
     def begin(self, at: float) -> bool:
         """Note that the run begins, before anything of it is done that can fail or take long.
@@ -109,8 +136,8 @@ class Run:
 
     @property
     def worker_values(self) -> "WorkerValues":
-        """What its worker does with values that are not arguments. Only where the function runs in this process."""
-        assert self.callee is not None  # noqa: S101 - a local runner sets it
+        """What its worker does with values that are not arguments."""
+        assert self.callee is not None  # noqa: S101 - the runner sets it
         return self.callee
 
     @property
@@ -119,5 +146,5 @@ class Run:
         return None if self.callee is None else self.callee.retry_rule
 
     def discreet(self, text: str) -> str:
-        """A text that the function has produced, without the secrets that it was given."""
+        """Return a text that the function has produced, without the secrets that it was given."""
         return text if self.callee is None else self.callee.discreet(self.job.payload, text, self.hidden or ())

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from shiftwork.runtime.error_text import shortened, storable
 from shiftwork.runtime.running import execute
-from shiftwork.runtime.running.job_run import Run
+from shiftwork.runtime.running.job_run import LocalRun
 
 LONGEST_STACKS: Final = 32_000
 OURS: Final = "shiftwork"
@@ -27,12 +27,12 @@ class Stacks:
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
 
-    def of(self, run: Run) -> str | None:
+    def of(self, run: LocalRun) -> str | None:
         """What this run is doing."""
         summary = self._summary(run, sys._current_frames())  # noqa: SLF001 - there is no other way
         return None if summary is None else shortened("".join(summary.format()))
 
-    def around(self, run: Run, others: Iterable[Run]) -> str:
+    def around(self, run: LocalRun, others: Iterable[LocalRun]) -> str:
         """What this run is doing; then everything else in this process, as far as it fits."""
         text = ""
         for title, summary in self._sections(run, tuple(others)):
@@ -42,7 +42,9 @@ class Stacks:
                 return storable(text[:LONGEST_STACKS]) + "\n…"
         return storable(text.rstrip() + "\n")
 
-    def _sections(self, run: Run, others: tuple[Run, ...]) -> Iterator[tuple[str, traceback.StackSummary | None]]:
+    def _sections(
+        self, run: LocalRun, others: tuple[LocalRun, ...]
+    ) -> Iterator[tuple[str, traceback.StackSummary | None]]:
         """The run itself; tasks and threads of no run, which it may wait for; then the other runs."""
         frames: Frames = sys._current_frames()  # noqa: SLF001
         runs = (run, *(other for other in others if other is not run))
@@ -60,7 +62,7 @@ class Stacks:
         for other in runs[1:]:
             yield f"job {other.job.id} of {other.job.worker}", self._summary(other, frames)
 
-    def _summary(self, run: Run, frames: Frames) -> traceback.StackSummary | None:
+    def _summary(self, run: LocalRun, frames: Frames) -> traceback.StackSummary | None:
         if run.task is not None:
             return _behind_us(self._summary_of_task(run.task, frames))
         frame = None if run.thread is None else frames.get(run.thread)

@@ -1,12 +1,16 @@
 """The small versioned records of a memory store. Those that claims read are decoded once, when they are written."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from shiftwork.core.doc_kinds import READ_BY_CLAIMS
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.store.docs import DocsOfClaims
+
+if TYPE_CHECKING:
+    from shiftwork.store.memory.tables import Tables
 
 
 class DocTable:
@@ -40,3 +44,22 @@ class DocTable:
         if doc.kind in READ_BY_CLAIMS:
             self.of_claims.drop(doc.kind, doc.name)
         return True
+
+
+def put(tables: "Tables", docs: Sequence[Doc]) -> list[bool]:
+    """Write each doc if the stored version is the one it was made from."""
+    return _change(tables, docs, tables.docs.put)
+
+
+def erase(tables: "Tables", docs: Sequence[Doc]) -> list[bool]:
+    """Delete each doc if the stored version is its own."""
+    return _change(tables, docs, tables.docs.erase)
+
+
+def _change(tables: "Tables", docs: Sequence[Doc], change: Callable[[Doc], bool]) -> list[bool]:
+    changed = [change(doc) for doc in docs]
+    if any(changed):
+        tables.ring("state", "leader")
+    if any(done and doc.kind in READ_BY_CLAIMS for done, doc in zip(changed, docs, strict=True)):
+        tables.jobs.wake_all()
+    return changed

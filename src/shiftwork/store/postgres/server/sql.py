@@ -7,6 +7,7 @@ from typing import Final
 
 from shiftwork.core.stored_numbers import with_numbers
 from shiftwork.core.values.job_limits import FIRST_ATTEMPTS
+from shiftwork.core.workers.state import FAILED_IN_A_ROW
 
 DEFAULT_SCHEMA: Final = "shiftwork"
 STEP_KEPT, STEP_STALE, STEP_FULL = 1, 0, -1
@@ -28,6 +29,9 @@ INDEX_PLANS: Final = """\
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan"""
 """What `{index_plans}` stands for: a function whose plans use indices alone, whatever the planner believes."""
+LOOKUP_PLANS: Final = """\
+SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan"""
+"""What `{lookup_plans}` stands for: the same for a function without joins. Each setting costs time in every call."""
 _FOLDER: Final = Path(__file__).parent.parent
 """Where queries.sql, functions/ and migrations/ are."""
 _SCHEMA: Final = re.compile(r"\bshiftwork\.(?=\w|')")
@@ -45,7 +49,9 @@ def read_folder(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _loaded(path: Path) -> str:
-    return with_numbers(path.read_text(encoding="utf-8"), NUMBERS).replace("{index_plans}", INDEX_PLANS)
+    text = with_numbers(path.read_text(encoding="utf-8"), NUMBERS)
+    text = text.replace("{index_plans}", INDEX_PLANS).replace("{lookup_plans}", LOOKUP_PLANS)
+    return text.replace("{failed_in_a_row}", literal(FAILED_IN_A_ROW))
 
 
 def quoted(name: str) -> str:
