@@ -9,9 +9,9 @@ Every script gets KEYS[1], the prefix of all keys of the namespace; ARGV[1], its
 id of the calling store; and then byte strings, which the server's MessagePack does not support. `add_one` has arguments
 of its own.
 
-In Lua, statuses, flags and columns are names, which are replaced by `NUMBERS` when a script is loaded, and sentences for
-people are names, which are replaced by `TEXTS`. Nothing in `STATE`, `Flag` and `INFO` may change: stores have written it. The dictionary of keys is in `parts/keys.lua`, and
-`parts/job_state.lua` describes the state.
+Lua names statuses, flags and columns, and sentences for people: `NUMBERS` and `TEXTS` replace the names when a script
+is loaded. `STATE`, `Flag` and `INFO` never change, because stores have written them. The dictionary of keys is in
+`parts/keys.lua`, and `parts/job_state.lua` describes the state.
 """
 
 import re
