@@ -27,9 +27,6 @@ FAILED_IN_A_ROW: Final = "%s runs in a row failed, the last one with %s"
 
 # ── changes ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-FAILED_IN_A_ROW: Final = "%s runs in a row failed, the last one with %s"
-"""The reason for which failures disable a worker, from their number and the last error. Stores fill it in, too."""
-
 
 def after_run(state: WorkerState, outcome: Outcome, status: JobStatus) -> bool:
     """Change the state for an accepted outcome whose job landed in `status`. True if that disabled the worker."""
