@@ -221,7 +221,10 @@ EXPIRED: Final = "it expired: it was not started in time"
 
 def expiry(job: JobRecord) -> float | None:
     """When this job will be cancelled if nothing starts it; None is never."""
-    return job.expires_at if job.status.live and job.status is not JobStatus.PROCESSING else None
+    # Nearly no job expires, so this asks for its status last.
+    if job.expires_at is None or job.status is JobStatus.PROCESSING or not job.status.live:
+        return None
+    return job.expires_at
 
 
 def is_expired(job: Claimed, now: float) -> bool:
