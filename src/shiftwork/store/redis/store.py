@@ -38,7 +38,7 @@ from shiftwork.store.redis.add import AddBatcher, BatchReply, NewRows, check_siz
 from shiftwork.store.redis.amend import amended, amendment, rewrites_of
 from shiftwork.store.redis.docs import ClaimView, claim_view, stored
 from shiftwork.store.redis.find import FoundJobs, criteria, decoded
-from shiftwork.store.redis.lua import NO_ROOM
+from shiftwork.store.redis.lua import NO_ROOM, STEP_FULL, STEP_KEPT
 from shiftwork.store.redis.rows import fields
 from shiftwork.store.redis.server.address import RedisAddress
 from shiftwork.store.redis.server.bell_listener import BellListener
@@ -195,9 +195,9 @@ class RedisStore:
         room = (STEPS.number, STEPS.bytes)
         arguments = (id, fence, step.number, len(step.result), taking or False, *room)
         kept = await self._run("keep_step", *arguments, behind=(msgpack.encode(step),))
-        if kept < 0:
+        if kept == STEP_FULL:
             raise steps_full(id)
-        return bool(kept)
+        return bool(kept == STEP_KEPT)
 
     async def steps(self, id: str, fence: int, after: int) -> StepPage | None:
         answer = await self._run("steps", id, fence, after, PAGE_BYTES)

@@ -18,7 +18,7 @@ from shiftwork.errors import UnknownStoreError
 from shiftwork.store.postgres.server import search_path
 from shiftwork.store.postgres.server.faults import shown
 from shiftwork.store.postgres.server.sql import DEFAULT_SCHEMA
-from shiftwork.store.urls import unknown_parameter
+from shiftwork.store.url_checks import unknown_parameter
 
 OWN: Final = ("schema", "pooling", "pool_size")
 POOLING: Final = ("session", "transaction")
