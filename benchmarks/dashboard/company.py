@@ -8,7 +8,7 @@ import sys
 from typing import Final
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.handles.options import CheckedJobOptions
+from shiftwork.core.model.jobs import CheckedJobOptions
 
 POOLS: Final = ("mail", "images", "exports", "webhooks", "billing")
 SERVED: Final = POOLS[0]

@@ -17,7 +17,6 @@ from shiftwork import (
     UnknownOptionError,
     WorkerOrchestrator,
 )
-from shiftwork.core.jobs.run_options import pack_run_options
 from shiftwork.core.jobs.transitions import EXPIRED
 from shiftwork.core.model.job_parts import RunOptions
 from shiftwork.handles.worker import Worker
@@ -83,7 +82,7 @@ async def test_options_are_written_as_people_write_them(app: WorkerOrchestrator)
     async with app.testing() as test:
         job = await special.enqueue()
         assert (job.tags, job.expires_at) == (("b", "a"), test.clock.now() + 3600)
-        assert job.record.options == pack_run_options(RunOptions(timeout_seconds=90.0))
+        assert job.record.options == RunOptions(timeout_seconds=90.0).packed()
         plain = await work_of(WorkerOrchestrator("memory://")).with_options(tags=None).enqueue()
     assert (plain.tags, plain.expires_at, plain.record.options) == ((), None, None)
 

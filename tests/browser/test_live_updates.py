@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.core.model.event import Event
-from shiftwork.handles.options import CheckedJobOptions
+from shiftwork.core.model.jobs import CheckedJobOptions
 from tests.browser.stage import Site, Watched, served
 from tests.polling import wait_until
 from tests.ports import free_port

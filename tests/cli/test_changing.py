@@ -9,8 +9,8 @@ from shiftwork.cli.changing import changes
 from shiftwork.control.access.audit import current_actor
 from shiftwork.core.doc_kinds import WORKER
 from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.jobs import CheckedJobOptions
 from shiftwork.core.model.workers import WorkerConfig
-from shiftwork.handles.options import CheckedJobOptions
 from shiftwork.serve.loading import load_app
 from tests.cli.terminal import Terminal, in_shop
 

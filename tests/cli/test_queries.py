@@ -20,12 +20,10 @@ from shiftwork.core.jobs.flow_drawing import FlowJob, draw
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.flows import FlowRecord
-from shiftwork.core.model.jobs import LogLine
+from shiftwork.core.model.jobs import CheckedJobOptions, LogLine, NewJob
 from shiftwork.core.observing.beats import Beat, WorkerInstance
 from shiftwork.core.workers.admission import Gates
-from shiftwork.handles.call import new_job
-from shiftwork.handles.codec import Packed
-from shiftwork.handles.options import CheckedJobOptions
+from shiftwork.handles.call import new_id
 from shiftwork.serve.loading import load_app
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.transfer.rekeying import Rekeyed
@@ -42,7 +40,8 @@ INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 async def unchecked(app: WorkerOrchestrator, payload: dict[str, Any]) -> str:
     """A job as a version of the app left it whose function took something else."""
     config, pool = (await app.workers())["resize"], (await app.pools())["images"]
-    job = new_job(config, pool, Packed(msgpack.encode(payload), None), CheckedJobOptions(), now=app.control.now())
+    now = app.control.now()
+    job = NewJob.of(config, pool, msgpack.encode(payload), CheckedJobOptions(), id=new_id(now), now=now)
     await (await app.control.store.open()).add([job], app.control.now())
     return job.id
 

@@ -11,7 +11,7 @@ from shiftwork.cli.looking import top
 from shiftwork.cli.terminal import output
 from shiftwork.cli.terminal.output import fitting, table
 from shiftwork.control.system.overview import System
-from shiftwork.handles.options import CheckedJobOptions
+from shiftwork.core.model.jobs import CheckedJobOptions
 from tests.cli.terminal import Terminal, in_shop
 
 LISTS = ("pools", "nodes", "workers", "jobs", "dead", "flows", "schedules", "events", "breakers", "top --once")

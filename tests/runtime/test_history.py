@@ -9,7 +9,7 @@ import pytest
 from shiftwork import WorkerOrchestrator
 from shiftwork.core.doc_kinds import HISTORY
 from shiftwork.core.model.doc_types import Doc
-from shiftwork.core.observing.history import HOUR, KEPT_HOURS, Hour, Moment, last_day
+from shiftwork.core.observing.pool_history import HOUR, KEPT_HOURS, Hour, Moment, last_day
 from shiftwork.core.observing.pool_stats import PoolStats
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, settle

@@ -19,7 +19,6 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.core.jobs.run_options import pack_run_options
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.job_parts import RunOptions
 from shiftwork.core.model.jobs import Claimed
@@ -490,7 +489,7 @@ async def test_a_process_runs_a_job_with_the_job_s_own_limits(
 
     instance = ChildProcess(ours, given.process)
     instance.serve({"nap": Looking()}, no_store, Middleware(), alone=False)
-    own = pack_run_options(RunOptions(max_retries=9, timeout_seconds=7.0))
+    own = RunOptions(max_retries=9, timeout_seconds=7.0).packed()
     told(theirs, given(claimed(1, options=own)), given(claimed(2)))
     await eventually(lambda: len(seen) == 2)
     assert seen == [(9, 7.0), (3, 60.0)]

@@ -10,7 +10,7 @@ from shiftwork import Breaker, JobStatus, StoreFullError, StoreUnavailableError,
 from shiftwork.core.doc_kinds import KINDS, MOVE_NAME, PLAN_NAME, STACKS_NAME
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.job_changes import JobFilter
-from shiftwork.core.observing.history import hour_name
+from shiftwork.core.observing.pool_history import hour_name
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.running.job_threads import Threads
 from tests.core.records import damages

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.handles.options import CheckedJobOptions
+from shiftwork.core.model.jobs import CheckedJobOptions
 from shiftwork.serve.logging import JsonLines, PlainLines
 from tests.cli.terminal import Terminal
 

@@ -21,11 +21,10 @@ from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.job_parts import Need
-from shiftwork.core.model.jobs import JobPriority, JobRecord, NewJob
+from shiftwork.core.model.jobs import CheckedJobOptions, JobPriority, JobRecord, NewJob
 from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.core.values.job_limits import BEGINNING, Limit
 from shiftwork.core.workers.admission import Gates
-from shiftwork.handles.options import CheckedJobOptions
 from shiftwork.store.flow_failures import stranded_flows
 from shiftwork.views.formats import iso
 from shiftwork.web.responses import problem

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 from msgspec import UNSET
 
+from shiftwork.core.model.jobs import CheckedJobOptions
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.values.envelopes import hidden, revealed, why_unreadable
 from shiftwork.core.values.job_limits import DEEPEST, is_too_deep
@@ -28,7 +29,6 @@ from shiftwork.errors import (
 )
 from shiftwork.handles.call_shape import has_secret, result_decoder, shape_of
 from shiftwork.handles.concurrency_keys import check_key, make_key
-from shiftwork.handles.options import CheckedJobOptions
 from shiftwork.handles.output import argument_with_a_call
 from shiftwork.handles.plain_values import OutputArgumentError, from_plain, plain, to_plain
 from shiftwork.handles.redaction import hide, secrets_of, value_texts

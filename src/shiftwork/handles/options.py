@@ -5,11 +5,9 @@ from datetime import datetime
 from math import isfinite
 from typing import Any, Final, TypedDict
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.model.job_parts import RunOptions
-from shiftwork.core.model.jobs import JobPriority
+from shiftwork.core.model.jobs import CheckedJobOptions, JobPriority
 from shiftwork.core.model.option_structs import option_hint
 from shiftwork.core.options.value_checks import long_enough, tags_in
 from shiftwork.core.schedules.fire_times import is_fire_id
@@ -29,26 +27,6 @@ class JobOptions(TypedDict, total=False):
     timeout_seconds: Duration | None
     expires_seconds: Duration | None
     tags: list[str] | tuple[str, ...] | set[str] | frozenset[str] | None
-
-
-class CheckedJobOptions(Struct, frozen=True, kw_only=True):
-    """`JobOptions` after the checks: how one job differs from other jobs of its worker."""
-
-    priority: JobPriority | None = None
-    run_at: float | None = None
-    delay_seconds: float | None = None
-    unique_key: str | None = None
-    job_id: str | None = None
-    cause: str = "enqueued"
-    max_retries: int | None = None
-    timeout_seconds: float | None = None
-    expires_seconds: float | None = None
-    tags: tuple[str, ...] = ()
-
-    @property
-    def run_options(self) -> RunOptions:
-        """Return the options that only the job's run reads."""
-        return RunOptions(max_retries=self.max_retries, timeout_seconds=self.timeout_seconds)
 
 
 NO_OPTIONS: Final = CheckedJobOptions()

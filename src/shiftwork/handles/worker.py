@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack
 
-from shiftwork.core.model.jobs import Claimed
+from shiftwork.core.model.jobs import CheckedJobOptions, Claimed
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.options.retry_rules import RetryRule
 from shiftwork.errors import PayloadTypeError, nearest
@@ -13,7 +13,7 @@ from shiftwork.handles.call import Call
 from shiftwork.handles.codec import Signature
 from shiftwork.handles.concurrency_keys import early_key, make_key
 from shiftwork.handles.job import Job
-from shiftwork.handles.options import NO_OPTIONS, CheckedJobOptions, JobOptions, changed
+from shiftwork.handles.options import NO_OPTIONS, JobOptions, changed
 from shiftwork.handles.output import take_outputs
 from shiftwork.handles.plain_values import OutputArgumentError
 from shiftwork.handles.unawaited import Unstarted, mark_as_coroutine_function, report_forgotten, unstarted, watch

@@ -24,7 +24,7 @@ from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Lane
-from shiftwork.core.workers.joining import REPORTED_SECONDS, Edition, first_edition, renewed_edition
+from shiftwork.core.workers.joining import EMPTIED_SECONDS, Edition, first_edition, renewed_edition
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.registry import Registry
@@ -195,6 +195,6 @@ class Publication:
         now = self._clock.monotonic()
         if not known:
             self._emit("store.emptied", "store", after.lost)
-        elif now >= self._warned_at + REPORTED_SECONDS:
+        elif now >= self._warned_at + EMPTIED_SECONDS:
             self._warned_at = now
             logger.warning("the store was emptied or replaced: the definitions of this node were published again")

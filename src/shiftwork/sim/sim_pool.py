@@ -30,7 +30,7 @@ class SimPool:
         self.queue: PoolQueue = PoolQueue(
             pool,
             merged_jobs(jobs),
-            head_starts=[one.priority * pool.priority_aging_seconds for one in traffic],
+            head_starts=[one.priority.head_start(pool.priority_aging_seconds) for one in traffic],
             retries=[one.max_retries for one in traffic],
         )
         self.recorder: Recorder = Recorder(self.queue)

@@ -11,8 +11,9 @@ from shiftwork.cli.terminal.formatting import ago, status_line
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.terminal.parameters import arguments_of, json_object, seconds
 from shiftwork.control.control import Control
+from shiftwork.core.model.jobs import CheckedJobOptions
 from shiftwork.core.schedules.fire_times import describe
-from shiftwork.handles.options import CheckedJobOptions, changed
+from shiftwork.handles.options import changed
 from shiftwork.views.schedules import SchedulePreview, ScheduleView
 from shiftwork.views.shapes.jobs import job_shape
 from shiftwork.views.shapes.schedules import preview_shape, schedule_shape

@@ -9,9 +9,9 @@ from shiftwork.cli.running.job_options import options_of, with_job_options
 from shiftwork.cli.terminal.output import json_option, say, show_json
 from shiftwork.cli.terminal.parameters import arguments_of, json_object, seconds
 from shiftwork.control.control import Control
-from shiftwork.core.model.jobs import JobStatus
+from shiftwork.core.model.jobs import CheckedJobOptions, JobStatus
 from shiftwork.handles.job import Job
-from shiftwork.handles.options import CheckedJobOptions, JobOptions, changed
+from shiftwork.handles.options import JobOptions, changed
 from shiftwork.views.shapes.jobs import job_shape
 
 

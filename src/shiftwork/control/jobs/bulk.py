@@ -5,7 +5,6 @@ Every batch is changed on its own: if the process dies half way, the jobs that i
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -21,7 +20,7 @@ from shiftwork.core.observing.dead_groups import group_key
 from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.options.value_checks import parse_rate
 from shiftwork.core.words import counted
-from shiftwork.errors import ConfigurationError, StoreError
+from shiftwork.errors import ConfigurationError
 from shiftwork.store.protocol import Store
 
 BULK_BATCH: Final = 1_000
@@ -120,8 +119,7 @@ class BulkChanges:
             async for reached in jobs.change(action, chosen, rate, spread):
                 so_far = reached
         except BaseException:  # the audit must tell which jobs were changed
-            with suppress(StoreError):
-                await self._record(action, so_far, shown, "; then it was interrupted")
+            await self._record(action, so_far, shown, "; then it was interrupted")
             raise
         await self._record(action, so_far, shown)
         return so_far

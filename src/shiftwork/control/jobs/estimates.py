@@ -219,7 +219,7 @@ class Estimates:
         if any(share.worker not in workers for share in demand.shares):
             workers = (await self._definitions.published()).workers | workers
         aging = (await self._pool(record.pool)).priority_aging_seconds
-        head_starts = {name: config.priority * aging for name, config in workers.items()}
+        head_starts = {name: config.priority.head_start(aging) for name, config in workers.items()}
         return overtaking(record.rank, head_starts, demand, now)
 
 

@@ -17,7 +17,7 @@ from shiftwork.control.jobs.known_calls import check_inputs, check_no_circle, ch
 from shiftwork.control.jobs.submission import Submission
 from shiftwork.core.jobs.flow_drawing import FlowGraph, FlowJob, draw, state_of
 from shiftwork.core.jobs.needs import behind, lost_jobs
-from shiftwork.core.jobs.run_options import pack_run_options, run_options_of
+from shiftwork.core.jobs.run_options import run_options_of
 from shiftwork.core.model.flows import FlowMember, FlowRecord
 from shiftwork.core.model.job_changes import Cancel, Change, Requeue
 from shiftwork.core.model.job_parts import Input, Need
@@ -145,7 +145,7 @@ class FlowCommands:
             flow=flow,
             needs=tuple(Need(ids[one], whatever) for one, whatever in needed.items()),
             parent=parent,
-            options=pack_run_options(options),
+            options=options.packed(),
         )
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────

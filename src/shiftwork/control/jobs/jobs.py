@@ -13,13 +13,12 @@ from shiftwork.control.jobs.submission import Submission, id_taken
 from shiftwork.core.jobs.run_options import run_options_of
 from shiftwork.core.model.job_changes import Cancel, Change, Discard, Requeue
 from shiftwork.core.model.job_parts import SeenParts, Signal
-from shiftwork.core.model.jobs import JobRecord, NewJob
+from shiftwork.core.model.jobs import CheckedJobOptions, JobRecord, NewJob
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.errors import JobStateError, UnknownJobError
-from shiftwork.handles.call import new_job
+from shiftwork.handles.call import new_id
 from shiftwork.handles.codec import Packed
 from shiftwork.handles.job import Job, JobAccess, Look, RunBlocking
-from shiftwork.handles.options import CheckedJobOptions
 from shiftwork.handles.payload_schema import max_bytes_of
 from shiftwork.handles.payloads import check_signal_size, encode_signal, pack_plain
 from shiftwork.handles.plain_values import plain
@@ -111,7 +110,7 @@ class Jobs:
         await self._access.open_to_add()
         config, pool, packed = await self._prepare(worker, payload)
         now = self._now()
-        job, created = await self.add(new_job(config, pool, packed, options or CheckedJobOptions(), now=now), now)
+        job, created = await self.add(_new_job(config, pool, packed, options or CheckedJobOptions(), now), now)
         if job.worker != worker:
             raise JobStateError(id_taken(job.record))
         return job, created
@@ -124,7 +123,7 @@ class Jobs:
         A value that is hidden in the payload is taken from the original.
         """
         config, pool, packed = await self._prepare(worker, payload, original)
-        return new_job(config, pool, packed, options, now=self._now())
+        return _new_job(config, pool, packed, options, self._now())
 
     async def add(self, job: NewJob, now: float) -> tuple[Job[Any], bool]:
         """Add a job as it is; return the job that stands for it now, and whether that one is new."""
@@ -274,3 +273,7 @@ def _unmasked(
     secrets = secrets_of(schema)
     restored: Mapping[str, Any] = payload if secrets is None else secrets.restore(worker, payload, original)
     return restored
+
+
+def _new_job(config: WorkerConfig, pool: PoolConfig, packed: Packed, options: CheckedJobOptions, now: float) -> NewJob:
+    return NewJob.of(config, pool, packed.payload, options, id=options.job_id or new_id(now), now=now, key=packed.key)

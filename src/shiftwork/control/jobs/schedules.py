@@ -18,10 +18,10 @@ from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.definitions import Definitions, LocalRegistry
 from shiftwork.control.jobs.jobs import Jobs
 from shiftwork.control.jobs.submission import Submission
-from shiftwork.core.model.jobs import JobPriority, NewJob
+from shiftwork.core.model.jobs import CheckedJobOptions, JobPriority, NewJob
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.configs import check_schedule, timing
-from shiftwork.core.options.types import TimingOptions
+from shiftwork.core.options.option_types import TimingOptions
 from shiftwork.core.schedules.stored import (
     LARGEST_PAYLOAD,
     LONGEST_INTERVAL,
@@ -45,7 +45,6 @@ from shiftwork.errors import (
 )
 from shiftwork.handles.call import Call, check_call, new_id
 from shiftwork.handles.job import Job
-from shiftwork.handles.options import CheckedJobOptions
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.store.schedules import (

@@ -18,11 +18,6 @@ _NONE = RunOptions()
 _decoder = msgpack.Decoder(RunOptions)
 
 
-def pack_run_options(options: RunOptions) -> bytes | None:
-    """Return the options as stores keep them; None if there are none."""
-    return None if options == _NONE else msgpack.encode(options)
-
-
 def run_options_of(kept: bytes | None) -> RunOptions:
     """Return the options of a job's run; those that cannot be decoded are none."""
     return _NONE if kept is None else _decoded(kept) or _NONE

@@ -91,7 +91,7 @@ def accepts(job: JobRecord, outcome: Outcome) -> bool:
 
 
 def landed(job: JobRecord, outcome: Outcome, now: float) -> JobRecord:
-    """The job after an accepted outcome. Its `parked` is for `core.jobs.concurrency_keys` to decide."""
+    """The job after an accepted outcome. Its `parked` is for `core.jobs.parked_jobs` to decide."""
     signalled = arrived(outcome.wait, job.signals)
     status = landing(outcome, now, cancelling=job.cancelling, signalled=signalled)
     run_at = due(outcome, now, signalled=signalled)
@@ -168,7 +168,7 @@ def allows(status: JobStatus, change: Change) -> bool:
 def amended(job: JobRecord, change: Change, now: float) -> JobRecord | None:
     """The job after a change that its status allows; None if the change deletes it.
 
-    Its `parked` is for `core.jobs.concurrency_keys` to decide.
+    Its `parked` is for `core.jobs.parked_jobs` to decide.
     """
     match change:
         case Cancel():
@@ -221,7 +221,10 @@ EXPIRED: Final = "it expired: it was not started in time"
 
 def expiry(job: JobRecord) -> float | None:
     """When this job will be cancelled if nothing starts it; None is never."""
-    return job.expires_at if job.status.live and job.status is not JobStatus.PROCESSING else None
+    # Nearly no job expires, so this asks for its status last.
+    if job.expires_at is None or job.status is JobStatus.PROCESSING or not job.status.live:
+        return None
+    return job.expires_at
 
 
 def is_expired(job: Claimed, now: float) -> bool:

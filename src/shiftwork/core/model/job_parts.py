@@ -5,7 +5,7 @@ Values only. The rules are in `core.jobs.needs`, `core.jobs.durable_functions` a
 
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, msgpack
 
 NEED_WHATEVER: Final = 1
 NEED_ALONE: Final = 2
@@ -124,3 +124,10 @@ class RunOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether any end of one of these will do, so that its function may ask what failed."""
     parent: str | None = None
     """The job that added it to the flow while it ran."""
+
+    def packed(self) -> bytes | None:
+        """Return the options as stores keep them; None if there are none."""
+        return None if self == _NO_RUN_OPTIONS else msgpack.encode(self)
+
+
+_NO_RUN_OPTIONS: Final = RunOptions()

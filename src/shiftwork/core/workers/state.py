@@ -14,13 +14,16 @@ The memory and SQLite stores call these functions. Redis (worker_state.lua) and 
 
 from collections.abc import Mapping
 from shlex import quote
-from typing import Any
+from typing import Any, Final
 
 from shiftwork.core.jobs.transitions import ENDED
 from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.workers.admission import Lane
+
+FAILED_IN_A_ROW: Final = "%s runs in a row failed, the last one with %s"
+"""Why failures disable a worker: their number and the last error. A server that does it fills in this text, too."""
 
 # ── changes ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -65,7 +68,7 @@ def _disabled(state: WorkerState, outcome: Outcome) -> bool:
     if limit is None or state.failures < limit or not state.enabled:
         return False
     state.enabled = False
-    state.reason = f"{state.failures} runs in a row failed, the last one with {outcome.error}"
+    state.reason = FAILED_IN_A_ROW % (state.failures, outcome.error)
     state.changed_at = outcome.ended_at
     return True
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.doc_kinds import RESCHEDULED, SCHEDULE, SCHEDULES, SCHEDULES_NAME
 from shiftwork.core.model.doc_types import Doc
-from shiftwork.core.model.jobs import Added, NewJob
+from shiftwork.core.model.jobs import Added, CheckedJobOptions, NewJob
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.schedules.fire_times import Cursor, Fire, duration, fire, past
 from shiftwork.core.schedules.timing import rescheduled
@@ -145,17 +145,15 @@ class Schedules:
         return ReadSchedules(known, indexes.get(SCHEDULES_NAME))
 
     def _jobs(self, config: WorkerConfig, fired: Fire, now: float) -> list[NewJob]:
-        aging = self._registry.pools[config.pool].priority_aging_seconds
+        pool = self._registry.pools[config.pool]
         return [
-            NewJob(
+            NewJob.of(
+                config,
+                pool,
+                NO_ARGUMENTS,
+                CheckedJobOptions(run_at=min(at, now), cause="scheduled"),
                 id=job_id,
-                worker=config.name,
-                pool=config.pool,
-                payload=NO_ARGUMENTS,
-                run_at=min(at, now),
-                priority=config.priority,
-                head_start=config.priority * aging,
-                cause="scheduled",
+                now=now,
             )
             for job_id, at in zip(fired.ids, fired.times, strict=True)
         ]

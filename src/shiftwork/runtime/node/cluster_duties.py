@@ -9,7 +9,7 @@ from typing import Final
 
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import InstanceRecord
-from shiftwork.core.observing.history import MINUTE
+from shiftwork.core.observing.pool_history import MINUTE
 from shiftwork.errors import StoreError
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.leader.leader import Leader

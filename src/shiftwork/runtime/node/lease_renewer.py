@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
-from shiftwork.core.health.health_values import SILENT_SHARE
-from shiftwork.core.observing.beats import Beat, Orders
+from shiftwork.core.observing.beats import LEASE_STOP_SHARE, Beat, Orders
 from shiftwork.errors import StoreError, StoreUnavailableError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import Duty
@@ -178,7 +177,7 @@ class LeaseRenewer:
 
     def _until(self, renewed_at: float) -> float:
         """How long running jobs may go on after a renewal that began then."""
-        return renewed_at + self._ttl * SILENT_SHARE
+        return renewed_at + self._ttl * LEASE_STOP_SHARE
 
     def _give_up(self) -> None:
         if not self._stepped_down:

@@ -11,7 +11,7 @@ from shiftwork.core.doc_kinds import PLAN, PLAN_NAME, RESCHEDULED
 from shiftwork.core.health.health_values import Strays
 from shiftwork.core.model.doc_types import Plan
 from shiftwork.core.model.workers import PoolConfig, WorkerState
-from shiftwork.core.scaling.plan import LOOK_SECONDS, Planned
+from shiftwork.core.scaling.plan import PLAN_SECONDS, Planned
 from shiftwork.core.schedules.timing import Rescheduled, rescheduled
 from shiftwork.core.words import counted
 from shiftwork.core.workers.joining import start_line
@@ -203,7 +203,7 @@ class Node:
         self._duties += self._cluster.duties()
         if here.settings.leads:
             self._adoption = here.duty("adoption", self._adopt, every=ADOPTION_SECONDS)
-            self._duties += [here.duty("instances", self._look, every=LOOK_SECONDS), self._adoption]
+            self._duties += [here.duty("instances", self._look, every=PLAN_SECONDS), self._adoption]
 
     def _announce(self) -> None:
         here = self._services
@@ -296,7 +296,7 @@ class Node:
         gauge = self._services.gauge
         gauge.look()
         self._node_pools.look()
-        gauge.due_in(LOOK_SECONDS)
+        gauge.due_in(PLAN_SECONDS)
 
     # ── stop ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -10,11 +10,11 @@ from msgspec import Meta, Struct, field, structs
 from shiftwork.control.control import Control
 from shiftwork.control.jobs.bulk import RATE_PATTERN, Action, Changed, check_rate
 from shiftwork.core.model.job_changes import JobOrder
-from shiftwork.core.model.jobs import JobPriority, JobStatus
+from shiftwork.core.model.jobs import CheckedJobOptions, JobPriority, JobStatus
 from shiftwork.core.observing.dead_groups import Group
 from shiftwork.core.options.value_checks import LONGEST_TAG, MOST_TAGS, SHORTEST_TIMEOUT, TAG_PATTERN
 from shiftwork.handles.job import Job
-from shiftwork.handles.options import CheckedJobOptions, JobOptions, changed
+from shiftwork.handles.options import JobOptions, changed
 from shiftwork.telemetry.tracing import continuing
 from shiftwork.views.formats import PriorityName, iso, past_iso
 from shiftwork.views.shapes.jobs import (

@@ -1,7 +1,7 @@
--- Events.
+-- Events: what happened, kept for people.
 --
 -- Tables and indices: migrations/0001_tables.sql.
--- Indices: namespaces_pkey.
+-- Indices: namespaces_pkey, events_kind, events_pkey.
 
 -- Keep these events. All events share one sequence of numbers; the events of people and the others each have
 -- positions of their own, because they are pruned apart.
@@ -23,4 +23,22 @@ BEGIN
             + row_number() OVER (PARTITION BY b.person ORDER BY b.ord),
         b.body
     FROM unnest(persons, bodies) WITH ORDINALITY AS b (person, body, ord);
+END $$;
+
+-- Delete up to `n` events, either those that people caused or the others, up to a position among them.
+CREATE OR REPLACE FUNCTION shiftwork.prune_events(ns integer, n integer, person boolean, until bigint) RETURNS integer
+LANGUAGE plpgsql
+{index_plans}
+AS $$
+DECLARE
+    gone integer;
+BEGIN
+    WITH doomed AS MATERIALIZED (
+        SELECT e.seq FROM shiftwork.events e
+        WHERE e.namespace = ns AND e.by_person = person AND e.place <= until
+        ORDER BY e.place LIMIT n
+    )
+    DELETE FROM shiftwork.events e USING doomed d WHERE e.namespace = ns AND e.seq = d.seq;
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    RETURN gone;
 END $$;

@@ -1,4 +1,4 @@
--- How many jobs are ahead of places in the queue of a pool.
+-- The place of jobs in the queue. Statements that search for jobs are in queries.sql.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: lanes_pkey, jobs_ready.

@@ -1,8 +1,8 @@
--- Claiming where gates have a say, in one short transaction: `consider` locks and reads, `shiftwork.core.workers.admission`
--- chooses in Python, `start` starts what it chose, `note_starts` follows it up.
+-- Claiming with gates, in one short transaction: `consider` locks and reads, `shiftwork.core.workers.admission` chooses in
+-- Python, `start` starts the chosen jobs, and `note_starts` notes what their gates have to know.
 --
 -- Tables and indices: migrations/0001_tables.sql.
--- Indices: jobs_ready, docs_pkey, workers_pkey.
+-- Indices: jobs_ready, docs_pkey, workers_pkey, jobs_pkey, lanes_pkey.
 
 -- Lock the workers concerned, so that no other claim starts their jobs until the transaction ends. Returns the facts,
 -- and the first ready jobs of each lane; nothing but `stale` if the edition is another one, and not even that if the
@@ -48,6 +48,31 @@ BEGIN
         )) FROM unnest(lanes) AS w
     )
     INTO known, ahead;
+END $$;
+
+-- Start those of these jobs that are still ready.
+CREATE OR REPLACE FUNCTION shiftwork.start(ns integer, who text, from_pool text, at double precision, ids text[])
+RETURNS TABLE (
+    rank double precision, id text, worker text, payload bytea, fence bigint, attempt integer, crashes integer,
+    run_at double precision, cause text, trace text, expires_at double precision, options bytea
+)
+LANGUAGE plpgsql
+{index_plans}
+AS $$
+#variable_conflict use_column
+DECLARE
+    places tid[];
+    started text[];
+BEGIN
+    SELECT array_agg(r.place), array_agg(r.worker) INTO places, started FROM (
+        SELECT j.ctid AS place, j.worker FROM unnest(ids) WITH ORDINALITY AS u (id, ord)
+        JOIN shiftwork.jobs j ON j.namespace + 0 = ns AND j.id = u.id
+        WHERE j.status + 0 = STATUS_QUEUED AND NOT j.parked ORDER BY u.ord FOR UPDATE OF j
+    ) AS r;
+    IF places IS NOT NULL THEN
+        RETURN QUERY SELECT s.* FROM shiftwork.start_at(who, at, places) AS s;
+        PERFORM shiftwork.count_starts(ns, from_pool, at, started);
+    END IF;
 END $$;
 
 -- Advance the rate limits of workers whose jobs were started. Returns the topics of workers that may wait for these

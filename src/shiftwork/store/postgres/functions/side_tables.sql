@@ -23,33 +23,6 @@ BEGIN
     END IF;
 END $$;
 
--- Return, for each flow, when the first of these jobs in it was created, and the worker and the tags of the last job that was
--- created then: they say what the flow is for.
-CREATE OR REPLACE FUNCTION shiftwork.aims(ns integer, ids text[], in_flows text[], ats double precision[])
-RETURNS TABLE (flow text, at double precision, worker text, tags text[])
-LANGUAGE sql STABLE
-BEGIN ATOMIC
-    SELECT t.flow, t.at, j.worker, j.tags FROM (
-        SELECT DISTINCT ON (u.flow) u.flow, coalesce(u.at, ats[1]) AS at, u.id
-        FROM unnest(in_flows, ats, ids) WITH ORDINALITY AS u (flow, at, id, ord) WHERE u.flow IS NOT NULL
-        ORDER BY u.flow, coalesce(u.at, ats[1]), u.ord DESC
-    ) AS t
-    CROSS JOIN LATERAL (  -- OFFSET keeps the planner from turning this into a join that reads all jobs
-        SELECT j.worker, j.tags FROM shiftwork.jobs j WHERE j.namespace + 0 = ns AND j.id = t.id OFFSET 0
-    ) AS j;
-END;
-
--- Say what these flows are for, by these jobs alone.
-CREATE OR REPLACE FUNCTION shiftwork.aim(ns integer, ids text[], in_flows text[], ats double precision[])
-RETURNS void
-LANGUAGE plpgsql
-{index_plans}
-AS $$
-BEGIN
-    UPDATE shiftwork.flows f SET worker = a.worker, tags = a.tags FROM shiftwork.aims(ns, ids, in_flows, ats) AS a
-    WHERE f.namespace = ns AND f.id = a.flow;
-END $$;
-
 -- Forget what these deleted jobs had in other tables; `marked` has the tags of each job as the text of an array.
 CREATE OR REPLACE FUNCTION shiftwork.forget(
     ns integer, ids text[], in_flows text[], marked text[], ats double precision[]

@@ -1,33 +1,7 @@
--- Small versioned records.
+-- Docs: small versioned records.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: docs_pkey, lanes_pkey.
-
--- Delete each doc if the stored version is the one in `versions`. Returns the docs that were deleted. The rest is as
--- with `put`.
-CREATE OR REPLACE FUNCTION shiftwork.erase(
-    ns integer, kinds text[], names text[], versions bigint[], weighs boolean,
-    OUT written_kinds text[], OUT written_names text[], OUT topics text[]
-)
-LANGUAGE plpgsql
-{index_plans}
-AS $$
-BEGIN
-    IF weighs THEN
-        PERFORM pg_advisory_xact_lock(shiftwork.lock_number(ns, 'gates', ''));
-    END IF;
-    WITH given AS MATERIALIZED (
-        SELECT g.* FROM unnest(kinds, names, versions) AS g (kind, name, was)
-        ORDER BY g.kind, g.name
-    ),
-    deleted AS (
-        DELETE FROM shiftwork.docs d USING given g
-        WHERE d.namespace = ns AND d.kind = g.kind AND d.name = g.name AND d.version = g.was
-        RETURNING d.kind, d.name
-    )
-    SELECT array_agg(w.kind), array_agg(w.name) INTO written_kinds, written_names FROM deleted AS w;
-    topics := shiftwork.wake_for_docs(ns, written_names, weighs);
-END $$;
 
 -- Write each doc as its next version if the stored version is the one in `versions`. Returns the docs that were written.
 -- Docs of which claims read one (`weighs`) wait for the claims under way.
@@ -63,5 +37,31 @@ BEGIN
     )
     SELECT array_agg(w.kind), array_agg(w.name) INTO written_kinds, written_names
     FROM (SELECT * FROM added UNION ALL SELECT * FROM changed) AS w;
+    topics := shiftwork.wake_for_docs(ns, written_names, weighs);
+END $$;
+
+-- Delete each doc if the stored version is the one in `versions`. Returns the docs that were deleted. The rest is as
+-- with `put`.
+CREATE OR REPLACE FUNCTION shiftwork.erase(
+    ns integer, kinds text[], names text[], versions bigint[], weighs boolean,
+    OUT written_kinds text[], OUT written_names text[], OUT topics text[]
+)
+LANGUAGE plpgsql
+{index_plans}
+AS $$
+BEGIN
+    IF weighs THEN
+        PERFORM pg_advisory_xact_lock(shiftwork.lock_number(ns, 'gates', ''));
+    END IF;
+    WITH given AS MATERIALIZED (
+        SELECT g.* FROM unnest(kinds, names, versions) AS g (kind, name, was)
+        ORDER BY g.kind, g.name
+    ),
+    deleted AS (
+        DELETE FROM shiftwork.docs d USING given g
+        WHERE d.namespace = ns AND d.kind = g.kind AND d.name = g.name AND d.version = g.was
+        RETURNING d.kind, d.name
+    )
+    SELECT array_agg(w.kind), array_agg(w.name) INTO written_kinds, written_names FROM deleted AS w;
     topics := shiftwork.wake_for_docs(ns, written_names, weighs);
 END $$;
