@@ -1,9 +1,11 @@
 """What a release would publish, examined: `make wheel`. It needs a package index, and takes minutes.
 
-Builds the sdist and the wheel into build/release and checks the names, the bytes and the metadata. Then it installs the
-wheel into fresh virtual environments, alone and with each extra, and runs a job in each.
+Builds the sdist and the wheel into build/release and checks the names, the bytes and the metadata. Writes an SBOM
+beside the wheel, and prints how complete the types are. Then it installs the wheel into fresh virtual environments,
+alone and with each extra, and runs a job in each.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -12,21 +14,30 @@ import tarfile
 import tempfile
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePath
 from typing import Final
 from zipfile import ZipFile
 
+from tests.sbom import write_sbom
 from tests.store.servers.postgres import own_server
 from tests.store.servers.redis import Server, binary, required, wheel_binary
 
 TOP: Final = Path(__file__).resolve().parent.parent
 OUT: Final = TOP / "build" / "release"
 TOOLS: Final = OUT / "tools"
-"""Has twine, from requirements/release.txt."""
+"""What requirements/release.txt names."""
 IMPORTS: Final = 9
+LEAST_TYPED: Final = 0.99
+"""The rest is Django's, which has no types. tests/typing holds all that is public to 100 %."""
 ENDINGS: Final = {".py": "Python", ".lua": "Lua", ".sql": "SQL", ".pyi": "Python"}
+VALID: Final = """
+import sys
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+sys.exit(JsonStrictValidator(SchemaVersion.V1_6).validate_str(open(sys.argv[1]).read()))
+"""
 KEY: Final = "0DKSRgCc3zjzIkRLrXFOyFfMFgbK8QlTw6ZCJtZ4dQE="
 
 IMPORTING: Final = """
@@ -39,7 +50,7 @@ print(time.perf_counter() - wall, time.process_time() - cpu)
 JOB: Final = """
 import os
 from shiftwork import WorkerOrchestrator
-from shiftwork.control.calling.event_loop import running_kind
+from shiftwork.control.calling import running_kind
 
 app = WorkerOrchestrator(os.environ["STORE"])
 
@@ -82,6 +93,8 @@ def main() -> None:
     contents(wheel)
     nothing_foreign(wheel)
     same_from_sdist(wheel, sdist)
+    bill_of_materials(wheel)
+    types()
     run([TOOLS / "bin" / "twine", "--no-color", "check", "--strict", wheel, sdist], show=True)
     with tempfile.TemporaryDirectory() as folder:
         import_time(environment(Path(folder) / "plain", str(wheel)))
@@ -139,6 +152,25 @@ def same_from_sdist(wheel: Path, sdist: Path) -> None:
     print(f"{sdist.name}: {sdist.stat().st_size:,} bytes, makes the same wheel")
 
 
+def bill_of_materials(wheel: Path) -> None:
+    """Write the SBOM beside the wheel, and check that it is valid CycloneDX."""
+    path = write_sbom(wheel)
+    run([TOOLS / "bin" / "python", "-c", VALID, path])
+    print(f"{path.name}: {len(json.loads(path.read_text())['components'])} components")
+
+
+def types() -> None:
+    """Print what `pyright --verifytypes` thinks of the package."""
+    command = [sys.executable, "-m", "basedpyright", "--verifytypes", "shiftwork", "--ignoreexternal", "--outputjson"]
+    # It asks the first Python of the path where packages are.
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    report = json.loads(run(command, more={"PATH": path}, ends={0, 1}))
+    known, ambiguous, unknown = report["typeCompleteness"]["exportedSymbolCounts"].values()
+    score = report["typeCompleteness"]["completenessScore"]
+    print(f"pyright --verifytypes shiftwork: {score:.1%} of {known + ambiguous + unknown:,} exported symbols")
+    assert score > LEAST_TYPED
+
+
 def environment(folder: Path, *packages: str) -> Path:
     """Make a virtual environment, and return its Python."""
     run([sys.executable, "-m", "venv", folder])
@@ -187,12 +219,17 @@ def job(wheel: Path, extra: str, urls: Mapping[str, str]) -> None:
 
 
 def run(
-    command: list[str | Path], *, cwd: Path | None = None, more: Mapping[str, str] | None = None, show: bool = False
+    command: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    more: Mapping[str, str] | None = None,
+    show: bool = False,
+    ends: Collection[int] = (0,),
 ) -> str:
     """Run a command, and return what it prints."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SHIFTWORK_"))}
     ended = subprocess.run(command, cwd=cwd, env=clean | dict(more or {}), text=True, capture_output=True, check=False)
-    assert ended.returncode == 0, f"{command}\n{ended.stdout}{ended.stderr}"
+    assert ended.returncode in ends, f"{command}\n{ended.stdout}{ended.stderr}"
     if show:
         print(ended.stdout.strip())
     return ended.stdout

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 from importlib.metadata import version
 from pathlib import Path, PurePath
 from zipfile import ZipFile
@@ -13,6 +14,7 @@ from zipfile import ZipFile
 import pytest
 
 import shiftwork
+from tests.sbom import sbom
 
 
 def build(checkout: Path, target: str, folder: Path) -> None:
@@ -21,10 +23,15 @@ def build(checkout: Path, target: str, folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def wheel_names(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
+def wheel(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     build(checkout, "wheel", folder)
-    (wheel,) = folder.glob("*.whl")
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def wheel_names(wheel: Path) -> frozenset[str]:
     with ZipFile(wheel) as archive:
         return frozenset(archive.namelist())
 
@@ -98,6 +105,22 @@ def test_wheel_is_typed(wheel_names: frozenset[str]) -> None:
 def test_wheel_has_nothing_but_the_package(wheel_names: frozenset[str]) -> None:
     ours = {"shiftwork", "pytest_shiftwork.py", f"shiftwork-{version('shiftwork')}.dist-info"}
     assert {name.split("/")[0] for name in wheel_names} == ours
+
+
+def test_the_sbom_has_what_the_wheel_contains_and_needs(checkout: Path, wheel: Path) -> None:
+    document = sbom(wheel)
+    itself, parts = document["metadata"]["component"], {one["purl"]: one for one in document["components"]}
+    assert (itself["name"], itself["version"]) == ("shiftwork", shiftwork.__version__)
+    scripts = {one["name"] for purl, one in parts.items() if purl.startswith("pkg:npm/")}
+    assert {*json.loads((checkout / "ui/package.json").read_text())["dependencies"]} <= scripts
+    project = tomllib.loads((checkout / "pyproject.toml").read_text())["project"]
+    required = {one["name"] for purl, one in parts.items() if "/npm/" not in purl and one["scope"] == "required"}
+    assert {re.split(r"[>;]", one)[0] for one in project["dependencies"]} - {"tzdata"} <= required
+    assert {"hiredis", "psycopg-pool", "starlette", "anyio"} <= {one["name"] for one in parts.values()} - required
+    links = {link["ref"]: link["dependsOn"] for link in document["dependencies"]}
+    assert {one for found in links.values() for one in found} == parts.keys()
+    assert "://" not in json.dumps(document).replace(document["$schema"], "")  # no registry
+    assert sbom(wheel) == document
 
 
 def test_exported_names_are_sorted_and_exist() -> None:

@@ -12,6 +12,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_t
 
 import shiftwork
 from shiftwork import contrib, testing, types
+from tests.public_names import NOT_FOR_USERS
 
 MODULES = [
     shiftwork,
@@ -19,17 +20,6 @@ MODULES = [
     types,
     *(importlib.import_module(f"shiftwork.contrib.{module.name}") for module in iter_modules(contrib.__path__)),
 ]
-NOT_FOR_USERS = {
-    "Call.job",
-    "Call.options",
-    "Call.worker",
-    "Job.record",
-    "Job.secrets",
-    "Worker.add_calls",
-    "WorkerOrchestrator.control",
-    "WorkerOrchestrator.served",
-}
-"""What other parts of shiftwork use of these classes, and no page describes."""
 
 
 @cache
@@ -84,7 +74,7 @@ def described(module: ModuleType) -> Iterator[tuple[str, Any]]:
 
 def exported(module: ModuleType) -> dict[str, Any]:
     lazily = {"app"} if module.__name__ == "shiftwork.contrib.django" else set()  # asking for it makes an app
-    return {name: getattr(module, name) for name in getattr(module, "__all__", ()) if name not in lazily}
+    return {name: getattr(module, name) for name in module.__all__ if name not in lazily}
 
 
 PUBLIC = {id(value) for module in MODULES for value in exported(module).values()}

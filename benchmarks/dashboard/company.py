@@ -8,7 +8,7 @@ import sys
 from typing import Final
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.handles.options import Options
+from shiftwork.core.model.jobs import CheckedJobOptions
 
 POOLS: Final = ("mail", "images", "exports", "webhooks", "billing")
 SERVED: Final = POOLS[0]
@@ -43,7 +43,7 @@ async def run(url: str) -> None:
     print("ready", flush=True)
     while True:
         payload = {"customer": f"customer-{number % 500}", "document": f"doc-{number}", "note": "x" * 120}
-        await app.control.jobs.enqueue(mine[number % len(mine)], payload, Options())
+        await app.control.jobs.enqueue(mine[number % len(mine)], payload, CheckedJobOptions())
         number += 1
         await asyncio.sleep(1 / PER_SECOND)
 

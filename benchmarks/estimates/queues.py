@@ -11,9 +11,8 @@ from typing import Any, Final
 from msgspec import Struct, msgpack
 
 from benchmarks.estimates.cases import Case, SimWorker
-from shiftwork.control.definitions import Definitions
+from shiftwork.control.definitions import Definitions, LocalRegistry
 from shiftwork.control.jobs.explanations import Explanations
-from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.doc_kinds import BREAKER, GATES, POOL_CONFIG, WORKER
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.job_changes import Outcome
@@ -240,7 +239,7 @@ async def _ask(queue: Queue, asked: dict[str, tuple[float, int, float | None, st
     """Ask about one of the queued jobs, drawn by chance."""
     queued = [
         job
-        for job in queue.store._jobs.by_id.values()  # noqa: SLF001 - a look that costs the store nothing
+        for job in queue.store._tables.jobs.by_id.values()  # noqa: SLF001 - a look that costs the store nothing
         if job.status is JobStatus.QUEUED and job.id not in asked and job.id not in queue.started
     ]
     if not queued:

@@ -12,8 +12,7 @@ from unittest import mock
 
 import psycopg
 
-from shiftwork.store.postgres import sql
-from shiftwork.store.postgres.server import functions
+from shiftwork.store.postgres.server import functions, sql
 
 Edit = tuple[str, str]
 

@@ -11,7 +11,7 @@ from examples.company.day import Day
 from examples.company.health import Health
 from examples.company.outcome import Sample
 from shiftwork import WorkerExecutionMode
-from shiftwork.core.health.problems import Problem
+from shiftwork.core.health.health_values import Problem
 from shiftwork.core.model.event import Event
 from shiftwork.views.overview import Overview, PoolView
 

@@ -3,13 +3,13 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from shiftwork.core.jobs.retry_requests import GiveUp, RetryAfter, Snooze
+from shiftwork.core.jobs.retry import GiveUp, RetryAfter, Snooze
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.job_parts import FlowFailure
 from shiftwork.core.model.jobs import JobPriority, JobStatus
 from shiftwork.core.model.workers import Breaker, PoolConfig, Retry, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.observing.beats import WorkerInstance
-from shiftwork.core.options.types import PoolOptions, WorkerOptions
+from shiftwork.core.options.option_types import PoolOptions, WorkerOptions
 from shiftwork.errors import (
     AppImportError,
     ConfigurationError,

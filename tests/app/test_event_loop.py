@@ -6,20 +6,20 @@ from importlib.util import find_spec
 import pytest
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.control.calling import event_loop
+from shiftwork.control import calling
 
 
 async def kind() -> str:
-    return event_loop.running_kind()
+    return calling.running_kind()
 
 
 def test_uvloop_is_used_where_it_is_installed() -> None:
-    assert event_loop.run(kind()) == ("uvloop" if find_spec("uvloop") else "asyncio")
+    assert calling.run(kind()) == ("uvloop" if find_spec("uvloop") else "asyncio")
 
 
 def test_everything_works_without_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvloop", None)
-    assert event_loop.run(kind()) == "asyncio"
+    assert calling.run(kind()) == "asyncio"
     app = WorkerOrchestrator("memory://")
 
     @app.task
@@ -33,6 +33,6 @@ def test_everything_works_without_uvloop(monkeypatch: pytest.MonkeyPatch) -> Non
         await app.stop()
         return result
 
-    assert event_loop.run(work()) == 42
+    assert calling.run(work()) == 42
     assert double.enqueue_blocking(1).record.worker == "double"
     app.control.portal.close()

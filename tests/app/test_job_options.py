@@ -17,12 +17,11 @@ from shiftwork import (
     UnknownOptionError,
     WorkerOrchestrator,
 )
-from shiftwork.core.jobs.expiry import EXPIRED
-from shiftwork.core.jobs.own_options import pack
-from shiftwork.core.model.job_parts import OwnOptions
+from shiftwork.core.jobs.transitions import EXPIRED
+from shiftwork.core.model.job_parts import RunOptions
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock
-from tests.runtime.stage import Act, Stage, engine_of, reserve_of, statuses
+from tests.runtime.stage import Act, Stage, instance_of, prefetched_of, statuses
 
 
 @pytest.fixture
@@ -83,7 +82,7 @@ async def test_options_are_written_as_people_write_them(app: WorkerOrchestrator)
     async with app.testing() as test:
         job = await special.enqueue()
         assert (job.tags, job.expires_at) == (("b", "a"), test.clock.now() + 3600)
-        assert job.record.options == pack(OwnOptions(timeout_seconds=90.0))
+        assert job.record.options == RunOptions(timeout_seconds=90.0).packed()
         plain = await work_of(WorkerOrchestrator("memory://")).with_options(tags=None).enqueue()
     assert (plain.tags, plain.expires_at, plain.record.options) == ((), None, None)
 
@@ -238,9 +237,9 @@ async def test_a_job_that_expires_on_its_way_is_never_started(
         await work.enqueue()
         await clock.advance(0)
         job = await work.with_options(expires_seconds=0.01).enqueue()
-        instance = engine_of(app).instance
+        instance = instance_of(app).name
         (claimed,) = (await stage.store.claim(instance, "default", 1, clock.now(), ["act"])).jobs
-        reserve_of(engine_of(app)).put(claimed)
+        prefetched_of(instance_of(app)).put(claimed)
         await clock.advance(0.01)
         await act.finish()
     await job.refresh()

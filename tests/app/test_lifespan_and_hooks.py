@@ -260,9 +260,9 @@ async def test_a_forked_process_enters_the_lifespan_itself() -> None:
         yield len(diary)
 
     await app.start()
-    surroundings = app.served.surroundings
-    surroundings.forked()  # as in a child of this process, which has neither its loop nor what it has entered
-    states = [surroundings.state]
-    await surroundings.enter()
-    assert [*states, surroundings.state] == [None, 2]
+    middleware = app.served.middleware
+    middleware.forked()  # as in a child of this process, which has neither its loop nor what it has entered
+    states = [middleware.state]
+    await middleware.enter()
+    assert [*states, middleware.state] == [None, 2]
     await app.stop()

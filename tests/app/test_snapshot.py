@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from shiftwork.core.health.problems import PoolFacts
+from shiftwork.core.health.health_values import PoolFacts
 from shiftwork.core.model.doc_types import Plan
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig, WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord
-from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.workers.admission import Facts, Gates, Head, Lane, RateLimit, Running
 from shiftwork.views.snapshot import Snapshot, _pool_facts
 

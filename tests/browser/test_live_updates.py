@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.core.model.event import Event
-from shiftwork.handles.options import Options
+from shiftwork.core.model.jobs import CheckedJobOptions
 from tests.browser.stage import Site, Watched, served
 from tests.polling import wait_until
 from tests.ports import free_port
@@ -247,7 +247,7 @@ def test_events_go_back_as_far_as_they_are_kept(chromium: Browser) -> None:
 
 async def many_jobs(app: WorkerOrchestrator) -> None:
     for number in range(70):
-        await app.control.jobs.enqueue("act", {}, Options(job_id=f"job-{number:03}"))
+        await app.control.jobs.enqueue("act", {}, CheckedJobOptions(job_id=f"job-{number:03}"))
 
 
 def test_jobs_are_sorted_and_counted_by_the_server_and_show_their_places(chromium: Browser) -> None:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.control.access.actor import current_actor
+from shiftwork.control.access.audit import current_actor
 from shiftwork.core.doc_kinds import GATES
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.workers.admission import Gates

@@ -6,11 +6,11 @@ import pytest
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.cli.changing import changes
-from shiftwork.control.access.actor import current_actor
+from shiftwork.control.access.audit import current_actor
 from shiftwork.core.doc_kinds import WORKER
 from shiftwork.core.model.doc_types import Doc
+from shiftwork.core.model.jobs import CheckedJobOptions
 from shiftwork.core.model.workers import WorkerConfig
-from shiftwork.handles.options import Options
 from shiftwork.serve.loading import load_app
 from tests.cli.terminal import Terminal, in_shop
 
@@ -19,7 +19,7 @@ def add(n: int = 1, *, delay: float = 0.0) -> list[str]:
     """Jobs that nobody runs."""
 
     async def work(app: WorkerOrchestrator) -> list[str]:
-        options = Options(delay_seconds=delay)
+        options = CheckedJobOptions(delay_seconds=delay)
         return [
             (await app.control.jobs.enqueue("resize", {"path": f"{number}.png"}, options))[0].id for number in range(n)
         ]

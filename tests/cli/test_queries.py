@@ -14,18 +14,16 @@ from shiftwork import JobStatus, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.cli.looking import events as cli_events
 from shiftwork.cli.looking import status as cli_status
 from shiftwork.control.system.events import EventPages
-from shiftwork.control.system.health import System
+from shiftwork.control.system.overview import System
 from shiftwork.core.doc_kinds import GATES
-from shiftwork.core.flows.drawing import FlowJob, draw
+from shiftwork.core.jobs.flow_drawing import FlowJob, draw
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.flows import FlowRecord
-from shiftwork.core.model.jobs import LogLine
+from shiftwork.core.model.jobs import CheckedJobOptions, LogLine, NewJob
 from shiftwork.core.observing.beats import Beat, WorkerInstance
 from shiftwork.core.workers.admission import Gates
-from shiftwork.handles.call import new_job
-from shiftwork.handles.codec import Packed
-from shiftwork.handles.options import Options
+from shiftwork.handles.call import new_id
 from shiftwork.serve.loading import load_app
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.transfer.rekeying import Rekeyed
@@ -42,7 +40,8 @@ INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 async def unchecked(app: WorkerOrchestrator, payload: dict[str, Any]) -> str:
     """A job as a version of the app left it whose function took something else."""
     config, pool = (await app.workers())["resize"], (await app.pools())["images"]
-    job = new_job(config, pool, Packed(msgpack.encode(payload), None), Options(), now=app.control.now())
+    now = app.control.now()
+    job = NewJob.of(config, pool, msgpack.encode(payload), CheckedJobOptions(), id=new_id(now), now=now)
     await (await app.control.store.open()).add([job], app.control.now())
     return job.id
 
@@ -98,7 +97,9 @@ def waiting(worker: str = "resize", **options: Any) -> str:
 
     async def add(app: WorkerOrchestrator) -> str:
         return (
-            await app.control.jobs.enqueue(worker, {"path": "a.png"} if worker == "resize" else {}, Options(**options))
+            await app.control.jobs.enqueue(
+                worker, {"path": "a.png"} if worker == "resize" else {}, CheckedJobOptions(**options)
+            )
         )[0].id
 
     return in_shop(add)
@@ -300,7 +301,7 @@ def test_an_unknown_name_in_a_filter_is_an_error(command: str, said: str, shop: 
 
 def test_jobs_outlive_their_worker_and_are_found_by_it(shop: Terminal) -> None:
     async def leave_behind(app: WorkerOrchestrator) -> None:
-        await app.control.jobs.enqueue("resize", {"path": "a.png"}, Options(job_id="left"))
+        await app.control.jobs.enqueue("resize", {"path": "a.png"}, CheckedJobOptions(job_id="left"))
         store = await app.control.store.open()
         for kind in ("worker", "gates", "schema"):
             await store.erase([doc for doc in await store.docs(kind) if doc.name == "resize"])

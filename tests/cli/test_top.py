@@ -28,7 +28,7 @@ from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.jobs import JobPriority, JobRecord, Progress
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import WorkerInstance
-from shiftwork.core.observing.stats import PoolStats
+from shiftwork.core.observing.pool_stats import PoolStats
 from shiftwork.core.scaling.bounds import Bounds
 from shiftwork.views.instances import Glance
 from shiftwork.views.overview import NodeView, PoolView

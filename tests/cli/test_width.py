@@ -10,8 +10,8 @@ from shiftwork.cli import connect
 from shiftwork.cli.looking import top
 from shiftwork.cli.terminal import output
 from shiftwork.cli.terminal.output import fitting, table
-from shiftwork.control.system.health import System
-from shiftwork.handles.options import Options
+from shiftwork.control.system.overview import System
+from shiftwork.core.model.jobs import CheckedJobOptions
 from tests.cli.terminal import Terminal, in_shop
 
 LISTS = ("pools", "nodes", "workers", "jobs", "dead", "flows", "schedules", "events", "breakers", "top --once")
@@ -30,9 +30,11 @@ def widen(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
 
 async def fill(app: WorkerOrchestrator) -> None:
     """Jobs, dead ones too, and a schedule, with names as long as people give them."""
-    await app.control.schedules.put_named("every-night-before-the-shops-open", "fetch", {}, Options(), every=300.0)
+    await app.control.schedules.put_named(
+        "every-night-before-the-shops-open", "fetch", {}, CheckedJobOptions(), every=300.0
+    )
     for number in range(3):
-        options = Options(job_id=f"image-of-order-{number:012}", delay_seconds=3600.0)
+        options = CheckedJobOptions(job_id=f"image-of-order-{number:012}", delay_seconds=3600.0)
         await app.control.jobs.enqueue("resize", {"path": "a.png"}, options)
     await app.control.workers.disable("fetch", "the supplier asked us to stop fetching until their database is back up")
     await app.control.pools.pause("images", "the disk is being replaced, which takes until Friday at noon or so")

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shiftwork.core.doc_kinds import ATTEMPT, BEAT, EVENT, KINDS
-from shiftwork.core.health.noticed import Noticed
-from shiftwork.core.jobs.expiry import ExpiredLately
+from shiftwork.core.health.health_values import Noticed
 from shiftwork.core.model.doc_types import (
     Arrival,
     Departure,
@@ -21,14 +20,15 @@ from shiftwork.core.model.event import Event
 from shiftwork.core.model.jobs import Attempt
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.observing.beats import Beat
-from shiftwork.core.observing.history import EndedTotals, Hour, Moment, Point
+from shiftwork.core.observing.pool_history import EndedTotals, Hour, Moment, Point
+from shiftwork.core.observing.pool_stats import ExpiredLately
 from shiftwork.core.schedules.fire_times import Cursor
 from shiftwork.core.schedules.stored import ScheduleIndex
 from shiftwork.core.schedules.timing import Rescheduled, Timing
-from shiftwork.core.values.sealing import KeyInUse
+from shiftwork.core.values.envelopes import KeyInUse
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.core.workers.edition import Edition
+from shiftwork.core.workers.joining import Edition
 
 TEXT = "some text"
 VALUES: dict[str, Any] = {

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.amending import amended
+from shiftwork.core.jobs.transitions import amended
 from shiftwork.core.model.job_changes import Cancel, Discard, Requeue
 from shiftwork.core.model.jobs import SECONDS_A_DAY, JobPriority, JobRecord, JobStatus, Progress
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from shiftwork.core.health.pool_problems import _REMEDIES
 from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.workers import WorkerState
-from shiftwork.core.observing.stats import WorkerStats
+from shiftwork.core.observing.pool_stats import WorkerStats
 from shiftwork.core.scaling.backlog import SHUT, Backlog, backlog, largest_gate, main_gate
 from shiftwork.core.workers.admission import Facts, Gates, Head, Lane, RateLimit, Running
 from shiftwork.core.workers.breaker import BreakerState

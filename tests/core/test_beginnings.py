@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec import msgpack
 
-from shiftwork.core.jobs.beginnings import HEAD, TAIL, beginning, seen_signal, seen_step
 from shiftwork.core.model.job_parts import Signal, Step
-from shiftwork.core.values.limits import (
+from shiftwork.core.values.beginnings import HEAD, TAIL, beginning, seen_signal, seen_step
+from shiftwork.core.values.job_limits import (
     BEGINNING,
     DEEPEST,
     FIRST_ATTEMPTS,

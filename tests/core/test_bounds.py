@@ -8,7 +8,7 @@ from msgspec import msgpack
 
 from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.workers import PoolConfig
-from shiftwork.core.options.checks import pool_config
+from shiftwork.core.options.configs import pool_config
 from shiftwork.core.scaling.bounds import Bounds, bounded, bounds_at
 from shiftwork.errors import ConfigurationError
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shiftwork.core.observing.stats import WorkerStats
+from shiftwork.core.observing.pool_stats import WorkerStats
 from shiftwork.core.scaling.backlog import Backlog
 from shiftwork.core.scaling.demand import (
     WINDOW_SECONDS,

@@ -1,17 +1,17 @@
 """The edition of the definitions: who makes it, and who reports that it was lost."""
 
-from shiftwork.core.workers.edition import REPORTED_SECONDS, Edition, first, renewed
+from shiftwork.core.workers.joining import EMPTIED_SECONDS, Edition, first_edition, renewed_edition
 
 NOW = 1_000_000.0
 
 
 def again(before: Edition | None, now: float = NOW) -> Edition:
-    return renewed(before, "old", "new", lost="everything", now=now)
+    return renewed_edition(before, "old", "new", lost="everything", now=now)
 
 
 def test_the_first_node_makes_it_and_the_others_take_it() -> None:
-    assert first(None, "a") == Edition("a")
-    assert first(Edition("a"), "b") == Edition("a")
+    assert first_edition(None, "a") == Edition("a")
+    assert first_edition(Edition("a"), "b") == Edition("a")
 
 
 def test_in_an_emptied_store_the_first_makes_a_new_one_and_reports_the_loss() -> None:
@@ -28,5 +28,5 @@ def test_a_store_that_was_replaced_by_a_copy_has_the_same_one_and_the_loss_is_re
     copied = again(Edition("old"))
     assert copied == Edition("old", NOW, "everything")
     assert again(copied, NOW + 3) == copied
-    later = NOW + REPORTED_SECONDS
+    later = NOW + EMPTIED_SECONDS
     assert again(copied, later) == Edition("old", later, "everything")

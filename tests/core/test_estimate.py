@@ -4,7 +4,8 @@ from math import inf
 
 import pytest
 
-from shiftwork.core.health.estimate import (
+from shiftwork.core.health.position import EXACT, Ahead, Position, about, behind, position
+from shiftwork.core.health.start_estimate import (
     Line,
     Overtaking,
     QueueAhead,
@@ -16,9 +17,8 @@ from shiftwork.core.health.estimate import (
     starts_in,
     unknown_runs,
 )
-from shiftwork.core.health.position import EXACT, Ahead, Position, about, behind, position
 from shiftwork.core.model.workers import PoolConfig, WorkerState
-from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.scaling.bounds import Bounds
 from shiftwork.core.scaling.demand import Demand, Share
 from shiftwork.core.workers.admission import Lane, Obstacle, RateLimit, Running

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shiftwork.core.flows.drawing import SAMPLES, FlowJob, draw, state_of
+from shiftwork.core.jobs.flow_drawing import SAMPLES, FlowJob, draw, state_of
 from shiftwork.core.model.jobs import JobStatus
 
 COMPLETED, PROCESSING, WAITING, DEAD = (

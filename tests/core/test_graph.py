@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shiftwork.core.model.workers import Breaker, WorkerConfig
-from shiftwork.core.options.checks import worker_config
+from shiftwork.core.options.configs import worker_config
 from shiftwork.core.options.graph import compile_gates
 from shiftwork.core.workers.admission import Gates, RateLimit
 from shiftwork.errors import ConfigurationError, DependencyCycleError, UnknownWorkerError

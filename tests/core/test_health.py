@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.health.judging import SCHEDULE_GRACE_SECONDS, judge
-from shiftwork.core.health.pool_problems import DEFAULT_LATENCY_SECONDS, STARTING_SECONDS
-from shiftwork.core.health.problems import (
+from shiftwork.core.health.health_values import (
     HealthFacts,
     InstanceFacts,
     NodeFacts,
@@ -17,6 +15,8 @@ from shiftwork.core.health.problems import (
     WorkerFacts,
     WriteFault,
 )
+from shiftwork.core.health.pool_problems import DEFAULT_LATENCY_SECONDS, STARTING_SECONDS
+from shiftwork.core.health.verdict import SCHEDULE_GRACE_SECONDS, judge
 from shiftwork.core.model.doc_types import LostNode
 from shiftwork.core.model.workers import Breaker, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.scaling.backlog import Gate

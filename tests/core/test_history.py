@@ -6,7 +6,7 @@ from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.doc_kinds import HISTORY
-from shiftwork.core.observing.history import (
+from shiftwork.core.observing.pool_history import (
     DAY,
     HOUR,
     KEPT_HOURS,
@@ -26,8 +26,8 @@ from shiftwork.core.observing.history import (
     spread,
     thinned,
 )
+from shiftwork.core.observing.pool_stats import PoolStats, WorkerStats
 from shiftwork.core.observing.run_histograms import BOUNDS
-from shiftwork.core.observing.stats import PoolStats, WorkerStats
 from shiftwork.core.observing.worker_hours import MOST_BY_MINUTE, MOST_WORKERS, WorkerHour, WorkerMinute, worker_runs
 
 NOW = 1_800_000_000.0

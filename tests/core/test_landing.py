@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.landing import accepts, keep_until, landed, landing, run_seconds
+from shiftwork.core.jobs.transitions import accepts, keep_until, landed, landing, run_seconds
 from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.job_parts import Signal, Wait
 from shiftwork.core.model.jobs import SECONDS_A_DAY, Attempt, JobPriority, JobRecord, JobStatus

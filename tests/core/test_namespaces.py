@@ -3,7 +3,7 @@
 import pytest
 
 from shiftwork.core.observing.beats import Beat, InstanceRecord
-from shiftwork.core.workers.starting import Tenant, refusal, stranger
+from shiftwork.core.workers.joining import Tenant, joining_refusal, other_app
 
 NOW = 1_000.0
 
@@ -29,21 +29,21 @@ def there(node: str, *workers: str, pool: str = "p", ends: float = 10.0, started
     ],
 )
 def test_who_is_a_stranger(instances: list[InstanceRecord], refused_for: str | None) -> None:
-    found = stranger("me", {"mail", "fetch"}, instances, NOW)
+    found = other_app("me", {"mail", "fetch"}, instances, NOW)
     assert (found.node if found else None) == refused_for
 
 
 def test_who_runs_nothing_is_welcome_everywhere() -> None:
-    assert stranger("me", (), [there("a", "report")], NOW) is None
+    assert other_app("me", (), [there("a", "report")], NOW) is None
 
 
 def test_the_longest_lease_counts() -> None:
-    found = stranger("me", {"mail"}, [there("a", "x", ends=3), there("a", "y", pool="q", ends=9)], NOW)
+    found = other_app("me", {"mail"}, [there("a", "x", ends=3), there("a", "y", pool="q", ends=9)], NOW)
     assert found == Tenant("a", ("x", "y"), NOW + 9)
 
 
 def test_the_refusal_names_everything() -> None:
     tenant = Tenant("host-1", tuple(f"w{n}" for n in range(8)), NOW + 12)
-    told = refusal(tenant, ["mail"], namespace="default", store="redis://h:6379/0", now=NOW)
+    told = joining_refusal(tenant, ["mail"], namespace="default", store="redis://h:6379/0", now=NOW)
     for words in ("'default'", "redis://h:6379/0", "host-1", "w0, w1, w2, w3, w4 and 3 more", "(mail)", "12 s"):
         assert words in told

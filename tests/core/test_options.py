@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.model.workers import Breaker, PoolConfig, Retry, WorkerConfig, WorkerExecutionMode
-from shiftwork.core.options.checks import OTHER_NAMES, pool_config, worker_config
-from shiftwork.core.options.types import NamedWorkerOptions, PoolOptions, TimingOptions, WorkerOptions
-from shiftwork.core.options.values import parse_rate
+from shiftwork.core.options.configs import OTHER_NAMES, pool_config, worker_config
+from shiftwork.core.options.option_types import NamedWorkerOptions, PoolOptions, TimingOptions, WorkerOptions
+from shiftwork.core.options.value_checks import parse_rate
 from shiftwork.core.schedules.timing import Timing
 from shiftwork.core.words import seconds_in
 from shiftwork.core.workers.admission import RateLimit

@@ -9,7 +9,7 @@ from shiftwork.core.model.doc_types import LostNode, Plan, PoolDoc
 from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.model.workers import PoolConfig, WorkerState
 from shiftwork.core.observing.beats import Beat, NodeBeat
-from shiftwork.core.observing.stats import PoolStats, WorkerStats
+from shiftwork.core.observing.pool_stats import PoolStats, WorkerStats
 from shiftwork.core.scaling.plan import (
     DRAIN_REMEMBERED_SECONDS,
     LOST_REMEMBERED_SECONDS,

@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
-from shiftwork.core.health.judging import judge, store_away
-from shiftwork.core.health.noticed import Noticed
-from shiftwork.core.health.problems import (
+from shiftwork.core.health.health_values import (
     CODES,
     Health,
     HealthFacts,
     InstanceFacts,
     NodeFacts,
+    Noticed,
     PoolFacts,
     Problem,
     StrandedFacts,
@@ -19,10 +18,11 @@ from shiftwork.core.health.problems import (
     WorkerFacts,
     WriteFault,
 )
+from shiftwork.core.health.verdict import judge, store_away
 from shiftwork.core.model.doc_types import LostNode
 from shiftwork.core.model.workers import WorkerConfig, WorkerState
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.core.workers.edition import Edition
+from shiftwork.core.workers.joining import Edition
 
 NOW = 1000.0
 

@@ -8,8 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.expiry import EXPIRED
-from shiftwork.core.jobs.landing import landing
 from shiftwork.core.jobs.retry import (
     CRASH_LIMIT,
     HAND_BACK_LIMIT,
@@ -21,6 +19,7 @@ from shiftwork.core.jobs.retry import (
     refusal,
     settle,
 )
+from shiftwork.core.jobs.transitions import EXPIRED, landing
 from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.jobs import SECONDS_A_DAY, Claimed, JobStatus
 from shiftwork.core.model.workers import Retry, WorkerConfig

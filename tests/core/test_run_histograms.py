@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from shiftwork.core.jobs.retry import End, EndKind, settle
 from shiftwork.core.model.jobs import Claimed
+from shiftwork.core.observing.pool_stats import Stats
 from shiftwork.core.observing.run_histograms import (
     BOUNDS,
     OLD_BOUNDS,
@@ -23,7 +24,6 @@ from shiftwork.core.observing.run_histograms import (
     wait_quantile,
     waits,
 )
-from shiftwork.core.observing.stats import Stats
 
 JOB = Claimed(id="1", worker="w", pool="p", payload=b"", fence=1, attempt=1, crashes=0, run_at=100.0)
 OLD_NAMES = range(len(OLD_BOUNDS) + 1)

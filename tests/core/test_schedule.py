@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from shiftwork.core.model.workers import WorkerConfig, WorkerState
-from shiftwork.core.options.checks import worker_config
+from shiftwork.core.options.configs import worker_config
 from shiftwork.core.schedules.fire_times import (
     CATCH_UP_LIMIT,
     LOOK_BACK_LIMIT,

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from shiftwork.core.model.workers import WorkerState
-from shiftwork.core.options.checks import worker_config
+from shiftwork.core.options.configs import worker_config
 from shiftwork.core.schedules.fire_times import fire, upcoming
 
 TABLE: list[tuple[str, str, str, str]] = [

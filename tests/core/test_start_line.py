@@ -2,8 +2,8 @@
 
 import pytest
 
-from shiftwork.core.health.start_line import start_line
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.workers.joining import start_line
 
 NOW = 1_000_000.0
 FETCH = WorkerConfig(name="fetch", interval_seconds=60)

@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-from shiftwork.core.jobs.statuses import COMPLETED, ENDED, FAILED, NUMBERS, PROCESSING, STATUSES, allows
+from shiftwork.core.jobs.transitions import COMPLETED, ENDED, FAILED, NUMBERS, PROCESSING, STATUSES, allows
 from shiftwork.core.model.job_changes import Cancel, Change, Discard, Requeue
 from shiftwork.core.model.jobs import JobStatus
 

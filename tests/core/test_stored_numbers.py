@@ -2,8 +2,7 @@
 
 import pytest
 
-from shiftwork.core.stored_numbers import STORED_NUMBERS
-from shiftwork.store.named_numbers import with_numbers
+from shiftwork.core.stored_numbers import STORED_NUMBERS, with_numbers
 
 KEPT = {
     "STATUS_SCHEDULED": 0,

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from shiftwork import ConfigurationError, ScheduleError, UnknownOptionError
 from shiftwork.core.model.jobs import NewJob
-from shiftwork.core.options.checks import check_schedule, timing
+from shiftwork.core.options.configs import check_schedule, timing
 from shiftwork.core.schedules.stored import (
     Place,
     StoredSchedule,

@@ -3,9 +3,9 @@
 import pytest
 from msgspec import msgpack
 
-from shiftwork.core.jobs.durable import got, taken
+from shiftwork.core.jobs.durable_functions import got, taken
 from shiftwork.core.model.job_parts import Signal, Step
-from shiftwork.core.values.sealing import sealed_value
+from shiftwork.core.values.envelopes import sealed_value
 
 
 def sealed(value: bytes) -> bytes:

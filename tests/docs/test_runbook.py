@@ -12,8 +12,9 @@ import yaml
 
 from shiftwork.cli import main
 from shiftwork.control.jobs import explanations
-from shiftwork.core.health import judging, pool_problems
-from shiftwork.core.health.problems import CODES, Problem
+from shiftwork.core.health import pool_problems
+from shiftwork.core.health import verdict as judging
+from shiftwork.core.health.health_values import CODES, Problem
 from shiftwork.core.workers import admission
 from shiftwork.views import diagnosis, explanation
 from shiftwork.views.diagnosis import see

@@ -17,7 +17,7 @@ from shiftwork.cli.entry import main
 from shiftwork.control.jobs import explanations
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
-from shiftwork.core.values import limits as job_limits
+from shiftwork.core.values import job_limits
 from shiftwork.core.workers import admission
 from shiftwork.events import NAMES
 from shiftwork.handles.options import JobOptions

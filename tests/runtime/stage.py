@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from shiftwork import Context, Job, JobStatus, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.handles.worker import Worker
+from shiftwork.runtime.claiming.pool_instance import PoolInstance
 from shiftwork.runtime.claiming.prefetch import PrefetchedJobs
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.runtime.node.node import Node
-from shiftwork.runtime.pool_instance import PoolInstance
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 
@@ -137,7 +137,7 @@ class Stage:
         """Let time pass until this is done; returns its result."""
         task = asyncio.ensure_future(work)
         passed = 0.0
-        await settle()
+        await until_idle()
         while not task.done() and passed < longest:
             await self.clock.advance(step)
             passed += step
@@ -169,8 +169,8 @@ class Stage:
         """Let the app claim nothing from now on, while everything else of it goes on."""
         for pool in node_of(app).pools.values():
             pool.close()
-            for engine in pool.engines:
-                engine.tenure.draining = True
+            for instance in pool.instances:
+                instance.lease.draining = True
 
     async def crash(self, app: WorkerOrchestrator) -> None:
         """Stop everything of the app as if its process had been killed, without telling the store."""
@@ -180,17 +180,17 @@ class Stage:
             if duty._task is not None:
                 duty._task.cancel()
             duty._bell.close()
-        for engine in node.engines:
-            for run in list(engine.runs.values()):
+        for instance in node.instances:
+            for run in list(instance.runs.active.values()):
                 run.ended = True
                 if run.task is not None:
                     run.task.cancel()
-            engine.runs.clear()
-            engine._claimer._reserve.empty()
-            engine._runs.close()
+            instance.runs.active.clear()
+            instance.claimer._prefetched.empty()
+            instance.runs.close()
         app._lifecycle.node = None
         app._lifecycle.state = "stopped"
-        await settle()
+        await until_idle()
 
 
 def node_of(app: WorkerOrchestrator) -> Node:
@@ -204,20 +204,20 @@ def lag_of(app: WorkerOrchestrator) -> float | None:
     return node_of(app)._services.gauge.load().lag
 
 
-def engine_of(app: WorkerOrchestrator) -> PoolInstance:
+def instance_of(app: WorkerOrchestrator) -> PoolInstance:
     """The only instance of an orchestrator that has been started."""
-    (engine,) = node_of(app).engines
-    return engine
+    (instance,) = node_of(app).instances
+    return instance
 
 
-def limit_jobs(engine: PoolInstance, most: int) -> None:
+def limit_jobs(instance: PoolInstance, most: int) -> None:
     """Let the instance be replaced after so many jobs."""
-    engine._claimer._pool = replace(engine.pool, max_jobs_per_instance=most)
+    instance.claimer._pool = replace(instance.pool, max_jobs_per_instance=most)
 
 
-def reserve_of(engine: PoolInstance) -> PrefetchedJobs:
-    """The jobs that the engine has claimed ahead."""
-    return engine._claimer._reserve
+def prefetched_of(instance: PoolInstance) -> PrefetchedJobs:
+    """The jobs that the instance has claimed ahead."""
+    return instance.claimer._prefetched
 
 
 def leads(app: WorkerOrchestrator) -> bool:
@@ -230,9 +230,9 @@ def worker_of(app: WorkerOrchestrator, name: str) -> Worker[..., Any]:
     return app._composition.registered.workers[name]
 
 
-def deadlines_of(engine: PoolInstance) -> int:
-    """How many deadlines the engine remembers."""
-    return sum(map(len, engine._runs._deadlines._queues.values()))
+def deadlines_of(instance: PoolInstance) -> int:
+    """How many deadlines the instance remembers."""
+    return sum(map(len, instance.runs._deadlines._queues.values()))
 
 
 class Act:
@@ -271,12 +271,12 @@ class Act:
     async def finish(self, value: Any = None) -> None:
         """Let the eldest run return."""
         self.waiting.pop(0).set_result(value)
-        await settle()
+        await until_idle()
 
     async def fail(self, error: Exception | None = None) -> None:
         """Let the eldest run raise."""
         self.waiting.pop(0).set_exception(error or RuntimeError(f"{self.name} failed"))
-        await settle()
+        await until_idle()
 
 
 class Hatch:

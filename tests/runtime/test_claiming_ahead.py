@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from shiftwork import Job, JobStatus, StoreUnavailableError, WorkerOrchestrator
-from shiftwork.runtime.clock import settle
-from shiftwork.runtime.pool_instance import PoolInstance
-from tests.runtime.stage import Act, Stage, engine_of, limit_jobs, status, statuses
+from shiftwork.runtime.claiming.pool_instance import PoolInstance
+from shiftwork.runtime.clock import until_idle
+from tests.runtime.stage import Act, Stage, instance_of, limit_jobs, status, statuses
 
 QUEUED = JobStatus.QUEUED
 
@@ -26,8 +26,8 @@ class Scene:
         self._short = self.app.register_worker("short", _short, execution_mode="triggered")
 
     @property
-    def engine(self) -> PoolInstance:
-        return engine_of(self.app)
+    def instance(self) -> PoolInstance:
+        return instance_of(self.app)
 
     async def run_many_short_jobs(self) -> None:
         await self.app.start()
@@ -38,11 +38,11 @@ class Scene:
     async def begin_long_ones(self) -> None:
         self.jobs = await self.app.enqueue_many([self._worker.call()] * 5)
         self.due_at = self.stage.clock.now()
-        await settle()
+        await until_idle()
 
     async def handed_back(self) -> bool:
         """Whether the three have been handed back as if they had never been claimed: due since then, in their place."""
-        await settle()
+        await until_idle()
         three = [await job.refresh() for job in self.jobs[2:]]
         in_place = [(job.run_at, job.record.since) for job in three] == [(self.due_at, self.due_at)] * 3
         return in_place and [(job.status, job.attempt, job.history) for job in three] == [(QUEUED, 0, ())] * 3
@@ -57,7 +57,7 @@ async def scene(stage: Stage) -> Scene:
     scene = Scene(stage)
     await scene.run_many_short_jobs()
     await scene.begin_long_ones()
-    assert (scene.act.running, scene.engine.waiting) == (2, 3)
+    assert (scene.act.running, scene.instance.claimer.waiting) == (2, 3)
     return scene
 
 
@@ -74,14 +74,14 @@ async def test_a_slow_pool_claims_only_for_its_free_slots(stage: Stage) -> None:
 
 async def test_a_job_claimed_ahead_is_held_but_takes_no_slot(scene: Scene) -> None:
     assert await statuses(scene.jobs) == ["processing"] * 5
-    assert (scene.engine.beat().busy, scene.app.get_status()["running"]) == (2, 2)
+    assert (scene.instance.beat().busy, scene.app.get_status()["running"]) == (2, 2)
 
 
 async def test_it_starts_when_a_slot_is_free_without_asking_the_store(scene: Scene) -> None:
     scene.stage.faults.fail("claim")
     await scene.act.finish()
     await scene.act.finish()  # by now claiming has failed, and pauses
-    assert (scene.act.running, scene.engine.waiting) == (2, 1)
+    assert (scene.act.running, scene.instance.claimer.waiting) == (2, 1)
     assert [ctx.job_id for ctx in scene.act.contexts] == [job.id for job in scene.jobs[:4]]
 
 
@@ -106,27 +106,27 @@ async def test_a_stop_hands_it_back(scene: Scene) -> None:
 
 
 async def test_a_lease_in_danger_hands_it_back(scene: Scene) -> None:
-    scene.engine.step_down(lost=False)
+    scene.instance.step_down(lost=False)
     assert await scene.handed_back()
     assert scene.act.cancelled == 2
 
 
 async def test_fewer_slots_hand_it_back(scene: Scene) -> None:
-    scene.engine.resize(1)
+    scene.instance.resize(1)
     assert await scene.handed_back()
     assert scene.act.running == 2
 
 
 async def test_more_slots_start_it(scene: Scene) -> None:
-    scene.engine.resize(3)
-    await settle()
-    assert (scene.act.running, scene.engine.waiting) == (3, 2)
+    scene.instance.resize(3)
+    await until_idle()
+    assert (scene.act.running, scene.instance.claimer.waiting) == (3, 2)
 
 
 async def test_the_end_of_its_process_hands_it_back(scene: Scene) -> None:
-    engine = scene.engine
+    instance = scene.instance
     scene.stage.bench(scene.app)  # no other instance claims them
-    engine.runner.close()
+    instance.runner.close()
     assert await scene.handed_back()
     for _ in range(2):
         await scene.act.finish()
@@ -134,9 +134,9 @@ async def test_the_end_of_its_process_hands_it_back(scene: Scene) -> None:
 
 
 async def test_cancelled_it_ends_at_once_and_never_runs(scene: Scene) -> None:
-    scene.engine.cancel(scene.jobs[3].id, 1)  # an order about an earlier run of it
+    scene.instance.cancel(scene.jobs[3].id, 1)  # an order about an earlier run of it
     await scene.app.cancel_job(scene.jobs[2].id)
-    await settle()
+    await until_idle()
     assert await status(scene.jobs[2]) is JobStatus.CANCELLED
     for _ in range(4):
         await scene.act.finish()
@@ -154,7 +154,7 @@ async def test_it_is_handed_back_when_it_has_waited_too_long_and_not_claimed_aga
 
 
 async def test_a_job_that_cannot_start_is_handed_back(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scene.engine.runner, "start", _refuse)
+    monkeypatch.setattr(scene.instance.runner, "start", _refuse)
     scene.stage.faults.fail("claim")
     await scene.act.finish()
     assert await scene.handed_back()
@@ -169,17 +169,17 @@ async def test_it_is_no_stray_after_a_claim_whose_answer_was_lost(
 ) -> None:
     scene.stage.faults.fail("claim", kind="after", times=1)
     with pytest.raises(StoreUnavailableError):
-        await scene.engine.claim()
-    await scene.engine.claim()
-    await settle()
+        await scene.instance.claimer.claim()
+    await scene.instance.claimer.claim()
+    await until_idle()
     assert await statuses(scene.jobs) == ["processing"] * 5
     assert "never arrived" not in caplog.text
 
 
 async def test_a_process_that_does_not_answer_gets_none_of_them(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scene.engine.runner, "open", False)
+    monkeypatch.setattr(scene.instance.runner, "open", False)
     await scene.act.finish()
-    assert (scene.act.running, scene.engine.waiting) == (1, 3)
+    assert (scene.act.running, scene.instance.claimer.waiting) == (1, 3)
     await scene.stage.clock.advance(0.25)
     assert await scene.handed_back()
 
@@ -194,18 +194,18 @@ async def test_runs_that_always_take_the_same_time_are_followed_at_once_by_the_n
         await clock.advance(1.0)
         await act.finish()
         await act.finish()
-    engine = engine_of(app)
-    assert (act.running, engine.waiting) == (2, 0)
+    instance = instance_of(app)
+    assert (act.running, instance.claimer.waiting) == (2, 0)
     await clock.advance(0.95)
-    assert engine.waiting == 0
+    assert instance.claimer.waiting == 0
     await clock.advance(0.045)
-    assert engine.waiting == 2
+    assert instance.claimer.waiting == 2
 
 
 async def test_a_process_claims_ahead_no_more_than_it_may_run(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(stage)
     await scene.run_many_short_jobs()
-    monkeypatch.setattr(scene.engine.runner, "apart", True, raising=False)
-    limit_jobs(scene.engine, scene.engine.runner.served + 3)
+    monkeypatch.setattr(scene.instance.runner, "apart", True, raising=False)
+    limit_jobs(scene.instance, scene.instance.runner.served + 3)
     await scene.begin_long_ones()
-    assert (scene.act.running, scene.engine.waiting) == (2, 1)
+    assert (scene.act.running, scene.instance.claimer.waiting) == (2, 1)

@@ -6,7 +6,7 @@ from shiftwork.core.jobs.retry import End
 from shiftwork.core.model.jobs import Claimed
 from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.runtime.running.deadlines import Deadlines
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.running.job_run import LocalRun
 from shiftwork.testing import ManualClock
 
 
@@ -16,22 +16,22 @@ class Race:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.expired: list[str] = []
-        self.deadlines = Deadlines(self.clock, began=lambda run: run.began_at, expire=self._expire)
+        self.deadlines = Deadlines(self.clock, began=lambda run: run.began_at, on_expired=self._expire)
 
-    def start(self, name: str) -> Run:
+    def start(self, name: str) -> LocalRun:
         job = Claimed(id=name, worker="w", pool="p", payload=b"", fence=1, attempt=1, crashes=0, run_at=0.0)
-        run = Run(job, WorkerConfig(name="w", timeout_seconds=60.0), 0.0, self)
+        run = LocalRun(job, WorkerConfig(name="w", timeout_seconds=60.0), 0.0, self)
         self.deadlines.watch(run, 60.0)
         return run
 
-    def begin(self, run: Run) -> None:
+    def begin(self, run: LocalRun) -> None:
         run.begin(self.clock.monotonic())
 
-    def _expire(self, run: Run) -> None:
+    def _expire(self, run: LocalRun) -> None:
         self.expired.append(run.job.id)
 
-    def run_begun(self, run: Run) -> None: ...
-    def run_ended(self, run: Run, end: End) -> None: ...
+    def run_begun(self, run: LocalRun) -> None: ...
+    def run_ended(self, run: LocalRun, end: End) -> None: ...
 
 
 @pytest.fixture

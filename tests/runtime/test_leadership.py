@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shiftwork.runtime.leader.leadership import LEASE, Leadership, LeaderState
+from shiftwork.runtime.leader.leader import LEASE, Leadership, LeaderState
 from shiftwork.store.memory import MemoryStore
 
 TTL = 15.0

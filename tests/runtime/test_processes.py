@@ -18,22 +18,19 @@ import pytest
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.own_options import pack
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.job_parts import OwnOptions
+from shiftwork.core.model.job_parts import RunOptions
 from shiftwork.core.model.jobs import Claimed
 from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.runtime import machine
 from shiftwork.runtime.claiming.runs import Runs
 from shiftwork.runtime.clock import ManualClock, SystemClock
-from shiftwork.runtime.context.context_services import context_services
-from shiftwork.runtime.context.surroundings import Surroundings
+from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.processes import hook_process as hook_process_module
 from shiftwork.runtime.processes.child_process import ChildProcess
 from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
 from shiftwork.runtime.processes.hook_process import HookProcess
-from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.link import Link
 from shiftwork.runtime.processes.messages import (
     Definition,
@@ -48,11 +45,12 @@ from shiftwork.runtime.processes.messages import (
     Start,
     Stop,
 )
-from shiftwork.runtime.processes.process import Process
-from shiftwork.runtime.processes.quarantine import LONG_SECONDS, LONGEST_WAIT_SECONDS, Quarantine
+from shiftwork.runtime.processes.post_mortem import KillRecord
+from shiftwork.runtime.processes.quarantine import LONG_CELL_SECONDS, LONGEST_CELL_WAIT_SECONDS, Quarantine
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
-from shiftwork.runtime.running.local_runner import LocalRunner
-from shiftwork.runtime.running.run import Run, RunOwner
+from shiftwork.runtime.processes.started_process import StartedProcess
+from shiftwork.runtime.running.job_run import LocalRun, Run, RunOwner
+from shiftwork.runtime.running.local_runner import LocalRunner, context_services
 from shiftwork.runtime.running.runner import Runner, RunnerListener
 from shiftwork.store.memory import MemoryStore
 from shiftwork.testing.contexts import MadeValues
@@ -92,7 +90,7 @@ async def test_a_process_that_cannot_be_started_leaves_nothing_behind(
     before = open_files()
     for _ in range(3):
         with pytest.raises(OSError, match="Too many"):
-            Process(receive=lambda _: None, ended=lambda _: None, longest=1_000)
+            StartedProcess(on_frames=lambda _: None, on_ended=lambda _: None, longest=1_000)
     assert open_files() == before
     assert all(child.returncode is not None for child in children)
 
@@ -100,7 +98,7 @@ async def test_a_process_that_cannot_be_started_leaves_nothing_behind(
 async def test_a_process_that_has_ended_leaves_nothing_behind() -> None:
     before = open_files()
     over = asyncio.Event()
-    process = Process(receive=lambda _: None, ended=lambda _: over.set(), longest=1_000)
+    process = StartedProcess(on_frames=lambda _: None, on_ended=lambda _: over.set(), longest=1_000)
     process.kill()
     await over.wait()
     assert open_files() == before
@@ -141,7 +139,7 @@ async def test_events_wait_for_the_process_that_replaces_a_dead_one(
         "    with Path(__file__).with_suffix('.txt').open('a') as file: file.write(f'{event.subject}\\n')\n"
     )
     heard = tmp_path / "heard.txt"
-    monkeypatch.setattr(hook_process_module, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(hook_process_module, "HOOK_RESTART_SECONDS", 0.05)
     monkeypatch.setattr(hook_process_module, "MOST_KEPT", 3)
     process = HookProcess(Setup(app="heard:app", role="hooks", path=[str(tmp_path)]), SystemClock())
     await process.describe()
@@ -160,21 +158,21 @@ async def test_events_wait_for_the_process_that_replaces_a_dead_one(
 async def test_a_hook_process_is_started_again_however_often_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = asyncio.get_running_loop()
     wanted = 1_100  # 2.0 ** 1024 is more than a float can hold
-    starts: list[Process] = []
+    starts: list[StartedProcess] = []
     enough = asyncio.Event()
 
     class DyingProcess:
         """Imports the app the first time, and then never again, until it was started often enough."""
 
         def __init__(
-            self, *, receive: Callable[[Sequence[ProcessFrame]], None], ended: Callable[[int], None], longest: int
+            self, *, on_frames: Callable[[Sequence[ProcessFrame]], None], on_ended: Callable[[int], None], longest: int
         ) -> None:
-            self._ended = ended
-            starts.append(cast("Process", self))
+            self._ended = on_ended
+            starts.append(cast("StartedProcess", self))
             if len(starts) == 1:
-                loop.call_soon(receive, [ProcessFrame([DEFINITION])])
+                loop.call_soon(on_frames, [ProcessFrame([DEFINITION])])
             if len(starts) < wanted:
-                loop.call_soon(ended, 1)
+                loop.call_soon(on_ended, 1)
             else:
                 enough.set()
 
@@ -187,8 +185,8 @@ async def test_a_hook_process_is_started_again_however_often_it_fails(monkeypatc
 
         def kill(self) -> None: ...
 
-    monkeypatch.setattr(hook_process_module, "Process", DyingProcess)
-    monkeypatch.setattr(hook_process_module, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(hook_process_module, "StartedProcess", DyingProcess)
+    monkeypatch.setattr(hook_process_module, "HOOK_RESTART_SECONDS", 0.0)
     process = HookProcess(Setup(app="dying:app", role="hooks", path=[]), SystemClock())
     await process.describe()
     async with asyncio.timeout(30):
@@ -224,7 +222,7 @@ async def test_whoever_talks_nonsense_is_hung_up_on(words: bytes) -> None:
     ours, theirs = socket.socketpair()
     gone = asyncio.Event()
     received: list[ProcessFrame] = []
-    link: Link[ProcessFrame] = Link(ours, ProcessFrame, receive=received.extend, closed=gone.set, wrap=NodeFrame)
+    link: Link[ProcessFrame] = Link(ours, ProcessFrame, on_frames=received.extend, on_closed=gone.set, wrap=NodeFrame)
     theirs.send(words)
     async with asyncio.timeout(30):
         await gone.wait()
@@ -237,7 +235,7 @@ async def test_whoever_talks_nonsense_is_hung_up_on(words: bytes) -> None:
 async def test_a_connection_that_a_job_has_closed_ends_quietly() -> None:
     ours, theirs = socket.socketpair()
     gone = asyncio.Event()
-    link: Link[ProcessFrame] = Link(ours, ProcessFrame, receive=lambda _: None, closed=gone.set, wrap=NodeFrame)
+    link: Link[ProcessFrame] = Link(ours, ProcessFrame, on_frames=lambda _: None, on_closed=gone.set, wrap=NodeFrame)
     os.close(ours.fileno())
     link.send(ProcessFrame([]))
     link.flush()
@@ -319,10 +317,10 @@ async def test_nothing_is_done_before_sending_once_a_connection_is_closed() -> N
     link: Link[NodeFrame] = Link(
         ours,
         NodeFrame,
-        receive=lambda _: None,
-        closed=lambda: None,
+        on_frames=lambda _: None,
+        on_closed=lambda: None,
         wrap=ProcessFrame,
-        before=lambda: written.append("tokens"),
+        before_send=lambda: written.append("tokens"),
     )
     link.send(RunEnded("1", 1, End(EndKind.RETURNED)))
     link.close()
@@ -334,7 +332,7 @@ async def test_nothing_is_done_before_sending_once_a_connection_is_closed() -> N
 async def test_what_is_delivered_arrives_whole_and_behind_what_was_sent_before() -> None:
     """Also where the socket has room for a part of it only."""
     theirs, ours = socket.socketpair()
-    link: Link[NodeFrame] = Link(ours, NodeFrame, receive=lambda _: None, closed=lambda: None, wrap=ProcessFrame)
+    link: Link[NodeFrame] = Link(ours, NodeFrame, on_frames=lambda _: None, on_closed=lambda: None, wrap=ProcessFrame)
     large = RunEnded("2", 2, End(EndKind.RAISED, error="x" * 2_000_000))
     ends = [RunEnded("1", 1, End(EndKind.RETURNED)), large, large, RunEnded("3", 3, End(EndKind.RETURNED))]
 
@@ -360,7 +358,7 @@ async def test_what_the_node_has_taken_back_is_not_begun(
 ) -> None:
     theirs, ours = ends
     instance, callee = ChildProcess(ours, given.process), Callee()
-    instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
+    instance.serve({"nap": callee}, no_store, Middleware(), alone=False)
     told(theirs, given(claimed(1)), given(claimed(2)))
     assert given.node.take_back() == [1, 2]  # before it has read any of them
     told(theirs, given(claimed(3)))
@@ -378,7 +376,7 @@ async def test_runs_whose_tokens_were_away_begin_when_they_are_back(
     theirs, ours = ends
     fcntl(given.node.tokens, 1031, 1)  # F_SETPIPE_SZ: room for some of the tokens
     instance, callee = ChildProcess(ours, given.process), Callee()
-    instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
+    instance.serve({"nap": callee}, no_store, Middleware(), alone=False)
     numbers = [*range(1, 1_001)]
     told(theirs, *[given(claimed(number)) for number in numbers])
     await eventually(lambda: len(callee.ran) >= 256)
@@ -407,7 +405,7 @@ class PlainCallee(Callee):
 @pytest.mark.parametrize("callee", [Callee(), PlainCallee()], ids=["coroutine", "plain"])
 async def test_a_run_that_is_told_to_stop_before_it_begins_does_not_begin(callee: Callee) -> None:
     clock, ended = SystemClock(), asyncio.Event()
-    services = context_services(no_store, clock, report=lambda _job, _progress: None, surroundings=Surroundings())
+    services = context_services(no_store, clock, report=lambda _job, _progress: None, middleware=Middleware())
     runner, ends = LocalRunner({"nap": callee}, services, gives_up=False), []
 
     class Owner:
@@ -417,7 +415,7 @@ async def test_a_run_that_is_told_to_stop_before_it_begins_does_not_begin(callee
             ends.append(end.kind)
             ended.set()
 
-    run = Run(claimed(1), callee.config, clock.now(), Owner())
+    run = LocalRun(claimed(1), callee.config, clock.now(), Owner())
     run.stopped_as = EndKind.CANCELLED
     runner.start(run)
     async with asyncio.timeout(30):
@@ -440,7 +438,7 @@ async def test_a_run_that_a_thread_has_just_taken_can_be_stopped(
             return super().get(worker, default)
 
     instance = ChildProcess(ours, given.process)
-    instance.serve(Callees({"nap": plain, "late": coroutine}), no_store, Surroundings(), alone=True)
+    instance.serve(Callees({"nap": plain, "late": coroutine}), no_store, Middleware(), alone=True)
     late = replace(claimed(2), worker="late")
     told(theirs, given(claimed(1)), given(late))
     await eventually(lambda: plain.ran != [])
@@ -467,7 +465,7 @@ async def test_a_job_that_comes_back_before_its_run_has_ended_ends_too(
             await over[number - 1].wait()
 
     instance, callee = ChildProcess(ours, given.process), Slow()
-    instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
+    instance.serve({"nap": callee}, no_store, Middleware(), alone=False)
     for fence in (1, 2):
         told(theirs, given(replace(claimed(1), fence=fence)))
         await eventually(lambda fence=fence: callee.ran[-1:] == [fence])  # type: ignore[misc]
@@ -490,8 +488,8 @@ async def test_a_process_runs_a_job_with_the_job_s_own_limits(
             return super().bind(_payload, context)
 
     instance = ChildProcess(ours, given.process)
-    instance.serve({"nap": Looking()}, no_store, Surroundings(), alone=False)
-    own = pack(OwnOptions(max_retries=9, timeout_seconds=7.0))
+    instance.serve({"nap": Looking()}, no_store, Middleware(), alone=False)
+    own = RunOptions(max_retries=9, timeout_seconds=7.0).packed()
     told(theirs, given(claimed(1, options=own)), given(claimed(2)))
     await eventually(lambda: len(seen) == 2)
     assert seen == [(9, 7.0), (3, 60.0)]
@@ -503,7 +501,7 @@ async def test_a_worker_that_the_process_does_not_know_fails_alone(
 ) -> None:
     theirs, ours = ends
     instance, callee = ChildProcess(ours, given.process), Callee()
-    instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
+    instance.serve({"nap": callee}, no_store, Middleware(), alone=False)
     stranger = Claimed(id="x", worker="stranger", pool="p", payload=b"", fence=9, attempt=1, crashes=0, run_at=0.0)
     told(theirs, given(stranger), given(claimed(2)))
     await eventually(lambda: callee.ran == [2])
@@ -576,7 +574,7 @@ class Ward:
         self.gone = 0
         self.refuses = False
         self.quarantine = Quarantine(
-            self._start, self.clock, cells=2, memory_limit=lambda _: None, changed=self._changed
+            self._start, self.clock, cells=2, memory_limit=lambda _: None, on_gone=self._changed
         )
 
     def _start(self, role: ProcessRole) -> Runner:
@@ -645,7 +643,7 @@ async def test_halving_finds_the_one_that_kills_its_process() -> None:
         if not deadly:
             break
         deadly[0].die()
-        await ward.clock.advance(LONG_SECONDS)  # the others go on, and are in nobody's way
+        await ward.clock.advance(LONG_CELL_SECONDS)  # the others go on, and are in nobody's way
         ward.quarantine.look()
     assert ward.ends == [("job-7", EndKind.CRASHED)], "it alone is to blame"
     for _ in range(20):
@@ -681,7 +679,7 @@ async def test_those_who_wait_do_not_wait_for_a_nights_work() -> None:
     for runner in list(ward.runners):
         runner.is_ready()
     assert ward.running == ward.begun == ["job-1", "job-2"]
-    await ward.clock.advance(LONG_SECONDS + 1)
+    await ward.clock.advance(LONG_CELL_SECONDS + 1)
     ward.quarantine.look()
     ward.runners[-1].is_ready()
     assert ward.running == ["job-1", "job-2", "job-3"]
@@ -700,7 +698,7 @@ async def test_suspects_for_whom_no_process_can_be_started_are_handed_back_ever_
     assert {kind for _, kind in ward.ends} == {EndKind.DRAINED}
     assert waits == sorted(waits)
     assert waits[0] <= 2
-    assert waits[-1] == LONGEST_WAIT_SECONDS
+    assert waits[-1] == LONGEST_CELL_WAIT_SECONDS
     ward.refuses = False
     ward.take(10)
     ward.runners[-1].is_ready()
@@ -742,15 +740,15 @@ class Puppet:
     def __init__(
         self,
         *,
-        receive: Callable[[Any], None],
-        ended: Callable[[int], None],
-        refused: Callable[[Any, str], None],
+        on_frames: Callable[[Any], None],
+        on_ended: Callable[[int], None],
+        on_refused: Callable[[Any, str], None],
         longest: int,
         guard: object,
     ) -> None:
         Puppet.latest = self
         assert guard is None, "there is no process to guard"
-        self.receive, self.ended, self.refused, self.longest = receive, ended, refused, longest
+        self.on_frames, self.on_ended, self.on_refused, self.longest = on_frames, on_ended, on_refused, longest
         self.said: list[Any] = []
         self.killed = False
         self.runs = NodeEnd()
@@ -816,7 +814,7 @@ class Theatre:
         self.gone += 1
 
     def says(self, *messages: Any) -> None:
-        self.puppet.receive([ProcessFrame(list(messages))])
+        self.puppet.on_frames([ProcessFrame(list(messages))])
 
     def start(self, number: int, owner: RunOwner | None = None, *, begun: bool = True) -> Run:
         run = Run(claimed(number), WorkerConfig(name="nap"), 0.0, owner or self)
@@ -836,20 +834,20 @@ class Theatre:
 
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch) -> Theatre:
-    monkeypatch.setattr("shiftwork.runtime.processes.remote_runner.Process", Puppet)
+    monkeypatch.setattr("shiftwork.runtime.processes.remote_runner.StartedProcess", Puppet)
     return Theatre("shared")
 
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> Theatre:
-    monkeypatch.setattr("shiftwork.runtime.processes.remote_runner.Process", Puppet)
+    monkeypatch.setattr("shiftwork.runtime.processes.remote_runner.StartedProcess", Puppet)
     return Theatre("alone")
 
 
 async def test_all_that_died_together_are_suspects(shared: Theatre) -> None:
     for number in range(1, 201):
         shared.start(number)
-    shared.puppet.ended(-6)
+    shared.puppet.on_ended(-6)
     assert len(shared.suspects) == 200
     assert not shared.ends
     assert shared.gone == 1
@@ -861,14 +859,14 @@ async def test_a_kill_from_outside_blames_nobody_unless_it_happens_again() -> No
     first = Theatre(kills=kills)
     for number in range(1, 21):
         first.start(number)
-    first.puppet.ended(-9)
+    first.puppet.on_ended(-9)
     assert not first.suspects
     assert {end.kind for end in first.ends.values()} == {EndKind.DRAINED}
     assert len(first.ends) == 20
     second = Theatre(kills=kills)
     second.start(7)
     second.start(21)
-    second.puppet.ended(-9)
+    second.puppet.on_ended(-9)
     assert second.suspects == ["job-7"], "it was there both times; it is tried alone before it is blamed"
     assert second.ends["job-21"].kind is EndKind.DRAINED
 
@@ -876,7 +874,7 @@ async def test_a_kill_from_outside_blames_nobody_unless_it_happens_again() -> No
 async def test_a_kill_of_our_own_does_not_come_from_outside(alone: Theatre) -> None:
     alone.start(1)
     alone.puppet.killed = True  # it had stopped to speak, say
-    alone.puppet.ended(-9)
+    alone.puppet.on_ended(-9)
     assert not alone.ends["job-1"].from_outside
 
 
@@ -885,7 +883,7 @@ async def test_one_that_was_stopped_has_ended_and_the_other_one_is_tried_again(s
     stopped = shared.start(2)
     stopped.stopped_as = EndKind.CANCELLED
     shared.runner.stop(stopped)
-    shared.puppet.ended(-6)
+    shared.puppet.on_ended(-6)
     assert shared.suspects == ["job-1"]
     assert shared.ends["job-2"].kind is EndKind.CANCELLED
     await shared.clock.advance(60)  # whatever was to happen to it later does not
@@ -893,7 +891,7 @@ async def test_one_that_was_stopped_has_ended_and_the_other_one_is_tried_again(s
 
 async def test_one_that_dies_alone_has_crashed(shared: Theatre) -> None:
     shared.start(1)
-    shared.puppet.ended(-6)
+    shared.puppet.on_ended(-6)
     assert shared.ends["job-1"].kind is EndKind.CRASHED
     assert shared.ends["job-1"].error == "its process was killed by SIGABRT"
 
@@ -901,7 +899,7 @@ async def test_one_that_dies_alone_has_crashed(shared: Theatre) -> None:
 async def test_one_that_aborts_without_a_stack_has_probably_closed_too_much(shared: Theatre) -> None:
     shared.start(1)
     shared.puppet.stack_left = ""
-    shared.puppet.ended(-6)
+    shared.puppet.on_ended(-6)
     assert shared.ends["job-1"].kind is EndKind.CRASHED
     assert "closes file descriptors that it has not opened" in (shared.ends["job-1"].error or "")
 
@@ -909,7 +907,7 @@ async def test_one_that_aborts_without_a_stack_has_probably_closed_too_much(shar
 @pytest.mark.parametrize(("status", "outside"), [(-9, True), (-6, False), (1, False)])
 async def test_who_was_killed_by_somebody_else_is_less_to_blame(alone: Theatre, status: int, *, outside: bool) -> None:
     alone.start(1)
-    alone.puppet.ended(status)
+    alone.puppet.on_ended(status)
     assert (alone.ends["job-1"].kind, alone.ends["job-1"].from_outside) == (EndKind.CRASHED, outside)
 
 
@@ -917,7 +915,7 @@ async def test_who_cut_itself_off_was_not_killed_from_outside(alone: Theatre) ->
     alone.start(1)
     alone.puppet.severed = "closed its connection"
     alone.puppet.kill()
-    alone.puppet.ended(-9)
+    alone.puppet.on_ended(-9)
     end = alone.ends["job-1"]
     assert (end.kind, end.from_outside, end.error) == (EndKind.CRASHED, False, "its process closed its connection")
 
@@ -926,8 +924,8 @@ async def test_a_payload_that_is_too_long_for_the_process_ends_its_job_alone(sha
     shared.start(1)
     shared.start(2)
     start = next(message for message in shared.puppet.said if isinstance(message, Start))
-    shared.puppet.refused(start, "it has 9 bytes; 8 are allowed")
-    shared.puppet.refused(start, "it has 9 bytes; 8 are allowed")  # it has ended already
+    shared.puppet.on_refused(start, "it has 9 bytes; 8 are allowed")
+    shared.puppet.on_refused(start, "it has 9 bytes; 8 are allowed")  # it has ended already
     assert {id: end.kind for id, end in shared.ends.items()} == {"job-1": EndKind.UNDECODABLE}
     assert "it has 9 bytes; 8 are allowed; raise max_payload_bytes" in (shared.ends["job-1"].error or "")
 
@@ -935,7 +933,7 @@ async def test_a_payload_that_is_too_long_for_the_process_ends_its_job_alone(sha
 async def test_who_was_killed_for_want_of_memory_is_to_blame(alone: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     alone.start(1)
     monkeypatch.setattr(machine, "starved", lambda: 1_000_000)
-    alone.puppet.ended(-9)
+    alone.puppet.on_ended(-9)
     assert (alone.ends["job-1"].kind, alone.ends["job-1"].from_outside) == (EndKind.CRASHED, False)
 
 
@@ -955,7 +953,7 @@ async def test_a_run_whose_end_goes_wrong_keeps_nobody_from_ending(shared: Theat
     assert shared.ends["job-2"].kind is EndKind.RETURNED
     for run in (shared.start(3, Failing()), shared.start(4)):
         run.stopped_as = EndKind.DRAINED
-    shared.puppet.ended(0)
+    shared.puppet.on_ended(0)
     assert shared.ends["job-4"].kind is EndKind.DRAINED
     assert shared.gone == 1
 
@@ -965,7 +963,7 @@ async def test_a_process_that_lost_its_lease_blames_nobody(alone: Theatre) -> No
     alone.start(1)
     await alone.clock.advance(11)
     alone.runner.renewed(alone.clock.monotonic() + 10)  # too late
-    alone.puppet.ended(-9)
+    alone.puppet.on_ended(-9)
     assert alone.ends["job-1"].kind is EndKind.DRAINED
 
 
@@ -991,9 +989,9 @@ async def test_runs_that_have_not_begun_are_taken_back_together_when_all_are_sto
         cast("Any", here),
         shared.runner,
         None,
-        settler=cast("Any", SimpleNamespace(settle=lambda run, end: ends.append((end.kind, run.begun)))),
-        suspected=lambda _suspects: None,
-        after_end=lambda _run: None,
+        ender=cast("Any", SimpleNamespace(settle=lambda run, end: ends.append((end.kind, run.begun)))),
+        on_suspects=lambda _suspects: None,
+        on_end=lambda _run: None,
     )
     for number in range(1, 101):
         runs.start(claimed(number))
@@ -1030,7 +1028,7 @@ async def test_a_process_that_begins_nothing_is_killed(role: ProcessRole, *, ans
     theatre.start(3, begun=False)
     assert not await looked_at(theatre, 10, answers=answers)
     assert await looked_at(theatre, 10, answers=answers)
-    theatre.puppet.ended(-9)
+    theatre.puppet.on_ended(-9)
     assert {theatre.ends[job_id].kind for job_id in ("job-2", "job-3")} == {EndKind.DRAINED}
     assert theatre.suspects == []
 
@@ -1072,7 +1070,7 @@ async def test_a_run_that_goes_on_is_not_handed_back_before_its_process_is_gone(
     assert list(shared.ends) == ["job-2"]
     await a_while()
     assert shared.puppet.killed
-    shared.puppet.ended(-9)
+    shared.puppet.on_ended(-9)
     assert shared.ends["job-1"].kind is EndKind.DRAINED
 
 

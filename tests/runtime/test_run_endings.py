@@ -9,9 +9,9 @@ import pytest
 
 from shiftwork import Context, JobStatus, WorkerOrchestrator
 from shiftwork.core.jobs.retry import HAND_BACK_LIMIT, End, EndKind
-from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.context.context import ContextServices
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.clock import ManualClock, until_idle
+from shiftwork.runtime.context.current_run import ContextServices
+from shiftwork.runtime.running.job_run import Run
 from tests.polling import eventually
 from tests.runtime.stage import DEADLINE, Act, Stage, node_of, status, worker_of
 
@@ -117,7 +117,7 @@ async def test_a_log_handler_that_raises_loses_no_outcome(stage: Stage, tolerate
         first, second = await app.enqueue_many([fail.call(), fail.call()])
         assert await first.ended(DEADLINE) is JobStatus.DEAD
         assert await second.ended(DEADLINE) is JobStatus.DEAD
-        await settle()
+        await until_idle()
         assert handler.asked
         assert node_of(app).reporter.rejected == 0, "nothing is written twice"
     finally:
@@ -170,7 +170,7 @@ async def test_a_job_that_comes_back_over_and_over_is_stopped_and_says_why(
     assert job.error.startswith("stopped: it started 11 times within a minute and was handed back each time")
     assert "then retry the job" in job.error
     assert job.attempt == 0
-    await settle()
+    await until_idle()
     assert [event.subject for event in heard] == [job.id]
     assert app.get_status()["worker_states"]["w"]["enabled"], "the worker may be innocent"
 
@@ -232,13 +232,13 @@ async def test_a_lease_that_is_lost_again_and_again_stops_nothing(stage: Stage) 
     app = stage.app()
     worker = app.register_worker("w", act, execution_mode="triggered")
     await app.start()
-    (engine,) = node_of(app).engines
+    (instance,) = node_of(app).instances
     job = await worker.enqueue()
     for number in range(1, HAND_BACK_LIMIT + 4):
         await eventually(lambda number=number: act.started == number)  # type: ignore[misc]
-        engine.step_down(lost=False)
-        await settle()
-        engine.renewed(1e9)
+        instance.step_down(lost=False)
+        await until_idle()
+        instance.renewed(1e9)
     assert (await status(job)).live
     assert job.error is None
 

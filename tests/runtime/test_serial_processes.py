@@ -16,10 +16,10 @@ from shiftwork.core.model.job_parts import FlowFailure
 from shiftwork.core.model.jobs import Claimed
 from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.runtime.clock import SystemClock
-from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.messages import Setup
+from shiftwork.runtime.processes.post_mortem import KillRecord
 from shiftwork.runtime.processes.remote_runner import RemoteRunner
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.running.job_run import Run
 from shiftwork.runtime.running.runner import Runner
 
 APP = """

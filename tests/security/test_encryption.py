@@ -24,7 +24,7 @@ from shiftwork.core.model.event import Event
 from shiftwork.core.model.job_changes import Cancel, Discard, JobFilter, Requeue
 from shiftwork.core.model.job_parts import Signal, Step
 from shiftwork.core.model.jobs import Claimed, LogLine, Progress, ProgressNote
-from shiftwork.core.values.sealing import CIPHER, KeyInUse, as_text, is_sealed, key_of, sealed_in, why_unreadable
+from shiftwork.core.values.envelopes import CIPHER, KeyInUse, as_text, is_sealed, key_of, sealed_in, why_unreadable
 from shiftwork.store.docs import change
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store

@@ -11,8 +11,8 @@ import pytest
 from msgspec import msgpack
 
 from shiftwork import Context, JobStatus, Secret
-from shiftwork.core.values.hidden import hidden, is_hidden, revealed
-from shiftwork.core.values.limits import BEGINNING
+from shiftwork.core.values.envelopes import hidden, is_hidden, revealed
+from shiftwork.core.values.job_limits import BEGINNING
 from shiftwork.handles.redaction import MASK, NOT_COMPARED, SHORTEST, PageSecrets
 from shiftwork.views.shapes.jobs import LARGE_SECRET, whole_job_shape
 from tests.runtime import fixtures

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shiftwork import ConfigurationError, PayloadError, PayloadTypeError, ScheduleError, WorkerOrchestrator
-from shiftwork.core.jobs.durable import wrong_name
+from shiftwork.core.jobs.durable_functions import wrong_name
 from shiftwork.core.schedules.fire_times import fire_id, is_fire_id, zone_problem
 from shiftwork.core.schedules.stored import Place, fire_stored
 from shiftwork.core.schedules.timing import Timing

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.handles.options import Options
+from shiftwork.core.model.jobs import CheckedJobOptions
 from shiftwork.serve.logging import JsonLines, PlainLines
 from tests.cli.terminal import Terminal
 
@@ -53,6 +53,8 @@ async def _prepare() -> None:
 
     await app.start()
     await app.pause_pool("default", EVIL)
-    await app.control.jobs.enqueue("greet", {"name": EVIL}, Options(job_id=EVIL))  # as an older version accepted it
+    await app.control.jobs.enqueue(
+        "greet", {"name": EVIL}, CheckedJobOptions(job_id=EVIL)
+    )  # as an older version accepted it
     await app.control.workers.disable("greet", EVIL)
     await app.stop()

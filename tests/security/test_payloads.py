@@ -21,7 +21,7 @@ from shiftwork import (
 from shiftwork.cli.terminal.parameters import json_object
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.jobs import NewJob
-from shiftwork.core.values.limits import DEEPEST, is_deep, is_too_deep
+from shiftwork.core.values.job_limits import DEEPEST, is_deep, is_too_deep
 from shiftwork.handles.job import JobAccess
 from shiftwork.runtime.clock import ManualClock
 from shiftwork.runtime.processes.link import Link
@@ -267,10 +267,10 @@ class Line:
         return Link(
             end,
             ProcessFrame,
-            receive=self._receive,
-            closed=self.gone.set,
+            on_frames=self._receive,
+            on_closed=self.gone.set,
             wrap=ProcessFrame,
-            refused=lambda message, why: self.refused.append((message, why)),
+            on_refused=lambda message, why: self.refused.append((message, why)),
             longest=1_000,
             **options,
         )

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from benchmarks.wire import counted
-from shiftwork.store.postgres.server import queries
+from shiftwork.store.postgres import queries
 from shiftwork.store.protocol import Store
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.urls import open_store

@@ -16,8 +16,8 @@ from click.testing import CliRunner
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.cli.entry import main
-from shiftwork.control.system.latency import measure
-from shiftwork.core.health.problems import Finding
+from shiftwork.control.system.doctor import measure
+from shiftwork.core.health.health_values import Finding
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.postgres import doctor

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from shiftwork.core.flows.releasing import is_lost
+from shiftwork.core.jobs.needs import is_lost
 from shiftwork.core.model.job_changes import Cancel, JobFilter, Outcome, Requeue
 from shiftwork.core.model.job_parts import Need
 from shiftwork.core.model.jobs import Claimed, JobStatus, NewJob

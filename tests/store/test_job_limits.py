@@ -18,7 +18,7 @@ from shiftwork import (
 )
 from shiftwork.core.model.job_parts import Signal, Step
 from shiftwork.core.model.jobs import JobStatus
-from shiftwork.core.values.limits import BEGINNING, PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS
+from shiftwork.core.values.job_limits import BEGINNING, PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.postgres import restore
 from shiftwork.store.protocol import Store
@@ -170,7 +170,7 @@ async def test_what_failed_before_a_job_is_found_without_reading_many_large_payl
 
 
 async def test_a_step_without_room_ends_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shiftwork.core.jobs.durable.STEPS", replace(STEPS, bytes=10_000))
+    monkeypatch.setattr("shiftwork.core.jobs.durable_functions.STEPS", replace(STEPS, bytes=10_000))
     app = WorkerOrchestrator("memory://")
     ran: list[str] = []
 

@@ -18,7 +18,7 @@ from shiftwork.core.model.job_changes import Cancel, Discard, JobFilter
 from shiftwork.core.model.job_parts import Need
 from shiftwork.core.model.jobs import JobRecord, JobStatus, Progress, ProgressNote
 from shiftwork.core.model.workers import WorkerState
-from shiftwork.core.observing.stats import PoolStats, WorkerStats
+from shiftwork.core.observing.pool_stats import PoolStats, WorkerStats
 from shiftwork.core.schedules.fire_times import Cursor
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.jobs import amending, landing, parking, statuses
+from shiftwork.core.jobs import parked_jobs, transitions
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.job_changes import Change, JobFilter, Outcome
 from shiftwork.core.model.jobs import JobRecord, JobStatus, NewJob
@@ -16,14 +16,19 @@ from shiftwork.core.observing.beats import Beat
 from shiftwork.core.workers import state as worker_state
 from shiftwork.core.workers.admission import Choice
 from shiftwork.store.bells import Bells
+from shiftwork.store.docs import DocsOfClaims
 from shiftwork.store.memory import MemoryStore
+from shiftwork.store.memory import add as memory_add
+from shiftwork.store.memory import amend as memory_amend
+from shiftwork.store.memory import claim as memory_claim
+from shiftwork.store.memory import finish as memory_finish
 from shiftwork.store.memory import rows as memory_rows
-from shiftwork.store.memory import store as memory_store
 from shiftwork.store.memory.docs import DocTable
 from shiftwork.store.memory.facts import StateTable
 from shiftwork.store.memory.lease import Instances, Places
 from shiftwork.store.memory.rows import JobTable, OrderedIds
 from shiftwork.store.memory.stats import Totals
+from shiftwork.store.memory.tables import Tables
 from shiftwork.store.postgres.server import functions
 from shiftwork.store.protocol import Claims, Promoted
 from shiftwork.store.redis import lua
@@ -51,7 +56,7 @@ def sessions() -> Iterator[None]:
 
 def no_fence(patch: Patch) -> None:
     async def finish(self: MemoryStore, outcomes: Sequence[Outcome], now: float) -> Any:
-        jobs = self._jobs.by_id
+        jobs = self._tables.jobs.by_id
         current = [replace(one, fence=jobs[one.id].fence) if one.id in jobs else one for one in outcomes]
         return await genuine(self, current, now)
 
@@ -61,9 +66,9 @@ def no_fence(patch: Patch) -> None:
 
 def reaping_keeps_the_fence(patch: Patch) -> None:
     async def reap(self: MemoryStore, holder: str, n: int, now: float) -> list[JobRecord]:
-        before = {id: job.fence for id, job in self._jobs.by_id.items()}
+        before = {id: job.fence for id, job in self._tables.jobs.by_id.items()}
         for record in (taken := await genuine(self, holder, n, now)):
-            self._jobs.write(replace(self._jobs.by_id[record.id], fence=before[record.id]))
+            self._tables.jobs.write(replace(self._tables.jobs.by_id[record.id], fence=before[record.id]))
         return [replace(record, fence=before[record.id]) for record in taken]
 
     genuine = MemoryStore.reap
@@ -71,7 +76,7 @@ def reaping_keeps_the_fence(patch: Patch) -> None:
 
 
 def fences_begin_anew(patch: Patch) -> None:
-    patch.setattr(MemoryStore, "_next_fence", lambda _: 1)
+    patch.setattr(Tables, "next_fence", lambda _: 1)
 
 
 def the_living_are_reaped(patch: Patch) -> None:
@@ -88,11 +93,11 @@ def the_lost_come_back(patch: Patch) -> None:
 
 
 def no_unique_key(patch: Patch) -> None:
-    patch.setattr(MemoryStore, "_add", _without(MemoryStore._add, "unique_key"))
+    patch.setattr(memory_add, "_add_full", _without(memory_add._add_full, "unique_key"))
 
 
 def no_concurrency_key(patch: Patch) -> None:
-    patch.setattr(MemoryStore, "_add", _without(MemoryStore._add, "key"))
+    patch.setattr(memory_add, "_add_full", _without(memory_add._add_full, "key"))
 
 
 def nobody_overtakes(patch: Patch) -> None:
@@ -109,16 +114,16 @@ def no_admission(patch: Patch) -> None:
         heads = sorted((head.rank, head.id, name) for name, heads in candidates.items() for head in heads)[:limit]
         return Choice([id for _, id, _ in heads], {name: 1 for _, _, name in heads}, {}, None)
 
-    patch.setattr(memory_store, "choose", choose)
+    patch.setattr(memory_claim, "choose", choose)
 
 
 def nobody_is_served(patch: Patch) -> None:
-    genuine = MemoryStore._facts
-    patch.setattr(MemoryStore, "_facts", lambda self, who, now: _unserved(genuine(self, who, now)))
+    genuine = Tables.facts
+    patch.setattr(Tables, "facts", lambda self, who, now: _unserved(genuine(self, who, now)))
 
 
 def pauses_are_ignored(patch: Patch) -> None:
-    patch.setattr(DocTable, "_read", lambda *_: None)
+    patch.setattr(DocsOfClaims, "keep", lambda *_: None)
 
 
 def one_too_many(patch: Patch) -> None:
@@ -131,7 +136,7 @@ def one_too_many(patch: Patch) -> None:
 
 def editions_are_ignored(patch: Patch) -> None:
     async def claim(self: MemoryStore, *args: Any, edition: str | None = None) -> Claims:
-        return await genuine(self, *args, edition=edition and self._docs.edition)
+        return await genuine(self, *args, edition=edition and self._tables.docs.of_claims.edition)
 
     genuine = MemoryStore.claim
     patch.setattr(MemoryStore, "claim", claim)
@@ -192,7 +197,7 @@ def what_is_restored_is_kept_for_ever(patch: Patch) -> None:
 
 def what_was_there_stays(patch: Patch) -> None:
     async def restore(self: MemoryStore, jobs: Sequence[JobRecord], now: float) -> None:
-        await genuine(self, [job for job in jobs if job.id not in self._jobs.by_id], now)
+        await genuine(self, [job for job in jobs if job.id not in self._tables.jobs.by_id], now)
 
     genuine = MemoryStore.restore
     patch.setattr(MemoryStore, "restore", restore)
@@ -215,12 +220,12 @@ def no_bell_rings(patch: Patch) -> None:
 
 
 def gates_open_in_silence(patch: Patch) -> None:
-    patch.setattr(JobTable, "stir", lambda *_: None)
+    patch.setattr(JobTable, "wake_workers", lambda *_: None)
 
 
 def claims_look_at_every_job(patch: Patch) -> None:
     async def claim(self: MemoryStore, *args: Any, **more: Any) -> Claims:
-        sorted(self._jobs.by_id.values(), key=lambda job: (job.rank, job.id))
+        sorted(self._tables.jobs.by_id.values(), key=lambda job: (job.rank, job.id))
         return await genuine(self, *args, **more)
 
     genuine = MemoryStore.claim
@@ -232,26 +237,26 @@ def claims_look_at_every_job(patch: Patch) -> None:
 
 def retries_are_scheduled(patch: Patch) -> None:
     def landed(job: JobRecord, outcome: Outcome, now: float) -> JobRecord:
-        settled = landing.landed(job, outcome, now)
+        settled = transitions.landed(job, outcome, now)
         return replace(settled, status=JobStatus.SCHEDULED) if settled.status is JobStatus.FAILED else settled
 
-    patch.setattr(memory_store, "landed", landed)
+    patch.setattr(memory_finish, "landed", landed)
 
 
 def cancel_requests_are_forgotten(patch: Patch) -> None:
-    patch.setattr(memory_store, "landed", lambda job, *rest: landing.landed(replace(job, cancelling=False), *rest))
+    patch.setattr(memory_finish, "landed", lambda job, *rest: transitions.landed(replace(job, cancelling=False), *rest))
 
 
 def cancelled_runs_are_kept_for_ever(patch: Patch) -> None:
     def landed(job: JobRecord, outcome: Outcome, now: float) -> JobRecord:
-        return replace(landing.landed(job, outcome, now), keep_until=outcome.keep_until)
+        return replace(transitions.landed(job, outcome, now), keep_until=outcome.keep_until)
 
-    patch.setattr(memory_store, "landed", landed)
+    patch.setattr(memory_finish, "landed", landed)
 
 
 def what_an_outcome_says_is_an_end(patch: Patch) -> None:
     patch.setattr(
-        memory_store, "after_run", lambda state, outcome, _: worker_state.after_run(state, outcome, outcome.status)
+        memory_finish, "after_run", lambda state, outcome, _: worker_state.after_run(state, outcome, outcome.status)
     )
 
 
@@ -261,8 +266,8 @@ def last_ends_move_back(patch: Patch) -> None:
         state.last_ended = state.last_ended if status.live else outcome.ended_at
         return disabled
 
-    patch.setattr(memory_store, "after_run", after_run)
-    patch.setattr(memory_store, "after_end", lambda state, now: setattr(state, "last_ended", now))
+    patch.setattr(memory_finish, "after_run", after_run)
+    patch.setattr(memory_amend, "after_end", lambda state, now: setattr(state, "last_ended", now))
 
 
 def one_failure_more_is_allowed(patch: Patch) -> None:
@@ -270,21 +275,23 @@ def one_failure_more_is_allowed(patch: Patch) -> None:
         limit = outcome.disable_after
         return worker_state.after_run(state, replace(outcome, disable_after=limit and limit + 1), status)
 
-    patch.setattr(memory_store, "after_run", after_run)
+    patch.setattr(memory_finish, "after_run", after_run)
 
 
 def completed_jobs_are_requeued(patch: Patch) -> None:
     patch.setattr(
-        memory_store, "allows", lambda status, change: status is JobStatus.COMPLETED or statuses.allows(status, change)
+        memory_amend,
+        "allows",
+        lambda status, change: status is JobStatus.COMPLETED or transitions.allows(status, change),
     )
 
 
 def requeued_jobs_keep_their_counts(patch: Patch) -> None:
     def amended(job: JobRecord, change: Change, now: float) -> JobRecord | None:
-        changed = amending.amended(job, change, now)
+        changed = transitions.amended(job, change, now)
         return changed and replace(changed, attempt=job.attempt)
 
-    patch.setattr(memory_store, "amended", amended)
+    patch.setattr(memory_amend, "amended", amended)
 
 
 def a_higher_limit_passes_a_lower_one(patch: Patch) -> None:
@@ -298,7 +305,7 @@ def a_higher_limit_passes_a_lower_one(patch: Patch) -> None:
 
 
 def running_jobs_take_no_place(patch: Patch) -> None:
-    patch.setattr(memory_rows, "free", lambda queued, **_: parking.free(queued, processing=0))
+    patch.setattr(memory_rows, "free", lambda queued, **_: parked_jobs.free(queued, processing=0))
 
 
 def ids_do_not_count(patch: Patch) -> None:
@@ -612,8 +619,8 @@ async def test_a_store_that_fails_to_open_is_a_failed_check(monkeypatch: Patch) 
 
 
 def _without(genuine: Callable[..., Any], field: str) -> Callable[..., Any]:
-    def add(self: MemoryStore, table: JobTable, job: NewJob, now: float) -> Any:
-        return genuine(self, table, replace(job, **{field: None}), now)
+    def add(tables: Tables, job: NewJob, now: float) -> Any:
+        return genuine(tables, replace(job, **{field: None}), now)
 
     return add
 

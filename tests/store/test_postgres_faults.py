@@ -295,7 +295,7 @@ async def test_a_lone_job_is_added_though_its_statement_is_gone(store: PostgresS
     assert await store.add([job("4")], NOW) == [Added("4", created=False)]
     for n in range(4):
         await asyncio.to_thread(store.add_blocking, [job(f"in a thread {n}")], NOW)
-    line = store._connections._line._link
+    line = store._connections.blocking._link
     assert line is not None
     line.execute("DEALLOCATE ALL")
     assert await asyncio.to_thread(store.add_blocking, [job("5")], NOW) is None, "nothing has happened"

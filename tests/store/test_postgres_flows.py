@@ -11,11 +11,11 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from shiftwork.core.flows.releasing import POSTPONED
+from shiftwork.core.jobs.needs import POSTPONED
 from shiftwork.core.model.job_changes import Requeue
 from shiftwork.core.model.job_parts import Need, Step
 from shiftwork.core.model.jobs import JobStatus
-from shiftwork.store.postgres import jobs
+from shiftwork.store.postgres.add import add as add_in
 from shiftwork.store.postgres.lead import prune
 from shiftwork.store.postgres.store import PostgresStore
 from tests.polling import eventually
@@ -147,7 +147,7 @@ async def test_a_job_that_is_stranded_while_another_is_added_that_needs_it(
     await store.amend(["a"], Requeue(run_at=NOW), NOW)
     claimed = await claim_one(store, "a")
     async with store.transaction() as transaction:
-        await jobs.add(transaction._session, [(job("e", needs=(Need("c", whatever=True),)), NOW)])
+        await add_in(transaction._session, [(job("e", needs=(Need("c", whatever=True),)), NOW)])
         finishing = asyncio.create_task(finish(other, outcome(claimed, JobStatus.DEAD, error="e")))
         await blocked(url)
     await soon(finishing, "the end")
@@ -210,7 +210,7 @@ async def test_a_job_is_not_pruned_while_another_is_added_that_needs_it(
     await add(store, job("a"))
     await finish(store, outcome(await claim_one(store, "a"), JobStatus.CANCELLED, keep_until=NOW + 1))
     async with store.transaction() as transaction:
-        await jobs.add(transaction._session, [(job("b", needs=(Need("a"),)), NOW + 2)])
+        await add_in(transaction._session, [(job("b", needs=(Need("a"),)), NOW + 2)])
         assert await soon(other.prune(10, NOW + 2), "the prune") == 0
     assert await other.prune(10, NOW + 2) == 1
     assert (await get(store, "a")).keep_until == NOW + 2 + POSTPONED

@@ -14,8 +14,8 @@ import psycopg
 import pytest
 
 import shiftwork
-from shiftwork.store.postgres import sql
-from shiftwork.store.postgres.server import functions, migrations, queries
+from shiftwork.store.postgres import queries
+from shiftwork.store.postgres.server import functions, migrations, sql
 from shiftwork.store.postgres.store import PostgresStore
 from tests.store.conformance.acts import NOW, claim_one, finish, job, succeeded
 from tests.store.servers.postgres import names, server_url
@@ -55,6 +55,13 @@ def test_functions_that_are_called_from_outside_forbid_plans_that_read_a_table_w
         definition = functions.current().text.partition(f"FUNCTION shiftwork.{name}(")[2].partition("$$")[0]
         assert "SET enable_seqscan = off" in definition, name
         assert "SET plan_cache_mode = force_generic_plan" in definition, name
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_no_file_spells_out_settings_of_the_planner(name: str) -> None:
+    text = (Path(shiftwork.__file__).parent / "store" / "postgres" / "functions" / name).read_text(encoding="utf-8")
+    assert "SET enable_" not in text
+    assert "SET plan_cache_mode" not in text
 
 
 # ── versions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -104,7 +111,7 @@ class OtherVersion:
         source = Path(shiftwork.__file__).parent
         shutil.copytree(source, folder / "shiftwork", ignore=shutil.ignore_patterns("__pycache__", "dist"))
         there = folder / "shiftwork" / "store" / "postgres"
-        replace(there / "functions" / "hold.sql", "ns integer, place text", "ns integer, spare integer, place text")
+        replace(there / "functions" / "lease.sql", "ns integer, place text", "ns integer, spare integer, place text")
         replace(there / "queries.sql", "shiftwork.hold(%s::int,", "shiftwork.hold(%s::int, 7,")
         self._process = subprocess.Popen(
             [sys.executable, "-c", OTHER, url],

@@ -15,9 +15,10 @@ from shiftwork.core.model.job_changes import JobFilter, Outcome
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.admission import Gates
-from shiftwork.store.postgres import rows, sql
-from shiftwork.store.postgres.rows import new_columns, outcome_columns
-from shiftwork.store.postgres.server import queries
+from shiftwork.store.postgres import queries
+from shiftwork.store.postgres.finish import outcome_columns
+from shiftwork.store.postgres.rows import new_columns
+from shiftwork.store.postgres.server import sql
 from shiftwork.store.postgres.store import PostgresStore
 from tests.polling import wait_until
 from tests.store.conformance.acts import NOW, add, claim, finish, job, succeeded
@@ -91,7 +92,7 @@ async def test_a_statement_uses_the_index_it_names(db: tuple["psycopg.Connection
         await store.close()
         conn.execute(f'VACUUM ANALYZE "{schema}".jobs')
     wanted = "j.pool = %(pool)s AND position(%(error)s in j.error) > 0"
-    text = queries.statements(schema)[name].replace("{wanted}", wanted).replace("{found}", rows.BEGUN)
+    text = queries.statements(schema)[name].replace("{wanted}", wanted).replace("{found}", queries.BEGUN)
     args = [str(arg) if name == "place_of" else arg for arg in arguments(text)] if "%(" not in text else arguments(text)
     steps = "\n".join(row[0] for row in conn.execute(f"EXPLAIN {text}".encode(), args))
     used = {one or other for one, other in INDEX.findall(steps)}

@@ -19,7 +19,8 @@ from psycopg.conninfo import conninfo_to_dict
 
 from shiftwork import Context, JobStatus, WorkerOrchestrator
 from shiftwork.core.model.job_parts import Need
-from shiftwork.store.postgres.server import functions, queries, search_path
+from shiftwork.store.postgres import queries
+from shiftwork.store.postgres.server import functions, search_path
 from shiftwork.store.postgres.server.address import parse
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.store.protocol import Store
@@ -147,7 +148,7 @@ def test_our_connections_have_it_whatever_options_the_url_has() -> None:
 def test_only_a_call_of_our_own_functions_needs_no_search_path() -> None:
     statements = queries.statements("Other_1")
     calls = {name for name, text in statements.items() if search_path.is_call(text)}
-    assert {"add", "add_one", "claim", "finish", "keep_step", "consider"} <= calls
+    assert {"add", "add_one_fast", "claim", "finish", "keep_step", "consider"} <= calls
     assert search_path.is_call('SELECT a FROM "s".f_1(%s::pg_catalog.text[], %s::int)')
     for text in (
         "SELECT a, now() FROM s.f(%s::int)",

@@ -18,7 +18,7 @@ from shiftwork.core.model.event import Event
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.workers.admission import Gates
 from shiftwork.errors import StoreUnavailableError
-from shiftwork.store.postgres.server import call_queue, connections
+from shiftwork.store.postgres.server import call_queue, store_connections
 from shiftwork.store.postgres.store import PostgresStore
 from tests.polling import eventually
 from tests.store.conformance.acts import NOW, add, claim, finish, job, signs, statuses, succeeded
@@ -73,9 +73,9 @@ async def test_every_call_to_a_silent_server_fails_soon_and_works_once_it_answer
 ) -> None:
     await add(store, job("before"))
     with monkeypatch.context() as impatient:  # calls give up after half a second, instead of twelve
-        for module in (call_queue, connections):
+        for module in (call_queue, store_connections):
             impatient.setattr(module, "CALL_SECONDS", 0.5)
-        impatient.setattr(connections, "SEARCH_SECONDS", 0.5)
+        impatient.setattr(store_connections, "SEARCH_SECONDS", 0.5)
         proxy.fall_silent()
         calls = [store.add([job(f"{n}")], NOW) for n in range(30)]
         others = [store.stats(NOW), store.find(JobFilter()), store.beat([signs("i", "p")], 15, NOW), store.instances()]
@@ -116,7 +116,7 @@ async def test_a_lone_call_to_a_silent_server_fails_soon(
         await add(store, job(f"before {n}"))
         await asyncio.to_thread(store.add_blocking, [job(f"in a thread {n}")], NOW)
     with monkeypatch.context() as impatient:
-        for module in (call_queue, connections):
+        for module in (call_queue, store_connections):
             impatient.setattr(module, "CALL_SECONDS", 0.5)
         proxy.fall_silent()
         both = (store.add([job("1")], NOW), asyncio.to_thread(store.add_blocking, [job("2")], NOW))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from shiftwork import Secret, WorkerOrchestrator
 from shiftwork.core.doc_kinds import KINDS, POOL, SCHEMA
-from shiftwork.core.flows.releasing import POSTPONED
+from shiftwork.core.jobs.needs import POSTPONED
 from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.job_changes import Cancel, Discard, JobFilter, Requeue
 from shiftwork.core.model.job_parts import Need, Signal, Step
@@ -19,8 +19,9 @@ from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord, JobStatus
 from shiftwork.errors import FlowError, LifecycleError, StoreUnavailableError, UnknownStoreError
 from shiftwork.handles.call import new_id
 from shiftwork.handles.flow import MOST_FLOW_JOBS
+from shiftwork.store.abilities import add_blocking
 from shiftwork.store.docs import change, read
-from shiftwork.store.protocol import Store, add_blocking
+from shiftwork.store.protocol import Store
 from shiftwork.store.redis import add as redis_add
 from shiftwork.store.redis import lua
 from shiftwork.store.redis.lua import STATE
@@ -511,11 +512,11 @@ async def test_a_call_gets_along_with_jobs_of_several_shards(store: Store, valke
     await store.close()
 
 
-# ── the short way of plain jobs ──────────────────────────────────────────────────────────────────────────────────────
+# ── the fast path of plain jobs ─────────────────────────────────────────────────────────────────────────────────────
 
 
 async def a_day(url: str, place: str) -> None:
-    """Add, claim and finish plain jobs, one and many at a time, with and without results, in two pools and a flow."""
+    """Add, claim and finish jobs, most of them plain: one and many at a time, with results or without."""
     store = open_store(f"{url}?keep=100", namespace=place)
     await store.open()
     await beat(store, "i", "i2")
@@ -528,6 +529,11 @@ async def a_day(url: str, place: str) -> None:
         await store.add([job(f"alone {n}")], NOW + 6)
     await store.add([job("of another worker", "v", pool="r")], NOW + 7)
     await store.add([job(f"01{0:030}")], NOW + 8)  # in a shard of its own
+    lanes = [job(f"lane {n}", "wv"[n % 2], pool="pqr"[n % 3]) for n in range(12)]
+    await store.add(lanes, NOW + 9)
+    odd = [job("unique", "v", unique_key="u"), job("twin", unique_key="u"), job("later", run_at=NOW + 900)]
+    mixed = [job("first"), *odd, job("last", "v", pool="r"), job("first", "v"), job("lane 3", "v")]
+    assert [one.created for one in await store.add(mixed, NOW + 9)] == [True] * 5 + [False] * 2
     for n, (instance, pool, many) in enumerate([("i", "p", 3), ("i2", "q", 2), ("i", "p", 20), ("i", "q", 20)]):
         claimed = await claim(store, many, instance=instance, pool=pool, now=NOW + 10 + n)
         ended = [
@@ -568,21 +574,29 @@ def everything(server: Server, place: str) -> dict[bytes, Any]:
     return kept
 
 
-async def test_plain_jobs_end_as_they_would_without_their_short_way(
+FULL_ONLY = {
+    "add_fast": "local rest, woken = {}, {} for n = 1, many do rest[n] = n end",
+    "claim_fast": "",
+    "finish_fast": "",
+}
+"""Parts without which a script treats all jobs as it treats those that are not plain."""
+
+
+async def test_plain_jobs_end_as_they_would_without_their_fast_path(
     valkey_server: Server, valkey_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    short, long = namespace(), namespace()
-    await a_day(valkey_url, short)
-    genuine, fast = lua.source, ("add_fast", "claim_fast", "finish_fast")
-    assert all(map(genuine, fast))
-    monkeypatch.setattr(lua, "source", lambda name: "" if name in fast else genuine(name))
+    fast, full = namespace(), namespace()
+    await a_day(valkey_url, fast)
+    genuine = lua.source
+    assert all(map(genuine, FULL_ONLY))
+    monkeypatch.setattr(lua, "source", lambda name: FULL_ONLY[name] if name in FULL_ONLY else genuine(name))
     monkeypatch.setattr(redis_add, "one_plain", lambda *_: None)
     lua.script.cache_clear()
     try:
-        await a_day(valkey_url, long)
+        await a_day(valkey_url, full)
     finally:
         lua.script.cache_clear()
-    assert everything(valkey_server, short) == everything(valkey_server, long)
+    assert everything(valkey_server, fast) == everything(valkey_server, full)
 
 
 async def test_a_lone_job_is_claimed_right_behind_the_call_that_adds_it(valkey_server: Server, valkey_url: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shiftwork.errors import SchemaVersionError, StoreError, StoreFullError, StoreUnavailableError, UnknownStoreError
-from shiftwork.store.protocol import try_room
+from shiftwork.store.abilities import try_room
 from shiftwork.store.redis.server.address import parse
 from shiftwork.store.redis.server.faults import translate
 from shiftwork.store.urls import open_store

@@ -8,10 +8,11 @@ import pytest
 
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.job_parts import Signal, Step
-from shiftwork.core.values.sealing import is_sealed
+from shiftwork.core.values.envelopes import is_sealed
+from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import key_ring, new_key
-from shiftwork.store.sealed.store import SealedStore, sealed
+from shiftwork.store.sealed.store import FORWARDED, SealedStore, sealed
 from tests.store.conformance.acts import NOW, add, claim, job
 from tests.store.conformance.checks import claim_cost
 from tests.store.conformance.lab import StoreFactory
@@ -83,7 +84,18 @@ async def test_a_large_value_of_a_list_stays_encrypted_and_a_small_one_is_read(e
 
 
 def test_the_layer_has_every_method_of_a_store() -> None:
-    assert {name for name in vars(Store) if not name.startswith("_")} <= {*vars(SealedStore), "url"}
+    methods = {name for name in vars(Store) if not name.startswith("_")}
+    assert methods <= {*vars(SealedStore), *FORWARDED, "url"}
+    assert methods >= FORWARDED
+    assert not FORWARDED & vars(SealedStore).keys()
+
+
+def test_the_layer_forwards_nothing_else() -> None:
+    layer = SealedStore(MemoryStore(), key_ring([new_key()]))
+    assert layer.stats == layer.inner.stats
+    assert not hasattr(layer, "add_with")
+    with pytest.raises(AttributeError, match="SealedStore has no 'sts'"):
+        layer.sts  # noqa: B018 - it raises
 
 
 def test_a_large_value_is_decrypted_without_a_copy_of_it() -> None:

@@ -30,8 +30,8 @@ from shiftwork.errors import (
     StoreUnavailableError,
     UnknownStoreError,
 )
+from shiftwork.store.abilities import try_room
 from shiftwork.store.docs import change, read
-from shiftwork.store.protocol import try_room
 from shiftwork.store.sealed.keys import KeyRing
 from shiftwork.store.sealed.store import sealed
 from shiftwork.store.sqlite import SqliteStore

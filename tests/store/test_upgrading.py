@@ -16,10 +16,10 @@ import psycopg
 import pytest
 
 from shiftwork import Context, JobStatus, Retry, WorkerOrchestrator
-from shiftwork.core.values.sealing import is_outdated
+from shiftwork.core.values.envelopes import is_outdated
 from shiftwork.errors import SchemaVersionError
 from shiftwork.store.postgres.server import migrations, search_path
-from shiftwork.store.postgres.sql import in_schema
+from shiftwork.store.postgres.server.sql import in_schema
 from shiftwork.store.sealed.store import SealedStore
 from shiftwork.store.urls import open_store
 from shiftwork.transfer.rekeying import rekey

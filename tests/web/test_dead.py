@@ -8,7 +8,7 @@ import pytest
 
 from shiftwork import JobStatus
 from shiftwork.control.jobs.bulk import BULK_BATCH
-from shiftwork.control.jobs.paging import FIRST_PAGE
+from shiftwork.control.jobs.filter import FIRST_PAGE
 from shiftwork.core.model.jobs import JobPriority, JobRecord
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.web import site

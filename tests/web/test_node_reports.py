@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from shiftwork.control.control import Control
-from shiftwork.core.health.problems import Strays
+from shiftwork.core.health.health_values import Strays
 from shiftwork.core.model.event import Event
 from shiftwork.runtime.processes.link import Link
 from shiftwork.serve import web_child
@@ -25,7 +25,7 @@ async def test_probes_and_health_follow_the_nodes_reports(monkeypatch: pytest.Mo
     def receive(frames: Sequence[WebToNode]) -> None:
         heard.extend(frames)
 
-    link = Link(ours, WebToNode, receive=receive, closed=lambda: None, wrap=NodeToWeb)
+    link = Link(ours, WebToNode, on_frames=receive, on_closed=lambda: None, wrap=NodeToWeb)
     control = Control(MemoryStore(), hooks=node, store_fault=node.store_fault)
     assert node.why_not_ready() == "the node has not reported yet"
     link.send(

@@ -14,18 +14,17 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from shiftwork import JobStatus, ShiftworkError, WorkerOrchestrator, errors
-from shiftwork.control.access.actor import acting_as
+from shiftwork.control.access.audit import acting_as
 from shiftwork.control.system import events as event_pages
 from shiftwork.core.doc_kinds import GATES, WORKER
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.job_parts import Need
-from shiftwork.core.model.jobs import JobPriority, JobRecord, NewJob
+from shiftwork.core.model.jobs import CheckedJobOptions, JobPriority, JobRecord, NewJob
 from shiftwork.core.model.workers import WorkerConfig
-from shiftwork.core.values.limits import BEGINNING, Limit
+from shiftwork.core.values.job_limits import BEGINNING, Limit
 from shiftwork.core.workers.admission import Gates
-from shiftwork.handles.options import Options
 from shiftwork.store.flow_failures import stranded_flows
 from shiftwork.views.formats import iso
 from shiftwork.web.responses import problem
@@ -144,7 +143,7 @@ async def test_a_page_of_one_job_reads_it_once() -> None:
     app, faults = shop(), Faults()
     store: Any = FaultyStore(await app.control.store.open(), faults)
     web = Web(WorkerOrchestrator(store))
-    await app.control.jobs.enqueue("resize", {"path": "a.png"}, Options(job_id="one"))
+    await app.control.jobs.enqueue("resize", {"path": "a.png"}, CheckedJobOptions(job_id="one"))
     assert (await web.get("jobs/one"))["why"].startswith("waits: ")
     assert faults.calls["get"] == 1
     await web.site.close()
@@ -221,7 +220,7 @@ async def test_a_search_reads_few_large_payloads_at_a_time(web: Web, monkeypatch
 
 
 async def test_a_signal_that_finds_no_room_is_a_conflict(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shiftwork.core.jobs.durable.SIGNALS", Limit(1, 100))
+    monkeypatch.setattr("shiftwork.core.jobs.durable_functions.SIGNALS", Limit(1, 100))
     id = await job_that(web, path="x")
     await web.post(f"jobs/{id}/signals", {"name": "go", "value": 1})
     refused = await web.post(f"jobs/{id}/signals", {"name": "go", "value": 2})

@@ -19,12 +19,12 @@ from shiftwork import WorkerOrchestrator
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.event_rows import EventRow, text_of
-from shiftwork.core.options.checks import check_schedule, timing
+from shiftwork.core.options.configs import check_schedule, timing
 from shiftwork.core.schedules.cron_sentences import PHRASES as CRON_PHRASES
 from shiftwork.core.schedules.fire_times import cron_words
 from shiftwork.core.values.misfits import PHRASES as MISFITS
 from shiftwork.core.values.misfits import misfit
-from shiftwork.core.workers.state import reason_of
+from shiftwork.core.workers.disabled_reason import reason_of
 from shiftwork.errors import ConfigurationError
 from shiftwork.sentences import error_text, parts_of, plain, restored, sentence, series
 from shiftwork.store.redis.server.faults import unreachable

@@ -5,11 +5,10 @@ A plain call keeps the signature and the documentation of its coroutine, and run
 
 from collections.abc import Callable, Coroutine, Iterable
 from functools import wraps
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar, overload
 
 from shiftwork.app.orchestrator import APP_STOP_SECONDS, WorkerOrchestrator
-from shiftwork.control.calling.event_loop import run
-from shiftwork.control.calling.portal import refuse_on_a_loop
+from shiftwork.control.calling import refuse_on_a_loop, run
 from shiftwork.core.words import Duration
 from shiftwork.handles.call import Call
 from shiftwork.handles.flow import Flow
@@ -60,50 +59,50 @@ class BlockingOrchestrator:
     def __init__(self, orchestrator: WorkerOrchestrator) -> None:
         self._orchestrator = orchestrator
 
-    start = blocking(WorkerOrchestrator.start)
-    deploy = blocking(WorkerOrchestrator.deploy)
-    trigger_worker = blocking(WorkerOrchestrator.trigger_worker)
-    auto_scale = blocking(WorkerOrchestrator.auto_scale)
-    recover_stuck_jobs = blocking(WorkerOrchestrator.recover_stuck_jobs)
-    get_job = blocking(WorkerOrchestrator.get_job)
-    find_jobs = blocking(WorkerOrchestrator.find_jobs)
-    explain_job = blocking(WorkerOrchestrator.explain_job)
-    job_stack = blocking(WorkerOrchestrator.job_stack)
-    cancel_job = blocking(WorkerOrchestrator.cancel_job)
-    retry_job = blocking(WorkerOrchestrator.retry_job)
-    discard_job = blocking(WorkerOrchestrator.discard_job)
-    cancel_jobs = blocking(WorkerOrchestrator.cancel_jobs)
-    retry_jobs = blocking(WorkerOrchestrator.retry_jobs)
-    discard_jobs = blocking(WorkerOrchestrator.discard_jobs)
-    workers = blocking(WorkerOrchestrator.workers)
-    enable_worker = blocking(WorkerOrchestrator.enable_worker)
-    disable_worker = blocking(WorkerOrchestrator.disable_worker)
-    forget_worker = blocking(WorkerOrchestrator.forget_worker)
-    reschedule_worker = blocking(WorkerOrchestrator.reschedule_worker)
-    put_schedule = blocking(WorkerOrchestrator.put_schedule)
-    get_schedules = blocking(WorkerOrchestrator.get_schedules)
-    pause_schedule = blocking(WorkerOrchestrator.pause_schedule)
-    resume_schedule = blocking(WorkerOrchestrator.resume_schedule)
-    delete_schedule = blocking(WorkerOrchestrator.delete_schedule)
-    run_schedule = blocking(WorkerOrchestrator.run_schedule)
-    pools = blocking(WorkerOrchestrator.pools)
-    pause_pool = blocking(WorkerOrchestrator.pause_pool)
-    resume_pool = blocking(WorkerOrchestrator.resume_pool)
-    scale_pool = blocking(WorkerOrchestrator.scale_pool)
-    get_pool_dashboard = blocking(WorkerOrchestrator.get_pool_dashboard)
-    get_breakers = blocking(WorkerOrchestrator.get_breakers)
-    close_breaker = blocking(WorkerOrchestrator.close_breaker)
-    open_breaker = blocking(WorkerOrchestrator.open_breaker)
-    nodes = blocking(WorkerOrchestrator.nodes)
-    drain_node = blocking(WorkerOrchestrator.drain_node)
-    undrain_node = blocking(WorkerOrchestrator.undrain_node)
-    get_health = blocking(WorkerOrchestrator.get_health)
-    events = blocking(WorkerOrchestrator.events)
-    check = blocking(WorkerOrchestrator.check)
+    start: Final = blocking(WorkerOrchestrator.start)
+    deploy: Final = blocking(WorkerOrchestrator.deploy)
+    trigger_worker: Final = blocking(WorkerOrchestrator.trigger_worker)
+    auto_scale: Final = blocking(WorkerOrchestrator.auto_scale)
+    recover_stuck_jobs: Final = blocking(WorkerOrchestrator.recover_stuck_jobs)
+    get_job: Final = blocking(WorkerOrchestrator.get_job)
+    find_jobs: Final = blocking(WorkerOrchestrator.find_jobs)
+    explain_job: Final = blocking(WorkerOrchestrator.explain_job)
+    job_stack: Final = blocking(WorkerOrchestrator.job_stack)
+    cancel_job: Final = blocking(WorkerOrchestrator.cancel_job)
+    retry_job: Final = blocking(WorkerOrchestrator.retry_job)
+    discard_job: Final = blocking(WorkerOrchestrator.discard_job)
+    cancel_jobs: Final = blocking(WorkerOrchestrator.cancel_jobs)
+    retry_jobs: Final = blocking(WorkerOrchestrator.retry_jobs)
+    discard_jobs: Final = blocking(WorkerOrchestrator.discard_jobs)
+    workers: Final = blocking(WorkerOrchestrator.workers)
+    enable_worker: Final = blocking(WorkerOrchestrator.enable_worker)
+    disable_worker: Final = blocking(WorkerOrchestrator.disable_worker)
+    forget_worker: Final = blocking(WorkerOrchestrator.forget_worker)
+    reschedule_worker: Final = blocking(WorkerOrchestrator.reschedule_worker)
+    put_schedule: Final = blocking(WorkerOrchestrator.put_schedule)
+    get_schedules: Final = blocking(WorkerOrchestrator.get_schedules)
+    pause_schedule: Final = blocking(WorkerOrchestrator.pause_schedule)
+    resume_schedule: Final = blocking(WorkerOrchestrator.resume_schedule)
+    delete_schedule: Final = blocking(WorkerOrchestrator.delete_schedule)
+    run_schedule: Final = blocking(WorkerOrchestrator.run_schedule)
+    pools: Final = blocking(WorkerOrchestrator.pools)
+    pause_pool: Final = blocking(WorkerOrchestrator.pause_pool)
+    resume_pool: Final = blocking(WorkerOrchestrator.resume_pool)
+    scale_pool: Final = blocking(WorkerOrchestrator.scale_pool)
+    get_pool_dashboard: Final = blocking(WorkerOrchestrator.get_pool_dashboard)
+    get_breakers: Final = blocking(WorkerOrchestrator.get_breakers)
+    close_breaker: Final = blocking(WorkerOrchestrator.close_breaker)
+    open_breaker: Final = blocking(WorkerOrchestrator.open_breaker)
+    nodes: Final = blocking(WorkerOrchestrator.nodes)
+    drain_node: Final = blocking(WorkerOrchestrator.drain_node)
+    undrain_node: Final = blocking(WorkerOrchestrator.undrain_node)
+    get_health: Final = blocking(WorkerOrchestrator.get_health)
+    events: Final = blocking(WorkerOrchestrator.events)
+    check: Final = blocking(WorkerOrchestrator.check)
 
-    get_flow = blocking(WorkerOrchestrator.get_flow)
-    find_flows = blocking(WorkerOrchestrator.find_flows)
-    send = blocking(WorkerOrchestrator.send)
+    get_flow: Final = blocking(WorkerOrchestrator.get_flow)
+    find_flows: Final = blocking(WorkerOrchestrator.find_flows)
+    send: Final = blocking(WorkerOrchestrator.send)
 
     @overload
     def enqueue_flow(self, call: Call[R], /) -> Flow[R]: ...

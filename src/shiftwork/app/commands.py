@@ -10,7 +10,7 @@ from shiftwork.control.jobs.filter import JobSearch, JobSelection
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
-from shiftwork.core.options.types import TimingOptions
+from shiftwork.core.options.option_types import TimingOptions
 from shiftwork.core.words import Duration
 from shiftwork.handles.call import Call, listed
 from shiftwork.handles.flow import Flow
@@ -19,7 +19,7 @@ from shiftwork.handles.unawaited import report_forgotten
 from shiftwork.sentences import plain
 
 if TYPE_CHECKING:
-    from shiftwork.core.health.problems import Finding
+    from shiftwork.core.health.health_values import Finding
     from shiftwork.views.explanation import Explanation
     from shiftwork.views.instances import JobStack
     from shiftwork.views.overview import BreakerView, NodeView

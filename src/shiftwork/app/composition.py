@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from shiftwork.app.triggering import Triggering
 from shiftwork.control.control import Control
-from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.health.problems import Strays
+from shiftwork.control.definitions import LocalRegistry
+from shiftwork.core.health.health_values import Strays
 from shiftwork.core.observing.beats import Beat
 from shiftwork.events import Hooks, JobListeners
 from shiftwork.runtime.clock import Clock
@@ -39,7 +39,7 @@ class Composition:
         self.registered = registered
         self.settings = settings
         self._hooks = hooks
-        self.control = Control(
+        self.control: Control = Control(
             store,
             clock,
             registered,
@@ -49,7 +49,9 @@ class Composition:
             lease_seconds=settings.lease_seconds,
             again=again,  # see `StoreAccess`
         )
-        self.triggering = Triggering(self.control, registered, complete=complete, new_visitor=self.new_visitor)
+        self.triggering: Triggering = Triggering(
+            self.control, registered, complete=complete, new_visitor=self.new_visitor
+        )
 
     def new_node(
         self, registry: Registry, setup: "Setup | None" = None, *, hooks: JobListeners | None = None
@@ -73,6 +75,6 @@ class Composition:
             hooks=hooks,
             states=self.registered.states,
             settings=settings,
-            voice=self.control.voice,
+            outages=self.control.outages,
             setup=setup,
         )

@@ -10,12 +10,12 @@ from shiftwork.app.deployment import Deployment
 from shiftwork.app.lifecycle import Lifecycle
 from shiftwork.app.registration import Registrations, WorkerFn, merged, named_pool, named_worker
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
-from shiftwork.core.options.types import NamedWorkerOptions, PoolOptions, WorkerOptions
+from shiftwork.core.options.option_types import NamedWorkerOptions, PoolOptions, WorkerOptions
 from shiftwork.errors import ConfigurationError, LifecycleError
 from shiftwork.events import AnyHook, Hooks
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.context.context import Context
-from shiftwork.runtime.context.surroundings import AroundJob, Lifespan, Surroundings
+from shiftwork.runtime.context.middleware import AroundJob, Lifespan, Middleware
 
 if TYPE_CHECKING:
     from shiftwork.app.alerts import AlertFormat
@@ -103,7 +103,7 @@ class OrchestratorDeclarations:
     """What a module does that defines an app, before any process runs it."""
 
     _registrations: Registrations
-    _surroundings: Surroundings
+    _middleware: Middleware
     _hooks: Hooks
     _lifecycle: Lifecycle
     _deployment: Deployment
@@ -205,7 +205,7 @@ class OrchestratorDeclarations:
         """
         if self._lifecycle.state != "stopped":
             raise LifecycleError("@app.lifespan belongs before start(): this process runs jobs already")
-        self._surroundings.set_lifespan(function)
+        self._middleware.set_lifespan(function)
         return function
 
     def around_job(self, function: AnyAround, /) -> AnyAround:
@@ -214,7 +214,7 @@ class OrchestratorDeclarations:
         The function takes the `Context` and yields once, or returns a context manager; plain or async. It sees the
         exception that a run raises. What it raises itself fails the run; it cannot turn a failure into a success.
         """
-        self._surroundings.add_around(function)
+        self._middleware.add_around(function)
         return function
 
     @overload

@@ -7,18 +7,18 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final, Literal
 
 from shiftwork.app.registration import check_in_place, warn_in_place
-from shiftwork.control.calling.forking import begin_anew_when_forked, never_free
+from shiftwork.control.calling import begin_anew_when_forked, never_free
 from shiftwork.control.control import Control
-from shiftwork.core.health.problems import Strays
+from shiftwork.core.health.health_values import Strays
 from shiftwork.core.observing.beats import Beat
 from shiftwork.errors import LifecycleError
 from shiftwork.events import Hooks
-from shiftwork.runtime.context.surroundings import Surroundings
+from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.registry import Registry
 
 if TYPE_CHECKING:
+    from shiftwork.runtime.claiming.pool_instance import PoolInstance
     from shiftwork.runtime.node.node import Node
-    from shiftwork.runtime.pool_instance import PoolInstance
 
 
 logger: Final = logging.getLogger("shiftwork")
@@ -32,11 +32,11 @@ _REMEDY: Final = (
 class Lifecycle:
     """Starts and stops the node of an app in this process, once at a time."""
 
-    def __init__(self, surroundings: Surroundings, hooks: Hooks) -> None:
+    def __init__(self, middleware: Middleware, hooks: Hooks) -> None:
         self.state: Literal["stopped", "running", "stopping"] = "stopped"
         self.node: Node | None = None
         """The node, from the end of the start to the end of the stop."""
-        self._surroundings = surroundings
+        self._middleware = middleware
         self._hooks = hooks
         self._starting: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -46,14 +46,14 @@ class Lifecycle:
 
     def forked(self) -> None:
         """Run nothing, in a process that was just forked: whatever runs does so in the parent."""
-        never_free((self.node, self._surroundings.forked(), self._watch, self._loop))
+        never_free((self.node, self._middleware.forked(), self._watch, self._loop))
         self.node, self.state, self._starting = None, "stopped", None
         self._loop = self._watch = None
 
     @property
-    def engines(self) -> "Collection[PoolInstance]":
+    def pool_instances(self) -> "Collection[PoolInstance]":
         """The instances that run here."""
-        return self.node.engines if self.node is not None else ()
+        return self.node.instances if self.node is not None else ()
 
     def strays(self) -> Mapping[str, Strays]:
         """How many runs were given up on and go on regardless, by instance."""
@@ -61,7 +61,7 @@ class Lifecycle:
 
     def instances(self) -> dict[str, tuple[Beat, list[str]]]:
         """The instances that run here: what each would beat now, and its jobs."""
-        return {engine.instance: (engine.beat(), list(engine.runs)) for engine in self.engines}
+        return {instance.name: (instance.beat(), list(instance.runs.active)) for instance in self.pool_instances}
 
     def serving(self, what: str) -> "Node | None":
         """Return the running node, if there is one, to serve what is registered now."""
@@ -100,11 +100,11 @@ class Lifecycle:
         try:
             await control.store.open_to_change()
             node = new_node()
-            await self._surroundings.enter()
+            await self._middleware.enter()
             try:
                 await node.start()
             except BaseException:
-                await self._surroundings.leave()
+                await self._middleware.leave()
                 raise
         except BaseException:
             self.state = "stopped"
@@ -156,7 +156,7 @@ class Lifecycle:
         try:
             await node.stop(timeout_seconds)
         finally:
-            await self._surroundings.leave()
+            await self._middleware.leave()
             self.state = "stopped"
             self.node = self._loop = None
             if self._watch is not None and not self._watch.get_loop().is_closed():
@@ -167,7 +167,7 @@ class Lifecycle:
 
     def _refuse_inside_a_job(self) -> None:
         task = asyncio.current_task()
-        if any(run.task is task for engine in self.engines for run in engine.runs.values()):
+        if any(run.task is task for instance in self.pool_instances for run in instance.runs.active.values()):
             message = "a job cannot wait for the stop that waits for it; run stop() in a task of its own instead"
             raise LifecycleError(message)
 

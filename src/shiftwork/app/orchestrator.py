@@ -16,19 +16,19 @@ from shiftwork.app.declarations import OrchestratorDeclarations
 from shiftwork.app.deployment import Deployment
 from shiftwork.app.lifecycle import Lifecycle, refuse_windows
 from shiftwork.app.registration import Registrations, default_pool
+from shiftwork.control.definitions import LocalRegistry
 from shiftwork.control.environment import DEFAULT_NAMESPACE, default_store, namespace_of_app
-from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.model.option_structs import option_hint
-from shiftwork.core.values.limits import MAX_PAYLOAD_BYTES
+from shiftwork.core.values.job_limits import MAX_PAYLOAD_BYTES
 from shiftwork.core.words import Duration, seconds_of, timeout_of
 from shiftwork.errors import ConfigurationError, LifecycleError, UnknownOptionError
 from shiftwork.events import Hooks
 from shiftwork.handles.unawaited import report_forgotten
 from shiftwork.runtime.clock import Clock, SystemClock
-from shiftwork.runtime.context.surroundings import Surroundings
+from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.node.node_settings import NodeSettings
+from shiftwork.runtime.node.stopping import stop_signals
 from shiftwork.runtime.registry import Registry
-from shiftwork.runtime.signals import stop_signals
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import EncryptionKeys, find_keys
 from shiftwork.store.urls import opening_again, store_of
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from shiftwork.app.blocking import BlockingOrchestrator
     from shiftwork.app.served_app import ServedApp
     from shiftwork.app.testing import Bench, Trial
+    from shiftwork.control.control import Control
     from shiftwork.runtime.clock import ManualClock
     from shiftwork.runtime.node.node import Node
     from shiftwork.web.access import Identify
@@ -114,8 +115,8 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
         self._namespace = namespace_of_app(namespace)
         self._keys = find_keys(encryption_keys)
         self._hooks = Hooks()
-        self._surroundings = Surroundings()
-        self._lifecycle = Lifecycle(self._surroundings, self._hooks)
+        self._middleware = Middleware()
+        self._lifecycle = Lifecycle(self._middleware, self._hooks)
         self._deployment = Deployment()
         self._bench: Bench | None = None
         settings = NodeSettings(
@@ -130,7 +131,7 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
         self._registrations = Registrations(
             registered,
             self,
-            self._surroundings,
+            self._middleware,
             serving=self._lifecycle.serving,
             max_payload_bytes=max_payload_bytes,
         )
@@ -161,7 +162,7 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
 
     def _stand_on(self, composition: Composition) -> None:
         self._composition = composition
-        self.control = composition.control
+        self.control: Control = composition.control
 
     @property
     def blocking(self) -> "BlockingOrchestrator":
@@ -234,7 +235,7 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
         return ServedApp(
             self._registrations.complete,
             self._hooks,
-            self._surroundings,
+            self._middleware,
             self._composition.settings,
             url=self._url,
             namespace=self._namespace,
@@ -274,7 +275,7 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
             composition.control,
             registered,
             hooks=self._hooks,
-            surroundings=self._surroundings,
+            middleware=self._middleware,
             new_node=lambda hooks: composition.new_node(self._registrations.complete(), hooks=hooks),
         )
         try:
@@ -303,7 +304,11 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
         from shiftwork.app.status import status_of
 
         here, life = self._composition, self._lifecycle
-        runs = [(run.job.worker, run.started_at) for engine in life.engines for run in engine.runs.values()]
+        runs = [
+            (run.job.worker, run.started_at)
+            for instance in life.pool_instances
+            for run in instance.runs.active.values()
+        ]
         known = () if life.node is None else life.node.reporter.retrying
         retrying = {name for name in here.registered.workers if name in known}
         changes = {} if life.node is None else life.node.rescheduled

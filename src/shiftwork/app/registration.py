@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict, replace
 
-from shiftwork.control.registry import DEFAULT_POOL, LocalRegistry
+from shiftwork.control.definitions import DEFAULT_POOL, LocalRegistry
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
-from shiftwork.core.options.checks import pool_config, worker_config
+from shiftwork.core.options.configs import pool_config, worker_config
 from shiftwork.core.options.graph import alias_config, compile_gates
-from shiftwork.core.options.retry import rule_in
-from shiftwork.core.options.values import shown
+from shiftwork.core.options.retry_rules import rule_in
+from shiftwork.core.options.value_checks import shown
 from shiftwork.errors import ConfigurationError, DuplicateNameError, LifecycleError, UnknownPoolError
 from shiftwork.handles.codec import Signature
 from shiftwork.handles.worker import App, Worker
-from shiftwork.runtime.context.surroundings import Surroundings
+from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.registry import Registry
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Registrations:
         self,
         registry: LocalRegistry,
         app: App,
-        surroundings: Surroundings,
+        middleware: Middleware,
         *,
         serving: "Callable[[str], Node | None]",
         max_payload_bytes: int,
@@ -46,7 +46,7 @@ class Registrations:
         check_size("max_payload_bytes", max_payload_bytes)
         self._registry = registry
         self._app = app
-        self._surroundings = surroundings
+        self._middleware = middleware
         self._serving = serving
         """Returns the node that runs now, if there is one. Raises `LifecycleError` between start and stop."""
         self._max_payload_bytes = max_payload_bytes
@@ -122,7 +122,7 @@ class Registrations:
             raise type(problems[0])("\n".join(str(problem) for problem in problems))
         self._take_pool_timeouts()
         workers = self._registry.workers
-        return Registry(workers, self._registry.pool_configs(), gates, workers, self._surroundings)
+        return Registry(workers, self._registry.pool_configs(), gates, workers, self._middleware)
 
     def _check_pools(self) -> list[ConfigurationError]:
         errors: list[ConfigurationError] = []

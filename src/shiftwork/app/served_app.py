@@ -11,7 +11,7 @@ from types import ModuleType
 
 from shiftwork.errors import ConfigurationError
 from shiftwork.events import Hooks
-from shiftwork.runtime.context.surroundings import Surroundings
+from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.node.node_settings import NodeSettings
 from shiftwork.runtime.processes.messages import Definition, Setup
 from shiftwork.runtime.registry import Registry
@@ -24,7 +24,7 @@ class ServedApp:
         self,
         complete: Callable[[], Registry],
         hooks: Hooks,
-        surroundings: Surroundings,
+        middleware: Middleware,
         settings: NodeSettings,
         *,
         url: str | None,
@@ -33,7 +33,7 @@ class ServedApp:
         encryption_keys: tuple[str, ...],
     ) -> None:
         self.hooks = hooks
-        self.surroundings = surroundings
+        self.middleware = middleware
         """What is around the jobs of this process."""
         self.registry = complete
         """Returns everything that is registered, checked together."""

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from shiftwork.control.registry import LocalRegistry
+from shiftwork.control.definitions import LocalRegistry
 from shiftwork.core.model.workers import WorkerConfig, WorkerState
 from shiftwork.core.schedules.fire_times import describe, upcoming
 from shiftwork.core.schedules.timing import Rescheduled, rescheduled

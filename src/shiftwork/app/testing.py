@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from shiftwork.control.control import Control
-from shiftwork.control.registry import LocalRegistry
+from shiftwork.control.definitions import LocalRegistry
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.model.workers import WorkerExecutionMode
@@ -23,9 +23,9 @@ from shiftwork.errors import JobFailedError, LifecycleError
 from shiftwork.events import OF_EVERY_JOB, Hooks, JobListeners
 from shiftwork.handles.job import Job
 from shiftwork.handles.unawaited import report_forgotten
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.runtime.context.context import Context
-from shiftwork.runtime.context.surroundings import Surroundings
+from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.node.node import Node
 
 LONGEST_STEP_SECONDS: Final = 60.0
@@ -72,7 +72,7 @@ class Bench:
         registry: LocalRegistry,
         *,
         hooks: Hooks,
-        surroundings: Surroundings,
+        middleware: Middleware,
         new_node: Callable[[JobListeners], Node],
     ) -> None:
         self.clock: Final = clock
@@ -82,7 +82,7 @@ class Bench:
         self._control = control
         self._registry = registry
         self._hooks = hooks
-        self._surroundings = surroundings
+        self._middleware = middleware
         self._new_node = new_node
         self._busy = False
 
@@ -129,7 +129,7 @@ class Bench:
             await self._control.store.open_to_change()
             ledger = _Ledger(self._hooks)
             node = self._new_node(ledger)
-            await self._surroundings.enter()
+            await self._middleware.enter()
             try:
                 with self._noting(ledger):
                     await node.begin()
@@ -138,7 +138,7 @@ class Bench:
                     finally:
                         await self._stop(node)
             finally:
-                await self._surroundings.leave()
+                await self._middleware.leave()
         finally:
             self._busy = False
 
@@ -151,17 +151,18 @@ class Bench:
     @contextmanager
     def _noting(self, ledger: "_Ledger") -> Iterator[None]:
         """Note the exceptions of runs, around everything else that is around them."""
-        arounds = self._surroundings.arounds
-        self._surroundings.arounds = (ledger.around, *arounds)
+        arounds = self._middleware.arounds
+        self._middleware.arounds = (ledger.around, *arounds)
         try:
             yield
         finally:
-            self._surroundings.arounds = arounds
+            self._middleware.arounds = arounds
 
     async def _stop(self, node: Node) -> None:
         stopping = asyncio.ensure_future(node.stop(0.0))
-        await settle()
-        while any(engine.runs for engine in node.engines):  # one that does not stop is given up on, by the clock
+        await until_idle()
+        # A run that does not stop is given up on, by the clock.
+        while any(instance.runs.active for instance in node.instances):
             await self.clock.advance(1.0)
         await stopping
 
@@ -252,7 +253,7 @@ class _Drive:
             async with asyncio.timeout(LONGEST_STEP_SECONDS):
                 return await self._node.step(without=without)
         except TimeoutError:
-            runs = [run for engine in self._node.engines for run in engine.runs.values()]
+            runs = [run for instance in self._node.instances for run in instance.runs.active.values()]
             if not runs:
                 raise
             which = ", ".join(f"{run.job.id} of {run.job.worker}" for run in runs[:3])

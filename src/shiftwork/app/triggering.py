@@ -1,6 +1,6 @@
 """`trigger_worker`: run a worker now and wait for the end, also where no process serves it.
 
-Whether a worker may be triggered is decided by `core.workers.starting`, as for the command line and the web. What this
+Whether a worker may be triggered is decided by `core.workers.state`, as for the command line and the web. What this
 adds is that a process without a running node can serve the one run itself: it becomes a visitor, a node that serves one
 worker, never leads, and leaves when the run has ended.
 """
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from shiftwork.control.control import Control
-from shiftwork.control.registry import LocalRegistry
+from shiftwork.control.definitions import LocalRegistry
 from shiftwork.core.model.workers import WorkerConfig
-from shiftwork.core.workers.starting import first_run_ended, runs_beside_itself
+from shiftwork.core.workers.state import first_run_ended, runs_beside_itself
 from shiftwork.errors import JobStateError, ResultTimeoutError, UnknownWorkerError
 from shiftwork.handles.job import Job
 from shiftwork.runtime.registry import Registry
@@ -107,13 +107,13 @@ class Triggering:
         await self._refuse_hopeless(name)
         job = await self._control.workers.trigger(name, payload)
         pool = replace(everything.pools[config.pool], min_workers=1, max_workers=1)
-        surroundings = everything.surroundings
-        registry = Registry({name: worker}, {pool.name: pool}, everything.gates, {name: worker}, surroundings)
-        await surroundings.enter()
+        middleware = everything.middleware
+        registry = Registry({name: worker}, {pool.name: pool}, everything.gates, {name: worker}, middleware)
+        await middleware.enter()
         try:
             await self._visit(self._new_visitor(registry), job, timeout_seconds)
         finally:
-            await surroundings.leave()
+            await middleware.leave()
         if (await job.refresh()).status.live:
             logger.warning("the retries of job %s wait for a process that serves worker %s", job.id, name)
 

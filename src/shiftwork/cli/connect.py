@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.cli.terminal.output import aside
-from shiftwork.control.calling.event_loop import run_once
+from shiftwork.control.calling import run_once
 from shiftwork.control.control import Control, control_of
 from shiftwork.control.environment import (
     DEFAULT_FILE,

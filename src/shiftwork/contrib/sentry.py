@@ -22,6 +22,8 @@ from shiftwork.core.model.event import Event
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.runtime.context.context import Context
 
+__all__ = ["track"]
+
 if TYPE_CHECKING:
     from sentry_sdk.types import Event as SentryEvent
 

@@ -14,6 +14,8 @@ from shiftwork.app import WorkerOrchestrator
 from shiftwork.errors import LifecycleError
 from shiftwork.handles.call import Call
 
+__all__ = ["enqueue_after_commit"]
+
 _KEY: Final = "shiftwork"
 """Where a session keeps its calls."""
 

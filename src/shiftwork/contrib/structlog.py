@@ -2,7 +2,9 @@
 
 from structlog.typing import EventDict, WrappedLogger
 
-from shiftwork.runtime.running.log_context import job_fields
+from shiftwork.runtime.context.job_log import job_fields
+
+__all__ = ["add_job"]
 
 
 def add_job(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

@@ -27,12 +27,11 @@ from typing import TYPE_CHECKING
 
 from shiftwork.control.access.audit import Audit
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.calling.forking import begin_anew_when_forked
-from shiftwork.control.calling.portal import Portal
-from shiftwork.control.registry import LocalRegistry
+from shiftwork.control.calling import Portal, begin_anew_when_forked
+from shiftwork.control.definitions import LocalRegistry
 from shiftwork.events import Hooks, Listeners
 from shiftwork.runtime.clock import Clock, SystemClock
-from shiftwork.runtime.store_voice import StoreVoice
+from shiftwork.runtime.outage_log import OutageLog
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import find_keys
 from shiftwork.store.urls import open_store
@@ -44,16 +43,15 @@ if TYPE_CHECKING:
     from shiftwork.control.jobs.bulk import BulkChanges
     from shiftwork.control.jobs.explanations import Explanations
     from shiftwork.control.jobs.flows import FlowCommands
-    from shiftwork.control.jobs.handles import JobHandles
-    from shiftwork.control.jobs.jobs import Jobs
+    from shiftwork.control.jobs.jobs import JobHandles, Jobs
     from shiftwork.control.jobs.schedules import ScheduleBook
     from shiftwork.control.jobs.submission import Submission
     from shiftwork.control.system.breakers import BreakerCommands
     from shiftwork.control.system.doctor import Doctor
     from shiftwork.control.system.events import EventPages
-    from shiftwork.control.system.health import FindStrays, StoreFault, System
     from shiftwork.control.system.history import History
     from shiftwork.control.system.nodes import Nodes
+    from shiftwork.control.system.overview import FindStrays, StoreFault, System
     from shiftwork.control.system.pools import Here, Pools
     from shiftwork.control.system.workers import Workers
     from shiftwork.core.model.jobs import JobRecord
@@ -83,21 +81,23 @@ class Control:
         self._here = here
         self._store_fault = store_fault
         self._lease_seconds = lease_seconds
-        self.now = self._clock.now
+        self.now: Callable[[], float] = self._clock.now
         """Returns the time by the store's clock, in epoch seconds."""
-        self.voice = StoreVoice(self._clock.monotonic)
+        self.outages: OutageLog = OutageLog(self._clock.monotonic)
         """Knows which calls of the store fail in this process; a node of this process reports to it too."""
-        self.portal = Portal()
-        self.store = StoreAccess(store, self._clock, again)
-        begin_anew_when_forked(self.voice)
-        self.audit = Audit(self.store, self.now, self._hooks)
+        self.portal: Portal = Portal()
+        self.store: StoreAccess = StoreAccess(store, self._clock, again)
+        begin_anew_when_forked(self.outages)
+        self.audit: Audit = Audit(self.store, self.now, self._hooks)
 
     @cached_property
     def submission(self) -> "Submission":
         """Return what the handles of workers use to add jobs."""
         from shiftwork.control.jobs.submission import Submission
 
-        return Submission(self.store, self.now, self._registry, self.portal, voice=self.voice, look=self._unfinished)
+        return Submission(
+            self.store, self.now, self._registry, self.portal, outages=self.outages, look=self._unfinished
+        )
 
     @cached_property
     def jobs(self) -> "Jobs":
@@ -198,16 +198,15 @@ class Control:
     @cached_property
     def system(self) -> "System":
         """Return the questions about everything in the store."""
-        from shiftwork.control.system.health import System
+        from shiftwork.control.system.overview import System
 
         return System(
             self.store,
             self.now,
             self._registry,
-            definitions=self._definitions,
             lease_seconds=self._lease_seconds,
             strays=self._strays,
-            voice=self.voice,
+            outages=self.outages,
             store_fault=self._store_fault,
         )
 
@@ -254,7 +253,7 @@ class Control:
 
     @cached_property
     def _handles(self) -> "JobHandles":
-        from shiftwork.control.jobs.handles import JobHandles
+        from shiftwork.control.jobs.jobs import JobHandles
 
         return JobHandles(self.store, self._registry, self._definitions, self._unfinished, self.portal.call)
 

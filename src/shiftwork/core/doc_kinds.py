@@ -39,21 +39,21 @@ from typing import Any, Final, Generic, TypeVar
 from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.health.noticed import Noticed
-from shiftwork.core.jobs.expiry import ExpiredLately
+from shiftwork.core.health.health_values import Noticed
 from shiftwork.core.model.doc_types import Arrival, Departure, Doc, Plan, PoolDoc, StackRequests, Token
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.jobs import Attempt
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.observing.beats import Beat
-from shiftwork.core.observing.history import Hour
+from shiftwork.core.observing.pool_history import Hour
+from shiftwork.core.observing.pool_stats import ExpiredLately
 from shiftwork.core.schedules.fire_times import Cursor
 from shiftwork.core.schedules.stored import Place, ScheduleIndex, StoredSchedule
 from shiftwork.core.schedules.timing import Rescheduled
-from shiftwork.core.values.sealing import KeyInUse
+from shiftwork.core.values.envelopes import KeyInUse
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.core.workers.edition import Edition
+from shiftwork.core.workers.joining import Edition
 from shiftwork.sentences import plain
 
 T = TypeVar("T")

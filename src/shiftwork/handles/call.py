@@ -7,12 +7,10 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from msgspec import Struct
 
-from shiftwork.core.jobs.own_options import pack
-from shiftwork.core.model.jobs import NewJob
+from shiftwork.core.model.jobs import CheckedJobOptions, NewJob
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.errors import PayloadTypeError
-from shiftwork.handles.codec import Packed, Signature
-from shiftwork.handles.options import Options
+from shiftwork.handles.codec import Signature
 from shiftwork.handles.output import Output, Path
 
 R = TypeVar("R")
@@ -40,7 +38,7 @@ class Call(Struct, Generic[R_co], eq=False):
     worker: CalledWorker
     payload: bytes
     key: str | None
-    options: Options
+    options: CheckedJobOptions
     inputs: tuple[tuple["Call[Any]", Path], ...] = ()
     """The calls whose outputs are among its arguments, each with the place of its output."""
     needs: tuple[tuple["Call[Any]", bool], ...] = ()
@@ -69,7 +67,15 @@ class Call(Struct, Generic[R_co], eq=False):
 
     def job(self, pool: PoolConfig, now: float) -> NewJob:
         """Return the job in the form in which the store takes it."""
-        return new_job(self.worker.config, pool, self, self.options, now=now)
+        return NewJob.of(
+            self.worker.config,
+            pool,
+            self.payload,
+            self.options,
+            id=self.options.job_id or new_id(now),
+            now=now,
+            key=self.key,
+        )
 
 
 def listed(calls: Iterable[Call[R]]) -> list[Call[R]]:
@@ -89,31 +95,6 @@ def check_call(method: str, *calls: object) -> None:
         if not isinstance(call, Call):
             message = f"{method} takes a call, as WORKER.call(…) returns it, not {call!r}"
             raise PayloadTypeError(message)
-
-
-def new_job(
-    config: WorkerConfig, pool: PoolConfig, packed: Packed | Call[Any], options: Options, *, now: float
-) -> NewJob:
-    """Return a job of this worker in the form in which the store takes it."""
-    priority = config.priority if options.priority is None else options.priority
-    run_at = options.run_at if options.run_at is not None else now + (options.delay_seconds or 0.0)
-    expires = options.expires_seconds
-    return NewJob(
-        id=options.job_id or new_id(now),
-        worker=config.name,
-        pool=config.pool,
-        payload=packed.payload,
-        run_at=run_at,
-        priority=priority,
-        head_start=priority * pool.priority_aging_seconds,
-        unique_key=options.unique_key,
-        key=packed.key,
-        key_limit=config.max_running or 1,
-        cause=options.cause,
-        expires_at=None if expires is None else max(run_at, now) + expires,
-        tags=options.tags,
-        options=None if options.max_retries is None and options.timeout_seconds is None else pack(options.own),
-    )
 
 
 _order: Final = count()

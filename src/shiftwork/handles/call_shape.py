@@ -30,18 +30,20 @@ class CallShape:
     def __init__(self, worker: str, takes: Parameters, max_bytes: int) -> None:
         parameters, hints = takes.payload, takes.hints
         self.takes = takes
-        self.names = tuple(parameters)
-        self.known = frozenset(parameters)
-        self.places = tuple(name for name, p in parameters.items() if p.kind is not _KINDS.KEYWORD_ONLY)
+        self.names: tuple[str, ...] = tuple(parameters)
+        self.known: frozenset[str] = frozenset(parameters)
+        self.places: tuple[str, ...] = tuple(
+            name for name, p in parameters.items() if p.kind is not _KINDS.KEYWORD_ONLY
+        )
         """The parameters that may be given by position."""
-        self.required = frozenset(name for name, p in parameters.items() if p.default is _KINDS.empty)
-        self.hints = {name: hints[name] for name in parameters if name in hints}
+        self.required: frozenset[str] = frozenset(name for name, p in parameters.items() if p.default is _KINDS.empty)
+        self.hints: dict[str, Any] = {name: hints[name] for name in parameters if name in hints}
         self._defaults = {name: p.default for name, p in parameters.items() if p.default is not _KINDS.empty}
         self._max_bytes = max_bytes
         self._struct = _struct(worker, takes)
-        self.decoder = _decoder(worker, self._struct)
+        self.decoder: msgspec.msgpack.Decoder[Any] = _decoder(worker, self._struct)
         self._returned = hints.get("return", Any)
-        self.result_decoder = result_decoder(self._returned)
+        self.result_decoder: msgspec.msgpack.Decoder[Any] = result_decoder(self._returned)
 
     @cached_property
     def described(self) -> tuple[bytes, set[str]]:

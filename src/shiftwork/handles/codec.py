@@ -11,11 +11,11 @@ from weakref import WeakKeyDictionary
 import msgspec
 from msgspec import UNSET
 
+from shiftwork.core.model.jobs import CheckedJobOptions
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
-from shiftwork.core.values.hidden import hidden, revealed
-from shiftwork.core.values.limits import DEEPEST, is_too_deep
+from shiftwork.core.values.envelopes import hidden, revealed, why_unreadable
+from shiftwork.core.values.job_limits import DEEPEST, is_too_deep
 from shiftwork.core.values.misfits import misfit
-from shiftwork.core.values.sealing import why_unreadable
 from shiftwork.core.words import counted
 from shiftwork.errors import (
     PayloadDecodingError,
@@ -30,14 +30,13 @@ from shiftwork.errors import (
 )
 from shiftwork.handles.call_shape import has_secret, result_decoder, shape_of
 from shiftwork.handles.concurrency_keys import check_key, make_key
-from shiftwork.handles.options import Options
 from shiftwork.handles.output import argument_with_a_call
 from shiftwork.handles.plain_values import OutputArgumentError, from_plain, plain, to_plain
 from shiftwork.handles.redaction import hide, secrets_of, value_texts
 from shiftwork.runtime.context.context import Context
 from shiftwork.sentences import sentence
 
-JOB_OPTIONS: Final = tuple(name for name in Options.__struct_fields__ if name != "cause")
+JOB_OPTIONS: Final = tuple(name for name in CheckedJobOptions.__struct_fields__ if name != "cause")
 _CONTEXT_WORDS: Final = {"ctx", "context", "config", "worker", "job", "worker_config"}
 _LONGEST_SHOWN: Final = 40
 """How many characters of a wrong argument an error repeats."""

@@ -61,7 +61,7 @@ class Flow(Generic[R]):
         run_blocking: RunBlocking,
     ) -> None:
         self.id = id
-        self.jobs = tuple(jobs)
+        self.jobs: tuple[Job[Any], ...] = tuple(jobs)
         """Its jobs, each behind those that it needs. Jobs that a running job adds later are not among them."""
         self._last = tuple(last)
         self._control = control

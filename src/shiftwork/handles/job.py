@@ -8,9 +8,9 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
-from shiftwork.core.jobs.expiry import EXPIRED
+from shiftwork.core.jobs.transitions import EXPIRED
 from shiftwork.core.model.jobs import Attempt, JobPriority, JobRecord, JobStatus, LogLine, NewJob
-from shiftwork.core.values.hidden import revealed
+from shiftwork.core.values.envelopes import revealed
 from shiftwork.core.words import Duration, timeout_of
 from shiftwork.errors import (
     JobCancelledError,

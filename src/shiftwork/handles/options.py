@@ -5,14 +5,11 @@ from datetime import datetime
 from math import isfinite
 from typing import Any, Final, TypedDict
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.tags import tags_in
-from shiftwork.core.model.job_parts import OwnOptions
-from shiftwork.core.model.jobs import JobPriority
+from shiftwork.core.model.jobs import CheckedJobOptions, JobPriority
 from shiftwork.core.model.option_structs import option_hint
-from shiftwork.core.options.values import long_enough
+from shiftwork.core.options.value_checks import long_enough, tags_in
 from shiftwork.core.schedules.fire_times import is_fire_id
 from shiftwork.core.words import Duration, seconds_in, wrong_id
 from shiftwork.errors import ConfigurationError, PayloadTypeError, UnknownOptionError
@@ -32,33 +29,13 @@ class JobOptions(TypedDict, total=False):
     tags: list[str] | tuple[str, ...] | set[str] | frozenset[str] | None
 
 
-class Options(Struct, frozen=True, kw_only=True):
-    """How one job differs from other jobs of its worker."""
-
-    priority: JobPriority | None = None
-    run_at: float | None = None
-    delay_seconds: float | None = None
-    unique_key: str | None = None
-    job_id: str | None = None
-    cause: str = "enqueued"
-    max_retries: int | None = None
-    timeout_seconds: float | None = None
-    expires_seconds: float | None = None
-    tags: tuple[str, ...] = ()
-
-    @property
-    def own(self) -> OwnOptions:
-        """Return the options that only the job's run reads."""
-        return OwnOptions(max_retries=self.max_retries, timeout_seconds=self.timeout_seconds)
-
-
-NO_OPTIONS: Final = Options()
+NO_OPTIONS: Final = CheckedJobOptions()
 """The options of a job that has none of its own."""
-TRIGGERED: Final = Options(priority=JobPriority.CRITICAL, cause="triggered")
+TRIGGERED: Final = CheckedJobOptions(priority=JobPriority.CRITICAL, cause="triggered")
 """The options of a run that a person wants now."""
 
 
-def changed(options: Options, worker: str, given: JobOptions) -> Options:
+def changed(options: CheckedJobOptions, worker: str, given: JobOptions) -> CheckedJobOptions:
     """Return the options with those replaced that are given. Raises `PayloadTypeError` for a value that cannot work."""
     values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if "delay_seconds" in values and "run_at" in values:

@@ -21,7 +21,7 @@ class Output:
     __slots__ = ("call",)
 
     def __init__(self, call: "Call[Any]") -> None:
-        self.call = call
+        self.call: Call[Any] = call
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(self._too_early(), name=name, obj=self)
@@ -38,13 +38,11 @@ class Output:
     def _refuse(self, *_: object) -> NoReturn:
         raise FlowError(self._too_early())
 
-    __bool__ = __str__ = __format__ = __iter__ = __len__ = __getitem__ = __contains__ = _refuse
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __mod__ = __rmod__ = (
-        _refuse
-    )
-    __lt__ = __le__ = __gt__ = __ge__ = __int__ = __float__ = __index__ = _refuse
-    if not TYPE_CHECKING:  # `object` has them, with other types
-        __eq__ = __ne__ = __hash__ = _refuse
+    if not TYPE_CHECKING:  # a type checker never sees an Output, and `object` has some of them with other types
+        __bool__ = __str__ = __format__ = __iter__ = __len__ = __getitem__ = __contains__ = _refuse
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
+        __truediv__ = __rtruediv__ = __mod__ = __rmod__ = _refuse
+        __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __hash__ = __int__ = __float__ = __index__ = _refuse
 
 
 def take_outputs(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple["Call[Any]", Path]]]:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from shiftwork.core.values.limits import MAX_PAYLOAD_BYTES
+from shiftwork.core.values.job_limits import MAX_PAYLOAD_BYTES
 
 MAX_BYTES: Final = "x-max-bytes"
 """Where a published schema says how many bytes a payload may have: other processes hold to it, too."""

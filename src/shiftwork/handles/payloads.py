@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from shiftwork.core.jobs.durable import wrong_name
+from shiftwork.core.jobs.durable_functions import wrong_name
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
-from shiftwork.core.values.limits import DEEPEST, is_too_deep
+from shiftwork.core.values.job_limits import DEEPEST, is_too_deep
 from shiftwork.core.values.misfits import misfit
 from shiftwork.errors import PayloadEncodingError, PayloadTooLargeError, PayloadTypeError, nearest
 from shiftwork.handles.codec import Packed, encode_payload

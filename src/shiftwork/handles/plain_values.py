@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from shiftwork.core.values.limits import DEEPEST
-from shiftwork.core.values.sealing import why_unreadable
+from shiftwork.core.values.envelopes import why_unreadable
+from shiftwork.core.values.job_limits import DEEPEST
 from shiftwork.handles.output import Output
 
 TOO_DEEP: Final = {"not shown": f"it is nested more than {DEEPEST} levels deep"}

@@ -1,7 +1,7 @@
 """Secret arguments and results, which only programs see: `Annotated[str, shiftwork.Secret]`.
 
 The mark of an argument is `writeOnly` in the JSON Schema that a worker publishes, so a process that has never imported
-the app knows it too; a result is stored as one that must not be shown (`core.values.hidden`). The mark also works
+the app knows it too; a result is stored as one that must not be shown (`core.values.envelopes`). The mark also works
 inside dataclasses, lists and dicts.
 """
 

@@ -5,15 +5,15 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack
 
-from shiftwork.core.model.jobs import Claimed
+from shiftwork.core.model.jobs import CheckedJobOptions, Claimed
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
-from shiftwork.core.options.retry import RetryRule
+from shiftwork.core.options.retry_rules import RetryRule
 from shiftwork.errors import PayloadTypeError, nearest
 from shiftwork.handles.call import Call
 from shiftwork.handles.codec import Signature
 from shiftwork.handles.concurrency_keys import early_key, make_key
 from shiftwork.handles.job import Job
-from shiftwork.handles.options import NO_OPTIONS, JobOptions, Options, changed
+from shiftwork.handles.options import NO_OPTIONS, JobOptions, changed
 from shiftwork.handles.output import take_outputs
 from shiftwork.handles.plain_values import OutputArgumentError
 from shiftwork.handles.unawaited import Unstarted, mark_as_coroutine_function, report_forgotten, unstarted, watch
@@ -88,7 +88,7 @@ class Worker(Generic[P, R]):
         self.config = config
         self.function = function
         self.signature = signature
-        self.is_async = _is_async(function)
+        self.is_async: bool = _is_async(function)
         update_wrapper(self, function, updated=())
         if self.is_async:
             mark_as_coroutine_function(self)
@@ -199,7 +199,7 @@ class Worker(Generic[P, R]):
         """
         return self._copy(changed(self._options, self.name, options))
 
-    def _copy(self, options: Options) -> Self:
+    def _copy(self, options: CheckedJobOptions) -> Self:
         copy = type(self)(
             self.config,
             self.function,

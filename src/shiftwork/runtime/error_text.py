@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from shiftwork.core.values.limits import LONGEST_ERROR, LONGEST_TRACEBACK
+from shiftwork.core.values.job_limits import LONGEST_ERROR, LONGEST_TRACEBACK
 
 LONGEST_SEARCHED: Final = 10_000_000
 """How much of a text is searched for secrets. It is far more than is kept, so half a secret is never kept."""

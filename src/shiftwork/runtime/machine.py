@@ -83,15 +83,19 @@ def usage(pid: int, proc: Path = _PROC) -> Usage | None:
 
 
 def _usage_without_proc(pid: int) -> Usage | None:
-    from shiftwork.runtime.without_proc import cpu_and_memory  # noqa: PLC0415 - see there
+    import psutil  # noqa: PLC0415 - it takes a megabyte of memory, and Linux does without
 
-    found = cpu_and_memory(pid)
-    return found and Usage(*found)
+    try:
+        process = psutil.Process(pid)
+        times = process.cpu_times()
+        return Usage(times.user + times.system, int(process.memory_info().rss))
+    except psutil.Error:
+        return None
 
 
 def _total_memory() -> int:
     if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    from shiftwork.runtime.without_proc import total_memory  # noqa: PLC0415 - see there
+    import psutil  # noqa: PLC0415 - as above
 
-    return total_memory()
+    return int(psutil.virtual_memory().total)

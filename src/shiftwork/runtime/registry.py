@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from shiftwork.core.jobs.refusals import version_of
+from shiftwork.core.jobs.undecodable import version_of
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
-from shiftwork.core.options.retry import RetryRule
+from shiftwork.core.options.retry_rules import RetryRule
 from shiftwork.core.workers.admission import Gates
-from shiftwork.runtime.context.context import Context, WorkerValues
-from shiftwork.runtime.context.surroundings import Surroundings
+from shiftwork.runtime.context.context import Context
+from shiftwork.runtime.context.current_run import WorkerValues
+from shiftwork.runtime.context.middleware import Middleware
 
 
 class WorkerDefinition(Protocol):
@@ -53,14 +54,14 @@ class Registry:
         pools: Mapping[str, PoolConfig],
         gates: Mapping[str, Gates],
         callees: Mapping[str, Callee] | None = None,
-        surroundings: Surroundings | None = None,
+        middleware: Middleware | None = None,
     ) -> None:
-        self.workers = workers
-        self.pools = pools
-        self.gates = gates
-        self.callees = {} if callees is None else callees
+        self.workers: Mapping[str, WorkerDefinition] = workers
+        self.pools: Mapping[str, PoolConfig] = pools
+        self.gates: Mapping[str, Gates] = gates
+        self.callees: Mapping[str, Callee] = {} if callees is None else callees
         """The workers that can be run in this process."""
-        self.surroundings = surroundings or Surroundings()
+        self.middleware: Middleware = middleware or Middleware()
         """What is around the jobs that run in this process."""
         self._version: str | None = None
 

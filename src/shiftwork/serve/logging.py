@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from shiftwork.core.words import printable, printable_json
-from shiftwork.runtime.running.log_context import about_job
+from shiftwork.runtime.context.job_log import about_job
 
 __all__ = ["FORMATS", "LEVELS", "JsonLines", "PlainLines", "about_job", "set_up_logging"]
 

@@ -12,16 +12,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.control.control import Control
-from shiftwork.core.health.problems import Strays
+from shiftwork.core.health.health_values import Strays
 from shiftwork.core.model.workers import WorkerConfig, WorkerState
 from shiftwork.errors import ConfigurationError
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.runtime.node.node import Node
 from shiftwork.runtime.node.node_settings import NodeCondition, NodeSettings
+from shiftwork.runtime.node.stopping import stop_signals
 from shiftwork.runtime.processes.hook_process import HookProcess
 from shiftwork.runtime.processes.messages import Definition, Setup
 from shiftwork.runtime.registry import Registry
-from shiftwork.runtime.signals import stop_signals
 from shiftwork.serve.notify import Announcer, Notifier
 from shiftwork.serve.process import end_in_time
 from shiftwork.serve.web_messages import NodeReport, WebSetup
@@ -152,7 +152,7 @@ class Service:
 
         def report() -> NodeReport:
             return NodeReport(
-                not_ready=self._why_not_ready(), store_fault=control.voice.fault, strays=dict(self._strays())
+                not_ready=self._why_not_ready(), store_fault=control.outages.fault, strays=dict(self._strays())
             )
 
         process = WebProcess(listener, setup, report=report, publish=self._hook_process.fire)
@@ -201,7 +201,7 @@ class Service:
             hooks=self._hook_process,
             states=states,
             settings=settings,
-            voice=control.voice,
+            outages=control.outages,
             setup=replace(self._setup, max_payload_bytes=definition.max_payload_bytes),
         )
         if definition.health_checks:

@@ -17,13 +17,12 @@ import threading
 import time
 from typing import Final
 
-from shiftwork.control.calling.event_loop import run
+from shiftwork.control.calling import run
 from shiftwork.errors import LifecycleError, ShiftworkError
-from shiftwork.runtime.context.surroundings import Surroundings
+from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.error_text import describe
 from shiftwork.runtime.processes.child_process import ChildProcess
-from shiftwork.runtime.processes.handover import ProcessEnd
-from shiftwork.runtime.processes.lifeline import CUT_OFF, LEASE, STACK_SIGNAL
+from shiftwork.runtime.processes.handover import CUT_OFF, LEASE, STACK_SIGNAL, ProcessEnd
 from shiftwork.runtime.processes.messages import Ready, Setup, SetupFailed
 from shiftwork.serve.loading import in_words, load_app
 from shiftwork.serve.logging import set_up_logging
@@ -109,19 +108,19 @@ async def _live(sock: socket.socket, runs: ProcessEnd) -> None:
         set_up_logging(setup.log_level, setup.log_format)
     sys.path[:] = list(dict.fromkeys([*setup.path, *sys.path]))
     try:
-        surroundings = await _begin(instance, setup)
+        middleware = await _begin(instance, setup)
     except BaseException as error:  # noqa: BLE001 - the user's module may raise anything
         instance.send(SetupFailed(str(error) if isinstance(error, ShiftworkError) else describe(error)))
         instance.link.flush()
         os._exit(1)
     await instance.over.wait()
-    if surroundings is not None:
-        await surroundings.leave()
+    if middleware is not None:
+        await middleware.leave()
     await instance.finish()
     end_in_time(0)
 
 
-async def _begin(instance: ChildProcess, setup: Setup) -> Surroundings | None:
+async def _begin(instance: ChildProcess, setup: Setup) -> Middleware | None:
     """Import the app and do what this process is for; return what is around the jobs if it runs any."""
     if setup.role != "hooks":
         import_drivers_lazily()
@@ -135,16 +134,16 @@ async def _begin(instance: ChildProcess, setup: Setup) -> Surroundings | None:
     if setup.role == "alone" and hasattr(os, "nice"):
         os.nice(NICE)
     callees = served.registry().callees
-    await _enter(served.surroundings)
-    instance.serve(callees, app.control.store.open, served.surroundings, alone=setup.role == "alone")
+    await _enter(served.middleware)
+    instance.serve(callees, app.control.store.open, served.middleware, alone=setup.role == "alone")
     instance.send(Ready())
-    return served.surroundings
+    return served.middleware
 
 
-async def _enter(surroundings: Surroundings) -> None:
+async def _enter(middleware: Middleware) -> None:
     """Enter the app's lifespan. Where that fails, the node learns why, and tries with another process later."""
     try:
-        await surroundings.enter()
+        await middleware.enter()
     except BaseException as error:
         raise LifecycleError(in_words("the app's lifespan failed", error, without_us=True)) from error
 

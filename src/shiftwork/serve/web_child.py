@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from shiftwork.control.calling.event_loop import run
+from shiftwork.control.calling import run
 from shiftwork.control.control import Control
-from shiftwork.core.health.problems import Strays
+from shiftwork.core.health.health_values import Strays
 from shiftwork.core.model.event import Event
 from shiftwork.runtime.processes.link import Link
 from shiftwork.serve.logging import set_up_logging
@@ -43,10 +43,10 @@ class NodeConnection:
 
     def __init__(self, sock: socket.socket) -> None:
         self.setup: asyncio.Future[WebSetup] = asyncio.get_running_loop().create_future()
-        self.over = asyncio.Event()
+        self.over: asyncio.Event = asyncio.Event()
         self._report = NodeReport(not_ready="the node has not reported yet", store_fault=None, strays={})
         self._reported_at = time.monotonic()
-        self._link = Link(sock, NodeToWeb, receive=self._received, closed=self.over.set, wrap=WebToNode)
+        self._link = Link(sock, NodeToWeb, on_frames=self._received, on_closed=self.over.set, wrap=WebToNode)
 
     def fire(self, event: Event) -> None:
         """Have the node call the hooks."""

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from shiftwork.core.health.problems import Strays
+from shiftwork.core.health.health_values import Strays
 from shiftwork.core.model.event import Event
 
 

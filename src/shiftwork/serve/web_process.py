@@ -15,8 +15,8 @@ from typing import Final
 
 from shiftwork.core.model.event import Event
 from shiftwork.runtime.processes.link import Link
-from shiftwork.runtime.processes.process import exit_in_words
 from shiftwork.runtime.processes.spawn import child_environment
+from shiftwork.runtime.processes.started_process import exit_in_words
 from shiftwork.serve.web_messages import NodeReport, NodeToWeb, WebSetup, WebToNode
 from shiftwork.web.listening import Listener
 
@@ -88,7 +88,7 @@ class WebProcess:
             return
         finally:
             theirs.close()
-        self._link = Link(ours, WebToNode, receive=self._received, closed=self._gone, wrap=NodeToWeb)
+        self._link = Link(ours, WebToNode, on_frames=self._received, on_closed=self._gone, wrap=NodeToWeb)
         self._link.send(self._setup)
         self._send_report()
 

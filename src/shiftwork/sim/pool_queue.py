@@ -39,7 +39,7 @@ class PoolQueue:
     ) -> None:
         self.pool = pool
         self._jobs = [*jobs, _NEVER]
-        self.added = 0
+        self.added: int = 0
         """How many of them have come."""
         self._head_starts = head_starts
         self._retries = retries
@@ -47,23 +47,23 @@ class PoolQueue:
         """A heap of waiting jobs: rank, when due, run time, failures, worker, attempt."""
         self._events: list[tuple[Any, ...]] = []
         """A heap of times: of the end of a run (worker, run time, failures, attempt), a ready slot, a due retry."""
-        self.next_at = self._jobs[0][0]
+        self.next_at: float = self._jobs[0][0]
         """When something happens next."""
         self.waits: list[list[float]] = [[] for _ in retries]
         """How long the jobs of each worker have waited for their first start."""
-        self.completed = [0] * len(retries)
-        self.failed = [0] * len(retries)
-        self.run_seconds = [0.0] * len(retries)
-        self.dead = 0
-        self.retrying = 0
-        self.queued_of = [0] * len(retries)
-        self.busy_of = [0] * len(retries)
-        self.full = False
+        self.completed: list[int] = [0] * len(retries)
+        self.failed: list[int] = [0] * len(retries)
+        self.run_seconds: list[float] = [0.0] * len(retries)
+        self.dead: int = 0
+        self.retrying: int = 0
+        self.queued_of: list[int] = [0] * len(retries)
+        self.busy_of: list[int] = [0] * len(retries)
+        self.full: bool = False
         """Whether jobs wait and no slot is free, as of the last `advance`."""
-        self.free = 0
-        self.busy = 0
-        self.starting = 0
-        self.draining = 0
+        self.free: int = 0
+        self.busy: int = 0
+        self.starting: int = 0
+        self.draining: int = 0
         self._peak = 0
         self._slot_seconds = 0.0
         self._counted_at = 0.0

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from shiftwork.core.model.jobs import SECONDS_A_DAY
-from shiftwork.core.options.checks import pool_config
+from shiftwork.core.options.configs import pool_config
 from shiftwork.core.schedules.fire_times import zone_problem
 from shiftwork.core.words import counted
 from shiftwork.errors import ConfigurationError, UnknownOptionError, UnknownPoolError, nearest

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from shiftwork.core.model.workers import PoolConfig
-from shiftwork.core.observing.stats import PoolStats, WorkerStats
+from shiftwork.core.observing.pool_stats import PoolStats, WorkerStats
 from shiftwork.core.scaling.bounds import Bounds, bounds_at
 from shiftwork.core.scaling.plan import PlanFacts, PlanMemory, decide_pools, observed
 from shiftwork.core.scaling.size import Decision, PoolLoad
@@ -25,15 +25,15 @@ class SimPool:
         """`jobs` are those of the pool's workers, by worker."""
         traffic = [configuration.workers[name] for name in jobs]
         self.pool = pool
-        self.workers = list(jobs)
-        self.priority = max(one.priority for one in traffic)
-        self.queue = PoolQueue(
+        self.workers: list[str] = list(jobs)
+        self.priority: Final = max(one.priority for one in traffic)
+        self.queue: PoolQueue = PoolQueue(
             pool,
             merged_jobs(jobs),
-            head_starts=[one.priority * pool.priority_aging_seconds for one in traffic],
+            head_starts=[one.priority.head_start(pool.priority_aging_seconds) for one in traffic],
             retries=[one.max_retries for one in traffic],
         )
-        self.recorder = Recorder(self.queue)
+        self.recorder: Recorder = Recorder(self.queue)
         self.current = 0
         """How many slots the plan gives it."""
         self.decided: tuple[Decision, PoolLoad]

@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 
 from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.observing.run_histograms import OLD_BOUNDS, from_old
-from shiftwork.core.options.values import parse_memory
+from shiftwork.core.options.value_checks import parse_memory
 from shiftwork.core.words import seconds_in
 from shiftwork.errors import ConfigurationError, nearest
 from shiftwork.sim.scenario import Burst, NodeGroup, RunTime, Target, Traffic

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from msgspec.structs import asdict
 
 from shiftwork.core.model.workers import PoolConfig
-from shiftwork.core.options.checks import pool_config
+from shiftwork.core.options.configs import pool_config
 from shiftwork.errors import ConfigurationError
 from shiftwork.sim.peak import arrivals_between
 from shiftwork.sim.scenario import Scenario, Traffic

@@ -13,10 +13,10 @@ class LoopBell:
     """A bell that belongs to the event loop it was made on, and can be rung from any thread."""
 
     def __init__(self, bells: "Bells", topics: Collection[str]) -> None:
-        self.topics = frozenset(topics)
+        self.topics: frozenset[str] = frozenset(topics)
         self._bells = bells
         self._loop = asyncio.get_running_loop()
-        self.thread = get_ident()
+        self.thread: int = get_ident()
         """The thread of its event loop."""
         self._event = asyncio.Event()
         self._rung = False

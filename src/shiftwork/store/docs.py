@@ -1,30 +1,30 @@
-"""Reading the small records of a store, and changing one by compare-and-set: the one loop that does it."""
+"""Reads the small records of any store, and changes one by compare-and-set: the one loop that does it.
 
-from collections.abc import Callable
-from typing import TypeVar
+How a store keeps them is in its own `docs`; which kinds exist, and their encoding, in `shiftwork.core.doc_kinds`.
+"""
 
-from shiftwork.core.doc_kinds import Kind
-from shiftwork.core.model.doc_types import Doc
-from shiftwork.errors import SchemaVersionError
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from shiftwork.core.doc_kinds import EDITION_NAME, READ_BY_CLAIMS, Kind
+from shiftwork.core.model.doc_types import Doc, PoolDoc
+from shiftwork.core.workers.admission import Gates
+from shiftwork.core.workers.breaker import BreakerState
+from shiftwork.core.workers.joining import Edition
 from shiftwork.store.protocol import Store
-
-
-def outlived(place: str, nodes: str) -> SchemaVersionError:
-    """Return the error while nodes of the older version, with these names, are live."""
-    return SchemaVersionError(
-        f"{place} was written by an older version of shiftwork, and nodes of it are still running: {nodes}. Stop them; "
-        "then the first process of this version upgrades it, and no job is lost. A node that was killed counts until "
-        "its lease ends, 15 seconds by default."
-    )
-
 
 T = TypeVar("T")
 
 
 async def read_all(store: Store, kind: Kind[T]) -> dict[str, T]:
     """Return every readable record of a kind, by name."""
-    decoded = {doc.name: kind.decode(doc.body) for doc in await store.docs(kind.name)}
-    return {name: value for name, value in decoded.items() if value is not None}
+    return decoded(await store.docs(kind.name), kind)
+
+
+def decoded(docs: Iterable[Doc], kind: Kind[T]) -> dict[str, T]:
+    """Return the readable ones of these records that are of a kind, by name."""
+    values = {doc.name: kind.decode(doc.body) for doc in docs if doc.kind == kind.name}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 async def read(store: Store, kind: Kind[T], name: str) -> T | None:
@@ -65,3 +65,43 @@ async def stored(store: Store, kind: Kind[T], name: str) -> Doc:
 async def stored_all(store: Store, kind: Kind[T]) -> dict[str, Doc]:
     """Return every record of a kind as it is stored, by name."""
     return {doc.name: doc for doc in await store.docs(kind.name)}
+
+
+class DocsOfClaims:
+    """The docs that claims read, decoded, for stores that claim in Python.
+
+    One that cannot be decoded counts for what its kind says, usually as absent; it never makes a claim fail.
+    """
+
+    def __init__(self) -> None:
+        self.gates: dict[str, Gates] = dict[str, Gates]()
+        self.pools: dict[str, PoolDoc] = dict[str, PoolDoc]()
+        self.breakers: dict[str, BreakerState] = dict[str, BreakerState]()
+        self.editions: dict[str, Edition] = dict[str, Edition]()
+
+    @property
+    def edition(self) -> str | None:
+        """The token of the definitions."""
+        edition = self.editions.get(EDITION_NAME)
+        return None if edition is None else edition.token
+
+    def keep(self, kind: str, name: str, body: bytes) -> None:
+        """Decode a doc of a kind in `READ_BY_CLAIMS`, and keep it in place of the one of that name."""
+        value = READ_BY_CLAIMS[kind].effective(body)
+        if value is None:
+            self.drop(kind, name)
+        else:
+            self._of_kind(kind)[name] = value
+
+    def drop(self, kind: str, name: str) -> None:
+        """Drop a doc that was erased."""
+        self._of_kind(kind).pop(name, None)
+
+    def _of_kind(self, kind: str) -> dict[str, Any]:
+        kinds: dict[str, dict[str, Any]] = {
+            "gates": self.gates,
+            "pool": self.pools,
+            "breaker": self.breakers,
+            "edition": self.editions,
+        }
+        return kinds[kind]

@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
-from shiftwork.core.flows.failures import MOST_LOOKED_AT, OF_INTEREST, behind, lost_jobs
-from shiftwork.core.flows.releasing import LOST
-from shiftwork.core.health.problems import StrandedFacts
+from shiftwork.core.health.health_values import StrandedFacts
+from shiftwork.core.jobs.needs import LOST, MOST_LOOKED_AT, OF_INTEREST, behind, lost_jobs
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.store.protocol import Store

@@ -1,4 +1,4 @@
-"""The contract every store keeps. `tests/store/conformance` is its executable form.
+"""The contract every store keeps. `tests/store/conformance` is its executable form; `abilities` has what is optional.
 
 Obligations that hold for every method:
 
@@ -22,9 +22,8 @@ disabled, or a doc changed), `ended` (some job ended for good), `orders` (an ins
 A lease, a place or a `keep_until` that lasts until an instant has ended at that instant.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -37,13 +36,12 @@ from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model.jobs import Added, Claimed, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
-from shiftwork.core.observing.stats import PoolStats, Stats
-from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS
+from shiftwork.core.observing.pool_stats import PoolStats, Stats
+from shiftwork.core.values.job_limits import SHOWN_STEPS, SIGNALS
 from shiftwork.core.workers.admission import Facts
-from shiftwork.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from shiftwork.core.health.problems import Finding
+    from shiftwork.core.health.health_values import Finding
 
 
 class Claims(Struct, frozen=True):
@@ -63,114 +61,6 @@ class Promoted(Struct, frozen=True):
     next_at: float | None = None
     expired: dict[str, int] = {}
     """How many of them had expired, by worker."""
-
-
-class Transaction(Protocol):
-    """A transaction in the store's database that includes a step or the end of a job."""
-
-    connection: Any
-    """The connection, made by the store's own driver."""
-
-    async def finish(self, outcome: Outcome, now: float) -> bool:
-        """Write the outcome as `Store.finish` does. False if it is rejected: then nothing must be committed."""
-
-    async def keep_step(self, id: str, fence: int, step: Step) -> bool:
-        """Keep a step as `Store.keep_step` does. False if it is rejected: then nothing must be committed.
-
-        From here to the end of the transaction, no other one keeps a step of the job.
-        """
-
-
-class Transactional(Protocol):
-    """An optional ability of a store: jobs are added and finished within transactions of the user's own database.
-
-    `add_with` and `add_with_blocking` keep jobs as `Store.add` does once the transaction of the user's connection
-    commits, and ring then. If it is rolled back, the jobs never existed. The transaction holds up no other job: a job
-    that needs one which was added before waits until `promote` has compared them, even if that one has ended.
-    """
-
-    async def add_with(self, connection: Any, jobs: Sequence[NewJob], now: float) -> list[Added]:
-        """Add jobs on an asynchronous connection."""
-
-    def add_with_blocking(self, connection: Any, jobs: Sequence[NewJob], now: float) -> list[Added]:
-        """Add jobs on a blocking connection. The store is open."""
-
-    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
-        """Begin a transaction. It commits and rings when the block ends, and is rolled back when the block raises."""
-
-
-def transactional(store: "Store", what: str) -> Transactional:
-    """The store, if it has this ability. Otherwise raises an error that names the remedy; `what` is what was wanted."""
-    if not hasattr(store, "add_with"):
-        raise ConfigurationError(
-            f"{what} needs a store that shares a database with your own tables: postgresql://. This one is {store.url}"
-        )
-    return cast("Transactional", store)
-
-
-class AddsBlocking(Protocol):
-    """An optional ability of a store: it adds jobs on a thread that runs no event loop, without a detour by one."""
-
-    def add_blocking(self, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
-        """Add jobs as `Store.add` does. The store is open. None if it cannot right now: then nothing has happened."""
-
-
-def add_blocking(store: "Store", jobs: Sequence[NewJob], now: float) -> list[Added] | None:
-    """Add jobs on this thread, if the store has this ability and can right now."""
-    add: Callable[[Sequence[NewJob], float], list[Added] | None] | None = getattr(store, "add_blocking", None)
-    return None if add is None else add(jobs, now)
-
-
-class TriesRoom(Protocol):
-    """An optional ability of a store that takes small writes even if it has no room for more jobs."""
-
-    async def try_room(self) -> None:
-        """Write as much as some jobs need, and take it back. Raises `StoreFullError` if there is no room for it."""
-
-
-async def try_room(store: "Store") -> None:
-    """Find out whether there is room for more jobs, if the store has this ability."""
-    attempt: Callable[[], Awaitable[None]] | None = getattr(store, "try_room", None)
-    if attempt is not None:
-        await attempt()
-
-
-class SchemaStep(Struct, frozen=True):
-    """One phase of one schema change, and whether it has been done."""
-
-    number: int
-    name: str
-    phase: Literal["before", "after"]
-    """`before` may run while processes of the previous version still run; `after` only when none of them is left."""
-    done: bool
-
-
-class Migratable(Protocol):
-    """An optional ability of a store: its schema is inspected and changed by hand. None of this opens the store.
-
-    Every method raises `SchemaVersionError` if a newer shiftwork has finished changing the schema.
-    """
-
-    async def schema_steps(self) -> list[SchemaStep]:
-        """Every step, whether it is known here or only to the database. It only reads."""
-
-    async def upgrade_schema(self, *, after: bool) -> list[SchemaStep]:
-        """Do the pending steps, all or none, and return them. Several processes may call it at the same time."""
-
-    async def schema_sql(self, *, pending: bool, after: bool, grant_to: str | None) -> str:
-        """SQL for an administrator: for an empty database, or with `pending` for what this one lacks."""
-
-
-def migratable(store: "Store") -> Migratable | None:
-    """The store, or the one inside a layer that encrypts, if it has this ability."""
-    database = getattr(store, "inner", store)
-    return cast("Migratable", database) if hasattr(database, "schema_steps") else None
-
-
-def key_ids(store: "Store") -> tuple[str, ...]:
-    """The encryption keys that this process has for the store, by id; the first one encrypts. Empty: it does not."""
-    ids: tuple[str, ...] = getattr(store, "key_ids", ())
-    return ids
 
 
 class Bell(Protocol):
@@ -217,8 +107,8 @@ class Store(Protocol):
 
         A job whose id exists changes nothing and returns `created=False`. So does a job whose `unique_key` a live job
         of the same worker has, with that job's id. A job with `run_at <= now` is queued, a later one is scheduled. A
-        job with a `key` is parked as `core.jobs.parking` says. A job with a need that is not met is waiting
-        (`core.flows.releasing`); it may need jobs that follow it in the same call. What waits for a job's `parent`
+        job with a `key` is parked as `core.jobs.parked_jobs` says. A job with a need that is not met is waiting
+        (`core.jobs.needs`); it may need jobs that follow it in the same call. What waits for a job's `parent`
         waits for the job too, under the same condition.
         """
 
@@ -235,7 +125,7 @@ class Store(Protocol):
         instance holds; it returns none while the pool is paused, and none to an instance that is lost. A doc that
         cannot be decoded counts for what its kind says (`Kind.effective`): a pool is paused, all else is absent. If an
         `edition` is given and the record of that kind does not hold it, the definitions are gone
-        (`core.workers.edition`): the claim changes nothing and returns `stale`. The cost does not depend
+        (`core.workers.joining`): the claim changes nothing and returns `stale`. The cost does not depend
         on how many jobs are parked, gated, scheduled, dead or completed, nor on how many of the workers have no job:
         an instance claims with the same very many names again and again.
         """
@@ -243,11 +133,11 @@ class Store(Protocol):
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
         """Write what became of claimed jobs. An outcome whose job is not processing under its fence is rejected.
 
-        A rejected outcome has no effect. An accepted one takes its job where `core.jobs.landing` says, appends its
+        A rejected outcome has no effect. An accepted one takes its job where `core.jobs.transitions` says, appends its
         `report`, and releases the job's key (unparking the next); `instance`, `started_at` and `fence` keep describing
         the last run. A job that runs again keeps its rank if the outcome says so, also through `promote`, `restore` and
         further claims: once it is due, it is claimed before every job that was added after it. A job that ends for good
-        (completed, dead, cancelled) frees its `unique_key`, and meets the needs of other jobs as `core.flows.releasing`
+        (completed, dead, cancelled) frees its `unique_key`, and meets the needs of other jobs as `core.jobs.needs`
         says, however it ends: here, by `amend`, by `promote` or as a corrupt record. The worker's state changes in the
         same step as `core.workers.state` says, so that the failure that reaches `disable_after` disables the worker at
         once. Outcomes of one batch count in their order.
@@ -274,20 +164,20 @@ class Store(Protocol):
 
         The step whose number is one more than the job has steps is appended; one that the job has is not kept again.
         In the same step the first of the job's signals with the name `taking` goes. Raises `StepsFullError`, without
-        effect, if the job has no room for the step (`core.values.limits`).
+        effect, if the job has no room for the step (`core.values.job_limits`).
         """
 
     async def steps(self, id: str, fence: int, after: int) -> StepPage | None:
         """The next steps of a job, behind the one with this number; None unless it is processing under this fence.
 
-        A page ends when its steps have about `core.values.limits.PAGE_BYTES`: without the last one they have no more.
+        A page ends at about `core.values.job_limits.PAGE_BYTES`: without its last step it has no more than that.
         """
 
     async def signal(self, id: str, name: str) -> Signal | None:
         """The first signal with this name that the job has not taken; None if there is none."""
 
     async def parts(self, id: str, *, steps: int = SHOWN_STEPS, signals: int = SIGNALS.number) -> SeenParts:
-        """What people see of a job, as `core.jobs.durable.seen_parts` says; nothing of an unknown job.
+        """What people see of a job, as `core.jobs.durable_functions.seen_parts` says; nothing of an unknown job.
 
         It transfers no more than it returns: so many of the newest steps and of the first signals.
         """
@@ -299,10 +189,10 @@ class Store(Protocol):
         """
 
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
-        """Append a signal to a live job, which is due at once if it waits for it (`core.jobs.durable`).
+        """Append a signal to a live job, which is due at once if it waits for it (`core.jobs.durable_functions`).
 
         Returns the job's status before, None if there is no such job. A job that has ended takes no signal. Raises
-        `SignalsFullError`, without effect, if a live job has no room for the signal (`core.values.limits`).
+        `SignalsFullError`, without effect, if a live job has no room for the signal (`core.values.job_limits`).
         """
 
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
@@ -326,7 +216,7 @@ class Store(Protocol):
         """Queue up to `n` due jobs, scheduled or failed, by `run_at` (then id), and cancel up to `n` that have expired.
 
         A job that has expired and is live but not processing is cancelled as by `amend`, with the reason of
-        `core.jobs.expiry`. Returns how many jobs it moved, when the next one is due or expires, and how many had
+        `core.jobs.transitions`. Returns how many jobs it moved, when the next one is due or expires, and how many had
         expired.
         """
 
@@ -342,7 +232,7 @@ class Store(Protocol):
     async def prune(self, n: int, now: float) -> int:
         """Delete up to `n` jobs whose `keep_until` has passed, without a trace, and old events. Returns the number.
 
-        A job that its flow still needs is put off, not deleted (`core.flows.releasing`), and counts like the rest.
+        A job that its flow still needs is put off, not deleted (`core.jobs.needs`), and counts like the rest.
 
         The newest `EVENTS_KEPT` of the events that people caused (`Event.by_person`) are kept, and as many of all
         others, so that neither crowds out the other. Up to `n` of each kind go at a time, oldest first; so if the
@@ -422,8 +312,8 @@ class Store(Protocol):
         """The jobs that match, newest first (by created_at, then id, both descending), or in the reverse order.
 
         They come without their attempts, steps and signals, with no needs but the broken ones, and with no more than
-        the first `core.values.limits.BEGINNING` bytes of their payloads and results, unless these are wanted `whole`.
-        No more than that is transferred.
+        the first `core.values.job_limits.BEGINNING` bytes of their payloads and results, unless these are wanted
+        `whole`. No more than that is transferred.
 
         `created_after` and `created_before` exclude the instant itself; `error` is case-sensitive. Paging after a
         deleted id returns nothing.
@@ -438,7 +328,7 @@ class Store(Protocol):
     async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
         """Apply one change to many jobs, and return what became of each, in order.
 
-        `core.jobs.statuses` says which statuses allow the change, `core.jobs.amending` what it makes of a job. A
+        `core.jobs.transitions` says which statuses allow the change, `core.jobs.transitions` what it makes of a job. A
         requeue is also rejected while another live job has the same `unique_key`, a discard while another job waits
         for this one. A job that is cancelled for good counts as an end of its worker (`core.workers.state.after_end`).
         """

@@ -14,8 +14,7 @@
 Parameters follow a question mark: `sqlite:///shiftwork.db?synchronous=full`.
 """
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock
@@ -24,11 +23,7 @@ from urllib.parse import parse_qsl
 
 from shiftwork.errors import UnknownStoreError, nearest
 from shiftwork.store.protocol import Store
-
-_LOGIN: Final = re.compile(r"(?:[^\s@/?#%\x00-\x1f\x7f]|%[0-9A-Fa-f]{2})*")
-_HOST: Final = re.compile(r"(?:\[[^\]]*\]?|[^:,\[\]]*)(?::\d*)?")
-_ENCODING: Final = "write %25 for %, %40 for @, %2F for /, %3F for ?, %23 for #, %20 for a space"
-_SECRET: Final = ("@", "password")
+from shiftwork.store.url_checks import check_login, unknown_parameter
 
 
 class LazyStore:
@@ -49,29 +44,6 @@ class LazyStore:
                 if self._made is None:
                     self._made = self._make()
         return getattr(self._made, name)
-
-
-def check_login(scheme: str, rest: str) -> None:
-    """Check what follows `scheme://`. Raises `UnknownStoreError` if a password seems to end elsewhere than it does."""
-    authority = re.split("[/?#]", rest, maxsplit=1)[0]
-    login, at, hosts = authority.rpartition("@")
-    has_hosts = all(_HOST.fullmatch(host) for host in hosts.split(","))
-    ends_later = not at and ("@" in rest.partition("?")[0] or (not has_hosts and "@" in rest))
-    if ends_later or (at and not _LOGIN.fullmatch(login)):
-        raise UnknownStoreError(
-            f"the user name or the password in the {scheme}:// URL has to be percent-encoded: {_ENCODING}"
-        )
-    if not has_hosts:
-        raise UnknownStoreError(
-            f"the port in the {scheme}:// URL is not a number; if it is a password, @ and the host follow it"
-        )
-
-
-def unknown_parameter(scheme: str, name: str, known: Iterable[str], *, query: str) -> UnknownStoreError:
-    """Return the error for a parameter that does not exist. It may be a part of a password."""
-    if any(part in query for part in _SECRET):
-        return UnknownStoreError(f"{scheme}:// has an unknown parameter; in a password {_ENCODING}, %26 for &")
-    return UnknownStoreError(f"{scheme}:// has no parameter {name!r}; {nearest(name, known)}")
 
 
 if TYPE_CHECKING:

@@ -119,7 +119,7 @@ class RunSpan:
     def __init__(self, span: Any, variables: Variables) -> None:
         self._span = span
         self._raised: str | None = None
-        self.variables = variables
+        self.variables: Variables = variables
         """The context that the function must run in, so that its own spans are children of this one."""
 
     def raised(self, error: BaseException) -> None:

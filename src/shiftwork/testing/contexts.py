@@ -11,18 +11,19 @@ from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.job_parts import FlowFailure, Step
 from shiftwork.core.model.jobs import Claimed, Progress
 from shiftwork.core.model.workers import RunState, WorkerConfig
-from shiftwork.core.options.retry import RetryRule
+from shiftwork.core.options.retry_rules import RetryRule
 from shiftwork.errors import JobStateError
 from shiftwork.handles.job import JobProgress
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock
-from shiftwork.runtime.context.context import Context, ContextServices, CurrentRun
-from shiftwork.runtime.context.context_call import ContextCall
+from shiftwork.runtime.context.context import Context
+from shiftwork.runtime.context.context_calls import ContextCall
+from shiftwork.runtime.context.current_run import ContextServices, CurrentRun
 from shiftwork.runtime.context.job_log import JobLog
+from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.context.retry_choice import what_follows
 from shiftwork.runtime.context.store_calls import StoreCalls
-from shiftwork.runtime.context.surroundings import Surroundings
-from shiftwork.runtime.store_voice import StoreVoice
+from shiftwork.runtime.outage_log import OutageLog
 
 T = TypeVar("T")
 
@@ -111,8 +112,8 @@ class MadeRun:
         self.cancelled = cancelled
         self.stopping = stopping
         self.retry_rule = retry_rule
-        self.started_at = 0.0
-        self.worker_values = MadeValues()
+        self.started_at: float = 0.0
+        self.worker_values: MadeValues = MadeValues()
 
     def discreet(self, text: str) -> str:
         """Return the text: a test has no secrets."""
@@ -212,16 +213,16 @@ class MadeContext(Context):
     ) -> None:
         self.reported: list[JobProgress] = []
         """What the function has passed to `progress`, in order."""
-        self.calls = run.worker_values.calls
+        self.calls: list[Any] = run.worker_values.calls
         """What the function has passed to `enqueue_flow`, in order."""
         made = MadeSteps(clock, signals, connection)
-        self.steps = made.names
+        self.steps: list[str] = made.names
         """The names of the steps that the function has come to, its waits included, in order."""
-        surroundings = Surroundings()
-        surroundings.state = state
+        middleware = Middleware()
+        middleware.state = state
         run.started_at = clock.now()
-        calls = StoreCalls(StoreVoice(clock.monotonic))
-        services = ContextServices(clock, _leave, _refuse, surroundings, lambda _run: made, what_follows, calls)
+        calls = StoreCalls(OutageLog(clock.monotonic))
+        services = ContextServices(clock, _leave, _refuse, middleware, lambda _run: made, what_follows, calls)
         super().__init__(run, services)
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:

@@ -22,7 +22,8 @@ from shiftwork.core.model.doc_types import Arrival, Departure
 from shiftwork.core.model.job_changes import JobFilter, Outcome
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.errors import MoveError
-from shiftwork.store.protocol import Store, key_ids
+from shiftwork.store.abilities import key_ids
+from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use, refuse_missing_keys
 from shiftwork.store.sealed.keys import find_keys
 from shiftwork.store.urls import open_store

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.workers import WorkerState
-from shiftwork.core.observing.stats import PoolStats
+from shiftwork.core.observing.pool_stats import PoolStats
 from shiftwork.errors import MoveError
 from shiftwork.store.protocol import Store
 from shiftwork.transfer.move_record import STAYING

@@ -17,7 +17,7 @@ from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.job_changes import Cancel, JobFilter
 from shiftwork.core.model.jobs import JobRecord, Rewrite
 from shiftwork.core.schedules.stored import schedules_kind
-from shiftwork.core.values.sealing import CIPHER, PLAIN, KeyInUse, is_outdated, is_sealed, key_of, keys_in
+from shiftwork.core.values.envelopes import CIPHER, PLAIN, KeyInUse, is_outdated, is_sealed, key_of, keys_in
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 from shiftwork.store.schedules import read_index

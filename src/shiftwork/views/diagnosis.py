@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from shiftwork.core.health.problems import CODES, Problem
+from shiftwork.core.health.health_values import CODES, Problem
 from shiftwork.sentences import sentence
 
 RUNBOOK: Final = "docs/how-to/runbook"

@@ -7,12 +7,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.health.estimate import Line, QueueAhead, unknown_runs
 from shiftwork.core.health.position import Position
-from shiftwork.core.jobs.durable import SLEEP
-from shiftwork.core.jobs.expiry import EXPIRED, EXPIRED_WORDS, expiry
-from shiftwork.core.jobs.own_options import unpack
-from shiftwork.core.jobs.statuses import status_word
+from shiftwork.core.health.start_estimate import Line, QueueAhead, unknown_runs
+from shiftwork.core.jobs.durable_functions import SLEEP
+from shiftwork.core.jobs.run_options import run_options_of
+from shiftwork.core.jobs.transitions import EXPIRED, EXPIRED_WORDS, expiry, status_word
 from shiftwork.core.model.job_parts import SeenStep
 from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord, JobStatus
 from shiftwork.core.words import counted, in_words, number, seconds
@@ -213,7 +212,7 @@ def need_wait(record: JobRecord, needed: Sequence[JobRecord], lost: Sequence[Job
     `lost` are the dead and cancelled jobs that strand it, directly or not, by their ends.
     """
     unmet = {need.id: need for need in record.unmet}
-    of = len(unmet.keys() | set(unpack(record.options).needs))
+    of = len(unmet.keys() | set(run_options_of(record.options).needs))
     stranded = [job for job in needed if job.status is JobStatus.WAITING and unmet[job.id].broken]
     others = [job for job in needed if job.status not in BAD and job not in stranded]
     parts = [*_under_way(others), *_stranded(stranded), *_ended_badly(lost)]

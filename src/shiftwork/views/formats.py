@@ -8,7 +8,7 @@ import msgspec
 from msgspec import to_builtins
 
 from shiftwork.core.model.jobs import JobPriority
-from shiftwork.core.values.limits import is_deep
+from shiftwork.core.values.job_limits import is_deep
 from shiftwork.handles.plain_values import TOO_DEEP
 
 _ISO: Final = "%Y-%m-%dT%H:%M:%S.%fZ"

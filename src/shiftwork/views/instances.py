@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from shiftwork.core.model.jobs import JobRecord
 from shiftwork.core.observing.beats import InstanceRecord, WorkerInstance
-from shiftwork.core.observing.stats import PoolStats
+from shiftwork.core.observing.pool_stats import PoolStats
 from shiftwork.core.scaling.size import Decision, PoolLoad
 from shiftwork.views.overview import NodeView, PoolView
 

@@ -10,8 +10,9 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from shiftwork.core.health.problems import Problem
+from shiftwork.core.health.health_values import Problem
 from shiftwork.core.jobs.retry import EndKind
+from shiftwork.core.observing.pool_stats import WorkerStats
 from shiftwork.core.observing.run_histograms import (
     BOUNDS,
     LEASE_LOST,
@@ -21,7 +22,6 @@ from shiftwork.core.observing.run_histograms import (
     wait_quantile,
     waits,
 )
-from shiftwork.core.observing.stats import WorkerStats
 from shiftwork.core.schedules.fire_times import success_expected
 from shiftwork.core.workers.state import is_failing
 from shiftwork.version import __version__

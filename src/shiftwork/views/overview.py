@@ -5,11 +5,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from shiftwork.core.health.problems import Health, Hosting
+from shiftwork.core.health.health_values import Health, Hosting
 from shiftwork.core.model.doc_types import Plan, PoolDoc
 from shiftwork.core.model.workers import Breaker, PoolConfig, WorkerConfig, WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, slots_of
-from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.scaling.bounds import Bounds, bounded, bounds_at
 from shiftwork.core.scaling.plan import totals
 from shiftwork.core.schedules.fire_times import describe

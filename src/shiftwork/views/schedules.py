@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from shiftwork.core.jobs.own_options import unpack
+from shiftwork.core.jobs.run_options import run_options_of
 from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.schedules.stored import Place, StoredSchedule, coming, timing_words, wanted_at
 from shiftwork.core.schedules.timing import Timing, zone_named
@@ -63,7 +63,7 @@ class ScheduleView(Struct, frozen=True, kw_only=True):
 
 def schedule_view(schedule: StoredSchedule, place: Place, payload: Any, *, now: float) -> ScheduleView:
     """Return a schedule as people see it. `payload`: its arguments, without what is secret."""
-    timing, paused_at, own = schedule.timing, schedule.paused_at, unpack(schedule.job.options)
+    timing, paused_at, own = schedule.timing, schedule.paused_at, run_options_of(schedule.job.options)
     preview = preview_of(timing, place, now=now, n=PREVIEWED if paused_at is None else 0)
     return ScheduleView(
         name=schedule.name,

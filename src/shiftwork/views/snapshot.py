@@ -5,8 +5,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from shiftwork.core.health.judging import judge
-from shiftwork.core.health.problems import (
+from shiftwork.core.health.health_values import (
     UNKNOWN_SECONDS,
     Health,
     HealthFacts,
@@ -20,26 +19,32 @@ from shiftwork.core.health.problems import (
     WorkerFacts,
     WriteFault,
 )
-from shiftwork.core.jobs.expiry import ExpiredLately
+from shiftwork.core.health.verdict import judge
 from shiftwork.core.model.doc_types import Plan, PoolDoc
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, NodeBeat, slots_of
+from shiftwork.core.observing.pool_stats import ExpiredLately, PoolStats, Stats, WorkerStats
 from shiftwork.core.observing.run_histograms import long_runs
-from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.scaling.backlog import Gate, backlog, main_gate
 from shiftwork.core.scaling.bounds import bounded
 from shiftwork.core.schedules.fire_times import Cursor, pause, upcoming
 from shiftwork.core.schedules.timing import Rescheduled
 from shiftwork.core.workers.admission import Facts, Lane, Running
-from shiftwork.core.workers.edition import Edition
+from shiftwork.core.workers.joining import Edition
 from shiftwork.core.workers.state import is_failing
 from shiftwork.sentences import sentence
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """Everything that the overview and the health rules need, read once, as of one moment."""
+    """Everything that the overview and the health rules need, read once.
+
+    Each part is what the store held at one moment, but the parts are read side by side, some milliseconds apart. A job
+    that starts in between may be counted as queued and found running, or neither. The rules bear that: what they call
+    wrong has lasted for seconds.
+    """
 
     at: float
+    """When the store was asked, by its clock."""
     facts: Facts
     stats: Stats
     instances: list[InstanceRecord]

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from shiftwork.control.access.actor import acting_as
+from shiftwork.control.access.audit import acting_as
 from shiftwork.errors import ShiftworkError, StoreError
 from shiftwork.sentences import sentence
 from shiftwork.views.metrics import CONTENT_TYPE, render

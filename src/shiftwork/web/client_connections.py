@@ -139,7 +139,7 @@ class GuardedProtocol(H11Protocol):
         """Begin, if there is room."""
         super().connection_made(transport)
         self._reading_since = self._taken_at = time.monotonic()
-        self.app_state = {**self.app_state, CONNECTION: self._known}
+        self.app_state: dict[str, Any | dict[str, bool]] = {**self.app_state, CONNECTION: self._known}
         if not self._guard.enter(self):
             self._refused = True
             transport.write(REFUSAL)

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from shiftwork.control.control import Control
-from shiftwork.control.jobs.paging import FIRST_PAGE, MOST_PAGE_BYTES, next_size, weight
+from shiftwork.control.jobs.filter import FIRST_PAGE, MOST_PAGE_BYTES, next_size, weight
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.errors import UnknownJobError
 from shiftwork.handles.job import Job

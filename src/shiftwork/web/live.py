@@ -103,7 +103,7 @@ class Stream:
         self.seen = seen
         """The number of the last event that was sent; None until the first one is known."""
         self.queue: asyncio.Queue[bytes | None] = asyncio.Queue(MOST_WAITING_MESSAGES)
-        self.over = False
+        self.over: bool = False
 
     def put(self, piece: bytes) -> None:
         if self.over:

@@ -31,7 +31,7 @@ class WebServer:
         **site: Any,
     ) -> None:
         self._listener = listener
-        self.site = Site(control, **site)
+        self.site: Site = Site(control, **site)
         self._root_path = root_path
         self._connections = ClientConnections(limits)
         self._server: _Server | None = None

@@ -7,7 +7,7 @@ from typing import Final
 
 from shiftwork.control.access.tokens import TokenCheck
 from shiftwork.control.control import Control
-from shiftwork.core.flows.drawing import FlowGraph
+from shiftwork.core.jobs.flow_drawing import FlowGraph
 from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.observing.dead_groups import Group, groups_of
 from shiftwork.views.overview import Overview
@@ -46,19 +46,23 @@ class Site:
         step_seconds: float = CHART_STEP_SECONDS,
     ) -> None:
         self.control = control
-        self.overview = SharedAnswer(control.system.overview, control.now)
-        self.workers = DerivedAnswer(_shapes)
-        self.dead = SharedAnswer(self._newest_dead, control.now, seconds=DEAD_SECONDS)
+        self.overview: SharedAnswer[Overview] = SharedAnswer(control.system.overview, control.now)
+        self.workers: DerivedAnswer[Overview, list[WorkerShape]] = DerivedAnswer(_shapes)
+        self.dead: SharedAnswer[tuple[list[Group], int]] = SharedAnswer(
+            self._newest_dead, control.now, seconds=DEAD_SECONDS
+        )
         self._flows: dict[str, SharedAnswer[tuple[FlowRecord, FlowGraph]]] = {}
-        self.doctor = SharedAnswer(control.doctor.examine, control.now, seconds=DOCTOR_SECONDS, longest=DOCTOR_SECONDS)
-        self.history = ChartHistory(control.store.open, control.now, step=step_seconds)
-        self.what_if = WhatIf(control.history.read)
-        self.token_check = TokenCheck(control.tokens, control.now)
-        self.live = Live(control.store.open, control.now)
-        self.access = Access(self.token_check, trust_loopback=trust_loopback, identify=identify)
-        self.limiter = Limiter(rate or Rate())
-        self.turns = Turns()
-        self.stream_places = StreamPlaces()
+        self.doctor: Final = SharedAnswer(
+            control.doctor.examine, control.now, seconds=DOCTOR_SECONDS, longest=DOCTOR_SECONDS
+        )
+        self.history: ChartHistory = ChartHistory(control.store.open, control.now, step=step_seconds)
+        self.what_if: WhatIf = WhatIf(control.history.read)
+        self.token_check: TokenCheck = TokenCheck(control.tokens, control.now)
+        self.live: Live = Live(control.store.open, control.now)
+        self.access: Access = Access(self.token_check, trust_loopback=trust_loopback, identify=identify)
+        self.limiter: Limiter = Limiter(rate or Rate())
+        self.turns: Turns = Turns()
+        self.stream_places: StreamPlaces = StreamPlaces()
         self._ready = ready
         self._alive = alive
         self._sampler: asyncio.Task[None] | None = None

@@ -20,12 +20,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.flows.releasing import is_lost
+from shiftwork.core.jobs.needs import is_lost
 from shiftwork.core.model.doc_types import Doc, PoolDoc
 from shiftwork.core.model.job_changes import Cancel, Change, Discard, JobFilter, Outcome, Requeue
 from shiftwork.core.model.job_parts import Need, Signal, Step, Wait
 from shiftwork.core.model.jobs import Added, Claimed, JobRecord, JobStatus, NewJob, Progress, ProgressNote
-from shiftwork.core.observing.stats import PoolStats, WorkerStats
+from shiftwork.core.observing.pool_stats import PoolStats, WorkerStats
 from shiftwork.core.workers.admission import Gates, Lane, RateLimit
 from shiftwork.core.workers.breaker import UNTIL_CLOSED, BreakerState
 from shiftwork.store.memory import MemoryStore

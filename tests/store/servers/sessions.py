@@ -10,7 +10,7 @@ import pytest
 from psycopg import AsyncConnection
 from psycopg.pq import ExecStatus, PGconn, PipelineStatus, TransactionStatus
 
-from shiftwork.store.postgres.server import call_queue, connecting, transaction_pool
+from shiftwork.store.postgres.server import call_queue, connecting, loop_connections
 
 CLEAN: Final = b"DEALLOCATE ALL; RESET ALL"
 _idle: Final[dict[str, list[Any]]] = {}
@@ -39,7 +39,7 @@ class KeptConnection(AsyncConnection[Any]):
 def keep_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have stores leave their sessions to later ones, for the rest of the test."""
     monkeypatch.setattr(connecting, "AsyncConnection", KeptConnection)
-    for module in (call_queue, transaction_pool):
+    for module in (call_queue, loop_connections):
         monkeypatch.setattr(module, "disconnect", _disconnect)
 
 

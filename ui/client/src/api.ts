@@ -1142,7 +1142,7 @@ export interface Worker {
   next_due_at: string | null;
 }
 
-/** A worker's policy. `shiftwork.core.options.checks` checks it; a running function finds it in its `Context`. */
+/** A worker's policy. `shiftwork.core.options.configs` checks it; a running function finds it in its `Context`. */
 export interface WorkerConfig {
   name: string;
   execution_mode: WorkerExecutionMode;

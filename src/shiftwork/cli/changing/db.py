@@ -7,7 +7,7 @@ from msgspec import to_builtins
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.output import aside, json_option, say, show_json, show_table
-from shiftwork.control.access.store_schema import SchemaView
+from shiftwork.control.access.store_access import SchemaView
 from shiftwork.control.control import Control
 from shiftwork.core.words import counted
 

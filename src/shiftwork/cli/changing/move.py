@@ -8,7 +8,7 @@ import click
 from shiftwork.cli.connect import refuse_missing, shared
 from shiftwork.cli.terminal.output import json_option, say, show_json, show_table
 from shiftwork.cli.terminal.progress import ProgressBar
-from shiftwork.control.calling.event_loop import run_once
+from shiftwork.control.calling import run_once
 from shiftwork.control.environment import namespace_of_environment
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.words import counted

@@ -18,7 +18,7 @@ from shiftwork.views.shapes.system import breaker_shape
 _TITLES: Final = ("BREAKER", "STATE", "SINCE", "FAILURES", "PROBE", "WORKERS", "HELD OPEN BY")
 _LEAST: Final = ("FAILURES", "SINCE", "PROBE")
 
-reason_option = click.option("--reason", metavar="TEXT", help="The reason, recorded in the event.")
+reason_option: Final = click.option("--reason", metavar="TEXT", help="The reason, recorded in the event.")
 
 
 def _alone(command: Callable[..., None]) -> Callable[..., None]:

@@ -9,7 +9,7 @@ from shiftwork.cli.looking.status import NO_STORE, NoAnswer, show_health, within
 from shiftwork.cli.terminal.formatting import one_line
 from shiftwork.cli.terminal.output import json_option, say, show_json, show_wrapped
 from shiftwork.control.control import Control
-from shiftwork.core.health.problems import Problem
+from shiftwork.core.health.health_values import Problem
 from shiftwork.core.words import counted
 from shiftwork.errors import ConfigurationError
 from shiftwork.serve.loading import load_app

@@ -11,7 +11,7 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.formatting import ago, took, when
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.control.control import Control
-from shiftwork.core.flows.drawing import FlowBox, FlowGraph, FlowJob, state_of
+from shiftwork.core.jobs.flow_drawing import FlowBox, FlowGraph, FlowJob, state_of
 from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.words import counted

@@ -11,9 +11,9 @@ from shiftwork.cli.terminal.formatting import ago, one_line, took, when
 from shiftwork.cli.terminal.output import Cell, aside, json_option, json_text, padded, say, show_json, show_table
 from shiftwork.cli.terminal.parameters import TypedTime, instant
 from shiftwork.control.control import Control
-from shiftwork.core.flows.releasing import is_stranded
-from shiftwork.core.jobs.expiry import expiry
-from shiftwork.core.jobs.own_options import unpack
+from shiftwork.core.jobs.needs import is_stranded
+from shiftwork.core.jobs.run_options import run_options_of
+from shiftwork.core.jobs.transitions import expiry
 from shiftwork.core.model.job_parts import SeenParts
 from shiftwork.core.model.jobs import Attempt, JobRecord, JobStatus
 from shiftwork.core.words import counted
@@ -272,7 +272,7 @@ def show_logs(found: Job[Any]) -> None:
 
 def _facts(job: Job[Any], why: Explanation, parts: SeenParts, now: float) -> dict[str, str | None]:
     record = job.record
-    own = unpack(record.options)
+    own = run_options_of(record.options)
     crashes = f", and {counted(record.crashes, 'crash', 'crashes')}" if record.crashes else ""
     return {
         "status": record.status + (", asked to stop" if record.cancelling else ""),

@@ -11,8 +11,9 @@ from shiftwork.cli.terminal.formatting import ago, status_line
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.terminal.parameters import arguments_of, json_object, seconds
 from shiftwork.control.control import Control
+from shiftwork.core.model.jobs import CheckedJobOptions
 from shiftwork.core.schedules.fire_times import describe
-from shiftwork.handles.options import Options, changed
+from shiftwork.handles.options import changed
 from shiftwork.views.schedules import SchedulePreview, ScheduleView
 from shiftwork.views.shapes.jobs import job_shape
 from shiftwork.views.shapes.schedules import preview_shape, schedule_shape
@@ -20,9 +21,11 @@ from shiftwork.views.shapes.schedules import preview_shape, schedule_shape
 _TITLES: Final = ("NAME", "WORKER", "SCHEDULE", "STATE", "NEXT", "LAST", "LAST JOB")
 _LEAST: Final = ("LAST JOB", "LAST", "STATE")
 
-cron_option = click.option("--cron", metavar="'* * * * *'", help="A cron expression of five fields, or @daily.")
-every_option = click.option("--every", type=seconds, metavar="TIME", help="An interval: 90, 5m, 2h.")
-timezone_option = click.option("--timezone", metavar="ZONE", help="The zone of the cron expression: Europe/Vienna.")
+cron_option: Final = click.option("--cron", metavar="'* * * * *'", help="A cron expression of five fields, or @daily.")
+every_option: Final = click.option("--every", type=seconds, metavar="TIME", help="An interval: 90, 5m, 2h.")
+timezone_option: Final = click.option(
+    "--timezone", metavar="ZONE", help="The zone of the cron expression: Europe/Vienna."
+)
 
 
 @click.command()
@@ -85,7 +88,7 @@ def put(
     Arguments are written as for `shiftwork enqueue`. With the same times, a schedule goes on where it was.
     """
     given = arguments_of(arguments, payload)
-    options = changed(Options(), worker, options_of(**written))
+    options = changed(CheckedJobOptions(), worker, options_of(**written))
 
     async def add(control: Control) -> ScheduleView:
         read = given.read(await control.workers.payload_schema(worker))

@@ -13,8 +13,8 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.formatting import one_line, span, when
 from shiftwork.cli.terminal.output import Cell, json_option, padded, say, show_json, show_table, show_wrapped
 from shiftwork.control.control import Control
-from shiftwork.core.health.judging import store_away
-from shiftwork.core.health.problems import Problem, gist
+from shiftwork.core.health.health_values import Problem, gist
+from shiftwork.core.health.verdict import store_away
 from shiftwork.core.words import counted
 from shiftwork.core.workers.state import is_failing
 from shiftwork.errors import StoreUnavailableError

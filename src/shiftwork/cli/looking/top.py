@@ -20,7 +20,7 @@ from shiftwork.cli.terminal.output import Cell, cut, json_option, say, show_json
 from shiftwork.cli.terminal.parameters import seconds
 from shiftwork.cli.terminal.screen import Screen
 from shiftwork.control.control import Control
-from shiftwork.control.system.glances import MOST_GLANCED_JOBS
+from shiftwork.control.system.overview import MOST_GLANCED_JOBS
 from shiftwork.core.model.jobs import JobRecord
 from shiftwork.core.observing.beats import WorkerInstance
 from shiftwork.core.words import counted

@@ -3,7 +3,7 @@
 import click
 
 from shiftwork.cli.terminal.output import aside, json_option, say, show_json
-from shiftwork.control.calling import event_loop
+from shiftwork.control import calling
 from shiftwork.errors import LifecycleError, ShiftworkError
 from shiftwork.serve.loading import in_words, load_app
 
@@ -29,7 +29,7 @@ def deploy(app_name: str, *, as_json: bool) -> None:
         finally:
             await app.close()
 
-    done = event_loop.run(run())
+    done = calling.run(run())
     if as_json:
         show_json({"app": app_name, "deployed": done})
     elif done:

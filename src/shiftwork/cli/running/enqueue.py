@@ -9,9 +9,9 @@ from shiftwork.cli.running.job_options import options_of, with_job_options
 from shiftwork.cli.terminal.output import json_option, say, show_json
 from shiftwork.cli.terminal.parameters import arguments_of, json_object, seconds
 from shiftwork.control.control import Control
-from shiftwork.core.model.jobs import JobStatus
+from shiftwork.core.model.jobs import CheckedJobOptions, JobStatus
 from shiftwork.handles.job import Job
-from shiftwork.handles.options import JobOptions, Options, changed
+from shiftwork.handles.options import JobOptions, changed
 from shiftwork.views.shapes.jobs import job_shape
 
 
@@ -43,7 +43,7 @@ def enqueue(
     again when the job runs.
     """
     chosen = options_of(**written) | JobOptions(delay_seconds=delay, job_id=job_id)
-    options = changed(Options(), worker, chosen)
+    options = changed(CheckedJobOptions(), worker, chosen)
     given = arguments_of(arguments, payload)
 
     async def add(control: Control) -> tuple[Job[Any], bool]:

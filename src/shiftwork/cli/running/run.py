@@ -13,7 +13,7 @@ from shiftwork.cli.running.serving import address_options, log_options, web_at
 from shiftwork.cli.terminal.formatting import bounds
 from shiftwork.cli.terminal.output import aside, show_table
 from shiftwork.cli.terminal.parameters import seconds
-from shiftwork.control.calling import event_loop
+from shiftwork.control import calling
 from shiftwork.control.environment import NAMESPACE, STORE, namespace_of_environment, store_of_environment
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.schedules.fire_times import describe
@@ -100,7 +100,7 @@ def run(
         )
         await _run(service, app_name, stop_timeout=stop_timeout, style=log_format)
 
-    event_loop.run(go())
+    calling.run(go())
 
 
 def _refuse_without_web(options: Mapping[str, object]) -> None:
@@ -156,7 +156,7 @@ def introduce(definition: Definition, name: str, *, as_table: bool) -> None:
             extra={
                 "app": name,
                 "store": store,
-                "loop": event_loop.running_kind(),
+                "loop": calling.running_kind(),
                 "workers": schedules,
                 "pools": sizes,
             },

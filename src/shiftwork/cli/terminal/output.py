@@ -26,7 +26,7 @@ _NAMES: Final = ("WORKER", "POOL", "NODE", "INSTANCE")
 
 Cell = str | int | None
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
+json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
 
 
 def say(text: str = "", *, err: bool = False) -> None:

@@ -30,7 +30,7 @@ class Screen:
     """
 
     def __init__(self, *, key: Callable[[str], None], resized: Callable[[], None]) -> None:
-        self.over = asyncio.Event()
+        self.over: asyncio.Event = asyncio.Event()
         self._key = key
         self._resized = resized
         self._loop = asyncio.get_running_loop()

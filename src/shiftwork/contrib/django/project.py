@@ -4,9 +4,11 @@ The project is found by `DJANGO_SETTINGS_MODULE`, as everywhere in Django. Code 
 `shiftwork.contrib.django` instead.
 """
 
+from typing import Final
+
 import django
 
 from shiftwork.contrib.django.project_app import project_app
 
 django.setup()
-app = project_app()
+app: Final = project_app()

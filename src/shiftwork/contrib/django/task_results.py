@@ -11,7 +11,7 @@ from django.conf import settings
 from shiftwork.contrib.django.task_api import Task, TaskError, TaskResult, TaskResultStatus
 from shiftwork.core.jobs.retry import EndKind
 from shiftwork.core.model.jobs import Attempt, JobStatus
-from shiftwork.core.values.hidden import revealed
+from shiftwork.core.values.envelopes import revealed
 from shiftwork.handles.job import Job
 from shiftwork.handles.plain_values import plain
 

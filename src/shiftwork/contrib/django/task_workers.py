@@ -30,8 +30,7 @@ from shiftwork.contrib.django.task_api import (
     task_started,
 )
 from shiftwork.contrib.django.task_results import class_path, new_result, update
-from shiftwork.core.jobs.retry import error_names_of, refusal
-from shiftwork.core.jobs.retry_requests import GiveUp, Snooze
+from shiftwork.core.jobs.retry import GiveUp, Snooze, error_names_of, refusal
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.context.context import Context
 

@@ -27,7 +27,7 @@ from shiftwork.contrib.django.task_api import (
 )
 from shiftwork.contrib.django.task_results import local_time, new_result, result_of, update
 from shiftwork.contrib.django.task_workers import TaskWorkers
-from shiftwork.control.registry import DEFAULT_POOL
+from shiftwork.control.definitions import DEFAULT_POOL
 from shiftwork.core.model.jobs import JobPriority
 from shiftwork.errors import ConfigurationError, UnknownJobError
 from shiftwork.handles.job import Job

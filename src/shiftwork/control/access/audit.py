@@ -1,14 +1,17 @@
 """The audit: an event for every change that a person or a program makes, saying who made it.
 
 It is written in `control` and nowhere else, so a change leaves the same event whether it comes from a program, the
-command line or the web.
+command line or the web. Whoever made it is the token's name over HTTP, otherwise the user of this machine.
 """
 
+import getpass
 import logging
-from collections.abc import Callable, Sequence
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final
 
-from shiftwork.control.access.actor import current_actor
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.jobs import JobRecord
@@ -17,6 +20,9 @@ from shiftwork.events import Listeners
 from shiftwork.sentences import parts_of, plain, sentence
 
 logger: Final = logging.getLogger("shiftwork")
+
+
+_ACTING: Final[ContextVar[str | None]] = ContextVar("shiftwork_actor", default=None)
 
 
 class Audit:
@@ -28,17 +34,8 @@ class Audit:
         self._hooks = hooks
 
     async def record(self, name: str, subject: str, message: str, **data: Any) -> None:
-        """Keep an event that says what was changed, and by whom."""
+        """Keep an event that says what was changed, and by whom. It raises nothing: see `publish`."""
         await self.publish([self._event(name, subject, message, data)])
-
-    async def record_or_log(self, name: str, subject: str, message: str, **data: Any) -> None:
-        """Keep an event of a change that a caller must not repeat: if the store fails, log that, and raise nothing."""
-        event = self._event(name, subject, message, data)
-        try:
-            await self.publish([event])
-        except StoreError as error:
-            logger.warning("%s, but the event %s could not be recorded: %s", message, name, error)
-            self._hooks.fire(event)
 
     async def record_change(self, job: JobRecord, what: str, *, reason: str | None, **data: Any) -> None:
         """Keep that one job was changed, and why, if a reason was given."""
@@ -48,9 +45,17 @@ class Audit:
         await self.record("jobs.amended", what, message, **about, **data)
 
     async def publish(self, events: Sequence[Event]) -> None:
-        """Keep events, and call the hooks of this process."""
-        store = await self._access.open()
-        await store.record(events)
+        """Keep events of changes that have happened, and call the hooks of this process.
+
+        If the store fails, log which events are lost, and raise nothing: a caller that got an error would take the
+        change for failed, and make it again.
+        """
+        try:
+            store = await self._access.open()
+            await store.record(events)
+        except StoreError as error:
+            for event in events:
+                logger.warning("%s, but the event %s could not be recorded: %s", event.message, event.name, error)
         for event in events:
             self._hooks.fire(event)
 
@@ -80,3 +85,26 @@ _DONE: Final = {
 def done_word(done: str) -> str:
     """Return what was done as a word in a sentence."""
     return _DONE.get(done, done)
+
+
+@contextmanager
+def acting_as(name: str) -> Iterator[None]:
+    """Attribute every change made inside to this name."""
+    before = _ACTING.set(name)
+    try:
+        yield
+    finally:
+        _ACTING.reset(before)
+
+
+def current_actor() -> str:
+    """Return who is making a change, as far as it is known."""
+    return _ACTING.get() or _user()
+
+
+def _user() -> str:
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a container may run as a user without a name
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}"

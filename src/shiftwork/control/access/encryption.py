@@ -5,8 +5,8 @@ from typing import Final
 
 from shiftwork.control.access.audit import Audit
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.core.health.problems import Finding
-from shiftwork.core.values.sealing import PLAIN
+from shiftwork.core.health.health_values import Finding
+from shiftwork.core.values.envelopes import PLAIN
 from shiftwork.core.words import counted
 from shiftwork.errors import EncryptionKeyError, nearest
 from shiftwork.sentences import sentence

@@ -1,17 +1,60 @@
-"""The store, opened when it is first needed, and whether its content may be changed."""
+"""The store: opened when it is first needed, whether its content may be changed, and the layout of its data."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from shiftwork.control.access.store_schema import StoreSchema
-from shiftwork.control.calling.forking import begin_anew_when_forked, never_free
+from msgspec import Struct
+
+from shiftwork.control.calling import begin_anew_when_forked, never_free
 from shiftwork.errors import LifecycleError
 from shiftwork.runtime.clock import Clock
+from shiftwork.store.abilities import SchemaStep, migratable
 from shiftwork.store.protocol import Store
 
 if TYPE_CHECKING:
     from shiftwork.transfer.late import Left
+
+
+class SchemaView(Struct, frozen=True):
+    """The layout of a store's data."""
+
+    version: int | None
+    """The version of the schema: 0 in an empty database, None in a store that has no schema."""
+    by_hand: bool
+    """True if steps can be carried out by hand; otherwise opening the store does everything."""
+    steps: Sequence[SchemaStep] = ()
+
+
+class StoreSchema:
+    """The schema of one store: its version, the pending steps, and carrying them out, for `shiftwork db`.
+
+    Only a store in a database that people administer themselves has steps to carry out by hand.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def look(self) -> SchemaView:
+        """Return the schema as it is. Where steps are carried out by hand, the store is not even opened."""
+        migrating = migratable(self._store)
+        if migrating is None:
+            await self._store.open()
+            version = (await self._store.check()).get("schema version")
+            return SchemaView(None if version is None else int(version.text), by_hand=False)
+        steps = await migrating.schema_steps()
+        version_done = max((step.number for step in steps if step.done), default=0)
+        return SchemaView(version_done, by_hand=True, steps=steps)
+
+    async def upgrade(self, *, after: bool) -> Sequence[SchemaStep]:
+        """Carry out the pending steps, and return them."""
+        migrating = migratable(self._store)
+        return await migrating.upgrade_schema(after=after) if migrating else ()
+
+    async def sql(self, *, pending: bool, after: bool, grant_to: str | None) -> str | None:
+        """Return the SQL that an administrator would run; None if the store has none."""
+        migrating = migratable(self._store)
+        return await migrating.schema_sql(pending=pending, after=after, grant_to=grant_to) if migrating else None
 
 
 class StoreAccess:

@@ -5,7 +5,6 @@ Every batch is changed on its own: if the process dies half way, the jobs that i
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -14,15 +13,14 @@ from msgspec.structs import replace
 
 from shiftwork.control.access.audit import Audit, because, done_word
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.jobs.filter import job_filter
-from shiftwork.control.jobs.paging import FIRST_PAGE, next_size
+from shiftwork.control.jobs.filter import FIRST_PAGE, job_filter, next_size
 from shiftwork.core.model.job_changes import Cancel, Change, Discard, JobFilter, Requeue
 from shiftwork.core.model.jobs import SECONDS_A_DAY, DeadJob, JobStatus
 from shiftwork.core.observing.dead_groups import group_key
-from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
-from shiftwork.core.options.values import parse_rate
+from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.options.value_checks import parse_rate
 from shiftwork.core.words import counted
-from shiftwork.errors import ConfigurationError, StoreError
+from shiftwork.errors import ConfigurationError
 from shiftwork.sentences import error_text, sentence, series
 from shiftwork.store.protocol import Store
 
@@ -122,8 +120,7 @@ class BulkChanges:
             async for reached in jobs.change(action, chosen, rate, spread):
                 so_far = reached
         except BaseException:  # the audit must tell which jobs were changed
-            with suppress(StoreError):
-                await self._record(action, so_far, shown, interrupted=True)
+            await self._record(action, so_far, shown, interrupted=True)
             raise
         await self._record(action, so_far, shown)
         return so_far

@@ -12,10 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import Definitions
-from shiftwork.control.registry import LocalRegistry
+from shiftwork.control.definitions import Definitions, LocalRegistry
 from shiftwork.core.doc_kinds import PLAN, PLAN_NAME
-from shiftwork.core.health.estimate import (
+from shiftwork.core.health.position import LANES, Ahead, QueuePlace, behind, position
+from shiftwork.core.health.start_estimate import (
     Line,
     Overtaking,
     QueueAhead,
@@ -24,13 +24,12 @@ from shiftwork.core.health.estimate import (
     overtaking,
     starts_in,
 )
-from shiftwork.core.health.position import LANES, Ahead, QueuePlace, behind, position
 from shiftwork.core.model.doc_types import Plan
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.core.model.workers import PoolConfig, WorkerState
 from shiftwork.core.observing.beats import Beat, slots_of
-from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.scaling.bounds import bounds_at
 from shiftwork.core.scaling.demand import Demand, WorkerWindow, observe, pool_demand
 from shiftwork.core.workers.admission import Facts, Gates, Head, Lane, Obstacle, explain
@@ -225,7 +224,7 @@ class Estimates:
         if any(share.worker not in workers for share in demand.shares):
             workers = (await self._definitions.published()).workers | workers
         aging = (await self._pool(record.pool)).priority_aging_seconds
-        head_starts = {name: config.priority * aging for name, config in workers.items()}
+        head_starts = {name: config.priority.head_start(aging) for name, config in workers.items()}
         return overtaking(record.rank, head_starts, demand, now)
 
 

@@ -6,20 +6,19 @@ from typing import Final
 from msgspec.structs import replace
 
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import Definitions
+from shiftwork.control.definitions import Definitions, LocalRegistry
 from shiftwork.control.jobs.estimates import Estimates, QueueFacts, hosts
-from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.flows.failures import behind, lost_jobs
-from shiftwork.core.health.estimate import along
 from shiftwork.core.health.position import position
-from shiftwork.core.jobs.own_options import policy
+from shiftwork.core.health.start_estimate import along
+from shiftwork.core.jobs.needs import behind, lost_jobs
+from shiftwork.core.jobs.run_options import policy
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.observing.beats import Beat
 from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Facts, Head, Lane, Obstacle, explain
-from shiftwork.core.workers.state import reason_of
+from shiftwork.core.workers.disabled_reason import reason_of
 from shiftwork.errors import UnknownWorkerError
 from shiftwork.handles.job import Unfinished
 from shiftwork.sentences import sentence, series

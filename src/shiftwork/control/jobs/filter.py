@@ -1,16 +1,23 @@
-"""Which jobs are meant, from what people write."""
+"""Which jobs are meant, from what people write, and how many of them to read at a time.
+
+A page is in memory at once, and payloads and results may be large.
+"""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 from msgspec import MsgspecError, convert
 from msgspec.structs import replace
 
 from shiftwork.core.model.job_changes import JobFilter, JobOrder
-from shiftwork.core.model.jobs import JobStatus
+from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.errors import ConfigurationError, UnknownOptionError, nearest
 from shiftwork.sentences import sentence
+
+FIRST_PAGE: Final = 50
+"""How many jobs to read while their size is unknown."""
+MOST_PAGE_BYTES: Final = 8 * 1_048_576
 
 
 class JobSearch(TypedDict, total=False):
@@ -77,3 +84,14 @@ def _status(name: Any) -> JobStatus:
             hint=nearest(str(name), [status.value for status in JobStatus]),
         )
         raise UnknownOptionError(message) from None
+
+
+def weight(jobs: Sequence[JobRecord]) -> int:
+    """Return about how many bytes the jobs have."""
+    return sum(len(job.payload) + len(job.result or b"") for job in jobs)
+
+
+def next_size(seen: Sequence[JobRecord], most: int) -> int:
+    """Return how many jobs to read next, if they are as large as these."""
+    each = weight(seen) // max(len(seen), 1)
+    return max(1, min(most, MOST_PAGE_BYTES // max(each, 1)))

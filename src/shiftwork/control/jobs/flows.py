@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from shiftwork.control.access.audit import Audit, because, done_word
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.jobs.handles import JobHandles
+from shiftwork.control.definitions import LocalRegistry
+from shiftwork.control.jobs.jobs import JobHandles
 from shiftwork.control.jobs.known_calls import check_inputs, check_no_circle, check_twins, flow_of, known_jobs
 from shiftwork.control.jobs.submission import Submission
-from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.flows.drawing import FlowGraph, FlowJob, draw, state_of
-from shiftwork.core.flows.failures import behind, lost_jobs
-from shiftwork.core.jobs.own_options import pack, unpack
-from shiftwork.core.jobs.statuses import status_word
+from shiftwork.core.jobs.flow_drawing import FlowGraph, FlowJob, draw, state_of
+from shiftwork.core.jobs.needs import behind, lost_jobs
+from shiftwork.core.jobs.run_options import run_options_of
+from shiftwork.core.jobs.transitions import status_word
 from shiftwork.core.model.flows import FlowMember, FlowRecord
 from shiftwork.core.model.job_changes import Cancel, Change, Requeue
 from shiftwork.core.model.job_parts import Input, Need
@@ -135,7 +135,7 @@ class FlowCommands:
     def _job(self, call: Call[Any], ids: dict[Call[Any], str], flow: str, parent: str | None, now: float) -> NewJob:
         needed = call.needed()
         options = replace(
-            call.options.own,
+            call.options.run_options,
             inputs=tuple(Input(ids[one], path) for one, path in call.inputs),
             needs=tuple(ids[one] for one in needed),
             whatever=any(needed.values()),
@@ -147,7 +147,7 @@ class FlowCommands:
             flow=flow,
             needs=tuple(Need(ids[one], whatever) for one, whatever in needed.items()),
             parent=parent,
-            options=pack(options),
+            options=options.packed(),
         )
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -286,7 +286,7 @@ class FlowCommands:
 
 def _last(jobs: Sequence[Job[Any]]) -> list[Job[Any]]:
     """Return the jobs that were passed to `enqueue_flow`, as far as that can be told: nothing needs them."""
-    own = {job.id: unpack(job.record.options) for job in jobs}
+    own = {job.id: run_options_of(job.record.options) for job in jobs}
     needed = {id for options in own.values() for id in options.needs}
     last = [job for job in jobs if job.id not in needed]
     return [job for job in last if own[job.id].parent is None] or last

@@ -5,24 +5,21 @@ from typing import Any, Final
 
 from shiftwork.control.access.audit import Audit
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import Definitions
+from shiftwork.control.definitions import Definitions, LocalRegistry
 from shiftwork.control.jobs.explanations import Explanations
 from shiftwork.control.jobs.filter import job_filter
-from shiftwork.control.jobs.handles import JobHandles
-from shiftwork.control.jobs.stacks import read_stack
+from shiftwork.control.jobs.job_stack import read_stack
 from shiftwork.control.jobs.submission import Submission, id_taken
-from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.jobs.own_options import unpack
-from shiftwork.core.jobs.statuses import status_word
+from shiftwork.core.jobs.run_options import run_options_of
+from shiftwork.core.jobs.transitions import status_word
 from shiftwork.core.model.job_changes import Cancel, Change, Discard, Requeue
 from shiftwork.core.model.job_parts import SeenParts, Signal
-from shiftwork.core.model.jobs import JobRecord, NewJob
+from shiftwork.core.model.jobs import CheckedJobOptions, JobRecord, NewJob
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.errors import JobStateError, UnknownJobError
-from shiftwork.handles.call import new_job
+from shiftwork.handles.call import new_id
 from shiftwork.handles.codec import Packed
-from shiftwork.handles.job import Job
-from shiftwork.handles.options import Options
+from shiftwork.handles.job import Job, JobAccess, Look, RunBlocking
 from shiftwork.handles.payload_schema import max_bytes_of
 from shiftwork.handles.payloads import check_signal_size, encode_signal, pack_plain
 from shiftwork.handles.plain_values import plain
@@ -39,6 +36,45 @@ _REFUSED: Final[Mapping[type[Any], str]] = {
 }
 
 _NEEDED: Final = sentence("another job of its flow waits for it; cancel the flow, or that job, first")
+
+
+class JobHandles:
+    """Makes handles of records, by the workers registered here or published by other processes."""
+
+    def __init__(
+        self,
+        access: StoreAccess,
+        registry: LocalRegistry,
+        definitions: Definitions,
+        look: Look,
+        run_blocking: RunBlocking,
+    ) -> None:
+        self._look = look
+        self._run_blocking = run_blocking
+        self._access = access
+        self._registry = registry
+        self._definitions = definitions
+
+    async def of(self, records: Sequence[JobRecord]) -> list[Job[Any]]:
+        """Return a handle for each record."""
+        here = self._registry.workers
+        others: dict[str, float] = {}
+        for record in records:
+            if record.worker not in here:
+                others[record.worker] = max(record.created_at, others.get(record.worker, 0.0))
+        schemas = await self._definitions.schemas(others) if others else {}
+        handles: list[Job[Any]] = []
+        for record in records:
+            known = here.get(record.worker)
+            secrets = secrets_of(known.schema if known else schemas.get(record.worker))
+            decode = known.signature.decode_result if known else None
+            access = JobAccess(self._access.open, decode, secrets, self._look, self._run_blocking)
+            handles.append(Job(record, access))
+        return handles
+
+    async def one(self, record: JobRecord) -> Job[Any]:
+        """Return the handle of one record."""
+        return (await self.of([record]))[0]
 
 
 class Jobs:
@@ -66,7 +102,7 @@ class Jobs:
         self._handles = handles
 
     async def enqueue(
-        self, worker: str, payload: Mapping[str, Any], options: Options | None = None
+        self, worker: str, payload: Mapping[str, Any], options: CheckedJobOptions | None = None
     ) -> tuple[Job[Any], bool]:
         """Add a job of a worker by its name; return the job that stands for it now, and whether that one is new.
 
@@ -76,20 +112,20 @@ class Jobs:
         await self._access.open_to_add()
         config, pool, packed = await self._prepare(worker, payload)
         now = self._now()
-        job, created = await self.add(new_job(config, pool, packed, options or Options(), now=now), now)
+        job, created = await self.add(_new_job(config, pool, packed, options or CheckedJobOptions(), now), now)
         if job.worker != worker:
             raise JobStateError(id_taken(job.record))
         return job, created
 
     async def template(
-        self, worker: str, payload: Mapping[str, Any], options: Options, original: Mapping[str, Any] | None
+        self, worker: str, payload: Mapping[str, Any], options: CheckedJobOptions, original: Mapping[str, Any] | None
     ) -> NewJob:
         """Return a job of a worker by its name, checked as `enqueue` checks it, without adding it.
 
         A value that is hidden in the payload is taken from the original.
         """
         config, pool, packed = await self._prepare(worker, payload, original)
-        return new_job(config, pool, packed, options, now=self._now())
+        return _new_job(config, pool, packed, options, self._now())
 
     async def add(self, job: NewJob, now: float) -> tuple[Job[Any], bool]:
         """Add a job as it is; return the job that stands for it now, and whether that one is new."""
@@ -151,7 +187,7 @@ class Jobs:
             await self._amend(job_id, Requeue(self._now()))
         else:
             record = await self._record(job_id)
-            if unpack(record.options).inputs:
+            if run_options_of(record.options).inputs:
                 message = sentence(
                     "job {id} of {worker}: its arguments are results of other jobs; retry it as it is",
                     id=job_id,
@@ -177,9 +213,8 @@ class Jobs:
         elif not status.live:
             message = sentence("job {id} is {state}: it accepts no more signals", id=job_id, state=status_word(status))
             raise JobStateError(message)
-        # The signal is kept: a caller that got an error would send it again, and a later wait would take the second.
         message = sentence("signal {name} was sent to job {id}", name=f"{name!r}", id=job_id)
-        await self._audit.record_or_log("job.signalled", job_id, message, signal=name)
+        await self._audit.record("job.signalled", job_id, message, signal=name)
 
     async def _max_bytes(self, job_id: str) -> int:
         """Return how many bytes a value may have that is sent to a job: as many as a payload of the app.
@@ -249,3 +284,7 @@ def _unmasked(
     secrets = secrets_of(schema)
     restored: Mapping[str, Any] = payload if secrets is None else secrets.restore(worker, payload, original)
     return restored
+
+
+def _new_job(config: WorkerConfig, pool: PoolConfig, packed: Packed, options: CheckedJobOptions, now: float) -> NewJob:
+    return NewJob.of(config, pool, packed.payload, options, id=options.job_id or new_id(now), now=now, key=packed.key)

@@ -13,17 +13,15 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
-from shiftwork.control.access.actor import current_actor
-from shiftwork.control.access.audit import Audit, done_word
+from shiftwork.control.access.audit import Audit, current_actor, done_word
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import Definitions
+from shiftwork.control.definitions import Definitions, LocalRegistry
 from shiftwork.control.jobs.jobs import Jobs
 from shiftwork.control.jobs.submission import Submission
-from shiftwork.control.registry import LocalRegistry
-from shiftwork.core.model.jobs import JobPriority, NewJob
+from shiftwork.core.model.jobs import CheckedJobOptions, JobPriority, NewJob
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
-from shiftwork.core.options.checks import check_schedule, timing
-from shiftwork.core.options.types import TimingOptions
+from shiftwork.core.options.configs import check_schedule, timing
+from shiftwork.core.options.option_types import TimingOptions
 from shiftwork.core.schedules.stored import (
     LARGEST_PAYLOAD,
     LONGEST_INTERVAL,
@@ -47,7 +45,6 @@ from shiftwork.errors import (
 )
 from shiftwork.handles.call import Call, check_call, new_id
 from shiftwork.handles.job import Job
-from shiftwork.handles.options import Options
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.sentences import sentence
@@ -64,7 +61,7 @@ from shiftwork.views.schedules import SchedulePreview, ScheduleView, preview_of,
 SCHEDULES_BATCH: Final = 100
 """How many schedules are made readable before others get their turn on the event loop."""
 _NOT_FOR_SCHEDULES: Final = ("job_id", "run_at", "delay_seconds")
-"""Options of a job that a schedule decides."""
+"""CheckedJobOptions of a job that a schedule decides."""
 
 
 class ScheduleBook:
@@ -123,7 +120,7 @@ class ScheduleBook:
         name: str,
         worker: str,
         payload: Mapping[str, Any],
-        options: Options | None = None,
+        options: CheckedJobOptions | None = None,
         *,
         catch_up: str = "latest",
         overlap: str = "skip",
@@ -136,7 +133,7 @@ class ScheduleBook:
         store = await self._access.open_to_change()
         before = (await read_parts(store, {part_of(name)})).schedules.get(name)
         original = plain(before.job.payload) if before is not None and before.job.worker == worker else None
-        job = await self._jobs.template(worker, payload, options or Options(), original)
+        job = await self._jobs.template(worker, payload, options or CheckedJobOptions(), original)
         times = self._checked(name, when, catch_up=catch_up, overlap=overlap)
         return await self._put(name, job, times, catch_up=catch_up, overlap=overlap)
 

@@ -6,8 +6,7 @@ so a node that decides at the same moment decides again, from what the person wr
 
 from collections.abc import Callable
 
-from shiftwork.control.access.actor import current_actor
-from shiftwork.control.access.audit import Audit, because
+from shiftwork.control.access.audit import Audit, because, current_actor
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.system.workers import Workers
 from shiftwork.core.doc_kinds import BREAKER

@@ -11,16 +11,15 @@ from msgspec.structs import replace
 
 from shiftwork.control.access.audit import Audit, because
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import Definitions
-from shiftwork.control.registry import LocalRegistry
+from shiftwork.control.definitions import Definitions, LocalRegistry
 from shiftwork.core.doc_kinds import POOL
 from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import Beat, InstanceRecord, WorkerInstance
-from shiftwork.core.observing.stats import PoolStats
-from shiftwork.core.options.checks import check_bounds
+from shiftwork.core.observing.pool_stats import PoolStats
+from shiftwork.core.options.configs import check_bounds
 from shiftwork.core.scaling.bounds import bounded, bounds_at
 from shiftwork.core.scaling.plan import Planned
 from shiftwork.errors import ConfigurationError, UnknownPoolError, nearest

@@ -10,8 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.health.problems import PoolFacts, Problem, Severity, gist
-from shiftwork.core.jobs.expiry import LATELY_MINUTES, MANY_EXPIRED
+from shiftwork.core.health.health_values import PoolFacts, Problem, Severity, gist
+from shiftwork.core.observing.pool_stats import LATELY_MINUTES, MANY_EXPIRED
 from shiftwork.core.scaling.backlog import Gate
 from shiftwork.core.words import counted, seconds
 from shiftwork.sentences import sentence, series

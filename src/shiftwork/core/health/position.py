@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.observing.stats import Stats
+from shiftwork.core.observing.pool_stats import Stats
 
 COUNTED_OWN: Final = 50_000
 COUNTED: Final = 10_000

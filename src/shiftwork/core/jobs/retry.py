@@ -12,7 +12,7 @@
                  nothing had asked its runs to stop
     cancelled    cancelled
     expired      cancelled, the attempt uncounted: it was claimed too late to be started
-    undecodable  dead, unless a node of another version of the app may try it: `core.jobs.refusals` decides that
+    undecodable  dead, unless a node of another version of the app may try it: `core.jobs.undecodable` decides that
     unencodable  dead: the work is done and only its result cannot be kept, so doing it again would not help
 
 A run that was only interrupted (crashed, lost, drained, undecodable for this version) costs its job neither an attempt
@@ -21,7 +21,15 @@ time, is the rank that of a job which is new at its next `run_at`. An interrupte
 the end of its pause: the time that its run took does not count as waiting time.
 
 Consecutive failures of a worker count jobs, not attempts: only the attempt that makes a job dead is a failure of its
-worker. Nothing here writes: the outcome is a value, and `core.jobs.landing` says where the store takes the job with it.
+worker. Nothing here writes: the outcome is a value, and `core.jobs.transitions` says where the store takes the job with
+it.
+
+A function decides on its own next attempt, instead of leaving that to its worker's policy, by what it raises. These are
+requests and not errors of shiftwork, so they are outside the tree of `shiftwork.errors`:
+
+    raise GiveUp("the customer is gone")     dead at once, whatever retries are left
+    raise RetryAfter(30)                     failed, and due again in 30 seconds; the attempt counts
+    raise Snooze(30)                         handed back for 30 seconds; the attempt does not count
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,13 +38,17 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from shiftwork.core.jobs.expiry import EXPIRED
-from shiftwork.core.jobs.own_options import policy
+from shiftwork.core.jobs.run_options import policy
+from shiftwork.core.jobs.transitions import EXPIRED
 from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.job_parts import Wait
 from shiftwork.core.model.jobs import SECONDS_A_DAY, Attempt, Claimed, JobStatus, LogLine
 from shiftwork.core.model.workers import Retry, WorkerConfig
 from shiftwork.core.observing.run_histograms import marked, timed
+from shiftwork.core.words import Duration, seconds_of
+from shiftwork.errors import ConfigurationError
+
+# ── how a run ended ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 CRASH_LIMIT: Final = 3
 """How many crashes make a job dead."""
@@ -99,6 +111,79 @@ class End(Struct, frozen=True, gc=False):
     """Whether the function asked for what follows, with `GiveUp` or `RetryAfter`: no mistake needs to be found."""
 
 
+# ── requests of a function ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+class GiveUp(Exception):  # noqa: N818 - a request, not an error
+    """Make the job dead at once: another attempt would not help."""
+
+
+class RetryAfter(Exception):  # noqa: N818 - as above
+    """Fail this attempt, and try again after this time, if the worker has retries left."""
+
+    def __init__(self, seconds: Duration, reason: str = "") -> None:
+        super().__init__(seconds, reason)
+        self.seconds: float = seconds_of("RetryAfter", seconds)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason or f"again in {self.seconds:g} s"
+
+
+class Snooze(Exception):  # noqa: N818 - as above
+    """Hand the job back until this time has passed, without counting the attempt."""
+
+    def __init__(self, seconds: Duration) -> None:
+        super().__init__(seconds)
+        self.seconds: float = seconds_of("Snooze", seconds)
+        if self.seconds == 0:
+            raise ConfigurationError("Snooze needs a time above 0: the job would start again and again without a pause")
+
+    def __str__(self) -> str:
+        return f"for {self.seconds:g} s"
+
+
+# ── what becomes of the job ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def settle(
+    job: Claimed,
+    end: End,
+    config: WorkerConfig | None,
+    *,
+    started_at: float,
+    now: float,
+    rand: float,
+    instance: str | None = None,
+    losses: int = 0,
+    hand_backs: int = 0,
+) -> Outcome:
+    """The outcome for the job. `rand` is in [0, 1); `losses` is how often the job was lost before.
+
+    `hand_backs` is how often it was handed back within `HAND_BACK_SECONDS` with no reason, this end included.
+    Without a `config` the worker is unknown to this process, and defaults apply; what the job has of its own applies
+    anyway.
+    """
+    if end.kind is EndKind.RETURNED:
+        return _completed(job, end, config, started_at, now)
+    run = _EndedRun(job=job, end=end, config=config, started_at=started_at, now=now, rand=rand, instance=instance)
+    match end.kind:
+        case EndKind.RAISED | EndKind.TIMED_OUT:
+            return _failed(run)
+        case EndKind.CRASHED:
+            return _crashed(run)
+        case EndKind.LOST:
+            return _lost(run, losses + 1)
+        case EndKind.DRAINED | EndKind.SNOOZED:
+            return _handed_back(run, hand_backs)
+        case EndKind.CANCELLED | EndKind.EXPIRED:
+            return _cancelled(run)
+        case EndKind.UNDECODABLE:
+            return run.dead(end.error or "the payload cannot be decoded", blamed=False)
+        case EndKind.UNENCODABLE:
+            return run.dead(end.error or "the result cannot be encoded")
+
+
 class _EndedRun(Struct, frozen=True, kw_only=True):
     """One ended run, with everything known about it."""
 
@@ -159,94 +244,6 @@ class _EndedRun(Struct, frozen=True, kw_only=True):
             report=self.report(error),
             **changes,
         )
-
-
-def settle(
-    job: Claimed,
-    end: End,
-    config: WorkerConfig | None,
-    *,
-    started_at: float,
-    now: float,
-    rand: float,
-    instance: str | None = None,
-    losses: int = 0,
-    hand_backs: int = 0,
-) -> Outcome:
-    """The outcome for the job. `rand` is in [0, 1); `losses` is how often the job was lost before.
-
-    `hand_backs` is how often it was handed back within `HAND_BACK_SECONDS` with no reason, this end included.
-    Without a `config` the worker is unknown to this process, and defaults apply; what the job has of its own applies
-    anyway.
-    """
-    if end.kind is EndKind.RETURNED:
-        return _completed(job, end, config, started_at, now)
-    run = _EndedRun(job=job, end=end, config=config, started_at=started_at, now=now, rand=rand, instance=instance)
-    match end.kind:
-        case EndKind.RAISED | EndKind.TIMED_OUT:
-            return _failed(run)
-        case EndKind.CRASHED:
-            return _crashed(run)
-        case EndKind.LOST:
-            return _lost(run, losses + 1)
-        case EndKind.DRAINED | EndKind.SNOOZED:
-            return _handed_back(run, hand_backs)
-        case EndKind.CANCELLED | EndKind.EXPIRED:
-            return _cancelled(run)
-        case EndKind.UNDECODABLE:
-            return run.dead(end.error or "the payload cannot be decoded", blamed=False)
-        case EndKind.UNENCODABLE:
-            return run.dead(end.error or "the result cannot be encoded")
-
-
-def is_last(end: End, attempt: int, policy: WorkerConfig) -> bool:
-    """Return whether a run that raised or took too long was the last one of its job."""
-    return end.final or attempt > policy.max_retries
-
-
-def backoff(retry: Retry, attempt: int, rand: float) -> float:
-    """Seconds to wait after this attempt (from 1) has failed, plus or minus the jitter."""
-    retries = max(0, attempt - 1)
-    delay = retry.delays[min(retries, len(retry.delays) - 1)] if retry.delays else _growing(retry, retries)
-    return max(0.0, delay * (1 + retry.jitter * (2 * rand - 1)))
-
-
-def error_name(kind: type) -> str:
-    """Return the name by which a policy knows an exception: with its module, unless it is built in."""
-    # Not `kind.__qualname__`, which a metaclass may define.
-    module, name = (type.__dict__[part].__get__(kind) for part in ("__module__", "__qualname__"))
-    return f"{name}" if module == "builtins" else f"{module}.{name}"
-
-
-def error_names_of(error: BaseException) -> Iterator[str]:
-    """Yield the names of an exception's class and of its bases, the class itself first."""
-    return map(error_name, type.__dict__["__mro__"].__get__(type(error)))
-
-
-def refusal(retry: Retry, names: Iterable[str]) -> str | None:
-    """Return why the policy rules out another attempt after this exception; None if it does not.
-
-    `names` are those of the exception's class and of its bases, the class itself first.
-    """
-    if retry.on is None and not retry.never_on:
-        return None
-    of_class = tuple(names)
-    never = next((name for name in of_class if name in retry.never_on), None)
-    if never is not None:
-        return f"not retried: never_on has {never}"
-    if retry.on is not None and not any(name in retry.on for name in of_class):
-        return f"not retried: on has only {', '.join(retry.on)}"
-    return None
-
-
-def _growing(retry: Retry, retries: int) -> float:
-    if retry.base_seconds <= 0:
-        return 0.0
-    try:
-        delay = retry.base_seconds * float(retry.factor) ** retries
-    except OverflowError:
-        return retry.max_seconds
-    return min(delay, retry.max_seconds)
 
 
 def _completed(job: Claimed, end: End, config: WorkerConfig | None, started_at: float, now: float) -> Outcome:
@@ -332,3 +329,56 @@ def _default_error(run: _EndedRun) -> str:
 
 def _uncounted(job: Claimed) -> int:
     return max(0, job.attempt - 1)
+
+
+# ── the policy ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_last(end: End, attempt: int, policy: WorkerConfig) -> bool:
+    """Return whether a run that raised or took too long was the last one of its job."""
+    return end.final or attempt > policy.max_retries
+
+
+def backoff(retry: Retry, attempt: int, rand: float) -> float:
+    """Seconds to wait after this attempt (from 1) has failed, plus or minus the jitter."""
+    retries = max(0, attempt - 1)
+    delay = retry.delays[min(retries, len(retry.delays) - 1)] if retry.delays else _growing(retry, retries)
+    return max(0.0, delay * (1 + retry.jitter * (2 * rand - 1)))
+
+
+def _growing(retry: Retry, retries: int) -> float:
+    if retry.base_seconds <= 0:
+        return 0.0
+    try:
+        delay = retry.base_seconds * float(retry.factor) ** retries
+    except OverflowError:
+        return retry.max_seconds
+    return min(delay, retry.max_seconds)
+
+
+def error_name(kind: type) -> str:
+    """Return the name by which a policy knows an exception: with its module, unless it is built in."""
+    # Not `kind.__qualname__`, which a metaclass may define.
+    module, name = (type.__dict__[part].__get__(kind) for part in ("__module__", "__qualname__"))
+    return f"{name}" if module == "builtins" else f"{module}.{name}"
+
+
+def error_names_of(error: BaseException) -> Iterator[str]:
+    """Yield the names of an exception's class and of its bases, the class itself first."""
+    return map(error_name, type.__dict__["__mro__"].__get__(type(error)))
+
+
+def refusal(retry: Retry, names: Iterable[str]) -> str | None:
+    """Return why the policy rules out another attempt after this exception; None if it does not.
+
+    `names` are those of the exception's class and of its bases, the class itself first.
+    """
+    if retry.on is None and not retry.never_on:
+        return None
+    of_class = tuple(names)
+    never = next((name for name in of_class if name in retry.never_on), None)
+    if never is not None:
+        return f"not retried: never_on has {never}"
+    if retry.on is not None and not any(name in retry.on for name in of_class):
+        return f"not retried: on has only {', '.join(retry.on)}"
+    return None

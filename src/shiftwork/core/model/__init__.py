@@ -1,4 +1,5 @@
-"""The values that all rooms speak of: jobs, outcomes, workers, pools, flows, events, docs.
+"""The values that all rooms speak of: jobs and what changes them, workers and pools, flows, events, docs.
 
-A rule about them belongs in the folder of its subject (`jobs`, `workers`, `scaling` …), not here.
+Fields, defaults and what a value can say of itself. A rule belongs in the folder of its subject (`jobs`, `workers`,
+`scaling` …), not here.
 """

@@ -83,11 +83,11 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     """Return only jobs behind this id in the result's order: the next page."""
     limit: int = 100
     whole: bool = False
-    """Whether payloads and results are read whole. Otherwise lists have their beginnings (`core.values.limits`)."""
+    """Whether payloads and results are read whole. Otherwise lists have their beginnings (`core.values.job_limits`)."""
 
 
 class Cancel(Struct, frozen=True, tag="cancel"):
-    """Cancel waiting jobs, and ask processing ones to stop. `core.jobs.amending` says what becomes of a job."""
+    """Cancel waiting jobs, and ask processing ones to stop. `core.jobs.transitions` says what becomes of a job."""
 
     reason: str = "cancelled"
 

@@ -1,12 +1,11 @@
 """What a job may have beside its payload: needs of a flow, steps and signals of a durable function, options of its own.
 
-Values only. `core.flows.releasing` has the rules about needs, `core.jobs.landing` and `core.jobs.durable` those about
-waits.
+Values only. The rules are in `core.jobs.needs`, `core.jobs.durable_functions` and `core.jobs.run_options`.
 """
 
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, msgpack
 
 NEED_WHATEVER: Final = 1
 NEED_ALONE: Final = 2
@@ -23,7 +22,7 @@ class Need(Struct, frozen=True, array_like=True, gc=False):
     alone: bool = False
     """Whether only that job counts, and not the jobs that it adds while it runs."""
     broken: bool = False
-    """Whether that job cannot complete unless a person retries one: see `core.flows.releasing`. Stores keep it."""
+    """Whether that job cannot complete unless a person retries one: see `core.jobs.needs`. Stores keep it."""
 
 
 class Step(Struct, frozen=True, array_like=True, gc=False):
@@ -113,8 +112,8 @@ class FlowFailure(Struct, frozen=True, array_like=True, gc=False):
     """Its last error, in one line; the reason if it was cancelled. Empty if there is none."""
 
 
-class OwnOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a job has of its own and only its run reads. Stores keep it as bytes (msgpack), as they keep payloads."""
+class RunOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What only the run of a job reads. Stores keep it as bytes (msgpack), as they keep payloads."""
 
     max_retries: int | None = None
     timeout_seconds: float | None = None
@@ -125,3 +124,10 @@ class OwnOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether any end of one of these will do, so that its function may ask what failed."""
     parent: str | None = None
     """The job that added it to the flow while it ran."""
+
+    def packed(self) -> bytes | None:
+        """Return the options as stores keep them; None if there are none."""
+        return None if self == _NO_RUN_OPTIONS else msgpack.encode(self)
+
+
+_NO_RUN_OPTIONS: Final = RunOptions()

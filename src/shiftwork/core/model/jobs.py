@@ -14,12 +14,15 @@ values are never part of a cycle, so the collector need not visit them.
 """
 
 from enum import IntEnum, StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.model.job_parts import FlowFailure, Need, Signal, Step, Wait
+from shiftwork.core.model.job_parts import FlowFailure, Need, RunOptions, Signal, Step, Wait
+
+if TYPE_CHECKING:
+    from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 
 SECONDS_A_DAY: Final = 86_400.0
 
@@ -35,6 +38,10 @@ class JobPriority(IntEnum):
     NORMAL = 1
     HIGH = 2
     CRITICAL = 3
+
+    def head_start(self, aging_seconds: float) -> float:
+        """Return by how many seconds such a job is ahead in the queue, given its pool's `priority_aging_seconds`."""
+        return self * aging_seconds
 
 
 class JobStatus(StrEnum):
@@ -71,6 +78,26 @@ def shown_without_payload(self: Struct) -> str:
     return f"{type(self).__name__}({', '.join(shown)})"
 
 
+class CheckedJobOptions(Struct, frozen=True, kw_only=True):
+    """The options that a person has given for one job (`JobOptions`), after the checks."""
+
+    priority: JobPriority | None = None
+    run_at: float | None = None
+    delay_seconds: float | None = None
+    unique_key: str | None = None
+    job_id: str | None = None
+    cause: str = "enqueued"
+    max_retries: int | None = None
+    timeout_seconds: float | None = None
+    expires_seconds: float | None = None
+    tags: tuple[str, ...] = ()
+
+    @property
+    def run_options(self) -> RunOptions:
+        """Return the options that only the job's run reads."""
+        return RunOptions(max_retries=self.max_retries, timeout_seconds=self.timeout_seconds)
+
+
 class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     """A job as it is handed to the store. Adding the same `id` twice makes one job."""
 
@@ -81,7 +108,7 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     run_at: float
     priority: JobPriority = JobPriority.NORMAL
     head_start: float = 0.0
-    """Its advantage in the queue: priority x the pool's `priority_aging_seconds`. Its rank is `run_at - head_start`."""
+    """Its advantage in the queue (`JobPriority.head_start`). Its rank is `run_at - head_start`."""
     unique_key: str | None = None
     """While a live job of this worker has the same one, adding another returns that job."""
     key: str | None = None
@@ -99,9 +126,44 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     parent: str | None = None
     """The running job that adds it. What waits for that one waits for this one too."""
     options: bytes | None = None
-    """`OwnOptions` in msgpack; None if it has none."""
+    """`RunOptions` in msgpack; None if it has none."""
 
     __repr__ = shown_without_payload
+
+    @classmethod
+    def of(
+        cls,
+        config: "WorkerConfig",
+        pool: "PoolConfig",
+        payload: bytes,
+        options: CheckedJobOptions,
+        *,
+        id: str,
+        now: float,
+        key: str | None = None,
+    ) -> "NewJob":
+        """Return a job of this worker, by its policy, its pool's, and the options of the job."""
+        priority = config.priority if options.priority is None else options.priority
+        run_at = options.run_at if options.run_at is not None else now + (options.delay_seconds or 0.0)
+        expires = options.expires_seconds
+        return cls(
+            id=id,
+            worker=config.name,
+            pool=config.pool,
+            payload=payload,
+            run_at=run_at,
+            priority=priority,
+            head_start=priority.head_start(pool.priority_aging_seconds),
+            unique_key=options.unique_key,
+            key=key,
+            key_limit=config.max_running or 1,
+            cause=options.cause,
+            expires_at=None if expires is None else max(run_at, now) + expires,
+            tags=options.tags,
+            options=None
+            if options.max_retries is None and options.timeout_seconds is None
+            else options.run_options.packed(),
+        )
 
 
 class Added(Struct, frozen=True, gc=False):
@@ -129,7 +191,7 @@ class Claimed(Struct, frozen=True, gc=False):
     """When it expired or will expire, if it has never been claimed before."""
     options: bytes | None = None
     failures: tuple[FlowFailure, ...] = ()
-    """What failed before it. No store sets it: the engine does, before the run (`core.flows.failures`)."""
+    """What failed before it. No store sets it: the engine does, before the run (`core.jobs.needs`)."""
     secrets: tuple[bytes, ...] = ()
     """The results of other jobs in its payload that must not be shown. The engine sets them, too."""
 
@@ -198,7 +260,7 @@ class JobRecord(Struct, frozen=True, kw_only=True, gc=False):
     """When it is due, or became due."""
     rank: float
     """Its place in the queue: lower goes first. It is `run_at - head_start`, unless a run of the job was interrupted
-    since: then the job has kept the rank that it had before (`core.jobs.landing`)."""
+    since: then the job has kept the rank that it had before (`core.jobs.transitions`)."""
     created_at: float
     cause: str = "enqueued"
     attempt: int = 0

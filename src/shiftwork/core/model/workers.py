@@ -34,7 +34,7 @@ class Retry(Struct, frozen=True, metaclass=OptionStructMeta):
     never_on: tuple[str, ...] = ()
     """The exceptions that are never tried again. Given as classes, kept as their names."""
 
-    if TYPE_CHECKING:  # what people may write; `core.options.checks` makes the values above of it
+    if TYPE_CHECKING:  # what people may write; `core.options.configs` makes the values above of it
 
         def __init__(
             self,
@@ -85,7 +85,7 @@ class WorkerExecutionMode(StrEnum):
 
 
 class WorkerConfig(Struct, frozen=True, kw_only=True, gc=False, metaclass=OptionStructMeta):
-    """A worker's policy. `shiftwork.core.options.checks` checks it; a running function finds it in its `Context`."""
+    """A worker's policy. `shiftwork.core.options.configs` checks it; a running function finds it in its `Context`."""
 
     name: str
     execution_mode: WorkerExecutionMode = WorkerExecutionMode.SCHEDULED

@@ -1,1 +1,4 @@
-"""What is counted and reported: beats, statistics, history, events. Facts only; `core.health` judges."""
+"""What is counted and reported: beats, statistics, run times, history, rows of events, groups of dead jobs.
+
+Facts only, without a verdict: `core.health` judges them, `core.scaling` sizes pools by them.
+"""

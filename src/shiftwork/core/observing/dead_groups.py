@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.core.model.jobs import DeadJob
-from shiftwork.core.values.sealing import key_of, replace_sealed
+from shiftwork.core.values.envelopes import key_of, replace_sealed
 
 SAMPLES: Final = 5
 NO_ERROR: Final = "no error recorded"

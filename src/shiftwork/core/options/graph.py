@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
-from shiftwork.core.options.values import parse_rate
+from shiftwork.core.options.value_checks import parse_rate
 from shiftwork.core.workers.admission import Gates, RateLimit
 from shiftwork.errors import ConfigurationError, DependencyCycleError, UnknownWorkerError, nearest
 

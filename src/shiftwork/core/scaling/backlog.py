@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.core.model.workers import WorkerState
-from shiftwork.core.observing.stats import WorkerStats
+from shiftwork.core.observing.pool_stats import WorkerStats
 from shiftwork.core.workers.admission import Facts, Gates, Head, Lane, Obstacle, RateLimit, explain
 from shiftwork.sentences import sentence
 

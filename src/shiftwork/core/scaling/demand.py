@@ -25,7 +25,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.observing.stats import WorkerStats
+from shiftwork.core.observing.pool_stats import WorkerStats
 from shiftwork.core.scaling.backlog import Backlog
 from shiftwork.core.words import rate, seconds
 from shiftwork.sentences import sentence, series

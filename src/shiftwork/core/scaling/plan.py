@@ -18,7 +18,7 @@ from shiftwork.core.model.event import Event
 from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import Beat
-from shiftwork.core.observing.stats import PoolStats, WorkerStats
+from shiftwork.core.observing.pool_stats import PoolStats, WorkerStats
 from shiftwork.core.scaling.backlog import Backlog, backlog, largest_gate
 from shiftwork.core.scaling.bounds import Bounds, bounds_at
 from shiftwork.core.scaling.demand import WorkerWindow, observe, pool_demand
@@ -28,7 +28,7 @@ from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Facts
 from shiftwork.sentences import parts_of, plain, sentence, series
 
-LOOK_SECONDS: Final = 1.0
+PLAN_SECONDS: Final = 1.0
 """How often the leader plans."""
 REST_SECONDS: Final = 5.0
 """How often a leader plans that is at rest; it is woken when something happens."""

@@ -187,7 +187,7 @@ def job_of(
         expires_at=None if job.expires_at is None else now + job.expires_at,
         pool=job.pool if config is None else config.pool,
         key_limit=job.key_limit if config is None else config.max_running or 1,
-        head_start=job.head_start if pool is None else job.priority * pool.priority_aging_seconds,
+        head_start=job.head_start if pool is None else job.priority.head_start(pool.priority_aging_seconds),
         unique_key=unique_key(schedule),
         cause="scheduled",
     )

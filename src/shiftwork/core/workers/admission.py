@@ -2,7 +2,7 @@
 
 Every store admits by these rules, whatever language it is written in. The facts are per worker (a *lane*), because all
 jobs of a worker share its gates; only concurrency keys differ from job to job, and stores keep jobs behind a taken key
-out of the lane altogether (`core.jobs.parking`).
+out of the lane altogether (`core.jobs.parked_jobs`).
 
 There are three layers. Each looks only at the ones before it, so that no two jobs can wait for each other:
 
@@ -22,7 +22,7 @@ from msgspec import Struct, field
 from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.core.workers.state import reason_of
+from shiftwork.core.workers.disabled_reason import reason_of
 from shiftwork.sentences import Say, sentence, unsaid
 
 SETTLING_SECONDS: Final = 1.0

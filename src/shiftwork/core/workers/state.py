@@ -1,4 +1,4 @@
-"""What a run's end, a cancelled job and a person's switch do to the state of a worker.
+"""The state of a worker: what a run's end, a cancelled job and a person's switch make of it, and what it permits.
 
 * A job that ends for good (completed, dead, cancelled) moves `last_ended`; a success moves `last_success`. Neither ever
   moves back: ends may be written in another order than they happened.
@@ -12,11 +12,21 @@ The memory and SQLite stores call these functions. Redis (worker_state.lua) and 
 `switch`) repeat them; `tests.store.conformance.checks.core_rules` compares every store with them.
 """
 
-from shiftwork.core.jobs.statuses import ENDED
+from collections.abc import Mapping
+from shlex import quote
+from typing import Any, Final
+
+from shiftwork.core.jobs.transitions import ENDED
 from shiftwork.core.model.job_changes import Outcome
-from shiftwork.core.model.jobs import JobStatus
-from shiftwork.core.model.workers import WorkerState
-from shiftwork.sentences import plain, sentence
+from shiftwork.core.model.jobs import JobRecord, JobStatus
+from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.workers.admission import Lane
+from shiftwork.sentences import sentence
+
+FAILED_IN_A_ROW: Final = "%s runs in a row failed, the last one with %s"
+"""Why failures disable a worker: their number and the last error. A server that does it fills in this text, too."""
+
+# ── changes ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def after_run(state: WorkerState, outcome: Outcome, status: JobStatus) -> bool:
@@ -49,26 +59,6 @@ def switch(state: WorkerState, *, enabled: bool, reason: str | None, now: float)
         state.failures = 0
 
 
-def is_failing(state: WorkerState) -> bool:
-    """Whether the last attempt of the worker that succeeded or failed is one that failed."""
-    return state.last_error_at is not None and state.last_error_at > (state.last_success or 0.0)
-
-
-def reason_of(state: WorkerState) -> str | None:
-    """Return why a worker is disabled, as a sentence if no person has written it."""
-    reason = state.reason
-    known = (
-        sentence("disabled by hand"),
-        sentence("registered with enabled=False"),
-        _many_failures(state.failures, state.last_error),
-    )
-    return next((one for one in known if one == reason), reason)
-
-
-def _many_failures(n: int, error: str | None) -> str:
-    return sentence("{n} runs in a row failed, the last one with {error}", n=n, error=error)
-
-
 def _note_error(state: WorkerState, outcome: Outcome) -> None:
     if outcome.ended_at >= (state.last_error_at or 0.0):
         state.last_error, state.last_error_at = outcome.error, outcome.ended_at
@@ -79,6 +69,48 @@ def _disabled(state: WorkerState, outcome: Outcome) -> bool:
     if limit is None or state.failures < limit or not state.enabled:
         return False
     state.enabled = False
-    state.reason = plain(_many_failures(state.failures, outcome.error))
+    state.reason = FAILED_IN_A_ROW % (state.failures, outcome.error)
     state.changed_at = outcome.ended_at
     return True
+
+
+# ── questions ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_failing(state: WorkerState) -> bool:
+    """Whether the last attempt of the worker that succeeded or failed is one that failed."""
+    return state.last_error_at is not None and state.last_error_at > (state.last_success or 0.0)
+
+
+def runs_beside_itself(config: WorkerConfig, payload: Mapping[str, Any]) -> bool:
+    """Return whether a run with this payload is work of its own, next to others of the same worker.
+
+    A TRIGGERED worker does other work for each payload. Any other run would repeat the one that is running.
+    """
+    return config.execution_mode is WorkerExecutionMode.TRIGGERED and bool(payload)
+
+
+def first_run_ended(job: JobRecord) -> bool:
+    """Return whether a run of the job that counts has ended, well or not. One that was handed back does not count."""
+    return not job.status.live or job.attempt > 1 or (job.attempt == 1 and job.status is not JobStatus.PROCESSING)
+
+
+def trigger_refusal(config: WorkerConfig, lane: Lane | None, payload: Mapping[str, Any]) -> str | None:
+    """Return why a worker in this state may not be triggered now; None if it may."""
+    if lane is None:
+        return None
+    name = config.name
+    if not lane.state.enabled:
+        return sentence(
+            "worker {worker} is disabled: {reason}; enable it first: shiftwork enable {name}",
+            worker=name,
+            reason=lane.state.reason,
+            name=quote(name),
+        )
+    if lane.running and not runs_beside_itself(config, payload):
+        return sentence(
+            "worker {worker} is already running; see: shiftwork jobs --worker {name} --status processing",
+            worker=name,
+            name=quote(name),
+        )
+    return None

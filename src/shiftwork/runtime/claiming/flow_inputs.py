@@ -7,13 +7,11 @@ from typing import NamedTuple
 from msgspec import MsgspecError
 from msgspec.structs import replace
 
-from shiftwork.core.flows.failures import failures
-from shiftwork.core.flows.inputs import insert
-from shiftwork.core.jobs.own_options import unpack
+from shiftwork.core.jobs.needs import failures, insert
+from shiftwork.core.jobs.run_options import run_options_of
 from shiftwork.core.model.job_parts import Input
 from shiftwork.core.model.jobs import Claimed
-from shiftwork.core.values.hidden import is_hidden
-from shiftwork.core.values.sealing import is_sealed
+from shiftwork.core.values.envelopes import is_hidden, is_sealed
 from shiftwork.store.flow_failures import jobs_before
 from shiftwork.store.protocol import Store
 
@@ -33,7 +31,7 @@ async def with_failures(store: Store, jobs: Sequence[Claimed]) -> Sequence[Claim
     """These jobs with what failed before them. Jobs that ask for completed ones cost nothing: nothing has failed."""
     if all(job.options is None for job in jobs):
         return jobs
-    needs = {job.id: own.needs for job in jobs if (own := unpack(job.options)).whatever}
+    needs = {job.id: own.needs for job in jobs if (own := run_options_of(job.options)).whatever}
     if not needs:
         return jobs
     # In turn: where not all can be looked at, no job loses all of its failures to another one that needs very many.
@@ -46,7 +44,7 @@ async def with_inputs(store: Store, jobs: Sequence[Claimed]) -> Complete:
     """These jobs with the results of other jobs in their payloads. One call reads all results."""
     if all(job.options is None for job in jobs):
         return Complete(jobs)
-    inputs = {job.id: unpack(job.options).inputs for job in jobs if not is_sealed(job.payload)}
+    inputs = {job.id: run_options_of(job.options).inputs for job in jobs if not is_sealed(job.payload)}
     ids = sorted({one.job for wanted in inputs.values() for one in wanted})
     if not ids:
         return Complete(jobs)

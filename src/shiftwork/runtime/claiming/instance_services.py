@@ -1,4 +1,4 @@
-"""What all instances of a node share."""
+"""What an instance stands on: the name and the lease under which it claims, and what all instances of a node share."""
 
 from collections import deque
 from typing import Final
@@ -15,6 +15,43 @@ from shiftwork.runtime.outcomes.reporter import Reporter
 from shiftwork.runtime.publication import Publication
 from shiftwork.runtime.registry import Registry
 from shiftwork.store.protocol import Store
+
+
+class InstanceLease:
+    """The name of an instance, and whether it holds a lease under it.
+
+    Without a lease it claims nothing: the jobs would be taken from it at once. An instance whose lease was lost goes on
+    under a new name, so that nothing it still holds is mistaken for something it claims later.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name: str = name
+        """The name under which it claims now."""
+        self.draining = False
+        """Whether it claims no more, lease or not."""
+        self._first_name = name
+        self._lives = 0
+        self._leased: str | None = None
+
+    def holds(self, name: str) -> bool:
+        """Whether it may claim under this name now."""
+        return self._leased == name and not self.draining
+
+    def renewed(self) -> bool:
+        """The lease under the present name holds. True if it is news."""
+        news = self._leased != self.name
+        self._leased = self.name
+        return news
+
+    def suspend(self) -> None:
+        """The lease may have ended."""
+        self._leased = None
+
+    def rename(self) -> None:
+        """The lease was lost, and with it the name."""
+        self._lives += 1
+        self.name = f"{self._first_name}.{self._lives}"
+
 
 MOST_JOBS_COUNTED: Final = 1_000
 """Beyond this many jobs, those that were not handed back for a minute are forgotten."""

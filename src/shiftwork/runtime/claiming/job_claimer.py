@@ -9,22 +9,20 @@ from collections.abc import Iterable
 from typing import Final
 
 from shiftwork.core.jobs.claiming_ahead import MOST_AHEAD, to_claim
-from shiftwork.core.jobs.expiry import is_expired
-from shiftwork.core.jobs.own_options import is_damaged
 from shiftwork.core.jobs.retry import End, EndKind
+from shiftwork.core.jobs.run_options import is_damaged
+from shiftwork.core.jobs.transitions import is_expired
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import Claimed, JobRecord, JobStatus
 from shiftwork.core.model.workers import PoolConfig
-from shiftwork.core.values.sealing import is_sealed, key_of
+from shiftwork.core.values.envelopes import is_sealed, key_of
 from shiftwork.runtime.claiming.flow_inputs import with_failures, with_inputs
-from shiftwork.runtime.claiming.instance_lease import InstanceLease
-from shiftwork.runtime.claiming.instance_services import InstanceServices
-from shiftwork.runtime.claiming.job_ender import JobEnder
+from shiftwork.runtime.claiming.instance_services import InstanceLease, InstanceServices
 from shiftwork.runtime.claiming.prefetch import PrefetchedJobs, PrefetchPace
-from shiftwork.runtime.claiming.runs import Runs
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.claiming.runs import JobEnder, Runs
+from shiftwork.runtime.outage_log import CLAIMS
+from shiftwork.runtime.running.job_run import Run
 from shiftwork.runtime.running.runner import Runner
-from shiftwork.runtime.store_voice import CLAIMS
 from shiftwork.store.protocol import Claims
 
 logger: Final = logging.getLogger("shiftwork")
@@ -47,16 +45,16 @@ class JobClaimer:
         workers: Iterable[str],
         services: InstanceServices,
         *,
-        tenure: InstanceLease,
+        lease: InstanceLease,
         runner: Runner,
         runs: Runs,
-        settler: JobEnder,
+        ender: JobEnder,
     ) -> None:
         self.slots = 0
         """How many jobs may run at a time."""
-        self.in_doubt = False
+        self.in_doubt: bool = False
         """Whether the store may have given us jobs of which we know nothing: a claim was begun and got no answer."""
-        self.workers = frozenset(workers)
+        self.workers: frozenset[str] = frozenset(workers)
         """The workers whose jobs it claims."""
         self._blind_until: float | None = None
         self._strays: set[str] = set()
@@ -65,15 +63,15 @@ class JobClaimer:
         self._store = services.store
         self._clock = services.clock
         self._stopwatch = services.gauge.stopwatch
-        self._tenure = tenure
+        self._lease = lease
         self._runner = runner
         self._runs = runs
-        self._settler = settler
+        self._ender = ender
         self._outbox = services.outbox
         self._publication = services.publication
         self._refusals = services.refusals
         self._pace = PrefetchPace(services.clock)
-        self._reserve = PrefetchedJobs(services.clock, overdue=self.hand_back)
+        self._prefetched = PrefetchedJobs(services.clock, on_overdue=self.hand_back)
 
     @property
     def free(self) -> int:
@@ -89,7 +87,7 @@ class JobClaimer:
     @property
     def waiting(self) -> int:
         """How many jobs wait for a free slot here."""
-        return len(self._reserve.jobs)
+        return len(self._prefetched.jobs)
 
     @property
     def look_at(self) -> float | None:
@@ -99,7 +97,7 @@ class JobClaimer:
     @property
     def _serves(self) -> bool:
         blind = self._blind_until is not None and self._clock.now() < self._blind_until
-        return not blind and self._serves_as(self._tenure.instance)
+        return not blind and self._serves_as(self._lease.name)
 
     def _wanted(self) -> int:
         if not self._serves:
@@ -115,14 +113,14 @@ class JobClaimer:
         return max(0, most - self._runner.served - self.slots)
 
     def _serves_as(self, instance: str) -> bool:
-        return self._tenure.holds(instance) and self._runner.open
+        return self._lease.holds(instance) and self._runner.open
 
     async def claim(self) -> tuple[int, Claims]:
         """Claim jobs and start those that there are slots for. Returns how many were wanted, and what the store had."""
         if self.in_doubt:
             await self.reconcile()
         self.refill()
-        wanted, instance = self._wanted(), self._tenure.instance
+        wanted, instance = self._wanted(), self._lease.name
         if not wanted:
             return 0, Claims([])
         if self._strays and self._are_held(self._strays):  # they are first in line, but not in the queue yet
@@ -142,10 +140,10 @@ class JobClaimer:
             for job in complete.jobs:
                 self._accept(job)
             for job, why in complete.misfits:
-                self._settler.end(job, End(EndKind.UNDECODABLE, error=why, final=True), self._clock.now())
+                self._ender.end(job, End(EndKind.UNDECODABLE, error=why, final=True), self._clock.now())
         else:  # the lease or the runner went away while the store answered
             for job in claims.jobs:
-                self._settler.hand_back(job, self._clock.now())
+                self._ender.hand_back(job, self._clock.now())
         # Only now: if one of them cannot be started, the others are handed back.
         self.in_doubt = False
         return wanted, claims
@@ -158,8 +156,8 @@ class JobClaimer:
         if (job.expires_at is not None or job.options is not None) and self._ended_unstarted(job):
             return
         if not is_sealed(job.payload):
-            if self._reserve.jobs or self._room <= 0:
-                self._reserve.put(job)
+            if self._prefetched.jobs or self._room <= 0:
+                self._prefetched.put(job)
             else:
                 self._runs.start(job)
             return
@@ -176,15 +174,15 @@ class JobClaimer:
                 extra={"job_id": job.id, "worker": job.worker},
             )
         self._blind_until = now + BLIND_SECONDS
-        self._settler.hand_back(job, now)
+        self._ender.hand_back(job, now)
 
     def _ended_unstarted(self, job: Claimed) -> bool:
         """End a job that must not start: it has expired, or its options are damaged. False if it may start."""
         now = self._clock.now()
         if is_expired(job, now):
-            self._settler.hand_back(job, now)
+            self._ender.hand_back(job, now)
         elif is_damaged(job.options):
-            self._settler.end(job, End(EndKind.UNDECODABLE, error=DAMAGED), now)
+            self._ender.end(job, End(EndKind.UNDECODABLE, error=DAMAGED), now)
         else:
             return False
         return True
@@ -198,21 +196,21 @@ class JobClaimer:
 
     def refill(self) -> None:
         """Start jobs that wait, as far as there are slots, or places to wait for one."""
-        waiting = self._reserve.jobs
+        waiting = self._prefetched.jobs
         if not waiting:
             return
         room = self._room
         while waiting and room > 0 and self._serves:
-            room -= self._start_waiting(self._reserve.take())
+            room -= self._start_waiting(self._prefetched.take())
 
     def _start_waiting(self, job: Claimed) -> bool:
         if job.expires_at is not None and is_expired(job, self._clock.now()):
-            self._settler.hand_back(job, self._clock.now())
+            self._ender.hand_back(job, self._clock.now())
             return False
         try:
             self._runs.start(job)
         except Exception as error:  # noqa: BLE001 - out of threads, or the process has just ended: others may run it
-            self._settler.hand_back(job, self._clock.now())
+            self._ender.hand_back(job, self._clock.now())
             about = {"job_id": job.id, "worker": job.worker}
             logger.warning("cannot start job %s of %s: %s; handed it back", job.id, job.worker, error, extra=about)
             return False
@@ -220,25 +218,23 @@ class JobClaimer:
 
     def cancel(self, job_id: str, fence: int) -> None:
         """End a job that waits here and that a person has cancelled. It never runs."""
-        job = self._reserve.remove(job_id, fence)
+        job = self._prefetched.remove(job_id, fence)
         if job is not None:
-            self._settler.end(job, End(EndKind.CANCELLED), self._clock.now())
+            self._ender.end(job, End(EndKind.CANCELLED), self._clock.now())
 
     def hand_back(self) -> None:
         """Let other instances have the jobs that wait here, and claim no others ahead for a while."""
         self._pace.forget()
-        for job in self._reserve.empty():
-            self._settler.hand_back(job, self._clock.now())
+        for job in self._prefetched.empty():
+            self._ender.hand_back(job, self._clock.now())
 
     # ── jobs that never arrived ──────────────────────────────────────────────────────────────────────────────────
 
     async def reconcile(self) -> None:
         """Hand back jobs that the store holds for us and that never arrived."""
         processing = (JobStatus.PROCESSING,)
-        held = await self._store.find(
-            JobFilter(instance=self._tenure.instance, status=processing, limit=MOST_RECONCILED)
-        )
-        known = self._runs.active.keys() | self._reserve.jobs.keys() | self._outbox.holds()
+        held = await self._store.find(JobFilter(instance=self._lease.name, status=processing, limit=MOST_RECONCILED))
+        known = self._runs.active.keys() | self._prefetched.jobs.keys() | self._outbox.holds()
         for record in held:
             if record.id not in known:
                 self._strays.add(record.id)
@@ -257,4 +253,4 @@ class JobClaimer:
             record.worker,
             extra={"job_id": record.id, "worker": record.worker},
         )
-        self._settler.hand_back(record.claimed(), record.started_at or self._clock.now())
+        self._ender.hand_back(record.claimed(), record.started_at or self._clock.now())

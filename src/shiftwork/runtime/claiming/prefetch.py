@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from shiftwork.core.jobs.claiming_ahead import (
-    AHEAD_SECONDS,
+    CLAIM_AHEAD_SECONDS,
     LONGEST_WAIT,
     UsualRunTime,
     allowance,
@@ -14,7 +14,7 @@ from shiftwork.core.jobs.claiming_ahead import (
 )
 from shiftwork.core.model.jobs import Claimed
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.running.job_run import Run
 
 SAMPLE_SECONDS: Final = 0.002
 """How often to look, at most."""
@@ -36,7 +36,7 @@ class PrefetchPace:
     def ended(self, run: Run) -> None:
         """A run has ended."""
         seconds = self._clock.now() - run.started_at
-        if seconds <= AHEAD_SECONDS:
+        if seconds <= CLAIM_AHEAD_SECONDS:
             self._ends += 1
         else:
             worker = run.job.worker
@@ -59,7 +59,7 @@ class PrefetchPace:
         ending = 0
         for run in runs if steady else ():
             age = now - run.started_at
-            if age < soonest - AHEAD_SECONDS:  # all that follow are younger
+            if age < soonest - CLAIM_AHEAD_SECONDS:  # all that follow are younger
                 break
             usual = steady.get(run.job.worker)
             ending += usual is not None and ends_soon(usual, age)
@@ -72,8 +72,8 @@ class PrefetchPace:
             return None
         now = self._clock.now()
         for run in runs:
-            if now - run.started_at < soonest - AHEAD_SECONDS:
-                return max(run.started_at + soonest - AHEAD_SECONDS / 2, self._sampled_at + SAMPLE_SECONDS)
+            if now - run.started_at < soonest - CLAIM_AHEAD_SECONDS:
+                return max(run.started_at + soonest - CLAIM_AHEAD_SECONDS / 2, self._sampled_at + SAMPLE_SECONDS)
         return None
 
     def _steady(self) -> tuple[dict[str, UsualRunTime], float]:
@@ -90,15 +90,15 @@ class PrefetchPace:
 
 
 class PrefetchedJobs:
-    """Keeps jobs until there is a slot, and calls `overdue` when one has waited for too long.
+    """Keeps jobs until there is a slot, and calls `on_overdue` when one has waited for too long.
 
     That is for when all slots are taken by runs that go on longer than foreseen. It is looked at now and then, so a job
     may wait for up to twice `LONGEST_WAIT`.
     """
 
-    def __init__(self, clock: Clock, overdue: Callable[[], None]) -> None:
+    def __init__(self, clock: Clock, on_overdue: Callable[[], None]) -> None:
         self._clock = clock
-        self._overdue = overdue
+        self._on_overdue = on_overdue
         self.jobs: dict[str, Claimed] = {}
         """The jobs by id, the next one first."""
         self._watched: Claimed | None = None
@@ -132,6 +132,6 @@ class PrefetchedJobs:
     def _look(self) -> None:
         watched, self._watched = self._watched, None
         if watched is not None and self.jobs.get(watched.id) is watched:
-            self._overdue()
+            self._on_overdue()
         elif self.jobs:
             self._watch()

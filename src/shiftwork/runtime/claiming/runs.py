@@ -1,17 +1,30 @@
-"""The runs of one instance, from their start to their end: where each takes place, and when its time is over."""
+"""The runs of one instance, from start to outcome: where each takes place, when its time is over, and how it ended.
 
+`Runs` starts and stops them. `JobEnder` turns each end into an outcome: `core.jobs.retry.settle` decides, the outbox
+writes.
+"""
+
+import logging
+import random
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Final
 
-from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.core.model.jobs import Claimed
+from msgspec.structs import replace
+
+from shiftwork.core.jobs.retry import End, EndKind, settle
+from shiftwork.core.jobs.run_options import run_options_of
+from shiftwork.core.jobs.transitions import is_expired
+from shiftwork.core.model.job_changes import Outcome
+from shiftwork.core.model.jobs import Claimed, JobStatus
 from shiftwork.core.model.workers import RunState
-from shiftwork.runtime.claiming.instance_services import InstanceServices
-from shiftwork.runtime.claiming.job_ender import JobEnder
+from shiftwork.runtime.claiming.instance_services import InstanceLease, InstanceServices
+from shiftwork.runtime.outcomes.outbox import Settled
 from shiftwork.runtime.running.deadlines import Deadlines
-from shiftwork.runtime.running.isolation import Isolation
-from shiftwork.runtime.running.run import Run
-from shiftwork.runtime.running.runner import Runner
+from shiftwork.runtime.running.job_run import LocalRun, Run
+from shiftwork.runtime.running.runner import Isolation, Runner
+
+logger: Final = logging.getLogger("shiftwork")
 
 
 class Runs:
@@ -23,9 +36,9 @@ class Runs:
         runner: Runner,
         isolation: Isolation | None,
         *,
-        settler: JobEnder,
-        suspected: Callable[[Sequence[Run]], None],
-        after_end: Callable[[Run], None],
+        ender: "JobEnder",
+        on_suspects: Callable[[Sequence[Run]], None],
+        on_end: Callable[[Run], None],
     ) -> None:
         self.active: dict[str, Run] = {}
         """Runs that have not ended, by the id of their job."""
@@ -34,21 +47,22 @@ class Runs:
         self._isolation = isolation
         self._isolated: set[str] = set()
         self._states = services.states
-        self._settler = settler
+        self._ender = ender
         self._clock = services.clock
         self._report_beginning = services.reporter.run_begun
-        self._suspected = suspected
+        self._on_suspects = on_suspects
         """Called with isolated runs that died together."""
-        self._after_end = after_end
+        self._on_end = on_end
+        self._new_run: type[Run] = Run if runner.apart else LocalRun
         self._deadlines = Deadlines(
-            services.clock, began=self._began, expire=partial(self.stop, kind=EndKind.TIMED_OUT)
+            services.clock, began=self._began, on_expired=partial(self.stop, kind=EndKind.TIMED_OUT)
         )
 
     def start(self, job: Claimed) -> None:
         """Run a job. One that has crashed before runs alone, where that can be had."""
         state = RunState.of(self._states.get(job.worker))
         config = self._registry.workers[job.worker].config
-        run = self.active[job.id] = Run(job, config, self._clock.now(), self, state)
+        run = self.active[job.id] = self._new_run(job, config, self._clock.now(), self, state)
         if job.crashes and self._isolation is not None:
             self._isolate([run], self._isolation)
             return
@@ -89,7 +103,7 @@ class Runs:
 
     def _isolate(self, runs: Sequence[Run], isolation: Isolation) -> None:
         self._isolated.update(run.job.id for run in runs)
-        isolation.take(runs, self._suspected)
+        isolation.take(runs, self._on_suspects)
 
     def run_begun(self, run: Run) -> None:
         """Watch the deadline of a run from now on, and report its beginning."""
@@ -117,8 +131,8 @@ class Runs:
             del self.active[run.job.id]
             self._isolated.discard(run.job.id)
         self._forget_deadline(run)
-        self._settler.settle(run, end)
-        self._after_end(run)
+        self._ender.settle(run, end)
+        self._on_end(run)
 
     def stop(self, run: Run, kind: EndKind) -> None:
         """Make a run end. If it is being stopped already, the first reason stays."""
@@ -150,3 +164,63 @@ class Runs:
     def close(self) -> None:
         """Watch no more deadlines."""
         self._deadlines.close()
+
+
+class JobEnder:
+    """Settles the runs of one instance."""
+
+    def __init__(self, services: InstanceServices, lease: InstanceLease) -> None:
+        self.completed: int = 0
+        self.failed: int = 0
+        self._registry = services.registry
+        self._outbox = services.outbox
+        self._clock = services.clock
+        self._lease = lease
+        self._unasked_hand_backs = services.unasked_hand_backs
+
+    def settle(self, run: Run, end: End) -> None:
+        """Put the outcome of a run into the outbox."""
+        if run.outcome is None:
+            if end.kind is EndKind.DRAINED and not run.begun:
+                end = replace(end, begun=False)
+            self.end(run.job, replace(end, log=run.log) if run.log else end, run.started_at)
+        else:
+            self._settled_itself(run, run.outcome, end)
+
+    def hand_back(self, job: Claimed, started_at: float) -> None:
+        """Return a job that was claimed and has not begun. One that has expired meanwhile is cancelled."""
+        expired = is_expired(job, self._clock.now())
+        self.end(job, End(EndKind.EXPIRED if expired else EndKind.DRAINED, begun=False), started_at)
+
+    def end(self, job: Claimed, end: End, started_at: float) -> None:
+        """Put the outcome of a job into the outbox."""
+        callee = self._registry.workers.get(job.worker)
+        outcome = settle(
+            job,
+            end,
+            callee.config if callee else None,
+            started_at=started_at,
+            now=self._clock.now(),
+            rand=random.random(),
+            instance=self._lease.name,
+            hand_backs=self._unasked_hand_backs.count(job.id, self._clock.monotonic()) if end.unasked else 0,
+        )
+        if outcome.status is JobStatus.COMPLETED:
+            self.completed += 1
+        elif outcome.report is not None:
+            self.failed += 1
+        own = None if job.options is None else run_options_of(job.options).max_retries
+        self._outbox.put(Settled(outcome, started_at, max_retries=own, final=end.final))
+
+    def _settled_itself(self, run: Run, outcome: Outcome, end: End) -> None:
+        """Count a job that its function ended in a transaction; what the function did afterwards does not count."""
+        self.completed += 1
+        self._outbox.put(Settled(outcome, run.started_at, written=True))
+        if end.kind is not EndKind.RETURNED:
+            logger.warning(
+                "job %s of %s failed after it had completed: %s",
+                run.job.id,
+                run.job.worker,
+                end.error or end.kind,
+                extra={"job_id": run.job.id, "worker": run.job.worker},
+            )

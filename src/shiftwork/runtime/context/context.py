@@ -3,39 +3,36 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, cast, overload
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.model.job_changes import Outcome
-from shiftwork.core.model.job_parts import FlowFailure, Step
-from shiftwork.core.model.jobs import Claimed, LogLine, Progress
-from shiftwork.core.model.workers import RunState, WorkerConfig
-from shiftwork.core.words import Duration, seconds_of, summed
-from shiftwork.errors import JobCancelledError, LifecycleError, StepError, nearest
-from shiftwork.runtime.context.context_call import ContextCall, begun
+from shiftwork.core.model.job_parts import FlowFailure
+from shiftwork.core.model.jobs import LogLine, Progress
+from shiftwork.core.model.workers import WorkerConfig
+from shiftwork.core.words import Duration, summed
+from shiftwork.errors import JobCancelledError, LifecycleError, nearest
+from shiftwork.runtime.context.context_calls import (
+    ContextCall,
+    StepInTransaction,
+    begun,
+    check_step,
+    patience,
+    plain,
+    refuse_in_a_plain_function,
+)
+from shiftwork.runtime.context.current_run import ContextServices, CurrentRun, RunSteps, WhatFollows
 from shiftwork.runtime.context.job_log import JobLog, JobLogger
-from shiftwork.runtime.context.step_in_transaction import StepInTransaction, plain
-from shiftwork.runtime.context.surroundings import Surroundings
 from shiftwork.runtime.error_text import one_line
 from shiftwork.telemetry.tracing import StepSpan
-
-if TYPE_CHECKING:
-    from shiftwork.core.jobs.retry import End
-    from shiftwork.core.options.retry import RetryRule
-    from shiftwork.runtime.clock import Clock
-
-
-WhatFollows = Literal["retry", "pause", "dead"]
-"""What becomes of a job after an exception: another attempt, the same attempt later, or none."""
 
 _SLEEP: Final = "the time of ctx.sleep"
 
 P = ParamSpec("P")
+
 T = TypeVar("T")
 
 
@@ -44,100 +41,6 @@ class FlowCall(Protocol):
 
     def needed(self) -> Mapping[Any, bool]:
         """Return all calls that it waits for."""
-
-
-class CurrentRun(Protocol):
-    """The run that a context stands for. It knows nothing of its context, so that the two make no reference cycle."""
-
-    job: Claimed
-    config: WorkerConfig
-    state: RunState
-    started_at: float
-    cancelled: bool
-    stopping: bool
-    ended: bool
-    outcome: Outcome | None
-    overruled: "End | None"
-    hidden: list[bytes] | None
-    idle: list[ContextCall] | None
-    job_log: JobLog | None
-    task: "asyncio.Task[Any] | None"
-
-    @property
-    def worker_values(self) -> "WorkerValues":
-        """What its worker does with values that are not arguments."""
-
-    @property
-    def retry_rule(self) -> "RetryRule | None":
-        """The function that decides about the next attempt, if the worker has one."""
-
-    def discreet(self, text: str) -> str:
-        """Return a text that the function has produced, without the secrets that it was given."""
-
-
-class WorkerValues(Protocol):
-    """What a worker does for a run of it, besides calling its function. `handles.Worker` implements it."""
-
-    def encode_step(self, name: str, value: Any, function: Callable[..., Any] | None = None) -> bytes:
-        """Return the result of a step as it is stored, hidden if the function says so. Raises `StepError`."""
-
-    def decode_step(self, name: str, function: Callable[..., Any], result: bytes) -> Any:
-        """Return the result of a step as its function is annotated to return it. Raises `StepError`."""
-
-    async def add_calls(self, job: Claimed, calls: Sequence[Any], before: Sequence[str]) -> list[str]:
-        """Add calls to the flow of a running job, and return the ids of their jobs.
-
-        `before`: the ids of all jobs that this run has added, so that equal calls make different jobs.
-        """
-
-
-class RunSteps(Protocol):
-    """The steps of one run. `runtime.context.steps` implements it."""
-
-    def wait(self, work: Coroutine[Any, Any, T], instead: str) -> T:
-        """Run a coroutine for a plain function and return its result. Raises `LifecycleError` on an event loop."""
-
-    async def begin(self, name: str) -> Step | None:
-        """Go on to a step. Returns it if it was kept before; otherwise it runs now. Raises what it raised before."""
-
-    def failed(self, name: str, error: BaseException, started_at: float) -> None:
-        """The step that runs has failed. The failure is kept if the function goes on to another step."""
-
-    async def keep(self, name: str, value: Any, started_at: float, function: Callable[..., Any]) -> Step:
-        """Keep what a step that ran has returned, hidden if its function is annotated to return a secret."""
-
-    async def transact(
-        self, name: str, work: Callable[[Any], Awaitable[Any]], started_at: float, function: Callable[..., Any]
-    ) -> Step:
-        """Run a step with a connection, and keep what it returns in the same transaction."""
-
-    def value(self, function: Callable[..., Any], step: Step) -> Any:
-        """Return a step's result, whether it ran now or before."""
-
-    async def sleep(self, seconds: float) -> None:
-        """Return once this time has passed since the function first came here."""
-
-    async def wait_for(self, name: str, seconds: float | None, *, secret: bool) -> Any:
-        """Return the value of the next signal with this name. A secret one is not shown to people."""
-
-
-class RunCalls(Protocol):
-    """Calls of the store that a run waits for. `runtime.context.store_calls` implements it."""
-
-    async def make(self, run: CurrentRun, call: Callable[[], Awaitable[T]]) -> T:
-        """Make a call that is safe to repeat, again and again while the store cannot be used."""
-
-
-class ContextServices(Struct, frozen=True):
-    """What all contexts of a process use."""
-
-    clock: "Clock"
-    report: Callable[[Claimed, Progress], None]
-    transact: Callable[[CurrentRun], AbstractAsyncContextManager[Any]]
-    surroundings: Surroundings
-    steps_of: Callable[[CurrentRun], "RunSteps"]
-    what_follows: Callable[[CurrentRun, BaseException], WhatFollows]
-    calls: RunCalls
 
 
 class Context:
@@ -233,7 +136,7 @@ class Context:
     @property
     def state(self) -> Any:
         """What the app's lifespan yielded in this process; None without a lifespan."""
-        return self._services.surroundings.state
+        return self._services.middleware.state
 
     @property
     def logger(self) -> "logging.LoggerAdapter[logging.Logger]":
@@ -296,7 +199,7 @@ class Context:
         What waits for this job waits for them too. From a job that is in no flow, they are a flow of their own, whose
         id is the job's. If the function runs again and makes the same calls, these jobs are not added twice.
         """
-        _refuse_in_a_plain_function("enqueue_flow")
+        refuse_in_a_plain_function("enqueue_flow")
         return self._awaited("ctx.enqueue_flow(…)", partial(self._enqueue_flow, calls))
 
     async def _enqueue_flow(self, calls: tuple[FlowCall, ...]) -> list[str]:
@@ -328,13 +231,13 @@ class Context:
         The result comes back as the function is annotated to return it. Steps run one after another, and keep their
         names and their order.
         """
-        _refuse_in_a_plain_function("step")
+        refuse_in_a_plain_function("step")
         return self._awaited(f"ctx.step({name!r}, …)", partial(self._step, name, function, args, kwargs))
 
     async def _step(
         self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        _check_step(name, function)
+        check_step(name, function)
         steps = self._durable
         kept = await steps.begin(name)
         if kept is None:
@@ -367,7 +270,7 @@ class Context:
         self, seconds: Duration = 0.0, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0
     ) -> Coroutine[Any, Any, None]:
         """Go on after this time. Meanwhile the job is handed back: it holds no slot, no attempt and no process."""
-        _refuse_in_a_plain_function("sleep")
+        refuse_in_a_plain_function("sleep")
         passing = summed(_SLEEP, seconds, minutes=minutes, hours=hours, days=days)
         return self._awaited("ctx.sleep(…)", partial(self._durable.sleep, passing))
 
@@ -378,9 +281,9 @@ class Context:
 
         Raises `TimeoutError` if the value does not come in time. A `secret` one is not shown to people.
         """
-        _refuse_in_a_plain_function("wait_for")
+        refuse_in_a_plain_function("wait_for")
         return self._awaited(
-            f"ctx.wait_for({name!r})", partial(self._durable.wait_for, name, _patience(timeout_seconds), secret=secret)
+            f"ctx.wait_for({name!r})", partial(self._durable.wait_for, name, patience(timeout_seconds), secret=secret)
         )
 
     def _awaited(self, what: str, work: Callable[[], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
@@ -438,7 +341,7 @@ class BlockingContext:
                 "ctx.in_transaction(…) needs an event loop: write the function with async def, and await ctx.step(…)"
             )
             raise LifecycleError(message)
-        _check_step(name, function)
+        check_step(name, function)
         steps = self._steps
         kept = self._wait(steps.begin(name), "await ctx.step(…)")
         if kept is None:
@@ -459,7 +362,7 @@ class BlockingContext:
 
     def wait_for(self, name: str, timeout_seconds: Duration | None = None, *, secret: bool = False) -> Any:
         """Return the value that is sent. See `Context.wait_for`."""
-        waiting = self._steps.wait_for(name, _patience(timeout_seconds), secret=secret)
+        waiting = self._steps.wait_for(name, patience(timeout_seconds), secret=secret)
         return self._wait(waiting, "await ctx.wait_for(…)")
 
     def enqueue_flow(self, *calls: FlowCall) -> list[str]:
@@ -468,29 +371,3 @@ class BlockingContext:
 
     def _wait(self, work: Coroutine[Any, Any, T], instead: str) -> T:
         return self._steps.wait(work, instead)
-
-
-def _refuse_in_a_plain_function(method: str) -> None:
-    """Raise where no event loop runs: nothing there would await the coroutine, and the job would go on without it."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        message = f"ctx.{method}(…) must be awaited, which a plain function cannot do; use ctx.blocking.{method}(…)"
-        raise LifecycleError(message) from None
-
-
-def _check_step(name: str, function: object) -> None:
-    """Raise if a step was given something else than a function, such as the result of a call."""
-    if callable(function):
-        return
-    if inspect.iscoroutine(function):
-        function.close()
-    message = (
-        f"step {name!r} needs a function and its arguments, ctx.step({name!r}, function, …), not {function!r}; "
-        "write the function without parentheses"
-    )
-    raise StepError(message)
-
-
-def _patience(timeout_seconds: Duration | None) -> float | None:
-    return None if timeout_seconds is None else seconds_of("timeout_seconds", timeout_seconds)

@@ -1,14 +1,19 @@
-"""What a job logs through its context: the newest lines are kept with the job, up to a limit."""
+"""The log lines of jobs: those that a job logs through its context, and which job any other line belongs to.
+
+The newest lines that a job logs through `ctx.logger` are kept with it, up to a limit. Any line that is logged where a
+job runs can be attributed to it: `log_as` says so at the start of the run, and log handlers read it (`about_job`).
+"""
 
 import logging
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, MutableMapping
+from contextvars import ContextVar
 from typing import Any, Final
 
-from shiftwork.core.model.jobs import LogLine
-from shiftwork.core.values.limits import LONGEST_ERROR, MOST_CHARACTERS, MOST_LINES
+from shiftwork.core.model.jobs import Claimed, LogLine
+from shiftwork.core.values.job_limits import LONGEST_ERROR, MOST_CHARACTERS, MOST_LINES
 from shiftwork.core.words import counted
 from shiftwork.runtime.error_text import describe, exact, storable
 
@@ -98,3 +103,26 @@ def _line(text: str, kwargs: MutableMapping[str, Any], discreet: Callable[[str],
         text += f" ({describe(error, discreet)})"
     text = storable(text)
     return text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…"
+
+
+_JOB: Final[ContextVar[Claimed | None]] = ContextVar("shiftwork_job", default=None)
+
+
+def log_as(job: Claimed) -> None:
+    """Attribute what this task or thread logs from now on to a job."""
+    _JOB.set(job)
+
+
+def job_fields() -> dict[str, str | int]:
+    """Return what names the job that this task or thread runs: `job_id`, `worker`, `attempt`, `pool`; {} if none."""
+    job = _JOB.get()
+    if job is None:
+        return {}
+    return {"job_id": job.id, "worker": job.worker, "attempt": job.attempt, "pool": job.pool}
+
+
+def about_job(record: logging.LogRecord) -> bool:
+    """A filter for log handlers that rejects nothing: it adds the job to every line logged inside one."""
+    for name, value in job_fields().items():
+        vars(record).setdefault(name, value)
+    return True

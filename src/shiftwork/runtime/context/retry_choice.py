@@ -8,13 +8,12 @@ from math import isfinite
 
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.retry import End, EndKind, error_names_of, is_last, refusal
-from shiftwork.core.jobs.retry_requests import GiveUp, RetryAfter, Snooze
-from shiftwork.core.options.retry import RetryRule
+from shiftwork.core.jobs.retry import End, EndKind, GiveUp, RetryAfter, Snooze, error_names_of, is_last, refusal
+from shiftwork.core.options.retry_rules import RetryRule
 from shiftwork.core.words import seconds_in
 from shiftwork.errors import StepError
-from shiftwork.runtime.context.context import CurrentRun, WhatFollows
-from shiftwork.runtime.context.steps import Suspended
+from shiftwork.runtime.context.current_run import CurrentRun, WhatFollows
+from shiftwork.runtime.context.store_calls import Suspended
 from shiftwork.runtime.error_text import describe, one_line
 
 

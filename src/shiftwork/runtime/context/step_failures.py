@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.errors import StepError
-from shiftwork.runtime.context.context import WorkerValues
+from shiftwork.runtime.context.current_run import WorkerValues
 from shiftwork.runtime.error_text import describe, exact, storable
 
 

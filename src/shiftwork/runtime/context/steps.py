@@ -26,48 +26,30 @@ from typing import Any, Final, TypeVar
 
 from msgspec import msgpack
 
-from shiftwork.core.jobs.durable import MARK, SLEEP, failed, got, in_words, waiting, wrong_name
+from shiftwork.core.jobs.durable_functions import MARK, SLEEP, failed, got, in_words, waiting, wrong_name
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.job_parts import Signal, Step, StepPage, Wait
-from shiftwork.core.values.hidden import hidden, is_hidden, revealed
-from shiftwork.core.values.limits import STEPS, steps_full
-from shiftwork.core.values.sealing import why_unreadable
+from shiftwork.core.values.envelopes import hidden, is_hidden, revealed, why_unreadable
+from shiftwork.core.values.job_limits import STEPS, steps_full
 from shiftwork.errors import JobStateError, LifecycleError, StepError, StepsFullError
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.context.context import CurrentRun
+from shiftwork.runtime.context.current_run import CurrentRun
 from shiftwork.runtime.context.step_failures import packed, raised_again
-from shiftwork.runtime.context.store_calls import StoreCalls, hand_back, told_to_stop
+from shiftwork.runtime.context.store_calls import UNCERTAIN_SECONDS, StoreCalls, Suspended, hand_back, told_to_stop
 from shiftwork.runtime.error_text import describe
-from shiftwork.store.protocol import Store, Transaction, transactional
+from shiftwork.store.abilities import Transaction, transactional
+from shiftwork.store.protocol import Store
 
 T = TypeVar("T")
 
 FOREVER: Final = 10 * 365 * 86_400.0
 """How long a job waits for a signal if it does not say."""
+
 NO_STEP: Final = Step(0, "", b"", 0.0, 0.0)
 """What is never kept: steps are numbered from 1. Keeping it only shows whether the run is the current one."""
+
 THREAD_SECONDS: Final = 0.25
 """How often a thread that waits for the store checks whether it was told to stop."""
-UNCERTAIN_SECONDS: Final = 1.0
-"""After how many seconds a function starts anew that goes on without knowing whether its step was kept."""
-
-
-class Suspended(BaseException):
-    """Ends a run that waits. It passes through the user's function."""
-
-    def __init__(self, at: float, until: float, wait: Wait | None = None) -> None:
-        super().__init__(until)
-        self.at = at
-        """When it was raised."""
-        self.until = until
-        self.wait = wait
-
-    def __str__(self) -> str:
-        return "the job waits, and goes on later"
-
-    def end(self) -> End:
-        """How the run ends."""
-        return End(EndKind.SNOOZED, again_in=max(0.0, self.until - self.at), wait=self.wait)
 
 
 class Interrupted(asyncio.CancelledError):
@@ -257,7 +239,7 @@ class Steps:
 
     async def sleep(self, seconds: float) -> None:
         """Return once this time has passed since the function first came here."""
-        with self._turn(SLEEP):
+        with self._alone(SLEEP):
             kept = await self._next(SLEEP)
             now = self._clock.now()
             until = now + seconds if kept is None else _read(kept, float)
@@ -273,7 +255,7 @@ class Steps:
         """
         seal = hidden if secret else _as_it_is
         _check_name("a signal", name)
-        with self._turn(waiting(name)):
+        with self._alone(waiting(name)):
             patience = FOREVER if seconds is None else seconds
             until = await self._noted(waiting(name), lambda: self._clock.now() + patience, seal)
             kept = await self._next(got(name))
@@ -323,7 +305,7 @@ class Steps:
         self._current = name
 
     @contextmanager
-    def _turn(self, name: str) -> Iterator[None]:
+    def _alone(self, name: str) -> Iterator[None]:
         """Let no other step begin meanwhile."""
         self._enter(name)
         try:

@@ -17,11 +17,11 @@ from shiftwork.core.model.event import Event
 from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import Beat, InstanceRecord
-from shiftwork.core.observing.history import MINUTE, Hour
-from shiftwork.core.observing.stats import Stats
+from shiftwork.core.observing.pool_history import MINUTE, Hour
+from shiftwork.core.observing.pool_stats import Stats
 from shiftwork.core.scaling.forecast import floors_ahead
 from shiftwork.core.scaling.plan import (
-    LOOK_SECONDS,
+    PLAN_SECONDS,
     REST_SECONDS,
     SOON_SECONDS,
     PlanFacts,
@@ -103,7 +103,7 @@ class PoolPlanner:
         self._reread_at = 0.0
         self.unknown: frozenset[str] = frozenset()
         """The workers that have queued jobs and that no live node has, as of the last plan."""
-        self.resting = False
+        self.resting: bool = False
         """Whether the next plan can wait until something happens to a pool of this app."""
 
     async def plan(self, seen: PlanView | None = None) -> Planned:
@@ -208,8 +208,8 @@ class PlannerDuty:
         self._urgent = False
         """Whether a pool has no free slot left."""
         self._resting = False
-        self._stirring: Timer | None = None
-        self.duty = make_duty("planner", self._poll, "state")
+        self._waking: Timer | None = None
+        self.duty: Duty = make_duty("planner", self._poll, "state")
         self.on_unknown_workers: Callable[[], None] = lambda: None
         """Called when there are jobs of a worker that no live node has, or no longer are."""
         self._unknown: frozenset[str] = frozenset()
@@ -219,11 +219,11 @@ class PlannerDuty:
         self._urgent = True
         self.duty.ring()
 
-    def stir(self) -> None:
+    def wake(self) -> None:
         """End the rest: jobs may have come. They start first."""
         if self._resting:
             self._resting = False
-            self._stirring = self._clock.call_in(SOON_SECONDS, self.duty.ring)
+            self._waking = self._clock.call_in(SOON_SECONDS, self.duty.ring)
 
     async def look(self) -> PlanView:
         """Read what the plan is made of."""
@@ -241,18 +241,18 @@ class PlannerDuty:
 
     async def _poll(self) -> float | None:
         now = self._clock.now()
-        due_at = self._planned_at + (SOON_SECONDS if self._urgent or self._resting else LOOK_SECONDS)
+        due_at = self._planned_at + (SOON_SECONDS if self._urgent or self._resting else PLAN_SECONDS)
         if self._planned_at <= now < due_at:
             return due_at
         self._urgent = False
-        if self._stirring is not None:
-            self._stirring.cancel()
+        if self._waking is not None:
+            self._waking.cancel()
         leads = self._leads()
         if leads:
             await self.plan()
         self._planned_at = now  # not if it failed: coming too early would count as having worked
         self._resting = self._planner.resting or not leads
-        return now + (REST_SECONDS if self._resting else LOOK_SECONDS)
+        return now + (REST_SECONDS if self._resting else PLAN_SECONDS)
 
 
 def slots_in(plan: Plan, node: str) -> Mapping[str, int] | None:

@@ -9,7 +9,7 @@ from typing import Final
 
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import InstanceRecord
-from shiftwork.core.observing.history import MINUTE
+from shiftwork.core.observing.pool_history import MINUTE
 from shiftwork.errors import StoreError
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.leader.leader import Leader
@@ -28,8 +28,11 @@ class ClusterDuties:
     def __init__(self, services: NodeServices, pools: Mapping[str, PoolConfig], renew_soon: RenewSoon) -> None:
         here = services
         lease = here.settings.lease_seconds
-        self.leader = leader = Leader(here, ttl=lease)
-        self.neighbours = DeadNodeDetector(here.store, here.clock, leader, mark=here.mark, every=lease / BEATS_A_LEASE)
+        leader = Leader(here, ttl=lease)
+        self.leader: Leader = leader
+        self.neighbours: DeadNodeDetector = DeadNodeDetector(
+            here.store, here.clock, leader, mark=here.mark, every=lease / BEATS_A_LEASE
+        )
         self._recorder = recorder = StatsRecorder(here.store, here.clock, lambda: leader.leading)
         registry = here.registry
         planner = PoolPlanner(
@@ -40,7 +43,7 @@ class ClusterDuties:
             forecast=LoadForecast(lambda: recorder.hours),
             gates=lambda: registry.gates,
         )
-        self.planner = PlannerDuty(
+        self.planner: PlannerDuty = PlannerDuty(
             planner, here.clock, leads=lambda: leader.leading, publish=here.reporter.publish, make_duty=here.duty
         )
         self._services = services
@@ -70,7 +73,7 @@ class ClusterDuties:
 
     async def succeed(self, instances: Sequence[InstanceRecord]) -> None:
         """Take over from dead neighbours, one of which may have led, and lead if no other node does."""
-        await self.neighbours.bury(instances)
+        await self.neighbours.report_dead(instances)
         await self.leader.stand()
 
     def look_again(self) -> None:

@@ -11,16 +11,14 @@ from msgspec.structs import replace
 
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.events import Emit
+from shiftwork.runtime.claiming.pool_instance import PoolInstance, PoolInstanceListener
 from shiftwork.runtime.clock import Clock, Timer
-from shiftwork.runtime.context.context_services import context_services
 from shiftwork.runtime.node.node_services import NodeServices
-from shiftwork.runtime.pool_instance import PoolInstance, PoolInstanceListener
-from shiftwork.runtime.processes.kill_record import KillRecord
+from shiftwork.runtime.processes.post_mortem import KillRecord
 from shiftwork.runtime.processes.process_guard import ProcessGuard
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
-from shiftwork.runtime.running.isolation import Isolation
-from shiftwork.runtime.running.local_runner import LocalRunner
-from shiftwork.runtime.running.runner import Runner
+from shiftwork.runtime.running.local_runner import LocalRunner, context_services
+from shiftwork.runtime.running.runner import Isolation, Runner
 from shiftwork.sentences import sentence
 from shiftwork.store.protocol import Bell, Store
 
@@ -31,7 +29,7 @@ class Runners:
     def __init__(self, services: NodeServices) -> None:
         self._services = services
         self._kills = KillRecord()
-        self.guard = ProcessGuard()
+        self.guard: ProcessGuard = ProcessGuard()
 
     def local(self) -> Runner:
         """A runner in this process."""
@@ -39,9 +37,9 @@ class Runners:
         services = context_services(
             self._store,
             here.clock,
-            report=here.notebook.report,
-            surroundings=here.registry.surroundings,
-            voice=here.voice,
+            report=here.progress.report,
+            middleware=here.registry.middleware,
+            outages=here.outages,
         )
         return LocalRunner(here.registry.callees, services, load=here.gauge.load)
 
@@ -50,7 +48,7 @@ class Runners:
         here = self._services
         assert here.setup is not None  # noqa: S101 - given wherever a pool runs apart
         setup = replace(here.setup, role=role, now=here.clock.now(), at=time.monotonic())
-        return RemoteRunner(setup, here.clock, report=here.notebook.report, kills=self._kills, guard=self.guard)
+        return RemoteRunner(setup, here.clock, report=here.progress.report, kills=self._kills, guard=self.guard)
 
     async def _store(self) -> Store:
         return self._services.store
@@ -60,12 +58,12 @@ class InstanceStarter:
     """Starts instances, each with the runner that its pool wants."""
 
     def __init__(
-        self, services: NodeServices, runners: Runners, isolation: Isolation, started: Callable[[], None]
+        self, services: NodeServices, runners: Runners, isolation: Isolation, on_started: Callable[[], None]
     ) -> None:
         self._services = services
         self._runners = runners
         self._isolation = isolation
-        self._started = started
+        self._on_started = on_started
         """Called when there is one more instance to renew a lease for."""
         self._loop = asyncio.get_running_loop()
         self._numbers = count(1)
@@ -80,7 +78,7 @@ class InstanceStarter:
             runner = self._runners.process("alone")
         else:
             runner, shares = self._runners.process("shared"), True
-        engine = PoolInstance(
+        instance = PoolInstance(
             pool,
             here,
             # Numbered: an instance that ends may still have jobs, and a lease, when the next one begins.
@@ -91,14 +89,14 @@ class InstanceStarter:
             bell=bell,
         )
         # It claims nothing without a lease. A beat before its pool knows it would leave it out.
-        self._loop.call_soon(self._started)
-        return engine
+        self._loop.call_soon(self._on_started)
+        return instance
 
 
 logger: Final = logging.getLogger("shiftwork")
 
-FIRST_WAIT_SECONDS: Final = 0.2
-LONGEST_WAIT_SECONDS: Final = 30.0
+FIRST_START_WAIT_SECONDS: Final = 0.2
+LONGEST_START_WAIT_SECONDS: Final = 30.0
 """How long to wait at most before a process is started again that could not begin; the wait doubles from the first."""
 LONGEST_WAIT_AFTER_KILL_SECONDS: Final = 1.0
 """How long to wait at most where the process was killed from outside: that says little about the next."""
@@ -110,7 +108,7 @@ class StartFailures:
     """Counts the failed starts in a row of one pool, and calls `retry` when it is time for the next try."""
 
     def __init__(self, pool: str, *, clock: Clock, emit: Emit, retry: Callable[[], None]) -> None:
-        self.count = 0
+        self.count: int = 0
         self.failing: str | None = None
         """Why the processes of the pool cannot be started, if they cannot."""
         self._pool = pool
@@ -124,10 +122,10 @@ class StartFailures:
         """Whether it is too early for the next try."""
         return self._timer is not None
 
-    def failed(self, error: str, longest: float = LONGEST_WAIT_SECONDS) -> None:
+    def failed(self, error: str, longest: float = LONGEST_START_WAIT_SECONDS) -> None:
         """A process could not be started."""
         self.count += 1
-        wait = min(longest, FIRST_WAIT_SECONDS * 2.0 ** min(self.count - 1, 10))
+        wait = min(longest, FIRST_START_WAIT_SECONDS * 2.0 ** min(self.count - 1, 10))
         logger.error("cannot start a process of pool %s: %s; trying again in %.1f s", self._pool, error, wait)
         if self.count >= FAILING_AFTER and self.failing is None:
             self.failing = error

@@ -8,21 +8,21 @@ from math import inf
 from typing import Final
 
 from shiftwork.core.doc_kinds import PLAN, PLAN_NAME, RESCHEDULED
-from shiftwork.core.health.problems import Strays
-from shiftwork.core.health.start_line import start_line
+from shiftwork.core.health.health_values import Strays
 from shiftwork.core.model.doc_types import Plan
 from shiftwork.core.model.workers import PoolConfig, WorkerState
-from shiftwork.core.scaling.plan import LOOK_SECONDS, Planned
+from shiftwork.core.scaling.plan import PLAN_SECONDS, Planned
 from shiftwork.core.schedules.timing import Rescheduled, rescheduled
 from shiftwork.core.words import counted
+from shiftwork.core.workers.joining import start_line
 from shiftwork.events import JobListeners
+from shiftwork.runtime.claiming.pool_instance import PoolInstance
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import Duty, together
 from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.leader.pool_planner import slots_in
 from shiftwork.runtime.node.cluster_duties import ClusterDuties
-from shiftwork.runtime.node.health_monitor import LOOK_SECONDS as HEALTH_SECONDS
-from shiftwork.runtime.node.health_monitor import HealthMonitor, Judge
+from shiftwork.runtime.node.health_monitor import HEALTH_LOOK_SECONDS, HealthMonitor, Judge
 from shiftwork.runtime.node.lease_renewer import RenewSoon
 from shiftwork.runtime.node.node_join import NodeJoin
 from shiftwork.runtime.node.node_leases import NodeLeases
@@ -30,14 +30,13 @@ from shiftwork.runtime.node.node_pools import NodePools
 from shiftwork.runtime.node.node_services import make_node_services
 from shiftwork.runtime.node.node_settings import NodeCondition, NodeSettings
 from shiftwork.runtime.node.pool_supervisor import PoolSupervisor
-from shiftwork.runtime.node.stop_budget import HURRIED_SECONDS, StopBudget
+from shiftwork.runtime.node.stopping import HURRIED_SECONDS, StopBudget
+from shiftwork.runtime.outage_log import OutageLog
 from shiftwork.runtime.outcomes.reporter import Reporter
-from shiftwork.runtime.pool_instance import PoolInstance
 from shiftwork.runtime.processes.messages import Setup
 from shiftwork.runtime.publication import publish, read_definitions
 from shiftwork.runtime.registry import Registry
 from shiftwork.runtime.running.loop_watch import LoopWatch
-from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.sentences import sentence
 from shiftwork.store.protocol import Store
 
@@ -47,7 +46,7 @@ REPORT_SECONDS: Final = 2.0
 """How long before the store's time is up a stopping node gives up on its last outcomes, to report them."""
 ADOPTION_SECONDS: Final = 3600.0
 """How often a node looks for workers to adopt. Registering one starts a look at once."""
-LEAVE_SECONDS: Final = 6.0
+PROCESS_LEAVE_SECONDS: Final = 6.0
 """How long a stopping node waits for its processes to end."""
 
 
@@ -63,7 +62,7 @@ class Node:
         hooks: JobListeners,
         states: dict[str, WorkerState],
         settings: NodeSettings,
-        voice: StoreVoice,
+        outages: OutageLog,
         setup: Setup | None = None,
     ) -> None:
         self._services = here = make_node_services(
@@ -73,16 +72,18 @@ class Node:
             hooks=hooks,
             states=states,
             settings=settings,
-            voice=voice,
+            outages=outages,
             setup=setup,
             beat=self._beat,
         )
         self._pools: dict[str, PoolConfig] = {}
         self._renew_soon = renew_soon = RenewSoon()
         self._cluster = cluster = ClusterDuties(here, self._pools, renew_soon)
-        self._instances = NodePools(here, full=cluster.planner.soon, stirred=cluster.planner.stir, started=renew_soon)
-        self._lease_keeper = NodeLeases(here, self._instances, cluster.leader, renew_soon)
-        self._loop_watch = LoopWatch(self._instances.runs)
+        self._node_pools = NodePools(
+            here, on_full=cluster.planner.soon, on_poll=cluster.planner.wake, on_started=renew_soon
+        )
+        self._lease_keeper = NodeLeases(here, self._node_pools, cluster.leader, renew_soon)
+        self._loop_watch = LoopWatch(self._node_pools.runs)
         self.rescheduled: dict[str, Rescheduled] = {}
         """What people changed about the schedules of workers, as last read."""
         self._states = states
@@ -102,7 +103,7 @@ class Node:
 
     def _serve(self, pool: PoolConfig) -> Duty:
         self._pools[pool.name] = pool
-        duty = self._instances.add(pool)
+        duty = self._node_pools.add(pool)
         self._duties.append(duty)
         return duty
 
@@ -110,7 +111,7 @@ class Node:
         """Look at the health every few seconds, and at once when the planner sees jobs of an unknown worker."""
         here = self._services
         monitor = HealthMonitor(judge, here.store, here.reporter, here.clock, self.leader)
-        duty = here.duty("health", monitor.poll, every=HEALTH_SECONDS)
+        duty = here.duty("health", monitor.poll, every=HEALTH_LOOK_SECONDS)
         self._duties.append(duty)
         self._cluster.planner.on_unknown_workers = duty.ring
 
@@ -134,12 +135,12 @@ class Node:
     @property
     def pools(self) -> dict[str, PoolSupervisor]:
         """The instances here, by pool."""
-        return self._instances.pools
+        return self._node_pools.pools
 
     @property
-    def engines(self) -> list[PoolInstance]:
+    def instances(self) -> list[PoolInstance]:
         """The instances here, of all pools."""
-        return self._instances.engines
+        return self._node_pools.instances
 
     @property
     def duties(self) -> list[Duty]:
@@ -148,12 +149,12 @@ class Node:
 
     def strays(self) -> dict[str, Strays]:
         """The runs that were given up on and go on regardless, by instance."""
-        found = ((engine.instance, engine.runner.strays.values()) for engine in self.engines)
+        found = ((instance.name, instance.runner.strays.values()) for instance in self.instances)
         return {instance: Strays(len(given_up), min(given_up, default=None)) for instance, given_up in found}
 
     def condition(self) -> NodeCondition:
         """How the node is, in one line for people."""
-        words = f"{counted(self._instances.running, 'job')} running"
+        words = f"{counted(self._node_pools.running, 'job')} running"
         if self._draining:
             words = f"stopping: {words}"
         else:
@@ -174,7 +175,7 @@ class Node:
         try:
             await self._start()
         except BaseException:
-            self._instances.give_up()
+            self._node_pools.give_up()
             await self._leave()
             raise
 
@@ -186,7 +187,7 @@ class Node:
             self._found = {name: copy(state) for name, state in self._states.items()}
         else:
             await here.reporter.refresh()
-            self._instances.resize({name: max(pool.min_workers, 1) for name, pool in self._pools.items()})
+            self._node_pools.resize({name: max(pool.min_workers, 1) for name, pool in self._pools.items()})
         here.gauge.look()
         await self._lease_keeper.start()
         self._add_duties()
@@ -202,7 +203,7 @@ class Node:
         self._duties += self._cluster.duties()
         if here.settings.leads:
             self._adoption = here.duty("adoption", self._adopt, every=ADOPTION_SECONDS)
-            self._duties += [here.duty("instances", self._look, every=LOOK_SECONDS), self._adoption]
+            self._duties += [here.duty("instances", self._look, every=PLAN_SECONDS), self._adoption]
 
     def _announce(self) -> None:
         here = self._services
@@ -230,8 +231,8 @@ class Node:
         stored = await publication.read()
         self.reporter.learn(stored.lanes)
         await publication.begin(stored)
-        self._instances.resize({name: pool.max_workers for name, pool in self._pools.items()})
-        self._instances.renewed([engine.instance for engine in self.engines], inf)
+        self._node_pools.resize({name: pool.max_workers for name, pool in self._pools.items()})
+        self._node_pools.renewed([instance.name for instance in self.instances], inf)
         self._announce()
 
     async def step(self, *, without: Collection[str] = ()) -> float | None:
@@ -241,8 +242,8 @@ class Node:
         """
         due = [await self.leader.fire(without=without)]
         due += [await pool.poll() for pool in self.pools.values()]
-        await self._instances.idle()
-        await self._services.outbox.settle()
+        await self._node_pools.idle()
+        await self._services.outbox.wait_until_written()
         await self.reporter.recorded()
         return min((at for at in due if at is not None), default=None)
 
@@ -265,8 +266,8 @@ class Node:
         for pool in newest.pools.values():
             if pool.name not in self._pools:
                 self._serve(pool).start()
-        for engine in self.engines:
-            engine.adopt(newest.workers)
+        for instance in self.instances:
+            instance.adopt(newest.workers)
         self.leader.adopt()
         await here.reporter.refresh()
         self._renew_soon()  # the plan gives slots to pools that a beat has named
@@ -281,7 +282,7 @@ class Node:
     def _follow(self, plan: Plan) -> None:
         slots = slots_in(plan, self.name)
         if slots is not None:
-            self._instances.resize(slots)
+            self._node_pools.resize(slots)
 
     async def _refresh(self) -> None:
         here = self._services
@@ -300,8 +301,8 @@ class Node:
     async def _look(self) -> None:
         gauge = self._services.gauge
         gauge.look()
-        self._instances.look()
-        gauge.due_in(LOOK_SECONDS)
+        self._node_pools.look()
+        gauge.due_in(PLAN_SECONDS)
 
     # ── stop ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -313,20 +314,20 @@ class Node:
         deadline = self._services.clock.now() + timeout_seconds
         patience = self._patience = StopBudget(timeout_seconds)
         self._draining = self._lease_keeper.draining = True
-        self._instances.drain()
+        self._node_pools.drain()
         duties = asyncio.ensure_future(self._stop_duties())
-        await self._instances.idle(deadline)
+        await self._node_pools.idle(deadline)
         patience.begin()
         await patience.wait(duties, "waiting for what it was doing")
-        await self._instances.idle(deadline)  # a claim may have been under way
-        self._instances.stop_runs()
-        await self._instances.idle()
+        await self._node_pools.idle(deadline)  # a claim may have been under way
+        self._node_pools.stop_runs()
+        await self._node_pools.idle()
         patience.begin()
         self._loop_watch.stop()
-        await patience.wait(self._instances.close(), "asking which jobs it still holds")
+        await patience.wait(self._node_pools.close(), "asking which jobs it still holds")
         await patience.wait(self._write_the_last(patience.left), "writing the last outcomes; their jobs will run again")
-        await self._instances.gone(LEAVE_SECONDS)
-        await patience.wait(self._instances.released(), "giving up the leases of processes that have ended")
+        await self._node_pools.gone(PROCESS_LEAVE_SECONDS)
+        await patience.wait(self._node_pools.released(), "giving up the leases of processes that have ended")
         await patience.wait(self._lease_keeper.stop(), "waiting for the last renewal")
         await patience.wait(self._leave(), "giving up the leases; they will run out by themselves")
 
@@ -335,14 +336,14 @@ class Node:
 
     def hurry(self) -> None:
         """Stop waiting for running work, and for the store: a second signal came."""
-        self._instances.stop_runs()
-        self._services.clock.call_in(HURRIED_SECONDS, self._instances.kill)
+        self._node_pools.stop_runs()
+        self._services.clock.call_in(HURRIED_SECONDS, self._node_pools.kill)
         if self._patience is not None:
             self._patience.hurry()
 
     async def _write_the_last(self, within: float) -> None:
         here = self._services
-        await here.notebook.flush()
+        await here.progress.flush()
         unwritten = await here.outbox.drain(max(0.0, within - REPORT_SECONDS))
         if unwritten:
             logger.error(
@@ -352,4 +353,4 @@ class Node:
         await here.reporter.drain()
 
     async def _leave(self) -> None:
-        await self._cluster.leave([engine.instance for engine in self.engines])
+        await self._cluster.leave([instance.name for instance in self.instances])

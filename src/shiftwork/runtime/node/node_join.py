@@ -19,8 +19,8 @@ from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import LIVE, JobStatus
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import InstanceRecord
-from shiftwork.core.observing.stats import Stats
-from shiftwork.core.workers.starting import refusal, stranger
+from shiftwork.core.observing.pool_stats import Stats
+from shiftwork.core.workers.joining import joining_refusal, other_app
 from shiftwork.errors import NamespaceInUseError, StoreError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import together
@@ -152,10 +152,12 @@ class JoinLock:
     def check(self, others: Sequence[InstanceRecord]) -> None:
         """Raise `NamespaceInUseError` if one of these instances is of a live node that shares no worker with us."""
         now = self._clock.now()
-        tenant = stranger(self._node, self._workers, others, now)
+        tenant = other_app(self._node, self._workers, others, now)
         if tenant is not None:
             url = self._store.url
-            raise NamespaceInUseError(refusal(tenant, self._workers, namespace=self._namespace, store=url, now=now))
+            raise NamespaceInUseError(
+                joining_refusal(tenant, self._workers, namespace=self._namespace, store=url, now=now)
+            )
 
     async def release(self) -> None:
         """Let the next node join. If the store fails, it can in a few seconds."""

@@ -12,14 +12,14 @@ from typing import Final, Literal, ParamSpec
 from shiftwork.core.observing.beats import Beat, NodeBeat, Orders
 from shiftwork.core.words import counted
 from shiftwork.runtime import machine
+from shiftwork.runtime.claiming.pool_instance import PoolInstance
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.node.lease_renewer import LeaseRenewer, LeaseRenewerThread, RenewSoon
 from shiftwork.runtime.node.node_pools import NodePools
 from shiftwork.runtime.node.node_services import NodeServices
-from shiftwork.runtime.node.stack_requests import StackResponder
-from shiftwork.runtime.pool_instance import PoolInstance
-from shiftwork.store.protocol import key_ids
+from shiftwork.runtime.node.stack_responder import StackResponder
+from shiftwork.store.abilities import key_ids
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -29,11 +29,11 @@ P = ParamSpec("P")
 class NodeLeases:
     """Keeps the leases, in a thread of its own, which also answers questions about what runs are doing."""
 
-    def __init__(self, services: NodeServices, instances: NodePools, leader: Leader, renew_soon: RenewSoon) -> None:
+    def __init__(self, services: NodeServices, node_pools: NodePools, leader: Leader, renew_soon: RenewSoon) -> None:
         self.draining = False
         """Whether the node is about to stop, as its beats report."""
         self._services = services
-        self._instances = instances
+        self._node_pools = node_pools
         self._leader = leader
         self._loop = asyncio.get_running_loop()
         self._started_at = services.clock.now()
@@ -43,11 +43,11 @@ class NodeLeases:
             services.clock,
             ttl=services.settings.lease_seconds,
             stopwatch=services.gauge.stopwatch,
-            voice=services.voice,
+            outages=services.outages,
             holders=self,
             renew_soon=renew_soon,
         )
-        self._witness = StackResponder(services.store, services.clock, instances.see)
+        self._responder = StackResponder(services.store, services.clock, node_pools.see)
         self._thread: LeaseRenewerThread | None = None
         self.duties: list[Duty] = []
         """What it does over and over on the node's own event loop, if it has no thread."""
@@ -66,11 +66,11 @@ class NodeLeases:
         """Renew the leases, and go on with it."""
         await self._pulse.poll()
         if self._services.settings.pulse_in_thread:
-            # The witness too: it is wanted most while a job blocks the event loop that it shares with us.
-            self._thread = LeaseRenewerThread(self._pulse, lambda: [self._witness_duty()])
+            # The responder too: it is wanted most while a job blocks the event loop that it shares with us.
+            self._thread = LeaseRenewerThread(self._pulse, lambda: [self._responder_duty()])
             self._thread.start()
         else:
-            self.duties = [self._pulse.duty(), self._witness_duty()]
+            self.duties = [self._pulse.duty(), self._responder_duty()]
             for duty in self.duties:
                 duty.start()
 
@@ -81,8 +81,8 @@ class NodeLeases:
         for duty in self.duties:
             await duty.stop()
 
-    def _witness_duty(self) -> Duty:
-        return self._services.duty("stack requests", self._witness.poll, "state")
+    def _responder_duty(self) -> Duty:
+        return self._services.duty("stack requests", self._responder.poll, "state")
 
     # ── what beats report: in the pulse's thread, reads only ─────────────────────────────────────────────────────
 
@@ -103,22 +103,22 @@ class NodeLeases:
             workers=() if visits else tuple(sorted(here.registry.workers)),
             machine=None if visits else self._node_beat(),
             process=here.mark,
-            children=self._instances.groups,
+            children=self._node_pools.groups,
         )
-        return [*(engine.beat() for engine in self._instances.engines), node]
+        return [*(instance.beat() for instance in self._node_pools.instances), node]
 
     def _node_beat(self) -> NodeBeat:
-        voice = self._services.voice
-        rejection = voice.rejection
-        pools, children = list(self._instances.pools.values()), self._instances.children
+        outages = self._services.outages
+        rejection = outages.rejection
+        pools, children = list(self._node_pools.pools.values()), self._node_pools.children
         own = self._services.gauge.load()
         return NodeBeat(
             host=socket.gethostname(),
             cores=self._machine.cores,
             memory=self._machine.memory,
             labels=self._services.settings.labels,
-            pools=tuple(sorted(instances.pool.name for instances in pools)),
-            failing={instances.pool.name: instances.failing for instances in pools if instances.failing is not None},
+            pools=tuple(sorted(each.pool.name for each in pools)),
+            failing={each.pool.name: each.failing for each in pools if each.failing is not None},
             cpu=None if own.cpu is None else round(own.cpu + sum(child.cpu or 0.0 for child in children), 1),
             memory_used=own.memory + sum(child.memory for child in children) if own.memory else None,
             lag=own.lag,
@@ -126,13 +126,13 @@ class NodeLeases:
             keys=key_ids(self._services.store),
             version=self._services.registry.version,
             store_fault=rejection,
-            store_fault_since=self._services.clock.now() - voice.fault_seconds if rejection else None,
+            store_fault_since=self._services.clock.now() - outages.fault_seconds if rejection else None,
         )
 
     # ── what follows: passed on to the node's own event loop ─────────────────────────────────────────────────────
 
     def renewed(self, instances: Sequence[str], until: float) -> None:
-        self._on_our_loop(self._instances.renewed, instances, until)
+        self._on_our_loop(self._node_pools.renewed, instances, until)
 
     def obey(self, orders: Orders) -> None:
         self._on_our_loop(self._obey, orders)
@@ -149,24 +149,24 @@ class NodeLeases:
 
     def _obey(self, orders: Orders) -> None:
         for job_id, fence in orders.cancel:
-            for engine in self._instances.engines:
-                engine.cancel(job_id, fence)
-        lost = [engine for engine in self._instances.engines if engine.instance in orders.lost]
+            for instance in self._node_pools.instances:
+                instance.cancel(job_id, fence)
+        lost = [instance for instance in self._node_pools.instances if instance.name in orders.lost]
         if lost:
-            names = ", ".join(engine.instance for engine in lost)
+            names = ", ".join(instance.name for instance in lost)
             self._stop(lost, f"the lease of {names} has ended, and other nodes have its jobs", lost=True)
         if self._leader.holder in orders.lost:
             self._leader.rename()
 
     def _step_down(self) -> None:
         why = f"could not renew the leases for {self.silence:.0f} s, so other nodes may take over"
-        self._stop(self._instances.engines, why, lost=False)
+        self._stop(self._node_pools.instances, why, lost=False)
 
-    def _stop(self, engines: Sequence[PoolInstance], why: str, *, lost: bool) -> None:
-        running = sum(len(engine.runs) for engine in engines)
+    def _stop(self, instances: Sequence[PoolInstance], why: str, *, lost: bool) -> None:
+        running = sum(len(instance.runs.active) for instance in instances)
         if running:
             logger.error("%s: stopping %s", why, counted(running, "running job"))
         else:
             logger.info("%s; no job is running here", why)
-        for engine in engines:
-            engine.step_down(lost=lost)
+        for instance in instances:
+            instance.step_down(lost=lost)

@@ -8,15 +8,14 @@ from shiftwork.core.model.doc_types import StackReply
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.errors import StoreError
 from shiftwork.runtime import machine
+from shiftwork.runtime.claiming.pool_instance import PoolInstance
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.gauge import Load
 from shiftwork.runtime.node.instance_starter import InstanceStarter, Runners
 from shiftwork.runtime.node.node_services import NodeServices
 from shiftwork.runtime.node.pool_supervisor import ChangeWatch, PoolSupervisor
-from shiftwork.runtime.pool_instance import PoolInstance
 from shiftwork.runtime.processes.quarantine import FEWEST_CELLS, Quarantine
-from shiftwork.runtime.running.run import Run
-from shiftwork.sentences import sentence
+from shiftwork.runtime.running.job_run import Run
 
 T = TypeVar("T")
 
@@ -28,16 +27,16 @@ class NodePools:
         self,
         services: NodeServices,
         *,
-        full: Callable[[], None],
-        stirred: Callable[[], None],
-        started: Callable[[], None],
+        on_full: Callable[[], None],
+        on_poll: Callable[[], None],
+        on_started: Callable[[], None],
     ) -> None:
         self.pools: dict[str, PoolSupervisor] = {}
         self._services = services
-        self._full = full
+        self._on_full = on_full
         """Called when a pool has no free slot and may grow."""
-        self._stirred = stirred
-        """Called when jobs may have come."""
+        self._on_poll = on_poll
+        """Called before each claim: jobs may have come."""
         self._loop = asyncio.get_running_loop()
         self._changes = ChangeWatch(services.clock)
         self._releases: set[asyncio.Task[None]] = set()
@@ -49,54 +48,54 @@ class NodePools:
             services.clock,
             cells=max(FEWEST_CELLS, int(self._cores)),
             memory_limit=self._memory_limit,
-            changed=self._changes.happened,
+            on_gone=self._changes.happened,
         )
-        self._starter = InstanceStarter(services, runners, self._quarantine, started)
+        self._starter = InstanceStarter(services, runners, self._quarantine, on_started)
 
     @property
-    def engines(self) -> list[PoolInstance]:
+    def instances(self) -> list[PoolInstance]:
         """The instances of all pools. Safe from any thread: the pulse reads them while they come and go."""
-        return [engine for pool in tuple(self.pools.values()) for engine in tuple(pool.engines)]
+        return [instance for pool in tuple(self.pools.values()) for instance in tuple(pool.instances)]
 
     @property
     def children(self) -> list[Load]:
         """How hard the processes work that were started for jobs. Safe from any thread."""
-        serving = [engine.runner.load for engine in self.engines if engine.runner.apart]
+        serving = [instance.runner.load for instance in self.instances if instance.runner.apart]
         return serving + [runner.load for runner in self._quarantine.runners]
 
     @property
     def groups(self) -> tuple[int, ...]:
         """The process groups in which jobs run apart. Safe from any thread."""
-        runners = [engine.runner for engine in self.engines if engine.runner.apart]
+        runners = [instance.runner for instance in self.instances if instance.runner.apart]
         return tuple(sorted(runner.pid for runner in (*runners, *self._quarantine.runners) if not runner.dead))
 
     @property
     def running(self) -> int:
         """How many jobs run."""
-        return sum(len(engine.runs) for engine in self.engines)
+        return sum(len(instance.runs.active) for instance in self.instances)
 
     def runs(self) -> list[Run]:
         """What runs. Safe from any thread."""
-        return [run for engine in self.engines for run in tuple(engine.runs.values())]
+        return [run for instance in self.instances for run in tuple(instance.runs.active.values())]
 
     def add(self, pool: PoolConfig) -> Duty:
         """Serve one more pool; returns the duty that claims for it."""
         here = self._services
         bell = here.store.listen({f"pool:{pool.name}"})
-        instances = self.pools[pool.name] = PoolSupervisor(
+        supervisor = self.pools[pool.name] = PoolSupervisor(
             pool,
             here,
             self._starter,
             cores=self._cores,
             bell=bell,
-            full=self._full,
-            stirred=self._stirred,
-            changed=self._changes.happened,
-            ended=self._ended,
+            on_full=self._on_full,
+            on_poll=self._on_poll,
+            on_change=self._changes.happened,
+            on_ended=self._ended,
         )
         tick = here.settings.tick_interval
-        name = sentence("pool {pool}", pool=pool.name)
-        return Duty(name, instances.poll, clock=here.clock, bell=bell, longest_sleep=tick, voice=here.voice)
+        name = f"pool {pool.name}"
+        return Duty(name, supervisor.poll, clock=here.clock, bell=bell, longest_sleep=tick, outages=here.outages)
 
     def resize(self, targets: Mapping[str, int]) -> None:
         """Give every pool as many slots as the plan has for it."""
@@ -111,9 +110,9 @@ class NodePools:
 
     def renewed(self, instances: Collection[str], until: float) -> None:
         """The leases of these instances hold until then."""
-        for engine in self.engines:
-            if engine.instance in instances:
-                engine.renewed(until)
+        for instance in self.instances:
+            if instance.name in instances:
+                instance.renewed(until)
         self._quarantine.renewed(until)
         self._guard.renew(until)
 
@@ -124,16 +123,16 @@ class NodePools:
 
     async def see(self, job_id: str, fence: int) -> StackReply | None:
         """What a run is doing; None if it is not here. Called on the pulse's event loop: ours may be blocked."""
-        for engine in self.engines:
-            run = engine.runs.get(job_id)
+        for instance in self.instances:
+            run = instance.runs.active.get(job_id)
             if run is None or run.job.fence != fence:
                 continue
-            runner = engine.runner_of(run)
+            runner = instance.runs.runner_of(run)
             text = "it waits for a process of its own: the process it ran in has died\n"
             if runner is not None:
                 text = await (self._on_our_loop(runner.stack(run)) if runner.apart else runner.stack(run))
-            pid = engine.runner.pid if runner is None else runner.pid
-            return StackReply(at=self._services.clock.now(), instance=engine.instance, pid=pid, stack=text)
+            pid = instance.runner.pid if runner is None else runner.pid
+            return StackReply(at=self._services.clock.now(), instance=instance.name, pid=pid, stack=text)
         return None
 
     async def _on_our_loop(self, work: Coroutine[Any, Any, T]) -> T:
@@ -144,17 +143,17 @@ class NodePools:
     def drain(self) -> None:
         """Start no instances, claim no jobs, and tell the running functions that the end is near."""
         self._close_pools()
-        for engine in self.engines:
-            engine.drain()
+        for instance in self.instances:
+            instance.drain()
 
     def stop_runs(self) -> None:
         """Stop waiting for running work."""
-        for engine in self.engines:
-            engine.stop_runs()
+        for instance in self.instances:
+            instance.stop_runs()
 
     def kill(self) -> None:
         """End every process in which jobs still run, at once."""
-        running = [engine.runner for engine in self.engines if engine.runs]
+        running = [instance.runner for instance in self.instances if instance.runs.active]
         for runner in (*running, *self._quarantine.runners):
             if runner.apart:
                 runner.kill("a second signal stops the node now", at_once=True)
@@ -162,8 +161,8 @@ class NodePools:
     def give_up(self) -> None:
         """Let go of whatever was started: the node could not start."""
         self._close_pools()
-        for engine in self.engines:
-            engine.runner.close()
+        for instance in self.instances:
+            instance.runner.close()
         self._guard.close()
 
     def _close_pools(self) -> None:
@@ -177,7 +176,7 @@ class NodePools:
     async def close(self) -> None:
         """Let go of all instances, none of which has runs left."""
         self._quarantine.close()
-        await asyncio.gather(*(engine.close() for engine in self.engines))
+        await asyncio.gather(*(instance.close() for instance in self.instances))
 
     async def gone(self, within: float) -> None:
         """Wait until all processes have ended, but not longer than this."""
@@ -190,22 +189,22 @@ class NodePools:
             await asyncio.wait(self._releases)
 
     def _all_gone(self) -> bool:
-        return self._quarantine.empty and all(engine.runner.dead for engine in self.engines)
+        return self._quarantine.empty and all(instance.runner.dead for instance in self.instances)
 
-    def _ended(self, engine: PoolInstance) -> None:
-        task = self._loop.create_task(self._release(engine))
+    def _ended(self, instance: PoolInstance) -> None:
+        task = self._loop.create_task(self._release(instance))
         self._releases.add(task)
         task.add_done_callback(self._releases.discard)
 
-    async def _release(self, engine: PoolInstance) -> None:
+    async def _release(self, instance: PoolInstance) -> None:
         """Give up the lease of an instance that has ended."""
         here = self._services
         try:
-            await engine.close()
-            await here.outbox.settle()
-            if engine.in_doubt:  # the store was away, and may be back
-                await engine.reconcile()
-                await here.outbox.settle()
-            await here.store.leave([engine.instance], here.clock.now())
+            await instance.close()
+            await here.outbox.wait_until_written()
+            if instance.claimer.in_doubt:  # the store was away, and may be back
+                await instance.reconcile()
+                await here.outbox.wait_until_written()
+            await here.store.leave([instance.name], here.clock.now())
         except StoreError as error:  # then it runs out by itself
-            here.voice.failed("giving up leases", error)
+            here.outages.failed("giving up leases", error)

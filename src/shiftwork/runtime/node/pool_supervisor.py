@@ -12,15 +12,15 @@ from typing import Final
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.scaling.placement import process_count, shares
 from shiftwork.core.words import counted
+from shiftwork.runtime.claiming.pool_instance import PoolInstance
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.node.instance_starter import (
+    LONGEST_START_WAIT_SECONDS,
     LONGEST_WAIT_AFTER_KILL_SECONDS,
-    LONGEST_WAIT_SECONDS,
     InstanceStarter,
     StartFailures,
 )
 from shiftwork.runtime.node.node_services import NodeServices
-from shiftwork.runtime.pool_instance import PoolInstance
 from shiftwork.runtime.running.runner import Runner
 from shiftwork.store.protocol import Bell
 
@@ -72,28 +72,28 @@ class PoolSupervisor:
         *,
         cores: float,
         bell: Bell,
-        full: Callable[[], None],
-        stirred: Callable[[], None],
-        changed: Callable[[], None],
-        ended: Callable[[PoolInstance], None],
+        on_full: Callable[[], None],
+        on_poll: Callable[[], None],
+        on_change: Callable[[], None],
+        on_ended: Callable[[PoolInstance], None],
     ) -> None:
         self.pool = pool
         self._wears_out = pool.max_jobs_per_instance is not None or pool.max_memory_per_instance is not None
-        self.engines: list[PoolInstance] = []
-        self.target = 0
+        self.instances: list[PoolInstance] = []
+        self.target: int = 0
         """How many slots the pool has on this node, by the plan."""
         self._apart = services.settings.runs_apart(pool)
         self._cores = cores
         """How many cores this machine has."""
         self._starter = starter
         self._bell = bell
-        self._full = full
+        self._on_full = on_full
         """Called when all slots are busy and the pool may grow."""
-        self._stirred = stirred
-        """Called when jobs may have come."""
-        self._changed = changed
+        self._on_poll = on_poll
+        """Called before each claim: jobs may have come."""
+        self._on_change = on_change
         """Called when a run or a process has ended."""
-        self._ended = ended
+        self._on_ended = on_ended
         """Called with an instance that has ended and holds nothing."""
         emit = services.reporter.emit
         self._failures = StartFailures(pool.name, clock=services.clock, emit=emit, retry=self.reconcile)
@@ -108,15 +108,17 @@ class PoolSupervisor:
 
     async def poll(self) -> float | None:
         """Claim for every instance that has room, the idlest first, until the queue has no more."""
-        self._stirred()
+        self._on_poll()
         next_at: float | None = None
-        for engine in sorted(self.engines, key=lambda engine: (-engine.free, engine.waiting)):
-            wanted, claims = await engine.claim()
-            next_at = min((at for at in (next_at, claims.next_at, engine.look_at) if at is not None), default=None)
+        for instance in sorted(self.instances, key=lambda instance: (-instance.claimer.free, instance.claimer.waiting)):
+            wanted, claims = await instance.claimer.claim()
+            next_at = min(
+                (at for at in (next_at, claims.next_at, instance.claimer.look_at) if at is not None), default=None
+            )
             if len(claims.jobs) < wanted:
                 return next_at
         if self.target < self.pool.max_workers:
-            self._full()
+            self._on_full()
         return next_at
 
     # ── size ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -131,27 +133,27 @@ class PoolSupervisor:
         if self._closed:
             return
         serving, wanted = self._busiest_first(), self._wanted()
-        for engine in serving[wanted:]:  # the idle ones
-            engine.drain()
-            self._end_if_idle(engine)
+        for instance in serving[wanted:]:  # the idle ones
+            instance.drain()
+            self._end_if_idle(instance)
         for _ in range(self._missing(wanted, len(serving))):
             if not self._start():
                 break
         serving = self._busiest_first()
-        for engine, slots in zip(serving, shares(self.target, len(serving)), strict=True):
-            engine.resize(slots)
+        for instance, slots in zip(serving, shares(self.target, len(serving)), strict=True):
+            instance.resize(slots)
 
     def _wanted(self) -> int:
         """How many instances there should be."""
         return process_count(self.pool, self.target, self._cores) if self._apart else min(self.target, 1)
 
     def _busiest_first(self) -> list[PoolInstance]:
-        return sorted(self._serving(), key=lambda engine: (-len(engine.runs), -engine.slots))
+        return sorted(self._serving(), key=lambda instance: (-len(instance.runs.active), -instance.claimer.slots))
 
     def _serving(self) -> Iterator[PoolInstance]:
-        for engine in self.engines:
-            if not engine.draining and not engine.runner.dead and not self._stuck(engine.runner):
-                yield engine
+        for instance in self.instances:
+            if not instance.lease.draining and not instance.runner.dead and not self._stuck(instance.runner):
+                yield instance
 
     def _stuck(self, runner: Runner) -> bool:
         """Whether the runner has been silent for so long that another takes its place."""
@@ -163,99 +165,99 @@ class PoolSupervisor:
             return 0
         if not self._failures.count:
             return wanted - serving
-        if any(not engine.runner.ready for engine in self.engines):
+        if any(not instance.runner.ready for instance in self.instances):
             return 0
         return min(wanted - serving, 1)
 
     def _start(self) -> bool:
         try:
-            engine = self._starter.start(self.pool, self._bell, self)
+            instance = self._starter.start(self.pool, self._bell, self)
         except OSError as error:
             self._failures.failed(str(error))
             return False
-        self.engines.append(engine)
+        self.instances.append(instance)
         return True
 
     # ── what happens to them ─────────────────────────────────────────────────────────────────────────────────────
 
-    def engine_ready(self, _engine: PoolInstance) -> None:
+    def instance_ready(self, _instance: PoolInstance) -> None:
         self.reconcile()
 
-    def run_ended(self, engine: PoolInstance) -> None:
+    def run_ended(self, instance: PoolInstance) -> None:
         """Replace an instance that is worn out. The run may have been the last thing that kept one that drains."""
-        if self._failures.count and engine.runner.served:
+        if self._failures.count and instance.runner.served:
             self._succeeded()
-        if (self._wears_out or engine.runner.strays) and engine.runner.apart:
-            self._replace_if_worn_out(engine)
-        if engine.tenure.draining:
-            self._end_if_idle(engine)
-        self._changed()
+        if (self._wears_out or instance.runner.strays) and instance.runner.apart:
+            self._replace_if_worn_out(instance)
+        if instance.lease.draining:
+            self._end_if_idle(instance)
+        self._on_change()
 
-    def engine_gone(self, engine: PoolInstance, *, expected: bool) -> None:
-        runner = engine.runner
-        if not expected and not self._closed and not runner.lapsed and self._could_not_begin(engine):
-            longest = LONGEST_WAIT_AFTER_KILL_SECONDS if runner.killed_from_outside else LONGEST_WAIT_SECONDS
+    def instance_gone(self, instance: PoolInstance, *, expected: bool) -> None:
+        runner = instance.runner
+        if not expected and not self._closed and not runner.lapsed and self._could_not_begin(instance):
+            longest = LONGEST_WAIT_AFTER_KILL_SECONDS if runner.killed_from_outside else LONGEST_START_WAIT_SECONDS
             self._failures.failed(runner.error or "it ended as soon as it was ready", longest)
-        self._end_if_idle(engine)
+        self._end_if_idle(instance)
         self.reconcile()
-        self._changed()
+        self._on_change()
 
-    def _could_not_begin(self, engine: PoolInstance) -> bool:
-        runner = engine.runner
-        return not runner.ready or (not runner.used and engine.age < STEADY_SECONDS)
+    def _could_not_begin(self, instance: PoolInstance) -> bool:
+        runner = instance.runner
+        return not runner.ready or (not runner.used and instance.age < STEADY_SECONDS)
 
     def _succeeded(self) -> None:
         self._failures.succeeded()
         self.reconcile()
 
-    def _replace_if_worn_out(self, engine: PoolInstance) -> None:
-        if not engine.draining and self._worn_out(engine):
-            engine.drain()
+    def _replace_if_worn_out(self, instance: PoolInstance) -> None:
+        if not instance.lease.draining and self._worn_out(instance):
+            instance.drain()
             self.reconcile()
 
-    def _worn_out(self, engine: PoolInstance) -> bool:
-        runner, most, limit = engine.runner, self.pool.max_jobs_per_instance, self.pool.max_memory_per_instance
+    def _worn_out(self, instance: PoolInstance) -> bool:
+        runner, most, limit = instance.runner, self.pool.max_jobs_per_instance, self.pool.max_memory_per_instance
         if runner.strays:
             return True
         if most is not None and runner.served >= most:
-            logger.info("replacing %s: it has run %s", engine.instance, counted(runner.served, "job"))
+            logger.info("replacing %s: it has run %s", instance.name, counted(runner.served, "job"))
             return True
         if limit is not None and runner.load.memory > limit:
             used = runner.load.memory
-            logger.info("replacing %s: it uses %d bytes of memory, and its limit is %d", engine.instance, used, limit)
+            logger.info("replacing %s: it uses %d bytes of memory, and its limit is %d", instance.name, used, limit)
             return True
         return False
 
-    def _end_if_idle(self, engine: PoolInstance) -> None:
+    def _end_if_idle(self, instance: PoolInstance) -> None:
         """Let go of an instance that claims no more, once its last run has ended: first its runner, then its lease."""
-        if not engine.draining or engine.runs or self._closed:
+        if not instance.lease.draining or instance.runs.active or self._closed:
             return
-        if engine.runner.dead:
-            if engine in self.engines:  # the ends of its last run and of its runner may both lead here
-                self.engines.remove(engine)
-                self._ended(engine)
-        elif engine.runner.strays:
-            engine.runner.kill("a run that was given up on goes on in it")
+        if instance.runner.dead:
+            if instance in self.instances:  # the ends of its last run and of its runner may both lead here
+                self.instances.remove(instance)
+                self._on_ended(instance)
+        elif instance.runner.strays:
+            instance.runner.kill("a run that was given up on goes on in it")
         else:
-            engine.runner.close()
+            instance.runner.close()
 
     # ── looking after them ───────────────────────────────────────────────────────────────────────────────────────
 
     def look(self) -> None:
         """Find instances that do not answer, or use too much memory. Called every second."""
         limit = self.pool.max_memory_per_instance
-        for engine in list(self.engines):
-            runner = engine.runner
+        for instance in list(self.instances):
+            runner = instance.runner
             if runner.dead or not runner.ready:
                 continue
-            if self._failures.count and not engine.draining and engine.age > STEADY_SECONDS:
+            if self._failures.count and not instance.lease.draining and instance.age > STEADY_SECONDS:
                 self._succeeded()
             if self._stuck(runner):
-                engine.hand_back_unbegun()
+                instance.runs.hand_back_unbegun()
             runner.look(limit)
             if limit is not None and runner.apart and runner.load.memory > limit:
-                self._replace_if_worn_out(engine)
-                self._end_if_idle(engine)
+                self._replace_if_worn_out(instance)
+                self._end_if_idle(instance)
         self.reconcile()
 
     def close(self) -> None:

@@ -1,5 +1,4 @@
-"""Jobs whose payload does not fit the function here: `core.jobs.refusals` decides whether a node of another version may
-try.
+"""Jobs whose payload does not fit the function here. `core.jobs.undecodable` decides whether another version may try.
 
 The store is asked only when such a job has ended here, before its outcome is written.
 """
@@ -11,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.refusals import is_refused, left_to_others, reviewed
+from shiftwork.core.jobs.undecodable import is_refused, left_to_others, reviewed
 from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.core.observing.beats import Beat

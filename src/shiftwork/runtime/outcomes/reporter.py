@@ -5,31 +5,45 @@ The outcome is in the store already. If something fails here, it is logged and a
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 from shiftwork.core.doc_kinds import EXPIRED_LATELY
-from shiftwork.core.jobs.expiry import EXPIRED, ExpiredLately
+from shiftwork.core.jobs.transitions import EXPIRED
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.job_changes import Finished, Outcome
 from shiftwork.core.model.jobs import Claimed, JobStatus
 from shiftwork.core.model.workers import WorkerState
+from shiftwork.core.observing.pool_stats import ExpiredLately
+from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Lane
-from shiftwork.core.workers.state import after_run, reason_of
+from shiftwork.core.workers.disabled_reason import reason_of
+from shiftwork.core.workers.state import after_run
 from shiftwork.errors import StoreError
 from shiftwork.events import JobListeners
-from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.clock import Clock, Timer
+from shiftwork.runtime.outage_log import EVENTS, OutageLog
 from shiftwork.runtime.outcomes.outbox import Settled
 from shiftwork.runtime.outcomes.run_log import RunLog
-from shiftwork.runtime.outcomes.tallies import ExpiryNotices, RetryingJobs, expiry_notice
 from shiftwork.runtime.registry import Registry
-from shiftwork.runtime.store_voice import EVENTS, StoreVoice
-from shiftwork.sentences import parts_of, plain, sentence
+from shiftwork.sentences import parts_of, plain, sentence, series
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
+
+NOTICE_SECONDS: Final = 60.0
+
+MOST_EXPIRED_NAMED: Final = 5
+"""How many workers a notice names."""
+
+_FAILED: Final = frozenset({JobStatus.FAILED, JobStatus.DEAD})
+
+_LOUD: Final = {
+    *("worker.disabled", "breaker.opened", "schedule.skipped", "health.problem", "jobs.expired"),
+    *("pool.failing", "node.lost", "schedule.pulled_back", "store.emptied"),
+}
 
 
 class Reporter:
@@ -43,15 +57,15 @@ class Reporter:
         clock: Clock,
         hooks: JobListeners,
         states: dict[str, WorkerState],
-        voice: StoreVoice,
+        outages: OutageLog,
         every_run: bool = False,
     ) -> None:
-        self.rejected = 0
+        self.rejected: int = 0
         """How many outcomes came too late."""
-        self.retrying = RetryingJobs()
+        self.retrying: RetryingJobs = RetryingJobs()
         """The workers that are between two attempts of a job."""
         self._run_log = RunLog(registry.workers, clock, every_run=every_run)
-        self._voice = voice
+        self._outages = outages
         self._states = states
         self._registry = registry
         self._store = store
@@ -170,7 +184,7 @@ class Reporter:
         """Let health report for a while how many jobs of a pool have expired."""
         now = self._clock.now()
         counting = change(self._store, EXPIRED_LATELY, pool, lambda one: (one or ExpiredLately()).plus(number, now))
-        await self._voice.hear(EVENTS, counting)
+        await self._outages.track(EVENTS, counting)
 
     # ── to hooks alone ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -209,7 +223,7 @@ class Reporter:
             logger.debug("an event could not be recorded: %s", error)
 
     async def _record(self, event: Event) -> None:
-        await self._voice.hear(EVENTS, self._store.record([event]))
+        await self._outages.track(EVENTS, self._store.record([event]))
 
 
 async def refresh(
@@ -227,8 +241,85 @@ def _about(event: Event) -> dict[str, Any]:
     return fields | {"job_id": event.subject, "worker": event.data["worker"]} if "worker" in event.data else fields
 
 
-_FAILED: Final = frozenset({JobStatus.FAILED, JobStatus.DEAD})
-_LOUD: Final = {
-    *("worker.disabled", "breaker.opened", "schedule.skipped", "health.problem", "jobs.expired"),
-    *("pool.failing", "node.lost", "schedule.pulled_back", "store.emptied"),
-}
+class RetryingJobs:
+    """The workers between two attempts."""
+
+    def __init__(self) -> None:
+        self._here: defaultdict[str, set[str]] = defaultdict(set)
+        self._read: set[str] = set()
+
+    def __contains__(self, worker: str) -> bool:
+        return worker in self._read or bool(self._here.get(worker))
+
+    def ended(self, outcome: Outcome) -> None:
+        """A run ended here: its job waits for the next attempt, or does no longer."""
+        if outcome.status is JobStatus.FAILED:
+            self._here[outcome.worker].add(outcome.id)
+        elif self._here:
+            self.began(outcome.worker, outcome.id)
+
+    def began(self, worker: str, job_id: str) -> None:
+        """A job begins another attempt here."""
+        here = self._here.get(worker) if self._here else None
+        if here and job_id in here:
+            here.discard(job_id)
+            if not here:  # if another process has one, the next read says so
+                self._read.discard(worker)
+
+    def read(self, lanes: Mapping[str, Lane]) -> None:
+        """The store says this about these workers."""
+        for worker, lane in lanes.items():
+            if lane.retrying:
+                self._read.add(worker)
+            else:
+                self._read.discard(worker)
+                self._here.pop(worker, None)
+
+
+class ExpiryNotices:
+    """Counts the jobs that have expired, by worker, and calls `notify` with the counts now and then."""
+
+    def __init__(self, clock: Clock, notify: Callable[[Mapping[str, int]], None]) -> None:
+        self._clock = clock
+        self._notify = notify
+        self._counts: Counter[str] = Counter()
+        self._timer: Timer | None = None
+
+    def add(self, expired: Mapping[str, int]) -> None:
+        """Take note that this many jobs of each worker have expired."""
+        self._counts.update(expired)
+        if self._timer is None:
+            self._look()
+
+    def close(self) -> None:
+        """Send the last notice now."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._flush()
+
+    def _look(self) -> None:
+        self._timer = self._clock.call_in(NOTICE_SECONDS, self._look) if self._flush() else None
+
+    def _flush(self) -> bool:
+        counts = dict(self._counts.most_common())
+        self._counts.clear()
+        if counts:
+            self._notify(counts)
+        return bool(counts)
+
+
+def expiry_notice(counts: Mapping[str, int]) -> str:
+    """Return the text of a notice."""
+    named = [
+        sentence("{n} of {worker}", n=f"{number:,}", worker=worker)
+        for worker, number in list(counts.items())[:MOST_EXPIRED_NAMED]
+    ]
+    others = len(counts) - len(named)
+    if others:
+        named.append(sentence("and those of {workers}", workers=counted(others, "more worker")))
+    return sentence(
+        "{jobs} expired before being started: {names}",
+        jobs=counted(sum(counts.values()), "job"),
+        names=series(", ", named),
+    )

@@ -9,10 +9,10 @@ from contextlib import nullcontext
 from typing import Any, Final
 
 from shiftwork.core.jobs.retry import End, EndKind
+from shiftwork.core.model.jobs import Claimed, Progress
 from shiftwork.events import Hooks
 from shiftwork.runtime.clock import SystemClock
-from shiftwork.runtime.context.context_services import context_services
-from shiftwork.runtime.context.surroundings import Surroundings
+from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.processes.handover import ProcessEnd
 from shiftwork.runtime.processes.link import LONGEST_DEFINITION, Link, log_refusal, longest_frame
 from shiftwork.runtime.processes.messages import (
@@ -25,6 +25,7 @@ from shiftwork.runtime.processes.messages import (
     Ping,
     Pong,
     ProcessFrame,
+    Progressed,
     RunEnded,
     Setup,
     ShowStack,
@@ -32,18 +33,20 @@ from shiftwork.runtime.processes.messages import (
     Start,
     Stop,
 )
-from shiftwork.runtime.processes.progress_relay import ProgressRelay
 from shiftwork.runtime.processes.serial_runner import SerialRunner
 from shiftwork.runtime.registry import Callee
-from shiftwork.runtime.running.local_runner import LocalRunner
+from shiftwork.runtime.running.job_run import LocalRun
+from shiftwork.runtime.running.local_runner import LocalRunner, context_services
 from shiftwork.runtime.running.loop_watch import LoopWatch
-from shiftwork.runtime.running.run import Run
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
 
 FULL_SECONDS: Final = 0.005
 """How soon to try again when the node does not read."""
+
+GATHER_SECONDS: Final = 0.1
+"""How long progress is gathered before it is sent."""
 
 
 class ChildProcess:
@@ -52,22 +55,22 @@ class ChildProcess:
     def __init__(self, sock: socket.socket, runs: ProcessEnd) -> None:
         self._given = runs
         self.setup: asyncio.Future[Setup] = asyncio.get_running_loop().create_future()
-        self.over = asyncio.Event()
-        self.clock = SystemClock()
+        self.over: asyncio.Event = asyncio.Event()
+        self.clock: SystemClock = SystemClock()
         self.link: Link[NodeFrame] = Link(
             sock,
             NodeFrame,
-            receive=self._received,
-            closed=self.over.set,
+            on_frames=self._received,
+            on_closed=self.over.set,
             wrap=ProcessFrame,
-            refused=self._refused,
+            on_refused=self._refused,
         )
         self._callees: Mapping[str, Callee] = {}
         self._runner: LocalRunner | None = None
         self._serial: SerialRunner | None = None
         """The same, where runs follow each other."""
         self._hooks: Hooks | None = None
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, LocalRun] = {}
         self._progress = ProgressRelay(self.send)
 
     def send(self, message: Any) -> None:
@@ -86,16 +89,16 @@ class ChildProcess:
         self,
         callees: Mapping[str, Callee],
         store: Callable[[], Awaitable[Store]],
-        surroundings: Surroundings,
+        middleware: Middleware,
         *,
         alone: bool,
     ) -> None:
         """Run jobs from now on."""
         self._callees = callees
-        services = context_services(store, self.clock, report=self._progress.report, surroundings=surroundings)
+        services = context_services(store, self.clock, report=self._progress.report, middleware=middleware)
         if alone:
             self._runner = self._serial = SerialRunner(
-                callees, services, self._given, prepare=self._prepare, not_started=self._not_started
+                callees, services, self._given, prepare=self._prepare, on_not_started=self._not_started
             )
         else:
             self._runner = LocalRunner(callees, services)
@@ -179,7 +182,7 @@ class ChildProcess:
             except RuntimeError as error:  # out of threads: another instance may run it
                 self._not_started(run, error)
 
-    def _prepare(self, start: Start) -> Run | None:
+    def _prepare(self, start: Start) -> LocalRun | None:
         """Make a run of what was taken, in any thread; None if we cannot run it."""
         job = start.job
         callee = self._callees.get(job.worker)
@@ -187,20 +190,20 @@ class ChildProcess:
             error = f"worker {job.worker} is not registered in the app as process {os.getpid()} has imported it"
             self._send_end(RunEnded(job.id, job.fence, End(EndKind.RAISED, error=f"{error}: restart the node")))
             return None
-        run = self._runs[job.id] = Run(job, callee.config, self.clock.now(), self, start.state)
+        run = self._runs[job.id] = LocalRun(job, callee.config, self.clock.now(), self, start.state)
         run.times, run.place = self._given.times, start.place
         return run
 
-    def _not_started(self, run: Run, error: RuntimeError) -> None:
+    def _not_started(self, run: LocalRun, error: RuntimeError) -> None:
         self.run_ended(run, End(EndKind.DRAINED))
         job = run.job
         about = {"job_id": job.id, "worker": job.worker}
         logger.warning("cannot start job %s of %s: %s; handed it back", job.id, job.worker, error, extra=about)
 
-    def run_begun(self, run: Run) -> None:
+    def run_begun(self, run: LocalRun) -> None:
         """A run begins at once here. The node watches its deadline."""
 
-    def run_ended(self, run: Run, end: End) -> None:
+    def run_ended(self, run: LocalRun, end: End) -> None:
         """Report the end of a run to the node. Its job may run here again: see `Runs.run_ended`."""
         if self._runs.get(run.job.id) is run:
             del self._runs[run.job.id]
@@ -222,3 +225,29 @@ class ChildProcess:
             self.send(RunEnded(message.id, message.fence, end, stray=message.stray))
         else:
             log_refusal(message, why)
+
+
+class ProgressRelay:
+    """Gathers progress, and sends it."""
+
+    def __init__(self, send: Callable[[Progressed], None]) -> None:
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self._newest: dict[str, tuple[Claimed, Progress]] = {}
+
+    def report(self, job: Claimed, progress: Progress) -> None:
+        """Take progress over. Safe from any thread."""
+        first = not self._newest
+        self._newest[job.id] = job, progress
+        if first:
+            self._loop.call_soon_threadsafe(self._loop.call_later, GATHER_SECONDS, self._send_all)
+
+    def before_end(self, job_id: str) -> None:
+        """Send what a run has reported last, if it was not sent yet: its end comes next."""
+        if job_id in self._newest:
+            self._send_all()
+
+    def _send_all(self) -> None:
+        newest, self._newest = self._newest, {}
+        for job, progress in newest.values():
+            self._send(Progressed(job.id, job.fence, progress))

@@ -1,4 +1,4 @@
-"""Runs on their way from a node to one of its processes: which of the two has each run, and which runs have begun.
+"""What a node and one of its processes share besides the socket: the runs on their way, the lifeline, a signal.
 
 The node puts a token for each run into a pipe that both can read. A token is read once: by the process, which runs the
 run, or by the node, which takes it back. The kernel decides which of them comes first, whatever state the process is
@@ -10,17 +10,24 @@ and since when, without a message for each run, and even if the process has died
 
 import mmap
 import os
+import signal
+import struct
 from array import array
 from collections import deque
 from contextlib import ExitStack, suppress
 from typing import Final
 
-from shiftwork.runtime.processes.lifeline import unnamed_file
 from shiftwork.runtime.processes.messages import Start
 
-PLACES: Final = 65_536
+LEASE: Final = struct.Struct("=d")
+"""What the node writes to the lifeline: until when the lease holds, by the machine's monotonic clock."""
+STACK_SIGNAL: Final = signal.SIGUSR2
+"""Makes a process write down what each of its threads is doing, whatever that is."""
+CUT_OFF: Final = 117
+"""The exit status of a process that has lost its lifeline, because a job closed what was not its own."""
+MOST_RUNS_IN_PROCESS: Final = 65_536
 """How many runs may be in a process at a time. Memory that no run has used costs nothing."""
-_PAGE_BYTES: Final = 8 * PLACES
+_PAGE_BYTES: Final = 8 * MOST_RUNS_IN_PROCESS
 _TOKEN: Final = "Q"  # noqa: S105 - how an array calls it
 _TOKEN_BYTES: Final = array(_TOKEN).itemsize
 _MANY: Final = 65_536
@@ -32,15 +39,17 @@ _WHOLE: Final = 512 // _TOKEN_BYTES
 class NodeEnd:
     """The node's end: gives runs to a process, takes back what it has not taken, and sees what has begun."""
 
+    tokens: int
+    """Where both read tokens. The process inherits it, and the page."""
+
     def __init__(self) -> None:
         with ExitStack() as on_failure:
-            self.page = unnamed_file()
+            self.page: int = unnamed_file()
             on_failure.callback(os.close, self.page)
             os.truncate(self.page, _PAGE_BYTES)
             self._memory = mmap.mmap(self.page, _PAGE_BYTES)
             self._times = memoryview(self._memory).cast("d")
             self.tokens, self._writer = os.pipe()
-            """Where both read tokens. The process inherits it, and the page."""
             on_failure.pop_all()
         os.set_blocking(self.tokens, False)
         os.set_blocking(self._writer, False)
@@ -62,10 +71,10 @@ class NodeEnd:
         """
         if self._free:
             place = self._free.pop()
-        elif self._used < PLACES:
+        elif self._used < MOST_RUNS_IN_PROCESS:
             place, self._used = self._used, self._used + 1
         else:
-            message = f"a process cannot have more than {PLACES:,} runs"
+            message = f"a process cannot have more than {MOST_RUNS_IN_PROCESS:,} runs"
             raise RuntimeError(message)
         self._given = number = self._given + 1
         self._times[place] = 0.0
@@ -141,7 +150,7 @@ class ProcessEnd:
 
         self._fd = tokens
         self._memory = mmap.mmap(page, _PAGE_BYTES)
-        self.times = memoryview(self._memory).cast("d")
+        self.times: memoryview[float] = memoryview(self._memory).cast("d")
         """Where it is noted when the run in each place begins."""
         self._arrived: deque[Start] = deque()
         self._tokens: deque[int] = deque()
@@ -196,3 +205,13 @@ class ProcessEnd:
 
 def _numbers(words: bytes) -> list[int]:
     return memoryview(words).cast(_TOKEN).tolist()
+
+
+def unnamed_file() -> int:
+    """Return the descriptor of a new file, which is in memory where the system has such files."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("shiftwork")
+    import tempfile  # noqa: PLC0415 - on Linux, every process does without
+
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())

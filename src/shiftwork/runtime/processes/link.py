@@ -1,4 +1,4 @@
-"""Messages over a socket, gathered into frames: one write for all messages of one turn of the event loop."""
+"""Messages over a socket, gathered into frames: one write for all messages of one iteration of the event loop."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import MsgspecError, msgpack
 
-from shiftwork.core.values.limits import MAX_PAYLOAD_BYTES
+from shiftwork.core.values.job_limits import MAX_PAYLOAD_BYTES
 from shiftwork.sentences import plain
 
 logger: Final = logging.getLogger("shiftwork")
@@ -40,10 +40,10 @@ def log_refusal(message: Any, why: str) -> None:
 
 
 class Link(Generic[T]):
-    """One end of a connection. `receive` gets the frames that arrive; `closed` is called when the other end is gone.
+    """One end of a connection: `on_frames` gets what arrives, and `on_closed` is called when the other end is gone.
 
-    No frame is longer than `longest`, in either direction: `refused` gets each message that does not fit into one, or
-    has no encoding, with the reason. Bytes that announce a longer frame are garbage.
+    No frame is longer than `longest`, in either direction: `on_refused` gets each message that does not fit into one,
+    or has no encoding, with the reason. Bytes that announce a longer frame are garbage.
     """
 
     def __init__(
@@ -51,26 +51,26 @@ class Link(Generic[T]):
         sock: socket.socket,
         frame: type[T],
         *,
-        receive: Callable[[list[T]], None],
-        closed: Callable[[], None],
+        on_frames: Callable[[list[T]], None],
+        on_closed: Callable[[], None],
         wrap: Callable[[list[Any]], Any],
-        refused: Callable[[Any, str], None] = log_refusal,
+        on_refused: Callable[[Any, str], None] = log_refusal,
         longest: int = longest_frame(MAX_PAYLOAD_BYTES),
         most_at_once: int | None = None,
-        before: Callable[[], None] | None = None,
+        before_send: Callable[[], None] | None = None,
     ) -> None:
         self.longest = longest
         self._most_at_once = most_at_once
         """How many bytes are read before the event loop does something else; None is all that have arrived."""
-        self._before = before
+        self._before_send = before_send
         """Called before messages are sent."""
-        self._refused = refused
+        self._on_refused = on_refused
         self.garbage: str | None = None
         """What the other end sent instead of a frame, if it did. The connection is closed then."""
         sock.setblocking(False)  # noqa: FBT003
         self._sock = sock
-        self._receive = receive
-        self._other_end_closed = closed
+        self._on_frames = on_frames
+        self._on_closed = on_closed
         self._wrap = wrap
         self._decoder = msgpack.Decoder(frame)
         self._encoder = msgpack.Encoder(enc_hook=plain)
@@ -82,7 +82,7 @@ class Link(Generic[T]):
         self._lock = threading.RLock()
         """Guards what is to be sent: a thread may send too."""
         self._flushing = False
-        self.closed = False
+        self.closed: bool = False
         self._loop.add_reader(sock, self._readable)
 
     @property
@@ -96,7 +96,7 @@ class Link(Generic[T]):
         return len(self._outgoing)
 
     def send(self, message: Any) -> None:
-        """Send a message, with everything else of this turn of the event loop."""
+        """Send a message, with everything else of this iteration of the event loop."""
         with self._lock:
             if self.closed:
                 return
@@ -140,8 +140,8 @@ class Link(Generic[T]):
 
     def _encode(self) -> None:
         self._flushing = True
-        if self._before is not None and not self.closed:
-            self._before()
+        if self._before_send is not None and not self.closed:
+            self._before_send()
         while self._waiting and not self.closed:  # a refusal may lead to another message
             messages, self._waiting = self._waiting, []
             if not self._put(messages):
@@ -167,7 +167,7 @@ class Link(Generic[T]):
                 size = f"it has {len(self._encoder.encode(message)):,} bytes; {self.longest:,} are allowed"
             except _NO_ENCODING as error:
                 size = f"it cannot be encoded: {error}"
-            self._refused(message, size)
+            self._on_refused(message, size)
 
     def catch_up(self) -> None:
         """Receive what has arrived, without waiting for the event loop to notice. Allowed while receiving."""
@@ -223,7 +223,7 @@ class Link(Generic[T]):
             frames, over = [], True
         try:
             if frames:
-                self._receive(frames)
+                self._on_frames(frames)
         finally:
             if over:
                 self._end()
@@ -264,4 +264,4 @@ class Link(Generic[T]):
     def _end(self) -> None:
         if not self.closed:
             self.close()
-            self._other_end_closed()
+            self._on_closed()

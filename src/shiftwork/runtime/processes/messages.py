@@ -1,4 +1,7 @@
-"""The messages between a node and the processes it started. Nothing else crosses the socket."""
+"""What a node and the processes that it has started say to each other.
+
+Nothing else crosses the socket. What they share besides it: `handover`.
+"""
 
 from typing import Literal
 
@@ -9,12 +12,11 @@ from shiftwork.core.model.event import Event
 from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.jobs import Claimed, Progress
 from shiftwork.core.model.workers import PoolConfig, RunState, WorkerConfig
-from shiftwork.core.values.limits import MAX_PAYLOAD_BYTES
+from shiftwork.core.values.job_limits import MAX_PAYLOAD_BYTES
 from shiftwork.core.workers.admission import Gates
 
+
 # ── from the node ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 class Setup(Struct, frozen=True, kw_only=True, tag=True, array_like=True):
     """The first message: what the process is for, and how it imports the app."""
 
@@ -86,9 +88,8 @@ class Exit(Struct, frozen=True, tag=True, array_like=True):
 
 FromNode = Setup | Start | LookAgain | Stop | Drain | Ping | ShowStack | CallHooks | Exit
 
+
 # ── from the process ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 class Definition(Struct, frozen=True, kw_only=True, tag=True, array_like=True):
     """An app, as far as a node needs to know it."""
 

@@ -7,17 +7,20 @@ does blame a job, which may have sent the signal itself. Nothing here acts: the 
 """
 
 import signal
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.runtime.processes.process import exit_in_words
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.processes.started_process import exit_in_words
+from shiftwork.runtime.running.job_run import Run
 
 SPEECHLESS_WORDS: Final = "and left no stack, as when a job closes file descriptors that it has not opened"
 """libuv aborts if its file descriptor is closed. An abort leaves a stack unless the file for that is closed, too."""
+
+MOST_REMEMBERED: Final = 10_000
+"""How many jobs are remembered, the latest."""
 
 
 class Death(Struct, frozen=True, kw_only=True):
@@ -56,6 +59,24 @@ class Death(Struct, frozen=True, kw_only=True):
         """Why it could not begin, for a process that died before it was ready."""
         how = self.why or f"the process {exit_in_words(self.status)} before it was ready"
         return f"{how}\n{self.stack}" if self.stack else how
+
+
+class KillRecord:
+    """Remembers jobs for one node, as long as it runs."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, None] = {}
+
+    def __contains__(self, job_id: object) -> bool:
+        return job_id in self._ids
+
+    def add(self, ids: Iterable[str]) -> None:
+        """Remember that these jobs were in a process that was killed from outside."""
+        for job_id in ids:
+            self._ids.pop(job_id, None)
+            self._ids[job_id] = None
+        while len(self._ids) > MOST_REMEMBERED:
+            del self._ids[next(iter(self._ids))]
 
 
 def suspects(runs: Collection[Run], death: Death, killed_before: Container[str]) -> list[Run]:

@@ -16,7 +16,6 @@ from shiftwork.core.words import counted
 from shiftwork.runtime import machine
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.gauge import Gauge, Lateness, Load
-from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.link import log_refusal, longest_frame
 from shiftwork.runtime.processes.messages import (
     Drain,
@@ -35,12 +34,10 @@ from shiftwork.runtime.processes.messages import (
     Start,
     Stop,
 )
-from shiftwork.runtime.processes.post_mortem import Death, end_of, suspects
-from shiftwork.runtime.processes.process import Process
+from shiftwork.runtime.processes.post_mortem import Death, KillRecord, end_of, suspects
 from shiftwork.runtime.processes.process_guard import ProcessGuard
-from shiftwork.runtime.processes.stack_questions import StackQuestions
-from shiftwork.runtime.processes.termination import STUBBORN_SECONDS, Termination
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.processes.started_process import STUBBORN_SECONDS, StackQuestions, StartedProcess, Termination
+from shiftwork.runtime.running.job_run import Run
 from shiftwork.runtime.running.runner import RunnerListener
 
 logger: Final = logging.getLogger("shiftwork")
@@ -53,9 +50,9 @@ SILENT_SECONDS: Final = 1.0
 """A process that has not answered for this long is given no more runs."""
 UNBEGUN_SECONDS: Final = 10.0
 """A process that has not begun a run for this long is killed, unless a run that has begun holds it up."""
-MOST_NAMED: Final = 3
+MOST_WORKERS_NAMED: Final = 3
 """How many of the workers are named that ran in a process that died."""
-PLACES: Final = 16
+SERIAL_PLACES: Final = 16
 """How many runs may wait in a process that runs one at a time, so that it need not wait for the next one."""
 LONGEST_TURN_SECONDS: Final = 0.1
 """How long runs wait for a run that takes longer than expected, before they are handed back; twice as long at most."""
@@ -78,11 +75,11 @@ class RemoteRunner:
         guard: ProcessGuard | None = None,
     ) -> None:
         self.strays: dict[Run, float] = {}
-        self.ready = False
-        self.dead = False
+        self.ready: bool = False
+        self.dead: bool = False
         self.error: str | None = None
-        self.killed_from_outside = False
-        self.served = 0
+        self.killed_from_outside: bool = False
+        self.served: int = 0
         self._alone = setup.role == "alone"
         self._clock = clock
         self._report = report
@@ -100,14 +97,14 @@ class RemoteRunner:
         self._until: float | None = None
         """When the process ends itself unless its lease is renewed."""
         self._starved = machine.starved()
-        self._process = Process(
-            receive=self._received,
-            ended=self._ended,
-            refused=self._refused,
+        self._process = StartedProcess(
+            on_frames=self._received,
+            on_ended=self._ended,
+            on_refused=self._refused,
             longest=longest_frame(setup.max_payload_bytes),
             guard=guard,
         )
-        self.pid = self._process.pid
+        self.pid: int = self._process.pid
         self._questions = StackQuestions(self._process)
         self._gauge = Gauge(self.pid, clock.monotonic)
         self._termination = Termination(self._process, clock, gently=self._alone)
@@ -142,7 +139,7 @@ class RemoteRunner:
 
     @property
     def places(self) -> int:
-        return PLACES if self._alone else 0
+        return SERIAL_PLACES if self._alone else 0
 
     @property
     def waiting(self) -> int:
@@ -427,7 +424,7 @@ class RemoteRunner:
         elif death.lapsed:  # the node logs why it could not renew the leases
             logger.debug("process %d ended itself: its lease was not renewed", self.pid)
         elif self.ready and not self._termination.asked:
-            workers = ", ".join(sorted({run.job.worker for run in self._runs.values()})[:MOST_NAMED])
+            workers = ", ".join(sorted({run.job.worker for run in self._runs.values()})[:MOST_WORKERS_NAMED])
             ran = f"while it ran {counted(len(self._runs), 'job')} ({workers})" if workers else "while it was idle"
             logger.warning("process %d %s %s; a new one takes its place", self.pid, death.words, ran)
 

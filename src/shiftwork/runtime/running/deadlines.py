@@ -3,21 +3,23 @@
 from collections.abc import Callable
 
 from shiftwork.runtime.clock import Clock, Timer
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.running.job_run import AnyRun, Run
 
 
 class Deadlines:
-    """Calls `expire` for every run that reaches its deadline, which counts from when the run began.
+    """Calls `on_expired` for every run that reaches its deadline, which counts from when the run began.
 
     Runs with the same timeout reach their deadlines in the order in which they were started. So there is a queue for
     each timeout, and a run that ends leaves its queue at once, with everything it refers to. Those that began later
     than they were started are watched for the rest of their time, or once more if they have not begun.
     """
 
-    def __init__(self, clock: Clock, *, began: Callable[[Run], float | None], expire: Callable[[Run], None]) -> None:
+    def __init__(
+        self, clock: Clock, *, began: Callable[[AnyRun], float | None], on_expired: Callable[[AnyRun], None]
+    ) -> None:
         self._clock = clock
         self._began = began
-        self._expire = expire
+        self._on_expired = on_expired
         self._late: dict[Run, float] = {}
         """The deadlines of runs that began later than they were started, in no order."""
         self._queues: dict[float, dict[Run, float]] = {}
@@ -77,7 +79,7 @@ class Deadlines:
         if left > 0:
             self._late[run] = now + left
         else:
-            self._expire(run)
+            self._on_expired(run)
 
 
 def _due(queue: dict[Run, float], now: float) -> list[Run]:

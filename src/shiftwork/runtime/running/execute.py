@@ -2,27 +2,35 @@
 
 Whatever the function, its arguments, its result or its exception raises, the run ends with a text. One exception
 passes: the cancellation of a coroutine's task, because only the runner knows what cancelled it.
+
+A child that the function forks ends where it leaves the function (`end_forked_child`). It has a copy of everything that
+its parent runs: if it went on, it would report the end of its parent's job, and run the jobs that wait in its parent a
+second time.
 """
 
 import asyncio
+import os
+import sys
 import threading
+import traceback
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from types import CoroutineType
 from typing import Any
 
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.errors import JobCancelledError, PayloadDecodingError, ResultEncodingError
-from shiftwork.runtime.context.context import Context, ContextServices
+from shiftwork.runtime.context.context import Context
+from shiftwork.runtime.context.current_run import ContextServices
+from shiftwork.runtime.context.job_log import log_as
+from shiftwork.runtime.context.middleware import await_within, call_within, finish_here
 from shiftwork.runtime.context.retry_choice import chosen
-from shiftwork.runtime.context.surroundings import await_within, call_within, finish_here
 from shiftwork.runtime.error_text import INDESCRIBABLE, describe, one_line, trace_of
-from shiftwork.runtime.running.forked_child import end_forked_child
-from shiftwork.runtime.running.log_context import log_as
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.running.job_run import LocalRun
 
 
-async def run_async(run: Run, services: ContextServices) -> End:
+async def run_async(run: LocalRun, services: ContextServices) -> End:
     """Run a coroutine function on this event loop. One that was told to stop before it began does not begin."""
     if not run.begin(services.clock.monotonic()):
         return cancelled(run)
@@ -39,7 +47,7 @@ async def run_async(run: Run, services: ContextServices) -> End:
     return _returned(run, value)
 
 
-def run_sync(run: Run, services: ContextServices) -> End | Coroutine[Any, Any, Any]:
+def run_sync(run: LocalRun, services: ContextServices) -> End | Coroutine[Any, Any, Any]:
     """Run a plain function in this thread, likewise. If it returns a coroutine, so do we: that runs on the loop."""
     if not run.begin(services.clock.monotonic()):
         return cancelled(run)
@@ -58,7 +66,7 @@ def run_sync(run: Run, services: ContextServices) -> End | Coroutine[Any, Any, A
     return value if type(value) is CoroutineType else _returned(run, value)
 
 
-async def run_rest(run: Run, rest: Coroutine[Any, Any, Any]) -> End:
+async def run_rest(run: LocalRun, rest: Coroutine[Any, Any, Any]) -> End:
     """Run the coroutine that a plain function returned."""
     log_as(run.job)
     try:
@@ -70,47 +78,47 @@ async def run_rest(run: Run, rest: Coroutine[Any, Any, Any]) -> End:
     return _returned(run, value)
 
 
-def escaped(run: Run, error: BaseException) -> End:
-    """How a run ended whose exception got past everything here."""
-    _note(run, error)
-    return End(run.stopped_as or EndKind.RAISED, error=describe(error, run.discreet))
-
-
-def cancelled(run: Run) -> End:
+def cancelled(run: LocalRun) -> End:
     """How a run ended whose task was cancelled."""
     if run.stopped_as is not None:
         return End(run.stopped_as)
     return End(EndKind.RAISED, error="the function was cancelled from inside")
 
 
-def _bound(run: Run, services: ContextServices) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+def escaped(run: LocalRun, error: BaseException) -> End:
+    """How a run ended whose exception got past everything here."""
+    _note(run, error)
+    return End(run.stopped_as or EndKind.RAISED, error=describe(error, run.discreet))
+
+
+def _bound(run: LocalRun, services: ContextServices) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
     assert run.callee is not None  # noqa: S101 - a local runner sets it before it calls us
     log_as(run.job)
     context, function = Context(run, services), run.callee.function
     args, kwargs = run.callee.bind(run.job.payload, context)
-    arounds = services.surroundings.arounds
+    arounds = services.middleware.arounds
     if not arounds:
         return function, args, kwargs
     call = partial(function, *args, **kwargs)
     if run.callee.is_async:
         return await_within, (arounds, context, call), {}
-    loop = services.surroundings.loop
+    loop = services.middleware.loop
     return call_within, (arounds, context, partial(_whole, run, call, loop), loop), {}
 
 
-def _whole(run: Run, call: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> Any:
+def _whole(run: LocalRun, call: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> Any:
     """Call a plain function, and wait here for the coroutine that it may return: what is around it surrounds both."""
     return finish_here(run, call(), loop)
 
 
-def _unbound(run: Run, error: BaseException) -> End:
+def _unbound(run: LocalRun, error: BaseException) -> End:
     if type(error) is PayloadDecodingError:
         _note(run, error)
         return End(EndKind.UNDECODABLE, error=one_line(str(error)))
     return _failed(run, error)
 
 
-def _returned(run: Run, value: Any) -> End:
+def _returned(run: LocalRun, value: Any) -> End:
     end_forked_child(run)
     if run.stopped_as in {EndKind.TIMED_OUT, EndKind.CANCELLED}:
         return End(run.stopped_as)
@@ -129,7 +137,7 @@ def _returned(run: Run, value: Any) -> End:
         return _with_traceback(run, EndKind.UNENCODABLE, error)
 
 
-def _failed(run: Run, error: BaseException) -> End:
+def _failed(run: LocalRun, error: BaseException) -> End:
     end_forked_child(run, error)
     if run.stopped_as is not None and issubclass(type(error), JobCancelledError):
         return End(run.stopped_as)  # `Context.heartbeat` raised it, because the run was to stop
@@ -137,14 +145,40 @@ def _failed(run: Run, error: BaseException) -> End:
     return end if run.stopped_as is not None else chosen(run, end, error)
 
 
-def _note(run: Run, error: BaseException) -> None:
-    if run.span is not None and run.stopped_as is not EndKind.TIMED_OUT:
-        run.span.raised(error)
-
-
-def _with_traceback(run: Run, kind: EndKind, error: BaseException) -> End:
+def _with_traceback(run: LocalRun, kind: EndKind, error: BaseException) -> End:
     _note(run, error)
     try:
         return End(kind, error=describe(error, run.discreet), traceback=trace_of(error, run.discreet))
     except BaseException:  # noqa: BLE001 - out of memory, or of stack
         return End(kind, error=INDESCRIBABLE)
+
+
+def _note(run: LocalRun, error: BaseException) -> None:
+    if run.span is not None and run.stopped_as is not EndKind.TIMED_OUT:
+        run.span.raised(error)
+
+
+def end_forked_child(run: LocalRun, error: BaseException | None = None) -> None:
+    """Return in the process in which the run began. End any other process, as `sys.exit` and `multiprocessing` do."""
+    if os.getpid() == run.pid:
+        return
+    status = 1
+    try:
+        status = _status(error)
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()
+    finally:
+        os._exit(status)
+
+
+def _status(error: BaseException | None) -> int:
+    if error is None:
+        return 0
+    if isinstance(error, SystemExit):
+        if error.code is None or isinstance(error.code, int):
+            return (error.code or 0) & 0xFF
+        print(error.code, file=sys.stderr)  # noqa: T201 - what Python itself does
+    else:
+        traceback.print_exception(error)
+    return 1

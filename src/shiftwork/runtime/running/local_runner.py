@@ -3,21 +3,29 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.runtime.context.context import ContextServices
+from shiftwork.core.model.jobs import Claimed, Progress
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.context.current_run import ContextServices
+from shiftwork.runtime.context.middleware import Middleware
+from shiftwork.runtime.context.retry_choice import what_follows
+from shiftwork.runtime.context.steps import step_maker
+from shiftwork.runtime.context.store_calls import StoreCalls, Transactions
 from shiftwork.runtime.gauge import Load
+from shiftwork.runtime.outage_log import OutageLog
 from shiftwork.runtime.registry import Callee
 from shiftwork.runtime.running.execute import cancelled, escaped, run_async, run_rest, run_sync
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.running.job_run import LocalRun, Run
+from shiftwork.runtime.running.job_threads import JobThreads
+from shiftwork.runtime.running.run_stacks import RunStacks
 from shiftwork.runtime.running.runner import RunnerListener
-from shiftwork.runtime.running.stacks import Stacks
-from shiftwork.runtime.running.threads import Threads
+from shiftwork.store.protocol import Store
 from shiftwork.telemetry.tracing import processing
 
 logger: Final = logging.getLogger("shiftwork")
@@ -34,7 +42,7 @@ class LocalRunner:
     error = None
     killed_from_outside = False
     lapsed = False
-    silence = 0.0
+    silence: float = 0.0
 
     def __init__(
         self,
@@ -44,21 +52,21 @@ class LocalRunner:
         load: Callable[[], Load] = Load,
         gives_up: bool = True,
     ) -> None:
-        self.strays: dict[Run, float] = {}
-        self.open = True
-        self.dead = False
-        self.served = 0
-        self.pid = os.getpid()
+        self.strays: dict[LocalRun, float] = {}
+        self.open: bool = True
+        self.dead: bool = False
+        self.served: int = 0
+        self.pid: int = os.getpid()
         self._callees = callees
         self._services = services
         self._load = load
         self._gives_up = gives_up
         """Whether it ever gives up on a run. False where the node kills the whole process instead."""
         self._stopping = False
-        self._running: set[Run] = set()
-        self._threads = Threads()
+        self._running: set[LocalRun] = set()
+        self._threads = JobThreads()
         self._loop = asyncio.get_running_loop()
-        self._stacks = Stacks()
+        self._stacks = RunStacks()
         self._listener: RunnerListener | None = None
         self._watch = self._loop.create_task(self._watch_loop(), name="shiftwork loop watch")
 
@@ -73,7 +81,7 @@ class LocalRunner:
     def attach(self, listener: RunnerListener) -> None:
         self._listener = listener
 
-    def start(self, run: Run) -> bool:
+    def start(self, run: LocalRun) -> bool:
         """Begin, as a task or in a thread."""
         callee, span = self._callees[run.job.worker], self._prepared(run).span
         if callee.is_async:
@@ -85,14 +93,14 @@ class LocalRunner:
         self._running.add(run)
         return True
 
-    def _prepared(self, run: Run) -> Run:
+    def _prepared(self, run: LocalRun) -> LocalRun:
         run.callee = self._callees[run.job.worker]
         run.pid = self.pid
         run.stopping = self._stopping
         run.span = processing(run.job)
         return run
 
-    def stop(self, run: Run) -> None:
+    def stop(self, run: LocalRun) -> None:
         """Cancel a coroutine; let a thread know."""
         run.cancelled = True
         if run.task is not None:
@@ -113,7 +121,7 @@ class LocalRunner:
     def waiting(self) -> int:
         return 0
 
-    def began(self, run: Run) -> float | None:
+    def began(self, run: LocalRun) -> float | None:
         return run.began_at
 
     def take_back(self) -> list[Run]:
@@ -131,11 +139,11 @@ class LocalRunner:
     def look(self, memory_limit: int | None) -> None:
         """Nothing to do: the node measures its own process."""
 
-    def around(self, run: Run) -> str:
+    def around(self, run: LocalRun) -> str:
         """What a run is doing now, and what else goes on here. Safe from any thread: the loop may be blocked."""
         return self._stacks.around(run, (*self._running, *self.strays))
 
-    async def stack(self, run: Run) -> str:
+    async def stack(self, run: LocalRun) -> str:
         return self.around(run)
 
     def kill(self, why: str, *, at_once: bool = False) -> None:  # noqa: ARG002 - no process dies, so none is explained
@@ -152,7 +160,7 @@ class LocalRunner:
 
     # ── ends ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _start_task(self, run: Run, coroutine: Coroutine[Any, Any, End]) -> None:
+    def _start_task(self, run: LocalRun, coroutine: Coroutine[Any, Any, End]) -> None:
         run.task = self._loop.create_task(coroutine, context=run.span.variables if run.span else None)
         run.task.add_done_callback(partial(self._task_done, run))
 
@@ -170,7 +178,7 @@ class LocalRunner:
                     if run.task is not None and run.stopped_as is None:
                         run.stopped_as = EndKind.DRAINED
 
-    def _task_done(self, run: Run, task: asyncio.Task[End]) -> None:
+    def _task_done(self, run: LocalRun, task: asyncio.Task[End]) -> None:
         try:
             end = task.result()
         except asyncio.CancelledError:
@@ -179,20 +187,20 @@ class LocalRunner:
             end = escaped(run, error)
         self._ended(run, end)
 
-    def _end_in_thread(self, run: Run) -> End | Coroutine[Any, Any, Any]:
+    def _end_in_thread(self, run: LocalRun) -> End | Coroutine[Any, Any, Any]:
         try:
             return run_sync(run, self._services)
         except BaseException as error:  # noqa: BLE001 - the slot must be free again, whatever that was
             return escaped(run, error)
 
-    def _in_thread(self, run: Run) -> None:
+    def _in_thread(self, run: LocalRun) -> None:
         end = self._end_in_thread(run)
         try:
             self._loop.call_soon_threadsafe(self._thread_done, run, end)
         except RuntimeError:  # the event loop is closed
             logger.warning("job %s of %s ended after its event loop had closed", run.job.id, run.job.worker)
 
-    def _thread_done(self, run: Run, end: End | Coroutine[Any, Any, Any]) -> None:
+    def _thread_done(self, run: LocalRun, end: End | Coroutine[Any, Any, Any]) -> None:
         if isinstance(end, End):
             self._ended(run, end)
         elif run.ended or run.stopped_as is not None:
@@ -201,7 +209,7 @@ class LocalRunner:
         else:
             self._start_task(run, run_rest(run, end))
 
-    def _ended(self, run: Run, end: End) -> None:
+    def _ended(self, run: LocalRun, end: End) -> None:
         self._running.discard(run)
         run.idle = None  # a call that was never awaited refers to the run
         if run.ended:
@@ -219,7 +227,7 @@ class LocalRunner:
             run.log = run.job_log.lines()
         run.owner.run_ended(run, end)
 
-    def _give_up(self, run: Run) -> None:
+    def _give_up(self, run: LocalRun) -> None:
         if run.ended:
             return
         assert run.stopped_as is not None  # noqa: S101 - set by all who stop a run
@@ -236,3 +244,27 @@ class LocalRunner:
             what,
             extra={"job_id": run.job.id, "worker": run.job.worker},
         )
+
+
+def context_services(
+    open_store: Callable[[], Awaitable[Store]],
+    clock: Clock,
+    *,
+    report: Callable[[Claimed, Progress], None],
+    middleware: Middleware,
+    outages: OutageLog | None = None,
+) -> ContextServices:
+    """Return what runs here use. `report` gets what they say of their progress.
+
+    `outages`: the log that the process shares. A process that a node has started uses the store for its runs only.
+    """
+    calls = StoreCalls(outages or OutageLog(clock.monotonic))
+    return ContextServices(
+        clock,
+        report,
+        Transactions(open_store, clock, calls).begin,
+        middleware,
+        steps_of=step_maker(open_store, clock, calls),
+        what_follows=what_follows,
+        calls=calls,
+    )

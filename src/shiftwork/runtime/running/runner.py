@@ -1,10 +1,10 @@
-"""Where the runs of an instance take place: what every place owes its users."""
+"""Where the runs of an instance take place: the obligations of every `Runner`, and of the quarantine (`Isolation`)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from shiftwork.runtime.gauge import Load
-from shiftwork.runtime.running.run import Run
+from shiftwork.runtime.running.job_run import AnyRun, Run
 
 
 class RunnerListener(Protocol):
@@ -86,7 +86,7 @@ class Runner(Protocol):
         """How many runs have ended in the runner."""
 
     @property
-    def strays(self) -> Mapping[Run, float]:
+    def strays(self) -> Mapping[Any, float]:
         """Runs that were given up on and whose function goes on regardless, with when that was."""
 
     def attach(self, listener: RunnerListener) -> None:
@@ -100,22 +100,22 @@ class Runner(Protocol):
     def waiting(self) -> int:
         """How many runs wait there now."""
 
-    def start(self, run: Run) -> bool:
+    def start(self, run: AnyRun) -> bool:
         """Take a run; returns whether it begins at once. Otherwise `run.owner.run_begun` is called when it does.
 
         Raises if that is impossible: then the run has not begun, and never will.
         """
 
-    def stop(self, run: Run) -> None:
+    def stop(self, run: AnyRun) -> None:
         """Make a run end as `run.stopped_as` says. One that does not stop is given up on, or killed."""
 
-    def began(self, run: Run) -> float | None:
+    def began(self, run: AnyRun) -> float | None:
         """When a run that has not ended began, by the monotonic clock: its deadline counts from then. None before."""
 
-    def take_back(self) -> list[Run]:
+    def take_back(self) -> list[AnyRun]:
         """Take back the runs that were started and have certainly not begun. They never will, and do not end here."""
 
-    async def stack(self, run: Run) -> str:
+    async def stack(self, run: AnyRun) -> str:
         """What a run is doing now, and what else goes on in its process."""
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -140,3 +140,20 @@ class Runner(Protocol):
 
     def close(self) -> None:
         """End the runner, which has no runs left. Harmless if it is dead."""
+
+
+class Isolation(Protocol):
+    """Runs suspects in ever smaller groups, and a single one alone in a process."""
+
+    def take(self, runs: Sequence[Run], again: Callable[[Sequence[Run]], None]) -> None:
+        """Run these as soon as there are places. Each calls `run.owner.run_begun`, and `run_ended` at its end.
+
+        Those of which one has killed their process once more are passed to `again`, and have not ended. Where no place
+        can be had for a long time, the runs end without having begun, as handed back.
+        """
+
+    def stop(self, run: Run) -> None:
+        """Make a run end as `run.stopped_as` says; one that still waits ends at once."""
+
+    def runner_of(self, run: Run) -> Runner | None:
+        """Where the run takes place; None while it waits. Safe from any thread."""

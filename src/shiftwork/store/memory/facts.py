@@ -12,7 +12,7 @@ from shiftwork.core.model.jobs import LIVE, JobRecord, JobStatus
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers import state as worker_state
 from shiftwork.core.workers.admission import Facts, Head, Lane, Running, neighbours
-from shiftwork.store.memory.docs import DocTable
+from shiftwork.store.docs import DocsOfClaims
 from shiftwork.store.memory.rows import JobTable, OrderedIds
 
 
@@ -41,7 +41,7 @@ class StateTable:
         worker_state.switch(self.of(worker), enabled=enabled, reason=reason, now=now)
 
 
-def facts(workers: Iterable[str], jobs: JobTable, docs: DocTable, *, states: StateTable, served: set[str]) -> Facts:
+def facts(workers: Iterable[str], jobs: JobTable, docs: DocsOfClaims, *, states: StateTable, served: set[str]) -> Facts:
     """Everything that an admission of jobs of these workers looks at."""
     near = neighbours(workers, docs.gates)
     return Facts(

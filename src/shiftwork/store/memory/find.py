@@ -1,19 +1,33 @@
-"""Finding jobs the simple way, by looking at every one."""
+"""Finding jobs, the simple way: a search looks at every one. And the place of a job in its queue."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest, nsmallest
 from operator import gt, lt
 from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.model.flows import FlowMember
+from shiftwork.core.health.position import Ahead, QueuePlace
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import DeadJob, JobRecord, JobStatus, begun
-from shiftwork.core.values.limits import BEGINNING
+from shiftwork.core.values.job_limits import BEGINNING
 from shiftwork.store.memory.rows import JobTable
 
 EXACT: Final = ("worker", "pool", "key", "unique_key", "instance", "flow")
+
+
+def get(table: JobTable, ids: Sequence[str], *, whole: bool) -> list[JobRecord | None]:
+    """Return these jobs with their attempts and unmet needs, in order; whole ones with their steps and signals."""
+    found = [table.whole(id) for id in ids]
+    return found if whole else [job and replace(job, steps=(), signals=()) for job in found]
+
+
+def ahead(table: JobTable, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
+    """Return the jobs ahead of each place, by worker."""
+    lines = {name: pools[pool] for name, pools in table.ready.items() if pool in pools}
+    return [
+        Ahead({name: n for name, line in lines.items() if (n := line.before(place.rank, place.id))}) for place in places
+    ]
 
 
 def find(table: JobTable, wanted: JobFilter) -> list[JobRecord]:
@@ -36,18 +50,6 @@ def dead(jobs: Mapping[str, JobRecord], behind: tuple[float, str] | None, limit:
     ended = (job for job in jobs.values() if job.status is JobStatus.DEAD and (behind is None or _age(job) < behind))
     found = nlargest(limit, ended, key=_age)
     return [DeadJob(job.id, job.worker, job.error, job.created_at, job.ended_at) for job in found]
-
-
-def members(table: JobTable, flow: str, behind: tuple[float, str] | None, limit: int) -> list[FlowMember]:
-    """The newest jobs of a flow behind a place."""
-    of_flow = (job for job in table.by_id.values() if job.flow == flow and (behind is None or _age(job) < behind))
-    return [_member(table, job) for job in nlargest(limit, of_flow, key=_age)]
-
-
-def _member(table: JobTable, job: JobRecord) -> FlowMember:
-    stranded = job.status is JobStatus.WAITING and table.flows.is_lost(job.id, job.status)
-    times = job.created_at, job.started_at, job.ended_at
-    return FlowMember(job.id, job.worker, job.status, *times, job.options, stranded)
 
 
 def _age(job: JobRecord) -> tuple[float, str]:

@@ -1,130 +1,83 @@
-"""The flows of a memory store: which job waits for which, and which jobs belong together."""
+"""Flows: tying new jobs to those they need, releasing jobs that need nothing else, and flows as people see them.
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+When a need is met is for `shiftwork.core.jobs.needs` to decide. Who needs whom is in `flow_index`.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
 from heapq import nlargest
-from math import inf
 
 from msgspec.structs import replace
 
-from shiftwork.core.flows.releasing import SETTLED, is_kept, is_lost
-from shiftwork.core.model.flows import FlowRecord
-from shiftwork.core.model.job_parts import Need
-from shiftwork.core.model.jobs import JobRecord, JobStatus
+from shiftwork.core.jobs.needs import LOST, inherited, meets, needs_of, released
+from shiftwork.core.model.flows import FlowMember
+from shiftwork.core.model.jobs import JobRecord, JobStatus, NewJob
+from shiftwork.store.memory.tables import Tables
 
 
-class Flows:
-    """Unmet needs, in both directions, and the jobs of every flow."""
+def tie_all(tables: Tables, jobs: Sequence[NewJob], now: float) -> None:
+    """Make new jobs wait for what they need, and what waits for their parents wait for them."""
+    lost = {need.id for job in jobs for need in job.needs if is_lost(tables, need.id)}
+    for job in jobs:
+        _tie(tables, job, lost, now)
+    _lose(tables, [job.id for job in jobs if is_lost(tables, job.id)], now)
 
-    def __init__(self) -> None:
-        self._unmet: dict[str, dict[str, Need]] = {}
-        """By job: its unmet needs, by the needed job."""
-        self._waiters: defaultdict[str, dict[str, None]] = defaultdict(dict)
-        """By needed job: the jobs that wait for it, in the order in which they came."""
-        self._counts: defaultdict[str, Counter[JobStatus]] = defaultdict(Counter)
-        self._created: dict[str, float] = {}
-        self._aims: dict[str, tuple[str, tuple[str, ...]]] = {}
-        """By flow: the worker and the tags of the job that says what it is for."""
 
-    def count(self, job: JobRecord) -> None:
-        """Count a job in its flow."""
-        if job.flow is not None:
-            self._counts[job.flow][job.status] += 1
-            if job.created_at < self._created.get(job.flow, inf):
-                self._created[job.flow] = job.created_at
-                self.aim(job.flow, job.worker, job.tags)
+def _tie(tables: Tables, job: NewJob, lost: Collection[str], now: float) -> None:
+    flows = tables.jobs.flows
+    needs = [replace(need, broken=need.id in lost) for need in needs_of(job)]
+    unmet = [need for need in needs if not meets(tables.status(need.id), need, lost=need.broken)]
+    flows.need(job.id, unmet)
+    if job.needs and not unmet:
+        tables.jobs.write(released(tables.jobs.by_id[job.id], now))
+    for waiter, need in flows.waiters_of(job.parent or ""):
+        if (more := inherited(job.id, need)) is not None:
+            flows.need(waiter, [more])
 
-    def has_jobs(self, flow: str) -> bool:
-        """Whether a flow has jobs."""
-        return flow in self._created
 
-    def aim(self, flow: str, worker: str, tags: tuple[str, ...]) -> None:
-        """Note what a flow is for."""
-        self._aims[flow] = worker, tags
+def is_lost(tables: Tables, id: str) -> bool:
+    """Return whether a job cannot complete unless a person retries one."""
+    return tables.jobs.flows.is_lost(id, tables.status(id))
 
-    def uncount(self, job: JobRecord) -> None:
-        """Count a job in its flow no longer, because it changes or is deleted."""
-        if job.flow is not None:
-            self._counts[job.flow][job.status] -= 1
 
-    def forget(self, job: JobRecord) -> None:
-        """Forget a job that is deleted."""
-        for needed in list(self._unmet.get(job.id, ())):
-            self.meet(job.id, needed)
-        if job.flow is not None and not self._counts[job.flow].total():
-            del self._counts[job.flow], self._created[job.flow], self._aims[job.flow]
+def meet(tables: Tables, job: JobRecord, now: float) -> None:
+    """Meet or break the needs of this job, which has changed, and release the jobs that need nothing else."""
+    flows = tables.jobs.flows
+    if job.status in LOST:
+        _lose(tables, [job.id], now)
+    elif job.status is JobStatus.COMPLETED:
+        _meet_all(tables, [(waiter, job.id) for waiter, _ in flows.waiters_of(job.id)], now)
+    else:
+        flows.regain(job.id, tables.status)
 
-    def need(self, id: str, needs: Iterable[Need]) -> None:
-        """Let a job wait for these."""
-        for need in needs:
-            self._unmet.setdefault(id, {})[need.id] = need
-            self._waiters[need.id][id] = None
 
-    def meet(self, id: str, needed: str) -> bool:
-        """Meet one need of a job. True if that was the last one."""
-        unmet = self._unmet[id]
-        del unmet[needed], self._waiters[needed][id]
-        if not self._waiters[needed]:
-            del self._waiters[needed]
-        if not unmet:
-            del self._unmet[id]
-        return not unmet
+def _lose(tables: Tables, ids: Iterable[str], now: float) -> None:
+    """Break the needs of these jobs, which are lost, and release the jobs that any end will do for."""
+    _meet_all(tables, tables.jobs.flows.lose(ids, tables.status), now)
 
-    def lose(self, ids: Iterable[str], statuses: Callable[[str], JobStatus | None]) -> list[tuple[str, str]]:
-        """Break the needs of jobs that are lost, and of all that this strands. Returns the needs that this meets."""
-        met: list[tuple[str, str]] = []
-        lost = list(ids)
-        for id in lost:  # it grows
-            for waiter, need in self.waiters_of(id):
-                if need.whatever:
-                    met.append((waiter, id))
-                    continue
-                if statuses(waiter) is JobStatus.WAITING and not self.is_lost(waiter, statuses(waiter)):
-                    lost.append(waiter)
-                self._unmet[waiter][id] = replace(need, broken=True)
-        return met
 
-    def regain(self, id: str, statuses: Callable[[str], JobStatus | None]) -> None:
-        """Mend the needs of a job that was retried, and those of all that this leaves with none that is broken."""
-        regained = [id]
-        for one in regained:  # it grows
-            if self.is_lost(one, statuses(one)):
-                continue
-            for waiter, need in self.waiters_of(one):
-                if need.broken:
-                    self._unmet[waiter][one] = replace(need, broken=False)
-                    regained.append(waiter)
+def _meet_all(tables: Tables, met: Iterable[tuple[str, str]], now: float) -> None:
+    for waiter, needed in met:
+        last = tables.jobs.flows.meet(waiter, needed)
+        if last and tables.status(waiter) is JobStatus.WAITING:
+            tables.jobs.write(released(tables.jobs.by_id[waiter], now))
 
-    def is_lost(self, id: str, status: JobStatus | None) -> bool:
-        """Whether a job with this status cannot complete unless a person retries one."""
-        return is_lost(status, self._unmet.get(id, {}).values())
 
-    def unmet_of(self, id: str) -> tuple[Need, ...]:
-        """The unmet needs of a job, by id."""
-        return tuple(sorted(self._unmet.get(id, {}).values(), key=lambda need: need.id))
+# ── for people and functions ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def broken_of(self, id: str) -> tuple[Need, ...]:
-        """The broken needs of a job, by id."""
-        return tuple(need for need in self.unmet_of(id) if need.broken)
 
-    def waiters_of(self, id: str) -> list[tuple[str, Need]]:
-        """The jobs that wait for this one, each with its need."""
-        return [(waiter, self._unmet[waiter][id]) for waiter in self._waiters.get(id, ())]
+def members(tables: Tables, flow: str, behind: tuple[float, str] | None, limit: int) -> list[FlowMember]:
+    """Return the newest jobs of a flow behind a place."""
+    of_flow = (job for job in tables.jobs.by_id.values() if job.flow == flow)
+    behind_it = (job for job in of_flow if behind is None or (job.created_at, job.id) < behind)
+    return [_member(tables, job) for job in nlargest(limit, behind_it, key=lambda job: (job.created_at, job.id))]
 
-    def keeps(self, job: JobRecord, jobs: Mapping[str, JobRecord]) -> bool:
-        """Whether this job must not be pruned yet."""
-        awaited = any(jobs[id].status not in SETTLED for id in self._waiters.get(job.id, ()))
-        if job.flow is None:
-            return awaited
-        founder = jobs.get(job.flow)
-        status = None if founder is None else founder.status
-        return is_kept(job.status, self._counts[job.flow], founder=status, awaited=awaited)
 
-    def records(self, behind: tuple[float, str] | None, limit: int) -> list[FlowRecord]:
-        """The newest flows behind a place."""
-        places = ((at, id) for id, at in self._created.items() if behind is None or (at, id) < behind)
-        return [FlowRecord(id, at, self._numbers(id), *self._aims[id]) for at, id in nlargest(limit, places)]
+def _member(tables: Tables, job: JobRecord) -> FlowMember:
+    stranded = job.status is JobStatus.WAITING and is_lost(tables, job.id)
+    times = job.created_at, job.started_at, job.ended_at
+    return FlowMember(job.id, job.worker, job.status, *times, job.options, stranded)
 
-    def _numbers(self, flow: str) -> dict[str, int]:
-        counts = self._counts[flow]
-        return {status.value: counts[status] for status in JobStatus if counts[status]}
+
+def results(tables: Tables, ids: Sequence[str]) -> list[bytes | None]:
+    """Return the results of these jobs, in order."""
+    return [job.result if (job := tables.jobs.by_id.get(id)) else None for id in ids]

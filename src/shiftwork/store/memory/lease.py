@@ -1,12 +1,16 @@
-"""The instances and places of a memory store: names held until a time.
+"""Names held until a time: the leases of instances, with their orders, and the places that `hold` takes.
 
 A lease that lasts until an instant has ended at that instant.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from shiftwork.core.observing.beats import Beat, InstanceRecord
+from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
+
+if TYPE_CHECKING:
+    from shiftwork.store.memory.tables import Tables
 
 
 class Instances:
@@ -51,3 +55,27 @@ class Places:
 
     def drop(self, name: str, holder: str) -> None:
         self._holders[name].pop(holder, None)
+
+
+def beat(tables: "Tables", beats: Sequence[Beat], *, ttl: float, now: float) -> Orders:
+    """Renew these leases, except those that are lost, and return the orders of their instances."""
+    orders = Orders([], [])
+    for each in beats:
+        if not tables.instances.renew(each, ttl, now):
+            orders.lost.append(each.instance)
+            continue
+        held = (tables.jobs.by_id[id] for id in sorted(tables.jobs.held.get(each.instance, ())))
+        orders.cancel.extend((job.id, job.fence) for job in held if job.cancelling)
+    return orders
+
+
+def leave(tables: "Tables", names: Sequence[str]) -> None:
+    """Forget these instances, which are gone. What they hold can be reaped at once."""
+    tables.ring("leader")
+    forget(tables, names)
+
+
+def forget(tables: "Tables", names: Iterable[str]) -> None:
+    """Forget these instances, and wake others that may have given way to jobs that only these would have run."""
+    if tables.instances.forget(names):
+        tables.jobs.wake_all()

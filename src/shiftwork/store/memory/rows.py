@@ -1,7 +1,9 @@
-"""Every job of a memory store, and the indices over them. It writes `parked` as `shiftwork.core.jobs.parking` decides.
+"""Every job of a memory store, and the indices over them.
+
+It writes `parked` as `shiftwork.core.jobs.parked_jobs` decides.
 
 All changes go through `JobTable.write` and `JobTable.delete`, so no index can be forgotten, and the topics that a
-change concerns gather in `topics`. What becomes of a job is for the store to decide.
+change concerns gather in `topics`. What becomes of a job is for the operations to decide.
 """
 
 from bisect import bisect_left, insort
@@ -12,10 +14,10 @@ from itertools import takewhile
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.expiry import expiry
-from shiftwork.core.jobs.parking import free
+from shiftwork.core.jobs.parked_jobs import free
+from shiftwork.core.jobs.transitions import expiry
 from shiftwork.core.model.jobs import LIVE, JobRecord, JobStatus
-from shiftwork.store.memory.flows import Flows
+from shiftwork.store.memory.flow_index import Flows
 
 QUEUED, PROCESSING, WAITING = JobStatus.QUEUED, JobStatus.PROCESSING, JobStatus.WAITING
 
@@ -80,13 +82,13 @@ class JobTable:
         """By worker: the processing jobs, by start."""
         self.held: defaultdict[str, set[str]] = defaultdict(set)
         """By instance: the processing jobs."""
-        self.due = OrderedIds()
+        self.due: OrderedIds = OrderedIds()
         """The scheduled and failed jobs, by `run_at`."""
-        self.disposable = OrderedIds()
+        self.disposable: OrderedIds = OrderedIds()
         """The ended jobs that may be pruned, by `keep_until`."""
-        self.expiring = OrderedIds()
+        self.expiring: OrderedIds = OrderedIds()
         """The jobs that wait to start and may expire, by `expires_at`."""
-        self.flows = Flows()
+        self.flows: Flows = Flows()
         self.unique: dict[tuple[str, str], str] = {}
         """By worker and `unique_key`: the live job that has it."""
         self.by_pool: defaultdict[str, Counter[JobStatus]] = defaultdict(Counter)
@@ -109,6 +111,11 @@ class JobTable:
             self.flows.forget(job)
             self._repark(job)
 
+    def take_topics(self) -> set[str]:
+        """Return the topics to ring for the changes so far, and forget them."""
+        topics, self.topics = self.topics, set()
+        return topics
+
     def whole(self, id: str) -> JobRecord | None:
         """The job with its unmet needs."""
         job = self.by_id.get(id)
@@ -128,16 +135,21 @@ class JobTable:
         heads = [lines[pool].head for lines in self.ready.values() if pool in lines]
         return self.by_id[min(head for head in heads if head)[1]] if heads else None
 
-    def stir(self, workers: Iterable[str] | None = None) -> None:
-        """Ring every pool where a job of these workers (or of all) is ready: what it waits for may have changed."""
-        for worker in list(self.ready) if workers is None else workers:
+    def wake_workers(self, workers: Iterable[str]) -> None:
+        """Ring every pool where a job of these workers is ready: what it waits for may have changed."""
+        for worker in workers:
             self.topics |= {f"pool:{pool}" for pool in self.ready.get(worker, ())}
+
+    def wake_all(self) -> None:
+        """Ring every pool where a job is ready."""
+        self.wake_workers(list(self.ready))
 
     def _put_in(self, job: JobRecord) -> None:
         self.by_id[job.id] = job
         self.by_pool[job.pool][job.status] += 1
         self.by_worker[job.worker][job.status] += 1
-        self.flows.count(job)
+        if job.flow is not None:
+            self.flows.count(job, job.flow)
         if (expires_at := expiry(job)) is not None:
             self.expiring.add(expires_at, job.id)
             if self.expiring.head == (expires_at, job.id):
@@ -186,7 +198,8 @@ class JobTable:
             return
         _subtract(self.by_pool, job.pool, job.status)
         _subtract(self.by_worker, job.worker, job.status)
-        self.flows.uncount(job)
+        if job.flow is not None:
+            self.flows.uncount(job, job.flow)
         if (expires_at := expiry(job)) is not None:
             self.expiring.discard(expires_at, id)
         if job.status in LIVE and job.unique_key is not None:

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.landing import COUNTED, run_seconds
+from shiftwork.core.jobs.transitions import COUNTED, run_seconds
 from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.jobs import JobRecord, JobStatus
-from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
 from shiftwork.store.memory.rows import JobTable
 
 

@@ -15,7 +15,7 @@ from shiftwork.core.workers.admission import Choice, Head, choose
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.facts import decode
 from shiftwork.store.postgres.rows import StartedRow
-from shiftwork.store.postgres.server.session import PostgresSession
+from shiftwork.store.postgres.server.statements import PostgresSession
 from shiftwork.store.protocol import Claims
 from shiftwork.store.worker_digest import digest
 

@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from psycopg import errors as pg
+
 from shiftwork.core.doc_kinds import damaged_docs
-from shiftwork.core.health.problems import Finding, integrity
+from shiftwork.core.health.health_values import Finding, integrity
 from shiftwork.core.words import counted
-from shiftwork.store.postgres.records import docs
-from shiftwork.store.postgres.server import migrations
+from shiftwork.store.postgres.docs import stored_docs
+from shiftwork.store.postgres.server import migrations, search_path
 from shiftwork.store.postgres.server.address import PostgresAddress
-from shiftwork.store.postgres.server.session import PostgresSession
-from shiftwork.store.postgres.sql import quoted
+from shiftwork.store.postgres.server.sql import quoted
+from shiftwork.store.postgres.server.statements import PostgresSession
 
 SETTINGS: Final = ("fsync", "synchronous_commit", "full_page_writes", "autovacuum")
 CREATORS: Final = """
@@ -115,7 +117,7 @@ def _steps(waiting: list[str]) -> Finding:
 
 
 async def _integrity(session: PostgresSession) -> Finding:
-    return integrity(damaged_docs(await docs(session, ())))
+    return integrity(damaged_docs(await stored_docs(session, ())))
 
 
 def _wake_up(address: PostgresAddress, *, listens: bool) -> str:
@@ -127,3 +129,19 @@ def _wake_up(address: PostgresAddress, *, listens: bool) -> str:
         "by polling, because LISTEN does not work here. If a proxy pools by transaction, add ?pooling=transaction to "
         "the URL"
     )
+
+
+_SPILL: Final = """\
+SET LOCAL work_mem = '64kB'; SET LOCAL temp_tablespaces = '';
+SELECT max(s.line) FROM (
+    SELECT n || repeat('x', 1000) AS line FROM generate_series(1, 1000) AS n ORDER BY 1 OFFSET 1
+) AS s"""
+"""Sorts a megabyte in a file, in the tablespace of the database. It leaves no rows behind, and needs no rights."""
+
+
+async def try_room(session: PostgresSession) -> None:
+    """Write a file as large as some jobs where the tables are, and delete it. Raises what keeps it from growing."""
+    try:
+        await search_path.execute(session.conn, _SPILL)
+    except pg.ConfigurationLimitExceeded:
+        return  # the server allows no such file (temp_file_limit), so this cannot be known

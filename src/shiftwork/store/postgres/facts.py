@@ -10,7 +10,7 @@ from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.scaling.backlog import READY_COUNTED
 from shiftwork.core.workers.admission import Facts, Head, Lane, Running, neighbours
 from shiftwork.store.postgres import arrays
-from shiftwork.store.postgres.server.session import Statements
+from shiftwork.store.postgres.server.statements import Statements
 
 
 class _LaneJson(Struct):

@@ -1,18 +1,20 @@
-"""Searching for jobs: from a filter to the index that has them in order."""
+"""Reading jobs: by id, by a filter, and by their place in the queue.
+
+A filter becomes one or more statements, each of which reads an index that has the jobs in order.
+"""
 
 from collections.abc import Sequence
 from heapq import nlargest, nsmallest
 from math import inf
 from typing import Any, Final
 
-from msgspec import json
-
-from shiftwork.core.jobs.statuses import COMPLETED, NUMBERS, PROCESSING, QUEUED, STATUSES
-from shiftwork.core.model.flows import FlowMember, FlowRecord
+from shiftwork.core.health import position
+from shiftwork.core.health.position import Ahead, CountedLane, QueuePlace, aheads
+from shiftwork.core.jobs.transitions import COMPLETED, NUMBERS, PROCESSING, QUEUED
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import DeadJob, JobRecord
-from shiftwork.store.postgres import rows
-from shiftwork.store.postgres.server.session import PostgresSession
+from shiftwork.store.postgres import arrays, queries, rows
+from shiftwork.store.postgres.server.statements import PostgresSession, Statements
 
 CONDITIONS: Final = (
     ("pool", "j.pool = %(pool)s"),
@@ -28,15 +30,40 @@ CONDITIONS: Final = (
     ("behind", "(j.created_at, j.id) {beyond} (%(behind)s, %(after)s)"),
     ("status", "j.status = ANY (%(status)s::int2[])"),
 )
-FEW: Final = 10_000
-"""With no more queued jobs than this, they are read and sorted instead of searched for among all jobs."""
+FEW_QUEUED: Final = 10_000
+"""Up to this many queued jobs are read and sorted; if there are more, all jobs are searched in order."""
 EVERYTHING: Final = (inf, "")
 """The position before all jobs."""
-_ID, _CREATED_AT = rows.COLUMNS.index("id"), rows.COLUMNS.index("created_at")
+_ID, _CREATED_AT = queries.COLUMNS.index("id"), queries.COLUMNS.index("created_at")
+
+
+async def get(session: Statements, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
+    """Return these jobs, in order; None for an unknown id. Whole ones have their steps and signals."""
+    found = await session.rows("get_whole" if whole else "get", (session.namespace, arrays.texts(list(set(ids)))))
+    records = [rows.record(row) for row in found]
+    by_id = {record.id: record for record in records}
+    return [by_id.get(id) for id in ids]
+
+
+async def ahead(session: Statements, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
+    """Return how many jobs are ahead of places in the queue of a pool, by worker."""
+    own = sorted({place.worker for place in places})
+    order = sorted(range(len(places)), key=places.__getitem__)
+    ranks, ids = [places[at].rank for at in order], [places[at].id for at in order]
+    most = position.LANES + max(1, len(own))
+    args = (session.namespace, pool, own, ranks, ids, most, position.COUNTED_OWN, position.COUNTED)
+    place_of = {at: n for n, at in enumerate(order)}
+    return aheads(
+        places,
+        [
+            CountedLane(name, queued, (first or 0.0, last or 0.0), [counts[place_of[at]] for at in range(len(places))])
+            for name, queued, counts, first, last in await session.rows("ahead", args)
+        ],
+    )
 
 
 async def find(session: PostgresSession, wanted: JobFilter) -> list[JobRecord]:
-    """Return the jobs that match, in the order asked for, without what only whole jobs have."""
+    """Return the jobs that match the filter, in its order, without the fields that only whole jobs have."""
     statuses = None if wanted.status is None else sorted({NUMBERS[status] for status in wanted.status})
     if wanted.limit <= 0 or statuses == [] or wanted.ids == ():
         return []
@@ -51,39 +78,6 @@ async def find(session: PostgresSession, wanted: JobFilter) -> list[JobRecord]:
         found += await _search(session, statement, args | more, wanted)
     best = nlargest if wanted.order == "newest" else nsmallest
     return [rows.record(row) for row in best(wanted.limit, found, key=lambda row: (row[_CREATED_AT], row[_ID]))]
-
-
-async def dead(session: PostgresSession, behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
-    """Return the newest dead jobs after a position."""
-    found = await session.rows("dead", (session.namespace, *(behind or EVERYTHING), limit))
-    return [DeadJob(*row) for row in found]
-
-
-async def flows(session: PostgresSession, behind: tuple[float, str] | None, limit: int) -> list[FlowRecord]:
-    """Return the newest flows after a position."""
-    created_at, id = behind or EVERYTHING
-    args = {"namespace": session.namespace, "created_at": created_at, "id": id, "limit": max(0, limit)}
-    return [
-        FlowRecord(id, at, _counts(counts), worker or "", tuple(tags or ()))
-        for id, at, counts, worker, tags in await session.rows("flows", args)
-    ]
-
-
-async def members(
-    session: PostgresSession, flow: str, behind: tuple[float, str] | None, limit: int
-) -> list[FlowMember]:
-    """Return the newest jobs of a flow after a position."""
-    created_at, id = behind or EVERYTHING
-    args = {"namespace": session.namespace, "flow": flow, "created_at": created_at, "id": id, "limit": max(0, limit)}
-    return [
-        FlowMember(id, worker, STATUSES[status], *more)
-        for id, worker, status, *more in await session.rows("members", args)
-    ]
-
-
-def _counts(encoded: str | None) -> dict[str, int]:
-    numbers = json.decode(encoded, type=dict[int, int]) if encoded else {}
-    return {STATUSES[number].value: n for number, n in numbers.items()}
 
 
 async def _searches(
@@ -107,7 +101,7 @@ async def _searches(
     usual = [status for status in statuses if QUEUED <= status <= COMPLETED]
     if usual == [PROCESSING]:
         searches.append(("find_running", {"workers": workers, "status": None}))
-    elif usual == [QUEUED] and sum(queued for _, _, queued in lanes) <= FEW:
+    elif usual == [QUEUED] and sum(queued for _, _, queued in lanes) <= FEW_QUEUED:
         waiting = [(worker, pool) for worker, pool, queued in lanes if queued]
         of = {"workers": [worker for worker, _ in waiting], "pools": [pool for _, pool in waiting]}
         searches.append(("find_queued", {**of, "status": None}))
@@ -117,7 +111,7 @@ async def _searches(
 
 
 async def _lanes(session: PostgresSession, wanted: JobFilter) -> list[tuple[str, str, int]]:
-    """Return the workers and pools that can have such jobs, and the number of queued jobs of each."""
+    """Return the workers and pools that the filter allows, and the number of queued jobs of each."""
     return [
         (worker, pool, queued)
         for worker, pool, queued in await session.rows("lanes_seen", (session.namespace,))
@@ -132,6 +126,12 @@ async def _search(
     text, beyond = session.sql[statement], "<"
     if wanted.order == "oldest":  # the same index, the other way
         text, beyond = text.replace(" DESC", ""), ">"
-    text = text.replace("{found}", rows.SELECTED if wanted.whole else rows.BEGUN)
+    text = text.replace("{found}", queries.SELECTED if wanted.whole else queries.BEGUN)
     text = text.replace("{wanted}", " AND ".join(conditions) or "true").replace("{beyond}", beyond)
     return await session.query(text, args)
+
+
+async def dead(session: PostgresSession, behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
+    """Return the newest dead jobs that come after this position, newest first."""
+    found = await session.rows("dead", (session.namespace, *(behind or EVERYTHING), limit))
+    return [DeadJob(*row) for row in found]

@@ -23,8 +23,8 @@ SELECT twins, topics FROM shiftwork.add(
     %s::text[], %s::int[], %s::text[], %s::text[], %s::float8[], %s::bigint
 );
 
--- name: add_any
-SELECT twins, topics FROM shiftwork.add_any(
+-- name: add_full
+SELECT twins, topics FROM shiftwork.add_full(
     %s::int, %s::text[], %s::text[], %s::text[], %s::bytea[], %s::float8[], %s::int2[], %s::float8[], %s::text[],
     %s::text[], %s::int[], %s::text[], %s::text[], %s::float8[], %s::bigint, %s::float8[], %s::bytea[], %s::text[],
     %s::text[], %s::int[], %s::bool[], %s::text[], %s::text[], %s::text[], %s::bool[], %s::bool[], %s::bool[], %s::bool
@@ -43,8 +43,8 @@ SELECT ARRAY(
 -- name: aim
 SELECT shiftwork.aim(%s::int, %s::text::text[], %s::text::text[], %s::text::float8[]);
 
--- name: add_one
-SELECT twins, topics FROM shiftwork.add_one(
+-- name: add_one_fast
+SELECT twins, topics FROM shiftwork.add_one_fast(
     %s::int, %s::text, %s::text, %s::text, %s::bytea, %s::float8, %s::int2, %s::float8, %s::int, %s::text, %s::text,
     %s::float8
 );
@@ -521,8 +521,8 @@ SELECT a.twins, shiftwork.announce(%s::text, a.topics) FROM shiftwork.add(
     %s::text::text[], %s::text::float8[], pg_catalog.pg_current_xact_id()::text::bigint OPERATOR(pg_catalog.+) SLOT_LOOSE
 ) AS a;
 
--- name: add_any_in_transaction
-SELECT a.twins, shiftwork.announce(%s::text, a.topics) FROM shiftwork.add_any(
+-- name: add_full_in_transaction
+SELECT a.twins, shiftwork.announce(%s::text, a.topics) FROM shiftwork.add_full(
     %s::int, %s::text::text[], %s::text::text[], %s::text::text[], %s::text::bytea[], %s::text::float8[],
     %s::text::int2[], %s::text::float8[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::text[],
     %s::text::text[], %s::text::float8[], pg_catalog.pg_current_xact_id()::text::bigint OPERATOR(pg_catalog.+) SLOT_LOOSE,

@@ -1,16 +1,17 @@
-"""Moving in from another store: jobs as they were there, states of workers, totals and fences."""
+"""Moving in from another store: jobs as they were there, states of workers, totals and the fence."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from shiftwork.core.model.jobs import JobRecord
 from shiftwork.core.model.workers import WorkerState
-from shiftwork.core.observing.stats import PoolStats
+from shiftwork.core.observing.pool_stats import PoolStats
 from shiftwork.store.postgres import arrays, rows
-from shiftwork.store.postgres.server.session import PostgresSession
+from shiftwork.store.postgres.server.statements import PostgresSession
+from shiftwork.store.postgres.stats import WAITED
 
 BYTES_OF_AN_ITEM: Final = 4_096
-"""A job that carries much takes longer to write: so many bytes count as another one."""
+"""So many bytes that a job carries count as another job, because they take as long to write."""
 
 
 def size_of(job: JobRecord) -> int:
@@ -33,7 +34,7 @@ async def take_over(
             session.ring(await session.value("take_state", (session.namespace, *_state(state))))
         for pool, total in totals.items():
             grown = (total.added, total.completed, total.failed, total.run_seconds)
-            marks: dict[str, float] = {rows.WAITED: total.wait_seconds, **total.marks}
+            marks: dict[str, float] = {WAITED: total.wait_seconds, **total.marks}
             columns = (arrays.texts(list(marks)), arrays.numbers(list(marks.values())))
             await session.rows("take_totals", (session.namespace, pool, *grown, *columns))
         above: int = await session.value("fence_above", (fence,))

@@ -1,61 +1,27 @@
-"""Jobs as columns of arguments, and rows as jobs."""
+"""Jobs as arguments of functions, one column for each field of a batch; and rows of results as jobs."""
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from msgspec import MsgspecError, json, msgpack
 
 from shiftwork.core.doc_kinds import read_attempt
-from shiftwork.core.flows.releasing import needs_of
-from shiftwork.core.jobs.beginnings import read_signal, read_step
-from shiftwork.core.jobs.landing import COUNTED
-from shiftwork.core.jobs.statuses import NUMBERS, STATUSES
-from shiftwork.core.model.job_changes import VERDICTS, Outcome
+from shiftwork.core.jobs.needs import needs_of
+from shiftwork.core.jobs.transitions import NUMBERS, STATUSES
 from shiftwork.core.model.job_parts import Need, Wait
 from shiftwork.core.model.jobs import Claimed, JobPriority, JobRecord, NewJob, Progress
-from shiftwork.core.values.limits import BEGINNING
+from shiftwork.core.values.beginnings import read_signal, read_step
 from shiftwork.errors import StoreError
 from shiftwork.store.postgres import arrays
-
-WAITED: Final = ""
-"""The name under which the table `marks` has the seconds that runs had waited."""
-WHOLE: Final = ("attempts", "unmet", "steps", "signals")
-"""What lists do not have, in the order in which `get` and `get_whole` read it."""
-_SIZES: Final = {"payload_size": "payload", "result_size": "result"}
-COLUMNS: Final = tuple(name for name in JobRecord.__struct_fields__ if name not in (*WHOLE, "wait"))
-"""What every statement that reads jobs begins with; `wait` follows, in two columns."""
-_MASKED: Final = {
-    "expires_at": "CASE WHEN j.expires_at > 0 THEN j.expires_at END",
-    **dict.fromkeys(_SIZES, "NULL::int"),
-}
-_CUT: Final = {name: f"substr(j.{name}, 1, {BEGINNING})" for name in _SIZES.values()}
-_CUT_SIZES: Final = {
-    size: f"CASE WHEN octet_length(j.{name}) > {BEGINNING} THEN octet_length(j.{name}) END"
-    for size, name in _SIZES.items()
-}
-
-
-def _selected(masked: Mapping[str, str]) -> str:
-    return ", ".join([*(masked.get(name, f"j.{name}") for name in COLUMNS), "j.wait_name", "j.wait_nth"])
-
-
-SELECTED: Final = _selected(_MASKED)
-"""The same as SQL."""
-BEGUN: Final = _selected(_MASKED | _CUT | _CUT_SIZES)
-"""The same with no more than the beginnings of payloads and results."""
-BROKEN: Final = """\
-NULL::bytea[], CASE WHEN j.unmet IS NOT NULL THEN (
-    SELECT json_agg(json_build_array(n.needed, n.whatever, n.alone, n.broken) ORDER BY n.needed)::text
-    FROM shiftwork.needs n WHERE n.namespace = j.namespace AND n.id = j.id AND n.broken
-) END"""
-"""What follows in lists: no attempts, and of the needs the broken ones."""
+from shiftwork.store.postgres.queries import COLUMNS
 
 Row = Sequence[Any]
+TimedJob = tuple[NewJob, float]
+"""A new job, and the time of the call that adds it."""
 
 
 class StartedRow(NamedTuple):
-    """One row of the functions `claim` and `start`. `claim` returns one without an id where a gate has a say."""
+    """One row of the functions `claim` and `start`. A row without an id says in `cause` why `claim` chose nothing."""
 
     rank: float
     id: str | None
@@ -72,12 +38,8 @@ class StartedRow(NamedTuple):
 
 
 def is_plain(job: NewJob) -> bool:
-    """Return whether the functions `add_one` and `add` know everything that the job has."""
+    """Return whether the job has nothing that only `add_full` knows."""
     return not (job.flow or job.needs or job.parent or job.tags or job.options) and job.expires_at is None
-
-
-LONE_PAYLOAD: Final = 4
-"""The place of the payload among the arguments of the function `add_one`."""
 
 
 def new_columns(jobs: Sequence[NewJob], times: Sequence[float]) -> tuple[Any, ...]:
@@ -104,7 +66,7 @@ def new_columns(jobs: Sequence[NewJob], times: Sequence[float]) -> tuple[Any, ..
 
 
 def part_columns(jobs: Sequence[NewJob]) -> tuple[Any, ...]:
-    """Return what the function `add_any` takes beyond the arguments of `add`."""
+    """Return the arguments of the function `add_full` that `add` does not have."""
     ids = {job.id for job in jobs}
     needs = [(job.id, need) for job in jobs for need in needs_of(job)]
     needed = {need.id for _, need in needs}
@@ -127,7 +89,7 @@ def part_columns(jobs: Sequence[NewJob]) -> tuple[Any, ...]:
 
 
 def new_row(job: NewJob, now: float) -> tuple[Any, ...]:
-    """Return one new job without keys as arguments of the function `add_one`."""
+    """Return one new job without keys as arguments of the function `add_one_fast`."""
     row = (
         job.id,
         job.worker,
@@ -146,12 +108,12 @@ def new_row(job: NewJob, now: float) -> tuple[Any, ...]:
 
 
 def is_lone(job: NewJob) -> bool:
-    """Return whether the function `add_one` can add the job."""
+    """Return whether the function `add_one_fast` can add the job."""
     return job.key is None and job.unique_key is None and is_plain(job)
 
 
 def lone_row(namespace: int, job: NewJob, now: float) -> tuple[bytes | None, ...]:
-    """Return all arguments of the function `add_one` in the form in which the server takes them."""
+    """Return all arguments of the function `add_one_fast`, encoded as the protocol of the server has them."""
     id, worker, pool, payload, run_at, priority, head_start, key_limit, cause, trace, at = new_row(job, now)
     return (
         b"%d" % namespace,
@@ -170,7 +132,7 @@ def lone_row(namespace: int, job: NewJob, now: float) -> tuple[bytes | None, ...
 
 
 def _refuse_nul(arguments: Sequence[Any], jobs: Sequence[NewJob]) -> None:
-    """Raise if one of the texts among these arguments, which are made of the jobs, has a NUL character."""
+    """Raise if one of the texts in these arguments, which were made from the jobs, has a NUL character."""
     for argument in arguments:
         if isinstance(argument, str) and "\x00" in argument:
             raise _nul_error(next(job for job in jobs if _has_nul(job)))
@@ -185,53 +147,11 @@ def _nul_error(job: NewJob | JobRecord) -> StoreError:
     return StoreError(f"job {job.id!r} of {job.worker!r}: PostgreSQL cannot store text with a NUL character")
 
 
-def outcome_columns(outcomes: Sequence[Outcome]) -> tuple[Any, ...]:
-    """Return outcomes as arguments of the function `finish`."""
-    verdicts = [VERDICTS[one.verdict] for one in outcomes]
-    run_ats = [one.run_at for one in outcomes]
-    waits = any(one.wait for one in outcomes)
-    return (
-        arrays.texts([one.id for one in outcomes]),
-        arrays.numbers([one.fence for one in outcomes]),
-        arrays.numbers(arrays.collapsed([NUMBERS[one.status] for one in outcomes])),
-        arrays.numbers([one.ended_at for one in outcomes]),
-        arrays.numbers(run_ats if waits else arrays.collapsed(run_ats)),
-        arrays.numbers(arrays.collapsed([one.attempt for one in outcomes])),
-        arrays.numbers(arrays.collapsed([one.crashes for one in outcomes])),
-        arrays.numbers(arrays.collapsed(verdicts)),
-        arrays.optional_numbers([one.disable_after for one in outcomes]) if VERDICTS["failure"] in verdicts else None,
-        arrays.blobs([one.result for one in outcomes]),
-        arrays.texts([storable(one.error) for one in outcomes]),
-        arrays.blobs([msgpack.encode(one.report) if one.report else None for one in outcomes]),
-        arrays.optional_numbers([one.keep_until for one in outcomes]),
-        *(_wait_columns([one.wait for one in outcomes]) if waits else (None, None)),
-        arrays.booleans([not one.keeps_rank for one in outcomes]),
-        *_outcome_marks(outcomes),
-    )
-
-
-def _wait_columns(waits: Sequence[Wait | None]) -> tuple[Any, ...]:
+def wait_columns(waits: Sequence[Wait | None]) -> tuple[Any, ...]:
+    """Return the names and numbers of the signals that jobs wait for."""
     return (
         arrays.texts([None if wait is None else wait.name for wait in waits]),
         arrays.optional_numbers([None if wait is None else wait.nth for wait in waits]),
-    )
-
-
-def _outcome_marks(outcomes: Sequence[Outcome]) -> tuple[Any, ...]:
-    """Return what the outcomes add to the marks of their pools: summed up by pool and name, and one by one."""
-    one_by_one = [(one.pool, one.marks, one.waited if one.status in COUNTED else 0.0) for one in outcomes]
-    sums: defaultdict[tuple[str, str], float] = defaultdict(float)
-    for (pool, marks), n in Counter([(pool, marks) for pool, marks, _ in one_by_one]).items():
-        for mark in marks.split():
-            sums[pool, mark] += n
-    for pool, _, waited in one_by_one:
-        sums[pool, WAITED] += waited
-    keys = sorted(sums)
-    return (
-        arrays.texts([pool for pool, _ in keys]),
-        arrays.texts([name for _, name in keys]),
-        arrays.numbers([sums[key] for key in keys]),
-        json.encode(one_by_one).decode(),
     )
 
 
@@ -273,7 +193,7 @@ def record_columns(jobs: Sequence[JobRecord]) -> tuple[Any, ...]:
         arrays.blobs([job.options for job in jobs]),
         arrays.texts([arrays.texts(job.tags) if job.tags else None for job in jobs]),
         arrays.texts([job.flow for job in jobs]),
-        *_wait_columns([job.wait for job in jobs]),
+        *wait_columns([job.wait for job in jobs]),
         arrays.numbers([len(job.unmet) for job in jobs]),
         arrays.numbers([position for position, _ in attempts]),
         arrays.blobs([msgpack.encode(one) for _, one in attempts]) if attempts else None,
@@ -282,7 +202,7 @@ def record_columns(jobs: Sequence[JobRecord]) -> tuple[Any, ...]:
 
 
 def _records_beside(jobs: Sequence[JobRecord]) -> tuple[Any, ...]:
-    """Return signals, unmet needs and steps of whole jobs, one by one, as arguments of the function `restore`."""
+    """Return the signals, unmet needs and steps of whole jobs as arguments of the function `restore`."""
     signals = [(job.id, one) for job in jobs for one in job.signals]
     needs = [(job.id, one) for job in jobs for one in job.unmet]
     steps = [(job.id, one) for job in jobs for one in job.steps]
@@ -304,7 +224,7 @@ def _records_beside(jobs: Sequence[JobRecord]) -> tuple[Any, ...]:
 
 
 def carried(job: JobRecord) -> dict[str, Any]:
-    """Return what a job carries, as arguments of the statement `rewrite`."""
+    """Return the values of a job that can be encrypted, as arguments of the statement `rewrite`."""
     return {
         "payload": job.payload,
         "result": job.result,
@@ -317,7 +237,7 @@ def carried(job: JobRecord) -> dict[str, Any]:
 
 
 def storable(text: str | None) -> str | None:
-    """Return text that PostgreSQL can store: an error message may contain a NUL character, and must not fail."""
+    """Return the text without NUL characters, which PostgreSQL cannot store: an error message may have some."""
     return text.replace("\x00", "\\x00") if text is not None and "\x00" in text else text
 
 

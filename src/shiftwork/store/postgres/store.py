@@ -15,8 +15,8 @@ import psycopg
 from psycopg import AsyncConnection, Rollback
 
 from shiftwork.core.doc_kinds import GATES
+from shiftwork.core.health.health_values import Finding
 from shiftwork.core.health.position import Ahead, QueuePlace
-from shiftwork.core.health.problems import Finding
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.flows import FlowMember, FlowRecord
@@ -25,23 +25,34 @@ from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model.jobs import Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
-from shiftwork.core.observing.stats import PoolStats, Stats
-from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS
+from shiftwork.core.observing.pool_stats import PoolStats, Stats
+from shiftwork.core.values.job_limits import SHOWN_STEPS, SIGNALS
 from shiftwork.core.workers.admission import Facts
 from shiftwork.errors import JobStateError
-from shiftwork.store.postgres import doctor, find, jobs, records, restore, room, user_transaction
-from shiftwork.store.postgres import lead as leader
+from shiftwork.store.abilities import SchemaStep
+from shiftwork.store.postgres import doctor, durable, user_transaction
+from shiftwork.store.postgres.add import Adder, extend
+from shiftwork.store.postgres.amend import amend, rewrite, switch
 from shiftwork.store.postgres.claim import Claimer
+from shiftwork.store.postgres.docs import erase, put, put_gates, stored_docs
+from shiftwork.store.postgres.events import events, record
 from shiftwork.store.postgres.facts import survey
+from shiftwork.store.postgres.find import ahead, dead, find, get
+from shiftwork.store.postgres.finish import finish, note
+from shiftwork.store.postgres.flows import flows, members, results
+from shiftwork.store.postgres.lead import promote, prune, reap
+from shiftwork.store.postgres.lease import beat, drop, hold, instances, leave
+from shiftwork.store.postgres.queries import statements
+from shiftwork.store.postgres.restore import BYTES_OF_AN_ITEM, restore, size_of, take_over
 from shiftwork.store.postgres.server import migrations
 from shiftwork.store.postgres.server.address import parse
 from shiftwork.store.postgres.server.call_queue import CALL_SECONDS
 from shiftwork.store.postgres.server.connecting import answered, connect, disconnect
-from shiftwork.store.postgres.server.connections import Connections
 from shiftwork.store.postgres.server.faults import lost, translate
-from shiftwork.store.postgres.server.queries import statements
-from shiftwork.store.postgres.server.session import PostgresSession, Statements
-from shiftwork.store.protocol import Bell, Claims, Promoted, SchemaStep
+from shiftwork.store.postgres.server.statements import PostgresSession, Statements
+from shiftwork.store.postgres.server.store_connections import StoreConnections
+from shiftwork.store.postgres.stats import stats
+from shiftwork.store.protocol import Bell, Claims, Promoted
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -58,12 +69,12 @@ class PostgresTransaction:
     async def finish(self, outcome: Outcome, now: float) -> bool:
         """Write the outcome of a job; False if its run is stale: then the transaction must not commit."""
         async with self._call():
-            return (await jobs.finish(self._session, [outcome], now)).accepted[0]
+            return (await finish(self._session, [outcome], now)).accepted[0]
 
     async def keep_step(self, id: str, fence: int, step: Step) -> bool:
         """Keep a step of a job; False if its run is stale: then the transaction must not commit."""
         async with self._call():
-            return jobs.is_kept(id, await jobs.keep_step(self._session, id, fence, step))
+            return durable.is_kept(id, await durable.keep_step(self._session, id, fence, step))
 
     @asynccontextmanager
     async def _call(self) -> AsyncIterator[None]:
@@ -79,9 +90,11 @@ class PostgresStore:
 
     def __init__(self, url: str, *, namespace: str = "default") -> None:
         self._address = parse(url)
-        self.url = self._address.url
-        self._connections = Connections(self._address, namespace)
+        self.url: str = self._address.url
         self._sql = statements(self._address.schema)
+        lone = Adder.lone_statement(self._sql)
+        self._connections = StoreConnections(self._address, namespace, self._sql, lone)
+        self._adder = Adder(self._connections, self._address, lone)
         self._claimer = Claimer()
 
     async def _call(
@@ -116,10 +129,10 @@ class PostgresStore:
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
         if not jobs:
             return []
-        return await self._connections.add(list(zip(jobs, repeat(now), strict=False)))
+        return await self._adder.add(list(zip(jobs, repeat(now), strict=False)))
 
     def add_blocking(self, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
-        return self._connections.add_blocking([(job, now) for job in jobs])
+        return self._adder.add_blocking([(job, now) for job in jobs])
 
     async def claim(
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
@@ -137,96 +150,102 @@ class PostgresStore:
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
         if not outcomes:
             return Finished([], [])
-        return await self._connections.finish(outcomes, now)
+        return await self._connections.call_passable(
+            lambda session: finish(session, outcomes, now), items=len(outcomes)
+        )
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
         if not beats:
             return Orders([], [], await self.server_time())
-        return await self._ask(leader.beat, beats, ttl, now)
+        return await self._ask(beat, beats, ttl, now)
 
     async def note(self, notes: Sequence[ProgressNote]) -> None:
         if notes:
-            await self._call(jobs.note, notes)
+            await self._call(note, notes)
 
     # ── flows and durable functions ──────────────────────────────────────────────────────────────────────────────
 
     async def results(self, ids: Sequence[str]) -> list[bytes | None]:
-        return await self._ask(jobs.results, ids) if ids else []
+        return await self._ask(results, ids) if ids else []
 
     async def keep_step(self, id: str, fence: int, step: Step, *, taking: str | None = None) -> bool:
-        return jobs.is_kept(id, await self._connections.keep_step((id, fence, step, taking)))
+        [kept] = await self._connections.call_in_batch([(id, fence, step, taking)], self._keep_steps)
+        return durable.is_kept(id, kept)
+
+    async def _keep_steps(self, conn: AsyncConnection[Any], steps: list[Any]) -> list[Any]:
+        return await self._connections.run(conn, lambda session: durable.keep_steps(session, steps))
 
     async def steps(self, id: str, fence: int, after: int) -> StepPage | None:
-        return await self._ask(jobs.steps, id, fence, after)
+        return await self._ask(durable.steps, id, fence, after)
 
     async def signal(self, id: str, name: str) -> Signal | None:
-        return await self._ask(jobs.first_signal, id, name)
+        return await self._ask(durable.first_signal, id, name)
 
     async def parts(self, id: str, *, steps: int = SHOWN_STEPS, signals: int = SIGNALS.number) -> SeenParts:
-        return await self._connections.read(lambda session: jobs.parts(session, id, steps, signals))
+        return await self._connections.read(lambda session: durable.parts(session, id, steps, signals))
 
     async def extend(self, parent: str, fence: int, new: Sequence[NewJob], now: float) -> list[Added] | None:
-        return await self._call(jobs.extend, parent, fence, [(job, now) for job in new])
+        return await self._call(extend, parent, fence, [(job, now) for job in new])
 
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
-        return await self._call(jobs.send, id, signal, now)
+        return await self._call(durable.send, id, signal, now)
 
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
-        return await self._connections.read(lambda session: find.flows(session, behind, limit))
+        return await self._connections.read(lambda session: flows(session, behind, limit))
 
     async def members(
         self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000
     ) -> list[FlowMember]:
-        return await self._connections.read(lambda session: find.members(session, flow, behind, limit))
+        return await self._connections.read(lambda session: members(session, flow, behind, limit))
 
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def promote(self, n: int, now: float) -> Promoted:
-        return await self._call_beside(leader.promote, n, now)
+        return await self._call_beside(promote, n, now)
 
     async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
-        return await self._call_beside(leader.reap, holder, n, now)
+        return await self._call_beside(reap, holder, n, now)
 
     async def prune(self, n: int, now: float) -> int:
-        return await self._call_beside(leader.prune, n, now)
+        return await self._call_beside(prune, n, now)
 
     async def leave(self, instances: Sequence[str], now: float) -> None:
         if instances:
-            await self._call_beside(leader.leave, instances, now)
+            await self._call_beside(leave, instances, now)
 
     # ── coordination ─────────────────────────────────────────────────────────────────────────────────────────────
 
     async def hold(self, name: str, holder: str, limit: int, ttl: float, now: float) -> bool:
-        return await self._ask(leader.hold, name, holder, limit=limit, ttl=ttl, now=now)
+        return await self._ask(hold, name, holder, limit=limit, ttl=ttl, now=now)
 
     async def drop(self, name: str, holder: str) -> None:
-        await self._ask(leader.drop, name, holder)
+        await self._ask(drop, name, holder)
 
     # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
 
     async def docs(self, *kinds: str) -> list[Doc]:
-        return await self._ask(records.docs, kinds)
+        return await self._ask(stored_docs, kinds)
 
     async def put(self, docs: Sequence[Doc]) -> list[bool]:
         if any(doc.kind == GATES.name for doc in docs):
-            return await self._call_beside(records.put_gates, docs)
-        return await self._ask(records.put, docs)
+            return await self._call_beside(put_gates, docs)
+        return await self._ask(put, docs)
 
     async def erase(self, docs: Sequence[Doc]) -> list[bool]:
-        return await self._call_beside(records.erase, docs)
+        return await self._call_beside(erase, docs)
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
-        return await self._call_beside(records.switch, worker, enabled=enabled, reason=reason, now=now)
+        return await self._call_beside(switch, worker, enabled=enabled, reason=reason, now=now)
 
     # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
 
     async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:  # noqa: ARG002 - other stores need the time
         if jobs:
-            items = len(jobs) + sum(map(restore.size_of, jobs)) // restore.BYTES_OF_AN_ITEM
-            await self._connections.call(lambda session: restore.restore(session, jobs), items=items)
+            items = len(jobs) + sum(map(size_of, jobs)) // BYTES_OF_AN_ITEM
+            await self._connections.call(lambda session: restore(session, jobs), items=items)
 
     async def take_over(self, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
-        return await self._call(restore.take_over, states, totals, fence)
+        return await self._call(take_over, states, totals, fence)
 
     # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -234,45 +253,45 @@ class PostgresStore:
         return await self._ask(survey, workers, now)
 
     async def ahead(self, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
-        return await self._ask(records.ahead, pool, places)
+        return await self._ask(ahead, pool, places)
 
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
         if not ids:
             return []
-        return await self._ask(jobs.get, ids, whole=whole)
+        return await self._ask(get, ids, whole=whole)
 
     async def find(self, wanted: JobFilter) -> list[JobRecord]:
-        return await self._connections.read(lambda session: find.find(session, wanted))
+        return await self._connections.read(lambda session: find(session, wanted))
 
     async def dead(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[DeadJob]:
-        return await self._connections.read(lambda session: find.dead(session, behind, limit))
+        return await self._connections.read(lambda session: dead(session, behind, limit))
 
     async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
         if not ids:
             return []
-        return await self._connections.call(lambda session: jobs.amend(session, ids, change, now), items=len(ids))
+        return await self._connections.call(lambda session: amend(session, ids, change, now), items=len(ids))
 
     async def rewrite(self, rewrites: Sequence[Rewrite]) -> list[bool]:
-        return await self._call(jobs.rewrite, rewrites)
+        return await self._call(rewrite, rewrites)
 
     async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters do not depend on it
-        return await self._ask(records.stats)
+        return await self._ask(stats)
 
     async def instances(self) -> list[InstanceRecord]:
-        return await self._ask(leader.instances)
+        return await self._ask(instances)
 
     async def record(self, events: Sequence[Event]) -> None:
         if events:
-            await self._ask(records.record, events)
+            await self._ask(record, events)
 
     async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
-        return await self._ask(records.events, after, before, limit)
+        return await self._ask(events, after, before, limit)
 
     def listen(self, topics: Collection[str]) -> Bell:
         return self._connections.doorbell.listen(topics)
 
     async def try_room(self) -> None:
-        await self._connections.read(room.try_room)
+        await self._connections.read(doctor.try_room)
 
     async def check(self) -> dict[str, Finding]:
         await self._connections.connect()

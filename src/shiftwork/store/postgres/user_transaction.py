@@ -5,8 +5,8 @@ A connection is recognised by its methods; the libraries it may come from are no
     async     psycopg's AsyncConnection, asyncpg's Connection, SQLAlchemy's AsyncConnection and AsyncSession
     blocking  psycopg's (and psycopg2's) connection, SQLAlchemy's Connection and Session, Django's connection
 
-What new jobs need is compared with other jobs by the leader, after the commit: the transaction holds no lock on these.
-Claimers are woken by a NOTIFY inside the transaction, which PostgreSQL delivers at the commit.
+The transaction locks no job that another one needs: the leader compares needs after the commit. Claimers are woken by a
+NOTIFY inside the transaction, which PostgreSQL delivers at the commit.
 """
 
 import inspect
@@ -17,7 +17,9 @@ from typing import Any, Final
 
 from shiftwork.core.model.jobs import Added, NewJob
 from shiftwork.errors import LifecycleError
-from shiftwork.store.postgres import arrays, jobs, rows
+from shiftwork.store.postgres import arrays, flows, rows
+from shiftwork.store.postgres.add import read_added, split_by_id
+from shiftwork.store.postgres.rows import TimedJob
 
 ASYNC: Final = "psycopg's AsyncConnection, asyncpg's Connection, SQLAlchemy's AsyncConnection or AsyncSession"
 BLOCKING: Final = "psycopg's Connection, SQLAlchemy's Connection or Session, Django's connection"
@@ -60,12 +62,12 @@ def _result(end: StopIteration) -> list[Added]:
     return added
 
 
-def _adding(sql: Sql, new: Sequence[jobs.Timed], place: Place) -> Generator[Statement, Any, list[Added]]:
+def _adding(sql: Sql, new: Sequence[TimedJob], place: Place) -> Generator[Statement, Any, list[Added]]:
     """Yield the statements that add these jobs, each for its row, in parts in which no id occurs twice."""
     namespace, channel = place
-    parts = jobs.split_by_id(new)
-    flows = {job.flow for job, _ in new if job.flow is not None} if len(parts) > 1 else None
-    begun = (yield sql["begun_flows"], (namespace, arrays.texts([*flows])))[0] if flows else ()
+    parts = split_by_id(new)
+    in_flows = {job.flow for job, _ in new if job.flow is not None} if len(parts) > 1 else None
+    begun = (yield sql["begun_flows"], (namespace, arrays.texts([*in_flows])))[0] if in_flows else ()
     added: list[Added] = []
     for part in parts:
         of_part = [job for job, _ in part]
@@ -73,12 +75,12 @@ def _adding(sql: Sql, new: Sequence[jobs.Timed], place: Place) -> Generator[Stat
         if all(rows.is_plain(job) for job in of_part):
             twins, _ = yield sql["add_in_transaction"], args
         else:
-            twins, _ = yield sql["add_any_in_transaction"], (*args, *rows.part_columns(of_part))
-        added += jobs.added(of_part, twins)
-    if flows:
-        beginning = jobs.beginning(new, added, {None, *begun})
+            twins, _ = yield sql["add_full_in_transaction"], (*args, *rows.part_columns(of_part))
+        added += read_added(of_part, twins)
+    if in_flows:
+        beginning = flows.beginning(new, added, {None, *begun})
         if beginning:
-            yield sql["aim"], (namespace, *jobs.aim_columns(beginning))
+            yield sql["aim"], (namespace, *flows.aim_columns(beginning))
     return added
 
 

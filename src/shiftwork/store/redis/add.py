@@ -16,8 +16,8 @@ from typing import Any, Final
 from hiredis import ReplyError
 from msgspec import msgpack
 
-from shiftwork.core.flows.releasing import needs_of
-from shiftwork.core.jobs.statuses import NUMBERS
+from shiftwork.core.jobs.needs import needs_of
+from shiftwork.core.jobs.transitions import NUMBERS
 from shiftwork.core.model.jobs import Added, JobStatus, NewJob
 from shiftwork.errors import FlowError, LifecycleError
 from shiftwork.store.redis.lua import NEW, OWN_ARGUMENTS, STATE, brief

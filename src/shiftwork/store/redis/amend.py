@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from msgspec import msgpack
 
-from shiftwork.core.jobs.statuses import STATUSES
+from shiftwork.core.jobs.transitions import STATUSES
 from shiftwork.core.model.job_changes import Amended, Cancel, Change, Requeue
 from shiftwork.core.model.jobs import JobRecord, Rewrite
 from shiftwork.store.redis.rows import Fields, numbered

@@ -4,7 +4,7 @@ import time
 from typing import Final
 
 from shiftwork.core.doc_kinds import KINDS, damaged_docs
-from shiftwork.core.health.problems import Finding, integrity
+from shiftwork.core.health.health_values import Finding, integrity
 from shiftwork.errors import StoreError
 from shiftwork.sentences import sentence
 from shiftwork.store.redis.docs import stored

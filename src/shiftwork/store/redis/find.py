@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from shiftwork.core.health.position import Ahead
-from shiftwork.core.jobs.statuses import NUMBERS
+from shiftwork.core.jobs.transitions import NUMBERS
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import DeadJob, JobRecord
-from shiftwork.core.values.limits import BEGINNING
+from shiftwork.core.values.job_limits import BEGINNING
 from shiftwork.store.redis.lua import STATE
 from shiftwork.store.redis.rows import Fields, UnreadableError, instant, record, remains, worker_and_pool
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import MsgspecError, msgpack
 
-from shiftwork.core.jobs.statuses import STATUSES
+from shiftwork.core.jobs.transitions import STATUSES
 from shiftwork.core.model.flows import FlowMember, FlowRecord
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.store.redis.lua import STATE

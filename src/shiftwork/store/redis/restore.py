@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from msgspec import msgpack
 
-from shiftwork.core.jobs.statuses import NUMBERS
+from shiftwork.core.jobs.transitions import NUMBERS
 from shiftwork.core.model.job_parts import Signal, Step
 from shiftwork.core.model.jobs import JobRecord
 from shiftwork.core.model.workers import WorkerState
-from shiftwork.core.observing.stats import PoolStats
+from shiftwork.core.observing.pool_stats import PoolStats
 from shiftwork.store.redis.lua import STATE, Flag
 from shiftwork.store.redis.rows import Fields, never_changes_of, numbered, wait_text
 

@@ -14,10 +14,10 @@ from msgspec import MsgspecError, convert, msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.doc_kinds import read_attempt
-from shiftwork.core.jobs.beginnings import read_step, seen_signal, seen_step
-from shiftwork.core.jobs.statuses import STATUSES
+from shiftwork.core.jobs.transitions import STATUSES
 from shiftwork.core.model.job_parts import NEED_ALONE, NEED_WHATEVER, Need, SeenParts, Signal, Step, StepPage, Wait
 from shiftwork.core.model.jobs import Attempt, Claimed, JobPriority, JobRecord, JobStatus, NewJob, Progress
+from shiftwork.core.values.beginnings import read_step, seen_signal, seen_step
 from shiftwork.store.redis.lua import STATE, Flag
 
 _encode: Final = msgpack.Encoder().encode

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from shiftwork.core.doc_kinds import BEAT, read_event
-from shiftwork.core.jobs.statuses import STATUSES
+from shiftwork.core.jobs.transitions import STATUSES
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.observing.beats import InstanceRecord
-from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
 
 COUNTED: Final = {
     JobStatus.SCHEDULED: "scheduled",

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import msgpack
 
 from shiftwork.errors import SchemaVersionError
-from shiftwork.store.docs import outlived
+from shiftwork.store.abilities import older_nodes_live
 from shiftwork.store.redis.server.client import RedisClient
 
 VERSION: Final = b"2"
@@ -68,4 +68,4 @@ async def _require_no_node(client: RedisClient, prefix: bytes, place: str) -> No
     seconds, _ = await client.ask("TIME")
     live = await client.ask("ZRANGEBYSCORE", prefix + b"lease", f"({int(seconds)}", "+inf")
     if live:
-        raise outlived(place, ", ".join(sorted(name.decode() for name in live)))
+        raise older_nodes_live(place, ", ".join(sorted(name.decode() for name in live)))

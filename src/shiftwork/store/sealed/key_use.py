@@ -8,10 +8,11 @@ encrypt with a key that others lack.
 from collections.abc import Collection
 
 from shiftwork.core.doc_kinds import ENCRYPTION
-from shiftwork.core.values.sealing import CIPHER, KeyInUse
+from shiftwork.core.values.envelopes import CIPHER, KeyInUse
 from shiftwork.errors import EncryptionKeyError
+from shiftwork.store.abilities import key_ids
 from shiftwork.store.docs import change, read_all
-from shiftwork.store.protocol import Store, key_ids
+from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import FILE_VARIABLE, VARIABLE
 
 

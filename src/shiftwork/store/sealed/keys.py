@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from shiftwork.core.values.sealing import BEFORE, NONCE_BYTES, VERSION, key_of, parts, sealed_value, version_of
+from shiftwork.core.values.envelopes import BEFORE, NONCE_BYTES, VERSION, key_of, parts, sealed_value, version_of
 from shiftwork.errors import EncryptionKeyError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class KeyRing:
 
     def __init__(self, keys: Sequence[bytes]) -> None:
         known = [_derived(key) for key in keys]
-        self.ids = tuple(id for id, _ in known)
+        self.ids: tuple[str, ...] = tuple(id for id, _ in known)
         self._ciphers = dict(known)
         if len(self._ciphers) < len(known):
             twice = next(id for id in self.ids if self.ids.count(id) > 1)

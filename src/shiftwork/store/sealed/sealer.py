@@ -29,7 +29,7 @@ from shiftwork.core.model.job_parts import SeenParts, SeenSignal, SeenStep, Sign
 from shiftwork.core.model.jobs import Attempt, Claimed, DeadJob, JobRecord, LogLine, NewJob, Progress
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.schedules.stored import PREFIX
-from shiftwork.core.values.sealing import (
+from shiftwork.core.values.envelopes import (
     BEFORE,
     as_text,
     changed_value,

@@ -1,9 +1,9 @@
 """A store that encrypts what it writes and decrypts what it reads, around any other store.
 
-What is encrypted is in `sealer`; everything else goes through as it is. A value that cannot be decrypted is handed on
-as it is stored. Two things cost more than without encryption: a search for a part of an error reads the jobs that match
-otherwise and looks into each, and a requeue of several jobs with one new payload is one call for each, because a
-payload is bound to its job.
+What is encrypted is in `sealer`. Calls that carry nothing to encrypt are `FORWARDED`. A value that cannot be decrypted
+is returned as it is stored. Two things cost more than without encryption: a search for a part of an error reads the
+jobs that match otherwise and looks into each, and a requeue of several jobs with one new payload is one call for each,
+because a payload is bound to its job.
 """
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
@@ -12,36 +12,30 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.health.position import Ahead, QueuePlace
-from shiftwork.core.health.problems import Finding
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
-from shiftwork.core.model.flows import FlowMember, FlowRecord
 from shiftwork.core.model.job_changes import Amended, Change, Finished, JobFilter, Outcome, Requeue
 from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model.jobs import Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
 from shiftwork.core.model.workers import WorkerState
-from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
-from shiftwork.core.observing.stats import PoolStats, Stats
-from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS
+from shiftwork.core.observing.pool_stats import PoolStats
+from shiftwork.core.values.job_limits import SHOWN_STEPS, SIGNALS
 from shiftwork.core.values.rewriting import is_written, rewritten
 from shiftwork.core.workers.admission import Facts
-from shiftwork.store.protocol import (
-    Bell,
-    Claims,
-    Promoted,
-    Store,
-    Transaction,
-    Transactional,
-    add_blocking,
-    transactional,
-    try_room,
-)
+from shiftwork.store.abilities import Transaction, Transactional, add_blocking, transactional, try_room
+from shiftwork.store.protocol import Claims, Store
 from shiftwork.store.sealed.keys import KeyRing
 from shiftwork.store.sealed.sealer import Sealer
 
 ERROR_SEARCH_PAGE: Final = 100
 """How many jobs are read at a time in search of a part of an error."""
+FORWARDED: Final = frozenset(
+    (
+        *("open", "close", "server_time", "beat", "promote", "prune", "leave", "hold", "drop", "erase"),
+        *("flows", "members", "ahead", "stats", "instances", "listen", "check"),
+    )
+)
+"""The calls of `Store` that neither take nor return a value of a user. Any other one has to be written here."""
 
 
 def sealed(store: Store, ring: KeyRing, *, namespace: str = "default") -> Store:
@@ -56,21 +50,15 @@ class SealedStore:
     def __init__(self, inner: Store, ring: KeyRing, *, namespace: str = "default") -> None:
         self.inner = inner
         """The store itself, with its values as they are stored."""
-        self.key_ids = ring.ids
+        self.key_ids: tuple[str, ...] = ring.ids
         """The keys of this process; the first one encrypts."""
-        self.sealer = Sealer(ring, namespace)
-        self.url = inner.url
+        self.sealer: Sealer = Sealer(ring, namespace)
+        self.url: str = inner.url
 
-    # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def open(self) -> None:
-        await self.inner.open()
-
-    async def close(self) -> None:
-        await self.inner.close()
-
-    async def server_time(self) -> float:
-        return await self.inner.server_time()
+    def __getattr__(self, name: str) -> Any:
+        if name in FORWARDED:
+            return getattr(self.inner, name)
+        raise AttributeError(f"{type(self).__name__} has no {name!r}")
 
     # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -88,9 +76,6 @@ class SealedStore:
 
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
         return await self.inner.finish([self.sealer.seal_outcome(outcome) for outcome in outcomes], now)
-
-    async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
-        return await self.inner.beat(beats, ttl, now)
 
     async def note(self, notes: Sequence[ProgressNote]) -> None:
         seal = self.sealer.seal_progress
@@ -122,44 +107,16 @@ class SealedStore:
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
         return await self.inner.send(id, self.sealer.seal_signal(id, signal), now)
 
-    async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
-        return await self.inner.flows(behind, limit)
-
-    async def members(
-        self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000
-    ) -> list[FlowMember]:
-        return await self.inner.members(flow, behind, limit)
-
-    # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def promote(self, n: int, now: float) -> Promoted:
-        return await self.inner.promote(n, now)
+    # ── leader and small records ────────────────────────────────────────────────────────────────────────────────
 
     async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
         return [self.sealer.open_record(job) for job in await self.inner.reap(holder, n, now)]
-
-    async def prune(self, n: int, now: float) -> int:
-        return await self.inner.prune(n, now)
-
-    async def leave(self, instances: Sequence[str], now: float) -> None:
-        await self.inner.leave(instances, now)
-
-    # ── coordination, and small records, which are not encrypted ─────────────────────────────────────────────────
-
-    async def hold(self, name: str, holder: str, limit: int, ttl: float, now: float) -> bool:
-        return await self.inner.hold(name, holder, limit, ttl, now)
-
-    async def drop(self, name: str, holder: str) -> None:
-        await self.inner.drop(name, holder)
 
     async def docs(self, *kinds: str) -> list[Doc]:
         return [self.sealer.open_doc(doc) for doc in await self.inner.docs(*kinds)]
 
     async def put(self, docs: Sequence[Doc]) -> list[bool]:
         return await self.inner.put([self.sealer.seal_doc(doc) for doc in docs])
-
-    async def erase(self, docs: Sequence[Doc]) -> list[bool]:
-        return await self.inner.erase(docs)
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         hidden = self.sealer.seal_error(worker, reason)
@@ -179,9 +136,6 @@ class SealedStore:
         facts = await self.inner.survey(workers, now)
         lanes = {name: replace(lane, state=self.sealer.open_state(lane.state)) for name, lane in facts.lanes.items()}
         return replace(facts, lanes=lanes)
-
-    async def ahead(self, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
-        return await self.inner.ahead(pool, places)
 
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
         found = await self.inner.get(ids, whole=whole)
@@ -226,33 +180,21 @@ class SealedStore:
             hidden.append(Rewrite(job or rewrite.before, self.sealer.seal_record(after)))
         return [one and other for one, other in zip(await self.inner.rewrite(hidden), written, strict=True)]
 
-    async def stats(self, now: float) -> Stats:
-        return await self.inner.stats(now)
-
-    async def instances(self) -> list[InstanceRecord]:
-        return await self.inner.instances()
-
     async def record(self, events: Sequence[Event]) -> None:
         await self.inner.record([self.sealer.seal_event(event) for event in events])
 
     async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
         return [self.sealer.open_event(event) for event in await self.inner.events(after, limit, before=before)]
 
-    def listen(self, topics: Collection[str]) -> Bell:
-        return self.inner.listen(topics)
-
     async def try_room(self) -> None:
         await try_room(self.inner)
-
-    async def check(self) -> dict[str, Finding]:
-        return await self.inner.check()
 
 
 class SealedTransaction:
     """A transaction in which the steps and the end of a job are encrypted."""
 
     def __init__(self, inner: Transaction, sealer: Sealer) -> None:
-        self.connection = inner.connection
+        self.connection: Any = inner.connection
         self._inner = inner
         self._sealer = sealer
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from shiftwork.core.jobs.statuses import NUMBERS, QUEUED, SCHEDULED, WAITING
+from shiftwork.core.jobs.transitions import NUMBERS, QUEUED, SCHEDULED, WAITING
 from shiftwork.core.model.jobs import Added, JobStatus, NewJob
 from shiftwork.store.sqlite import flows
 from shiftwork.store.sqlite.file.sqlite_session import ADDED, FLOW_COUNTERS, SqliteSession, as_list

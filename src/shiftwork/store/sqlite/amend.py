@@ -1,8 +1,8 @@
 """What people change: jobs are cancelled, requeued, discarded or rewritten, and workers are switched on and off.
 
-`shiftwork.core.jobs.statuses` says which statuses allow a change, `shiftwork.core.jobs.amending` what it makes of the
-job, and `shiftwork.core.values.rewriting` what a job carries after a rewrite. The statements here write only the
-columns that change.
+`shiftwork.core.jobs.transitions` says which statuses allow a change and what it makes of the job, and
+`shiftwork.core.values.rewriting` what a job carries after a rewrite. The statements here write only the columns that
+change.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from typing import NamedTuple
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.flows.releasing import LOST
-from shiftwork.core.jobs.statuses import CANCELLED, NUMBERS, PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING, allows
+from shiftwork.core.jobs.needs import LOST
+from shiftwork.core.jobs.transitions import CANCELLED, NUMBERS, PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING, allows
 from shiftwork.core.model.job_changes import Amended, Cancel, Change, Discard, Requeue
 from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord, JobStatus, Rewrite
 from shiftwork.core.model.workers import WorkerState

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import ValidationError, convert
 
-from shiftwork.core.jobs.statuses import PROCESSING, QUEUED
+from shiftwork.core.jobs.transitions import PROCESSING, QUEUED
 from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.jobs import Claimed
 from shiftwork.core.workers.admission import Choice, Head, choose

@@ -12,7 +12,7 @@ from secrets import token_hex
 from typing import Final
 
 from shiftwork.core.doc_kinds import damaged_docs
-from shiftwork.core.health.problems import Finding, integrity
+from shiftwork.core.health.health_values import Finding, integrity
 from shiftwork.store.sqlite.docs import stored_docs
 from shiftwork.store.sqlite.file import faults
 from shiftwork.store.sqlite.file import modes as file_modes

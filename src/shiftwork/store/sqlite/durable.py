@@ -1,19 +1,19 @@
 """Durable functions: their steps, and the signals that they wait for.
 
-Whether a signal has come is for `shiftwork.core.jobs.durable` to decide, by the names of those that were sent; whether
-there is room for another step or signal, for `shiftwork.core.values.limits`.
+`shiftwork.core.jobs.durable_functions` decides whether a signal has come, by the names of those that were sent, and
+`shiftwork.core.values.job_limits` whether there is room for another step or signal.
 """
 
 from typing import Literal, NamedTuple
 
 from msgspec import MsgspecError, msgpack
 
-from shiftwork.core.jobs.beginnings import HEAD, TAIL, read_signal, read_step, seen_signal, seen_step
-from shiftwork.core.jobs.durable import arrived
-from shiftwork.core.jobs.statuses import QUEUED, SCHEDULED, STATUSES
+from shiftwork.core.jobs.durable_functions import arrived
+from shiftwork.core.jobs.transitions import QUEUED, SCHEDULED, STATUSES
 from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage, Wait
 from shiftwork.core.model.jobs import JobStatus
-from shiftwork.core.values.limits import PAGE_BYTES, SIGNALS, STEPS
+from shiftwork.core.values.beginnings import HEAD, TAIL, read_signal, read_step, seen_signal, seen_step
+from shiftwork.core.values.job_limits import PAGE_BYTES, SIGNALS, STEPS
 from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
 from shiftwork.store.sqlite.sql import SQL
 from shiftwork.store.sqlite.waking import repark

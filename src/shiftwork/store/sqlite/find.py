@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from shiftwork.core.health import position
 from shiftwork.core.health.position import Ahead, CountedLane, QueuePlace, aheads
-from shiftwork.core.jobs.statuses import COMPLETED, NUMBERS, PROCESSING, QUEUED, WAITING
+from shiftwork.core.jobs.transitions import COMPLETED, NUMBERS, PROCESSING, QUEUED, WAITING
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import DeadJob, JobRecord
-from shiftwork.core.values.limits import BEGINNING
+from shiftwork.core.values.job_limits import BEGINNING
 from shiftwork.store.sqlite.file.sqlite_session import SqliteSession, as_list
 from shiftwork.store.sqlite.rows import Unreadable, detailed, number, read_rows, with_broken_needs
 from shiftwork.store.sqlite.sql import SQL

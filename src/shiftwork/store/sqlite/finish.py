@@ -2,7 +2,7 @@
 
 A job whose row cannot be read goes to the dead-letter queue. That is an end like any other, whatever its status was.
 
-Where an outcome takes its job is `shiftwork.core.jobs.landing`; what it does to the worker is
+Where an outcome takes its job is `shiftwork.core.jobs.transitions`; what it does to the worker is
 `shiftwork.core.workers.state`.
 """
 
@@ -12,11 +12,22 @@ from typing import Any, NamedTuple
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.landing import COUNTED, due, keep_until, landing, run_seconds
-from shiftwork.core.jobs.statuses import COMPLETED, DEAD, FAILED, NUMBERS, PROCESSING, QUEUED
+from shiftwork.core.jobs.transitions import (
+    COMPLETED,
+    COUNTED,
+    DEAD,
+    FAILED,
+    NUMBERS,
+    PROCESSING,
+    QUEUED,
+    due,
+    keep_until,
+    landing,
+    run_seconds,
+)
 from shiftwork.core.model.job_changes import Finished, Outcome
 from shiftwork.core.model.jobs import JobStatus, ProgressNote
-from shiftwork.core.values.limits import FIRST_ATTEMPTS, MOST_ATTEMPTS
+from shiftwork.core.values.job_limits import FIRST_ATTEMPTS, MOST_ATTEMPTS
 from shiftwork.core.workers.state import after_run
 from shiftwork.store.sqlite import flows
 from shiftwork.store.sqlite.durable import has_arrived

@@ -1,6 +1,6 @@
 """Flows: the needs of jobs, the release of those that need nothing else, and flows as people see them.
 
-When a need is met is for `shiftwork.core.flows.releasing` to decide; the statement `release_jobs` repeats what a
+When a need is met is for `shiftwork.core.jobs.needs` to decide; the statement `release_jobs` repeats what a
 release makes of a job. A need names the needed job by its id, because a job that is restored may need one that is not
 there yet. A job that no other needs costs nothing here as long as no need is unmet anywhere, and otherwise one look
 into an index.
@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 from msgspec import json
 from msgspec.structs import replace
 
-from shiftwork.core.flows.releasing import LOST, POSTPONED, inherited, is_kept, is_lost, meets, needs_of
-from shiftwork.core.jobs.statuses import PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING
+from shiftwork.core.jobs.needs import LOST, POSTPONED, inherited, is_kept, is_lost, meets, needs_of
+from shiftwork.core.jobs.transitions import PROCESSING, QUEUED, SCHEDULED, STATUSES, WAITING
 from shiftwork.core.model.flows import FlowMember, FlowRecord
 from shiftwork.core.model.job_parts import NEED_BROKEN, NEED_WHATEVER, Need
 from shiftwork.core.model.jobs import JobRecord, JobStatus, NewJob

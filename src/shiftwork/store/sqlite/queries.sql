@@ -6,7 +6,7 @@
 -- nullif(?, '') a number, so that 0 and '' stand for NULL: the drivers take twenty times as long to bind a None.
 --
 -- The rules are in shiftwork.core (statuses, landing, parking, amending, releasing, signals). Names such as STATUS_DEAD
--- become numbers when this text is loaded (shiftwork.store.named_numbers). The columns that a cancel, a requeue or a
+-- become numbers when this text is loaded (shiftwork.core.stored_numbers). The columns that a cancel, a requeue or a
 -- release sets are repeated here; the conformance suite compares them with the originals.
 
 -- ── the store itself ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,11 +6,10 @@ from typing import Any
 
 from msgspec import msgpack
 
-from shiftwork.core.jobs.expiry import expiry
-from shiftwork.core.jobs.statuses import COMPLETED, FAILED, NUMBERS, QUEUED
+from shiftwork.core.jobs.transitions import COMPLETED, FAILED, NUMBERS, QUEUED, expiry
 from shiftwork.core.model.jobs import JobRecord
 from shiftwork.core.model.workers import WorkerState
-from shiftwork.core.observing.stats import PoolStats
+from shiftwork.core.observing.pool_stats import PoolStats
 from shiftwork.core.workers.admission import neighbours
 from shiftwork.store.sqlite import flows
 from shiftwork.store.sqlite.file.sqlite_session import (

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import MsgspecError, convert, json, msgpack
 
 from shiftwork.core.doc_kinds import read_attempt
-from shiftwork.core.jobs.statuses import STATUSES
+from shiftwork.core.jobs.transitions import STATUSES
 from shiftwork.core.model.job_parts import NEED_ALONE, NEED_BROKEN, NEED_WHATEVER, Need, Signal, Step, Wait
 from shiftwork.core.model.jobs import Attempt, JobPriority, JobRecord, JobStatus, Progress
 from shiftwork.store.sqlite.file.driver import Damaged

@@ -21,7 +21,7 @@
 --
 -- A plain job has no row in needs, tags, steps, signals and flows, and NULL in the columns that belong to them.
 --
--- jobs.status is a number of shiftwork.core.jobs.statuses. Its order lets a plain comparison say "live" (<= PROCESSING),
+-- jobs.status is a number of shiftwork.core.jobs.transitions. Its order lets a plain comparison say "live" (<= PROCESSING),
 -- "waits for its time" (<= FAILED) and "ended" (>= COMPLETED). An IN (…) in an index condition would cost a temporary
 -- table for each row written. Names such as STATUS_DEAD become numbers when this text is loaded.
 --

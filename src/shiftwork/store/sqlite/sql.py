@@ -1,6 +1,6 @@
 """Reads the SQL files: the statements of queries.sql by name, with the marked part repeated for each row.
 
-Names in them become numbers (`shiftwork.store.named_numbers`).
+Names in them become numbers (`shiftwork.core.stored_numbers`).
 """
 
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from shiftwork.core.model.job_parts import NEED_BROKEN, NEED_WHATEVER
-from shiftwork.store.named_numbers import with_numbers
+from shiftwork.core.stored_numbers import with_numbers
 
 _OWN_NUMBERS: Final = {"NEED_WHATEVER_OR_BROKEN": NEED_WHATEVER | NEED_BROKEN}
 _ROW: Final = re.compile(r"\{(\(.+?\))\}", re.DOTALL)

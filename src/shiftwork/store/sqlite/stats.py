@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from shiftwork.core.jobs.statuses import DEAD, FAILED, PROCESSING, QUEUED, SCHEDULED, WAITING
-from shiftwork.core.observing.stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.jobs.transitions import DEAD, FAILED, PROCESSING, QUEUED, SCHEDULED, WAITING
+from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
 from shiftwork.store.sqlite.file.sqlite_session import (
     ADDED,
     DIED,

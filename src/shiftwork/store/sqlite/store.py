@@ -14,8 +14,8 @@ from typing import Final, TypeVar, cast
 
 from msgspec.structs import replace
 
+from shiftwork.core.health.health_values import Finding
 from shiftwork.core.health.position import Ahead, QueuePlace
-from shiftwork.core.health.problems import Finding
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.flows import FlowMember, FlowRecord
@@ -24,8 +24,8 @@ from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model.jobs import Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
-from shiftwork.core.observing.stats import PoolStats, Stats
-from shiftwork.core.values.limits import SHOWN_STEPS, SIGNALS, signals_full, steps_full
+from shiftwork.core.observing.pool_stats import PoolStats, Stats
+from shiftwork.core.values.job_limits import SHOWN_STEPS, SIGNALS, signals_full, steps_full
 from shiftwork.core.workers.admission import Facts
 from shiftwork.errors import CorruptStoreError, UnknownStoreError, nearest
 from shiftwork.store.protocol import Bell, Claims, Promoted
@@ -65,7 +65,7 @@ class SqliteStore:
         self._path = str(Path(path).resolve())
         self._synchronous = synchronous
         self._namespace = namespace
-        self.url = f"sqlite:///{self._path}" + ("" if synchronous == "normal" else f"?synchronous={synchronous}")
+        self.url: str = f"sqlite:///{self._path}" + ("" if synchronous == "normal" else f"?synchronous={synchronous}")
         self._clock = FileClock()
         self._threads = StoreThreads(self._path, Path(path).absolute(), synchronous=synchronous, namespace=namespace)
         weakref.finalize(self, self._threads.abandon).atexit = False

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 
-from shiftwork.core.flows.drawing import FlowBox, FlowGraph, FlowJob, state_of
+from shiftwork.core.jobs.flow_drawing import FlowBox, FlowGraph, FlowJob, state_of
 from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.views.formats import iso, past_iso

@@ -6,15 +6,14 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from shiftwork.core.flows.releasing import is_stranded
-from shiftwork.core.jobs.beginnings import beginning
-from shiftwork.core.jobs.durable import in_words, waiting
-from shiftwork.core.jobs.own_options import unpack
+from shiftwork.core.jobs.durable_functions import in_words, waiting
+from shiftwork.core.jobs.needs import is_stranded
+from shiftwork.core.jobs.run_options import run_options_of
 from shiftwork.core.model.job_parts import SeenParts, SeenSignal, SeenStep
 from shiftwork.core.model.jobs import Attempt, JobRecord, JobStatus, LogLine, Progress
-from shiftwork.core.values.hidden import is_hidden, revealed
-from shiftwork.core.values.limits import BEGINNING
-from shiftwork.core.values.sealing import is_sealed
+from shiftwork.core.values.beginnings import beginning
+from shiftwork.core.values.envelopes import is_hidden, is_sealed, revealed
+from shiftwork.core.values.job_limits import BEGINNING
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import MASK, PageSecrets, value_texts
@@ -238,7 +237,7 @@ def _begun(job: Job[Any]) -> dict[str, Any]:
 
 def whole_job_shape(job: Job[Any], why: Explanation, parts: SeenParts | None = None) -> WholeJobShape:
     """Return a whole job, with what people see of its steps and signals."""
-    attempts, own = [_attempt(attempt) for attempt in job.history], unpack(job.record.options)
+    attempts, own = [_attempt(attempt) for attempt in job.history], run_options_of(job.record.options)
     parts = parts or SeenParts()
     hide = _hider(job, parts)
     return WholeJobShape(
@@ -398,7 +397,7 @@ def payload_shape(job: Job[Any]) -> Any:
 
 def _with_inputs(shown: Any, job: Job[Any]) -> Any:
     """Name the job whose result belongs there wherever the stored payload has None instead."""
-    for one in unpack(job.record.options).inputs:
+    for one in run_options_of(job.record.options).inputs:
         place = shown
         with suppress(KeyError, IndexError, TypeError):  # a payload that does not fit its inputs is shown as it is
             for step in one.path[:-1]:

@@ -4,13 +4,14 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from shiftwork.core.health.problems import Problem, Severity
+from shiftwork.core.health.health_values import Problem, Severity
 from shiftwork.core.model.doc_types import Role, Token
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.workers import WorkerExecutionMode
 from shiftwork.core.observing.event_rows import EventRow, actor_of, text_of
 from shiftwork.core.workers.breaker import BreakerStatus
-from shiftwork.core.workers.state import is_failing, reason_of
+from shiftwork.core.workers.disabled_reason import reason_of
+from shiftwork.core.workers.state import is_failing
 from shiftwork.sentences import restored
 from shiftwork.views.diagnosis import remedy, see
 from shiftwork.views.formats import PRIORITY_NAMES, PriorityName, iso, json_safe, past_iso

@@ -9,13 +9,12 @@ from msgspec import Meta, Struct, field, structs
 
 from shiftwork.control.control import Control
 from shiftwork.control.jobs.bulk import RATE_PATTERN, Action, Changed, check_rate
-from shiftwork.core.jobs.tags import LONGEST_TAG, MOST_TAGS, TAG_PATTERN
 from shiftwork.core.model.job_changes import JobOrder
-from shiftwork.core.model.jobs import JobPriority, JobStatus
+from shiftwork.core.model.jobs import CheckedJobOptions, JobPriority, JobStatus
 from shiftwork.core.observing.dead_groups import Group
-from shiftwork.core.options.values import SHORTEST_TIMEOUT
+from shiftwork.core.options.value_checks import LONGEST_TAG, MOST_TAGS, SHORTEST_TIMEOUT, TAG_PATTERN
 from shiftwork.handles.job import Job
-from shiftwork.handles.options import JobOptions, Options, changed
+from shiftwork.handles.options import JobOptions, changed
 from shiftwork.telemetry.tracing import continuing
 from shiftwork.views.formats import PriorityName, iso, past_iso
 from shiftwork.views.shapes.jobs import (
@@ -279,7 +278,7 @@ async def enqueue(
     """
     job_id = body.job_id or (idempotency_key and _id_of(body.worker, idempotency_key))
     given = options_in(body) | JobOptions(delay_seconds=body.delay_seconds, job_id=job_id)
-    options = changed(Options(), body.worker, given)
+    options = changed(CheckedJobOptions(), body.worker, given)
     with continuing(traceparent, tracestate):
         added, created = await site.control.jobs.enqueue(body.worker, body.payload, options)
     site.changed()

@@ -4,9 +4,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field, structs
 
+from shiftwork.core.model.jobs import CheckedJobOptions
 from shiftwork.core.schedules.stored import LONGEST_INTERVAL
 from shiftwork.errors import ConfigurationError
-from shiftwork.handles.options import Options, changed
+from shiftwork.handles.options import changed
 from shiftwork.views.shapes.jobs import JobShape, job_shape
 from shiftwork.views.shapes.schedules import ScheduleShape, preview_shape, schedule_shape
 from shiftwork.web.routes.jobs import OptionsBody, options_in
@@ -106,7 +107,7 @@ async def put_schedule(site: Site, schedule: Name, body: NewSchedule) -> Schedul
         schedule,
         body.worker,
         body.payload,
-        changed(Options(), body.worker, options_in(body)),
+        changed(CheckedJobOptions(), body.worker, options_in(body)),
         cron=body.cron,
         interval_seconds=body.interval_seconds,
         every=body.every,

@@ -5,7 +5,7 @@ from typing import Final
 
 from shiftwork.core.model.job_changes import Cancel, Discard
 from shiftwork.core.model.jobs import Added, JobPriority, JobRecord, JobStatus
-from shiftwork.store.protocol import add_blocking
+from shiftwork.store.abilities import add_blocking
 from tests.store.conformance.acts import NOW, add, claim_ids, claim_one, finish, get, job, outcome, statuses
 from tests.store.conformance.expect import equal, holds, soon
 from tests.store.conformance.lab import Lab

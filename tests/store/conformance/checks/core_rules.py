@@ -11,10 +11,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.amending import amended
-from shiftwork.core.jobs.landing import landed
-from shiftwork.core.jobs.parking import parked
-from shiftwork.core.jobs.statuses import STATUSES, allows
+from shiftwork.core.jobs.parked_jobs import parked
+from shiftwork.core.jobs.transitions import STATUSES, allows, amended, landed
 from shiftwork.core.model.job_changes import Amended, Cancel, Change, Discard, JobFilter, Outcome, Requeue
 from shiftwork.core.model.job_parts import Need
 from shiftwork.core.model.jobs import Claimed, JobRecord, JobStatus, NewJob, Progress, ProgressNote

@@ -1,6 +1,6 @@
 """What a job may have of its own: a time at which it expires, tags, and options that only its run reads."""
 
-from shiftwork.core.jobs.expiry import EXPIRED
+from shiftwork.core.jobs.transitions import EXPIRED
 from shiftwork.core.model.job_changes import Cancel, Discard, JobFilter, Requeue
 from shiftwork.core.model.job_parts import Need
 from shiftwork.core.model.jobs import SECONDS_A_DAY, JobStatus

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from shiftwork.core.model.job_changes import Amended, Cancel, Change, Discard, JobFilter, Requeue
 from shiftwork.core.model.job_parts import Need
 from shiftwork.core.model.jobs import SECONDS_A_DAY, DeadJob, JobStatus, Progress, ProgressNote
+from shiftwork.core.observing.pool_stats import PoolStats, WorkerStats
 from shiftwork.core.observing.run_histograms import runs, timed, waits
-from shiftwork.core.observing.stats import PoolStats, WorkerStats
 from shiftwork.store.protocol import Store
 from tests.store.conformance.acts import (
     NOW,

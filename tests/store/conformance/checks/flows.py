@@ -4,7 +4,7 @@ import asyncio
 
 from msgspec.structs import replace
 
-from shiftwork.core.flows.releasing import POSTPONED
+from shiftwork.core.jobs.needs import POSTPONED
 from shiftwork.core.model.flows import FlowMember, FlowRecord
 from shiftwork.core.model.job_changes import Amended, Cancel, Discard, JobFilter, Requeue
 from shiftwork.core.model.job_parts import Need

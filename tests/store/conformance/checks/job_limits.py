@@ -4,11 +4,11 @@ import asyncio
 
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.durable import seen_parts
+from shiftwork.core.jobs.durable_functions import seen_parts
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.job_parts import Signal, Step, StepPage
 from shiftwork.core.model.jobs import Attempt, JobRecord, JobStatus
-from shiftwork.core.values.limits import (
+from shiftwork.core.values.job_limits import (
     BEGINNING,
     FIRST_ATTEMPTS,
     MOST_ATTEMPTS,

@@ -1,4 +1,4 @@
-"""Where a job is in the queue after a run that did not end it (`core.jobs.retry`, `core.jobs.landing`)."""
+"""Where a job is in the queue after a run that did not end it (`core.jobs.retry`, `core.jobs.transitions`)."""
 
 from collections.abc import Sequence
 from typing import Any, Final

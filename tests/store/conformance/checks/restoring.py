@@ -9,7 +9,7 @@ from shiftwork.core.model.job_changes import JobFilter, Requeue
 from shiftwork.core.model.job_parts import Need, Signal, Step, Wait
 from shiftwork.core.model.jobs import Attempt, JobPriority, JobRecord, JobStatus, Progress
 from shiftwork.core.model.workers import WorkerState
-from shiftwork.core.observing.stats import PoolStats
+from shiftwork.core.observing.pool_stats import PoolStats
 from shiftwork.core.workers.breaker import BreakerState
 from tests.store.conformance.acts import (
     NOW,

@@ -6,7 +6,7 @@ from itertools import permutations
 from shiftwork.core.model.job_changes import Cancel, Discard, JobFilter, Requeue
 from shiftwork.core.model.job_parts import Need
 from shiftwork.core.model.jobs import JobStatus, NewJob
-from shiftwork.core.values.limits import BEGINNING
+from shiftwork.core.values.job_limits import BEGINNING
 from shiftwork.store.protocol import Store
 from tests.store.conformance.acts import (
     NOW,

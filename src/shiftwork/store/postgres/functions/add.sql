@@ -1,4 +1,17 @@
--- Adding jobs in a batch.
+-- Adding jobs. Three functions insert them:
+--
+--   add_one_fast   one plain job
+--   add_fast       a batch of plain jobs, none of which exists
+--   add_full       any jobs
+--
+-- A plain job has neither keys nor a flow, needs, a parent, tags, options or a time to expire. Two fast functions pay:
+-- server time for each job, measured on one connection of PostgreSQL 15 as the CPU time of its process, the least of nine
+-- rounds.
+--
+--   one job           add_one_fast  44 µs   add_fast 85 µs (1.9 ×)   add_full 102 µs (2.3 ×)
+--   batches of 10                           add_fast 15.9 µs         add_full 20.1 µs (1.3 ×)
+--   batches of 100                          add_fast 6.4 µs          add_full 8.8 µs (1.4 ×)
+--   batches of 1,000                        add_fast 5.2 µs          add_full 7.5 µs (1.4 ×)
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, jobs_unique, lanes_pkey, needs_pkey.
@@ -20,7 +33,7 @@ AS $$
 BEGIN
     IF keys IS NULL AND unique_keys IS NULL THEN
         BEGIN
-            topics := shiftwork.add_new(
+            topics := shiftwork.add_fast(
                 ns, ids, workers, pools, payloads, run_ats, priorities, head_starts, key_limits, causes, traces, ats,
                 coalesce(own_slot, pg_backend_pid() % SLOT_COUNT)
             );
@@ -29,17 +42,107 @@ BEGIN
             NULL;  -- one of them exists
         END;
     END IF;
-    SELECT a.twins, a.topics INTO twins, topics FROM shiftwork.add_any(
+    SELECT a.twins, a.topics INTO twins, topics FROM shiftwork.add_full(
         ns, ids, workers, pools, payloads, run_ats, priorities, head_starts, unique_keys, keys, key_limits, causes,
         traces, ats, own_slot, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, false
     ) AS a;
+END $$;
+
+-- As `add`, for one job that has neither a unique key nor a concurrency key. It does not look whether a job still waits
+-- for this id, as `add` does: that costs an eighth more, and a job that another one of its flow waits for is not pruned.
+CREATE OR REPLACE FUNCTION shiftwork.add_one_fast(
+    ns integer, new_id text, for_worker text, in_pool text, bytes bytea, due double precision, urgency smallint,
+    ahead double precision, most integer, why text, trail text, at double precision,
+    OUT twins text[], OUT topics text[]
+)
+LANGUAGE plpgsql
+{lookup_plans}
+AS $$
+DECLARE
+    landing smallint := CASE WHEN due <= at THEN STATUS_QUEUED ELSE STATUS_SCHEDULED END;
+BEGIN
+    topics := '{}';
+    INSERT INTO shiftwork.jobs (
+        namespace, id, worker, pool, status, rank, run_at, head_start, created_at, priority, key_limit, cause, trace, payload
+    )
+    VALUES (ns, new_id, for_worker, in_pool, landing, due - ahead, due, ahead, at, urgency, most, why, trail, bytes)
+    ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN
+        twins := ARRAY[new_id];
+        RETURN;
+    END IF;
+    UPDATE shiftwork.lanes l SET
+        scheduled = l.scheduled + (landing = STATUS_SCHEDULED)::integer,
+        queued = l.queued + (landing = STATUS_QUEUED)::integer,
+        added = l.added + 1
+    WHERE l.namespace = ns AND l.worker = for_worker AND l.pool = in_pool AND l.slot = pg_backend_pid() % SLOT_COUNT;
+    IF NOT FOUND THEN
+        PERFORM shiftwork.tally(ns, ARRAY[for_worker], ARRAY[in_pool], NULL, ARRAY[landing]);
+    END IF;
+    IF landing = STATUS_QUEUED THEN
+        topics := ARRAY['pool:' || in_pool];
+    ELSIF shiftwork.due_first(ns, ARRAY[new_id]) THEN
+        topics := ARRAY['leader'];
+    END IF;
+END $$;
+
+-- As `add`, for jobs without unique and concurrency keys. Raises unique_violation if one of the ids exists: not asking
+-- first saves a fifth of the time.
+CREATE OR REPLACE FUNCTION shiftwork.add_fast(
+    ns integer, ids text[], workers text[], pools text[], payloads bytea[], run_ats double precision[],
+    priorities smallint[], head_starts double precision[], key_limits integer[], causes text[], traces text[],
+    ats double precision[], in_slot bigint
+)
+RETURNS text[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    topics text[];
+    later boolean;
+BEGIN
+    INSERT INTO shiftwork.jobs (
+        namespace, id, worker, pool, status, rank, run_at, head_start, created_at, priority, key_limit, cause, trace,
+        payload, needed
+    )
+    SELECT
+        ns, t.id, coalesce(t.worker, workers[1]), coalesce(t.pool, pools[1]),
+        CASE WHEN coalesce(t.run_at, run_ats[1]) <= coalesce(t.at, ats[1]) THEN STATUS_QUEUED ELSE STATUS_SCHEDULED END,
+        coalesce(t.run_at, run_ats[1]) - coalesce(t.head_start, head_starts[1]), coalesce(t.run_at, run_ats[1]),
+        coalesce(t.head_start, head_starts[1]), coalesce(t.at, ats[1]), coalesce(t.priority, priorities[1]),
+        coalesce(t.key_limit, key_limits[1]), coalesce(t.cause, causes[1]), t.trace, t.payload,
+        CASE WHEN (SELECT EXISTS (SELECT 1 FROM shiftwork.needs n WHERE n.namespace = ns)) THEN
+            (SELECT true FROM shiftwork.needs n WHERE n.namespace = ns AND n.needed = t.id LIMIT 1)
+        END
+    FROM unnest(
+        ids, workers, pools, payloads, run_ats, priorities, head_starts, key_limits, causes, traces, ats
+    ) AS t (id, worker, pool, payload, run_at, priority, head_start, key_limit, cause, trace, at);
+    WITH lane AS MATERIALIZED (
+        SELECT
+            coalesce(t.worker, workers[1]) COLLATE "C" AS worker, coalesce(t.pool, pools[1]) COLLATE "C" AS pool,
+            count(*) FILTER (WHERE coalesce(t.run_at, run_ats[1]) <= coalesce(t.at, ats[1])) AS queued, count(*) AS added
+        FROM unnest(ids, workers, pools, run_ats, ats) AS t (id, worker, pool, run_at, at)
+        GROUP BY 1, 2 ORDER BY 1, 2
+    ),
+    counted AS (
+        INSERT INTO shiftwork.lanes AS l (namespace, worker, pool, slot, scheduled, queued, added)
+        SELECT ns, n.worker, n.pool, in_slot, n.added - n.queued, n.queued, n.added FROM lane n
+        ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
+            scheduled = l.scheduled + excluded.scheduled,
+            queued = l.queued + excluded.queued,
+            added = l.added + excluded.added
+    )
+    SELECT ARRAY(SELECT DISTINCT 'pool:' || q.pool FROM lane q WHERE q.queued > 0), bool_or(n.added > n.queued)
+    INTO topics, later FROM lane n;
+    IF later AND shiftwork.due_first(ns, ids) THEN
+        topics := topics || 'leader'::text;
+    END IF;
+    RETURN topics;
 END $$;
 
 -- As `add`, for jobs that may also have a time to expire, options, tags (the text of an array), a flow, needs and a
 -- parent. `unmets` counts the needs of each job, and `neededs` says which jobs another one may wait for; the needs follow
 -- one by one: which job needs which, whether any end will do, whether the needed job alone counts, and whether it is not
 -- among these. If `apart`, the caller ties the jobs itself, because more of them follow.
-CREATE OR REPLACE FUNCTION shiftwork.add_any(
+CREATE OR REPLACE FUNCTION shiftwork.add_full(
     ns integer, ids text[], workers text[], pools text[], payloads bytea[], run_ats double precision[],
     priorities smallint[], head_starts double precision[], unique_keys text[], keys text[], key_limits integer[],
     causes text[], traces text[], ats double precision[], own_slot bigint, expiries double precision[],

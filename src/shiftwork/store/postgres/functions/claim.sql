@@ -1,57 +1,8 @@
--- Claiming where no gate has a say: one round trip.
+-- Claiming without gates, in one round trip, and what every claim begins and ends with. Claims with gates are in
+-- claim_with_gates.sql.
 --
 -- Tables and indices: migrations/0001_tables.sql.
--- Indices: jobs_ready, lanes_pkey, instances_pkey, docs_pkey, workers_pkey.
-
--- Returns the workers among these that are enabled and, if several were given, have a ready job in the pool. Returns
--- none if the instance is lost or the pool is paused, and NULL if the store holds other definitions than this edition;
--- any will do for a caller that names none. The workers are those of a crew, if one is named.
-CREATE OR REPLACE FUNCTION shiftwork.open_lanes(
-    ns integer, who text, from_pool text, names text[], edition text, crew text
-)
-RETURNS text[]
-LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    alone boolean := cardinality(names) = 1;
-    stale boolean;
-    closed boolean;
-BEGIN
-    SELECT
-        edition IS NOT NULL AND NOT EXISTS (
-            SELECT 1 FROM shiftwork.docs d
-            WHERE d.namespace = ns AND d.kind = 'edition' AND d.name = 'definitions' AND d.guard = edition
-        ),
-        EXISTS (SELECT 1 FROM shiftwork.instances i WHERE i.namespace = ns AND i.name = who AND i.lost)
-        OR EXISTS (
-            SELECT 1 FROM shiftwork.docs d
-            WHERE d.namespace = ns AND d.kind = 'pool' AND d.name = from_pool AND d.paused
-        )
-        OR alone AND EXISTS (
-            SELECT 1 FROM shiftwork.workers s WHERE s.namespace = ns AND s.name = names[1] AND NOT s.enabled
-        )
-    INTO stale, closed;
-    IF stale THEN
-        RETURN NULL;
-    ELSIF closed THEN
-        RETURN '{}';
-    ELSIF alone THEN  -- the caller finds out whether it has a job
-        RETURN names;
-    END IF;
-    IF crew IS NOT NULL THEN
-        RETURN shiftwork.crew_lanes(ns, from_pool, crew);
-    END IF;
-    RETURN ARRAY(
-        SELECT w FROM unnest(names) AS w
-        CROSS JOIN LATERAL (  -- LIMIT keeps the planner from turning this into a join that reads all jobs
-            SELECT 1 FROM shiftwork.jobs j
-            WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = w AND j.status = STATUS_QUEUED AND NOT j.parked
-            ORDER BY j.rank, j.id LIMIT 1
-        ) AS first
-        WHERE NOT EXISTS (
-            SELECT 1 FROM shiftwork.workers s WHERE s.namespace = ns AND s.name = w AND NOT s.enabled
-        )
-    );
-END $$;
+-- Indices: jobs_ready, lanes_pkey, instances_pkey, docs_pkey, workers_pkey, jobs_pkey, crews_pkey.
 
 -- Start the first ready jobs by rank, where only pausing and disabling can hold them back. Where a gate has a say,
 -- returns one row without an id; the caller then goes through `consider`. Where the edition is another one, the cause
@@ -132,6 +83,93 @@ BEGIN
     PERFORM shiftwork.count_starts(ns, from_pool, at, started);
 END $$;
 
+-- Returns the workers among these that are enabled and, if several were given, have a ready job in the pool. Returns
+-- none if the instance is lost or the pool is paused, and NULL if the store holds other definitions than this edition;
+-- any will do for a caller that names none. The workers are those of a crew, if one is named.
+CREATE OR REPLACE FUNCTION shiftwork.open_lanes(
+    ns integer, who text, from_pool text, names text[], edition text, crew text
+)
+RETURNS text[]
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    alone boolean := cardinality(names) = 1;
+    stale boolean;
+    closed boolean;
+BEGIN
+    SELECT
+        edition IS NOT NULL AND NOT EXISTS (
+            SELECT 1 FROM shiftwork.docs d
+            WHERE d.namespace = ns AND d.kind = 'edition' AND d.name = 'definitions' AND d.guard = edition
+        ),
+        EXISTS (SELECT 1 FROM shiftwork.instances i WHERE i.namespace = ns AND i.name = who AND i.lost)
+        OR EXISTS (
+            SELECT 1 FROM shiftwork.docs d
+            WHERE d.namespace = ns AND d.kind = 'pool' AND d.name = from_pool AND d.paused
+        )
+        OR alone AND EXISTS (
+            SELECT 1 FROM shiftwork.workers s WHERE s.namespace = ns AND s.name = names[1] AND NOT s.enabled
+        )
+    INTO stale, closed;
+    IF stale THEN
+        RETURN NULL;
+    ELSIF closed THEN
+        RETURN '{}';
+    ELSIF alone THEN  -- the caller finds out whether it has a job
+        RETURN names;
+    END IF;
+    IF crew IS NOT NULL THEN
+        RETURN shiftwork.crew_lanes(ns, from_pool, crew);
+    END IF;
+    RETURN ARRAY(
+        SELECT w FROM unnest(names) AS w
+        CROSS JOIN LATERAL (  -- LIMIT keeps the planner from turning this into a join that reads all jobs
+            SELECT 1 FROM shiftwork.jobs j
+            WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = w AND j.status = STATUS_QUEUED AND NOT j.parked
+            ORDER BY j.rank, j.id LIMIT 1
+        ) AS first
+        WHERE NOT EXISTS (
+            SELECT 1 FROM shiftwork.workers s WHERE s.namespace = ns AND s.name = w AND NOT s.enabled
+        )
+    );
+END $$;
+
+-- Returns the workers of a crew that are enabled and have a ready job in the pool. A loose index scan: one step for
+-- each worker that has ready jobs there, however many the crew and the jobs are.
+CREATE OR REPLACE FUNCTION shiftwork.crew_lanes(ns integer, from_pool text, of_digest text) RETURNS text[]
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    found text[] := '{}';
+    w text := '';
+BEGIN
+    LOOP
+        SELECT j.worker INTO w FROM shiftwork.jobs j
+        WHERE j.namespace = ns AND j.pool = from_pool AND j.worker > w AND j.status = STATUS_QUEUED AND NOT j.parked
+        ORDER BY j.worker, j.rank, j.id LIMIT 1;
+        EXIT WHEN w IS NULL;
+        IF EXISTS (
+            SELECT 1 FROM shiftwork.crews c WHERE c.namespace = ns AND c.digest = of_digest AND c.worker = w
+        ) AND NOT EXISTS (
+            SELECT 1 FROM shiftwork.workers s WHERE s.namespace = ns AND s.name = w AND NOT s.enabled
+        ) THEN
+            found := found || w;
+        END IF;
+    END LOOP;
+    RETURN found;
+END $$;
+
+-- Keep the names of a crew, and forget those that were made long ago; an instance that still uses one makes it again.
+CREATE OR REPLACE FUNCTION shiftwork.introduce_crew(
+    ns integer, of_digest text, names text[], at double precision, keep double precision
+) RETURNS void
+LANGUAGE plpgsql
+{index_plans}
+AS $$
+BEGIN
+    DELETE FROM shiftwork.crews c WHERE c.namespace = ns AND c.digest <> of_digest AND c.made_at < at - keep;
+    INSERT INTO shiftwork.crews (namespace, digest, worker, made_at)
+    SELECT ns, of_digest, w, at FROM unnest(names) AS w ORDER BY w ON CONFLICT DO NOTHING;
+END $$;
+
 -- The first jobs by rank of several lanes, in no order: at least `many`, or all that there are. Of each lane a few are read, and
 -- more only where these come before the last job that is wanted: a lane that is deep and far behind costs nothing.
 CREATE OR REPLACE FUNCTION shiftwork.first_of_lanes(ns integer, from_pool text, lanes text[], many integer)
@@ -165,4 +203,39 @@ BEGIN
         ORDER BY r.rank, r.id LIMIT many
     ) AS f
     WHERE n.nth = few AND (n.rank, n.id) < (coalesce(l.rank, 'infinity'), coalesce(l.id, ''));
+END $$;
+
+-- Start the rows at these places, in any order. The caller has locked them in an earlier statement, so they have not
+-- moved.
+CREATE OR REPLACE FUNCTION shiftwork.start_at(who text, at double precision, places tid[])
+RETURNS TABLE (
+    rank double precision, id text, worker text, payload bytea, fence bigint, attempt integer, crashes integer,
+    run_at double precision, cause text, trace text, expires_at double precision, options bytea
+)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    UPDATE shiftwork.jobs j SET
+        status = STATUS_PROCESSING, instance = who, fence = nextval('shiftwork.fences'), attempt = j.attempt + 1, started_at = at,
+        ended_at = NULL, progress = NULL, wait_name = NULL, wait_nth = NULL,
+        expires_at = CASE WHEN j.expires_at > 0 THEN -j.expires_at END
+    WHERE j.ctid = ANY (places)
+    RETURNING
+        j.rank, j.id, j.worker, j.payload, j.fence, j.attempt, j.crashes, j.run_at, j.cause, j.trace, -j.expires_at, j.options;
+END $$;
+
+-- Count jobs as started; `workers` has one element for each of them. Claims count in slots of their own, because a process
+-- claims while it adds jobs and writes outcomes.
+CREATE OR REPLACE FUNCTION shiftwork.count_starts(ns integer, from_pool text, at double precision, workers text[])
+RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO shiftwork.lanes AS l (namespace, worker, pool, slot, queued, processing, last_started)
+    SELECT ns, s.worker, from_pool, pg_backend_pid() % SLOT_COUNT + SLOT_CLAIMS, -count(*), count(*), at
+    FROM unnest(workers) AS s (worker) GROUP BY s.worker ORDER BY s.worker COLLATE "C"
+    ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
+        queued = l.queued + excluded.queued,
+        processing = l.processing + excluded.processing,
+        last_started = greatest(l.last_started, excluded.last_started);
 END $$;

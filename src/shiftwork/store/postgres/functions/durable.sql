@@ -1,4 +1,4 @@
--- Durable functions: steps, and signals that a job waits for. The original of both is `shiftwork.core.jobs.durable`.
+-- Durable functions: steps, and signals that a job waits for. The original of both is `shiftwork.core.jobs.durable_functions`.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, steps_pkey, signals_pkey, lanes_pkey.
@@ -122,7 +122,7 @@ END $$;
 -- Whether the signal that a job waits for is among those that were sent to it.
 CREATE OR REPLACE FUNCTION shiftwork.has_arrived(ns integer, wanted text, called text, nth integer) RETURNS boolean
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
+{lookup_plans}
 AS $$
 BEGIN
     RETURN nth IS NOT NULL AND nth <= (

@@ -3,19 +3,6 @@
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_running, jobs_ready, lanes_pkey, workers_pkey, docs_pkey, instances_pkey.
 
--- Returns the gates of these workers, as far as they have any; a worker may be named more than once. One index step for
--- each: a plan for `name = ANY (…)` may read the gates of all workers, if they were few when it was made.
-CREATE OR REPLACE FUNCTION shiftwork.gates_of(ns integer, workers text[])
-RETURNS TABLE (name text, ties text[], wakes boolean, guard text)
-LANGUAGE sql STABLE AS $$
-    SELECT g.name, g.ties, g.wakes, g.guard
-    FROM (SELECT DISTINCT u COLLATE "C" AS worker FROM unnest(workers) AS u) AS w
-    CROSS JOIN LATERAL (
-        SELECT d.name, d.ties, d.wakes, d.guard FROM shiftwork.docs d
-        WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = w.worker LIMIT 1
-    ) AS g
-$$;
-
 -- Returns everything that admission reads about these workers and the workers tied to them, in one snapshot; about
 -- all workers if `names` is NULL. Of those that were named, it leaves out the ones of which nothing is known yet.
 CREATE OR REPLACE FUNCTION shiftwork.facts(ns integer, at double precision, names text[]) RETURNS json
@@ -95,3 +82,16 @@ BEGIN
         )
     );
 END $$;
+
+-- Returns the gates of these workers, as far as they have any; a worker may be named more than once. One index step for
+-- each: a plan for `name = ANY (…)` may read the gates of all workers, if they were few when it was made.
+CREATE OR REPLACE FUNCTION shiftwork.gates_of(ns integer, workers text[])
+RETURNS TABLE (name text, ties text[], wakes boolean, guard text)
+LANGUAGE sql STABLE AS $$
+    SELECT g.name, g.ties, g.wakes, g.guard
+    FROM (SELECT DISTINCT u COLLATE "C" AS worker FROM unnest(workers) AS u) AS w
+    CROSS JOIN LATERAL (
+        SELECT d.name, d.ties, d.wakes, d.guard FROM shiftwork.docs d
+        WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = w.worker LIMIT 1
+    ) AS g
+$$;

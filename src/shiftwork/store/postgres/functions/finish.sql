@@ -1,7 +1,7 @@
--- Writing the outcomes of runs. The original of where a job lands is `shiftwork.core.jobs.landing`.
+-- Writing the outcomes of runs. The original of where a job lands is `shiftwork.core.jobs.transitions`.
 --
 -- Tables and indices: migrations/0001_tables.sql.
--- Indices: jobs_pkey, lanes_pkey, marks_pkey, needs_pkey.
+-- Indices: jobs_pkey, lanes_pkey, marks_pkey, needs_pkey, workers_pkey.
 
 -- Write the outcomes of claimed jobs. Returns the positions of the accepted outcomes, and of those that disabled
 -- their worker. What the outcomes add to the marks of their pools arrives summed up, and outcome by outcome in
@@ -74,7 +74,7 @@ BEGIN
             ended_at = CASE WHEN t.status >= STATUS_COMPLETED OR j.cancelling THEN t.ended_at END,
             attempts = CASE
                 WHEN t.report IS NULL THEN j.attempts
-                -- The first and the last ones are kept; the original is `shiftwork.core.values.limits.kept_attempts`.
+                -- The first and the last ones are kept; the original is `shiftwork.core.values.job_limits.kept_attempts`.
                 WHEN cardinality(j.attempts) >= LIMIT_ATTEMPTS THEN
                     j.attempts[1:LIMIT_FIRST_ATTEMPTS] || j.attempts[LIMIT_AFTER_DROPPED:LIMIT_ATTEMPTS] || t.report
                 ELSE j.attempts || t.report
@@ -178,6 +178,77 @@ BEGIN
     SELECT ns, t.pool, pg_backend_pid() % SLOT_COUNT, t.name, t.n
     FROM unnest(mark_pools, mark_names, mark_numbers) AS t (pool, name, n)
     ON CONFLICT (namespace, pool, name, slot) DO UPDATE SET n = m.n + excluded.n;
+END $$;
+
+-- Whether these outcomes may disable a worker. Then no claim may be under way that relies on the worker being
+-- enabled.
+CREATE OR REPLACE FUNCTION shiftwork.may_disable(ns integer, ids text[], verdicts smallint[], limits integer[])
+RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT EXISTS (
+            SELECT 1 FROM unnest(ids, verdicts, limits) AS t (id, verdict, most)
+            JOIN shiftwork.jobs j ON j.namespace + 0 = ns AND j.id = t.id
+            LEFT JOIN shiftwork.workers s ON s.namespace = ns AND s.name = j.worker
+            WHERE t.verdict < VERDICT_NEUTRAL AND t.most IS NOT NULL
+            GROUP BY j.worker, s.failures
+            HAVING coalesce(s.failures, 0) + count(*) >= min(t.most)
+        )
+    );
+END $$;
+
+-- Apply the ends of runs to the states of their workers, in the order of the outcomes. `shiftwork.core.workers.state`
+-- is the original of this rule. Returns the positions of the outcomes that disabled a worker.
+CREATE OR REPLACE FUNCTION shiftwork.apply_verdicts(
+    ns integer, places integer[], names text[], statuses smallint[], ends double precision[], verdicts smallint[],
+    limits integer[], errors text[]
+) RETURNS integer[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    who text;
+    state shiftwork.workers;
+    place integer;
+    disabled integer[] := '{}';
+BEGIN
+    FOR who IN
+        SELECT given.name FROM (
+            SELECT
+                m.name COLLATE "C" AS name, min(verdicts[m.place]) AS worst, max(verdicts[m.place]) AS best,
+                bool_or(statuses[m.place] = STATUS_FAILED) AS retried
+            FROM unnest(places, names) AS m (place, name) GROUP BY 1
+        ) AS given
+        WHERE given.worst < VERDICT_NEUTRAL OR given.retried OR given.best > VERDICT_NEUTRAL AND EXISTS (
+            SELECT 1 FROM shiftwork.workers s WHERE s.namespace = ns AND s.name = given.name AND s.failures <> 0
+        )
+        ORDER BY given.name
+    LOOP
+        INSERT INTO shiftwork.workers (namespace, name) VALUES (ns, who) ON CONFLICT DO NOTHING;
+        SELECT s.* INTO state FROM shiftwork.workers s WHERE s.namespace = ns AND s.name = who FOR UPDATE;
+        FOR place IN SELECT m.place FROM unnest(places, names) AS m (place, name) WHERE m.name = who ORDER BY 1 LOOP
+            IF (verdicts[place] < VERDICT_NEUTRAL OR statuses[place] = STATUS_FAILED)
+                AND ends[place] >= coalesce(state.last_error_at, 0) THEN
+                state.last_error := errors[place];
+                state.last_error_at := ends[place];
+            END IF;
+            IF verdicts[place] > VERDICT_NEUTRAL THEN
+                state.failures := 0;
+            ELSIF verdicts[place] < VERDICT_NEUTRAL THEN
+                state.failures := state.failures + 1;
+                IF limits[place] IS NOT NULL AND state.failures >= limits[place] AND state.enabled THEN
+                    state.enabled := false;
+                    state.reason := format({failed_in_a_row}, state.failures, coalesce(errors[place], 'None'));
+                    state.changed_at := ends[place];
+                    disabled := disabled || place;
+                END IF;
+            END IF;
+        END LOOP;
+        UPDATE shiftwork.workers s SET
+            enabled = state.enabled, reason = state.reason, changed_at = state.changed_at, failures = state.failures,
+            last_error = state.last_error, last_error_at = state.last_error_at
+        WHERE s.namespace = ns AND s.name = who;
+    END LOOP;
+    RETURN ARRAY(SELECT d FROM unnest(disabled) AS d ORDER BY d);
 END $$;
 
 -- Return a column of `n` values that has one element if all are equal.

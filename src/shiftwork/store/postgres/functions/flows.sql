@@ -1,4 +1,4 @@
--- Flows: jobs that wait for others. The original of these rules is `shiftwork.core.flows.releasing`.
+-- Flows: jobs that wait for others. The original of these rules is `shiftwork.core.jobs.needs`.
 --
 -- A waiting job has one row in `needs` for each unmet need, and their number in its own row. Whatever meets a need
 -- deletes its row and lowers the number in one UPDATE, which waits for any other that is under way: so of two calls that
@@ -33,6 +33,65 @@ BEGIN
         WHERE n.namespace = ns AND n.needed = e.id AND j.status = STATUS_COMPLETED OFFSET 0
     ) AS n ON true;
     RETURN topics || shiftwork.meet(ns, at, places) || shiftwork.lose(ns, at, lost);
+END $$;
+
+-- The needs at these places are met. Releases the waiting jobs that need nothing else. Returns the topics to ring.
+CREATE OR REPLACE FUNCTION shiftwork.meet(ns integer, at double precision, places tid[]) RETURNS text[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    topics text[];
+    freed text[];
+    workers text[];
+    pools text[];
+    keys text[];
+    news smallint[];
+BEGIN
+    IF places = '{}' THEN
+        RETURN '{}';
+    END IF;
+    WITH met AS (
+        DELETE FROM shiftwork.needs n WHERE n.ctid = ANY (places) RETURNING n.id
+    ),
+    less AS MATERIALIZED (
+        SELECT m.id, count(*)::integer AS n FROM met m GROUP BY m.id ORDER BY m.id
+    ),
+    moved AS (
+        UPDATE shiftwork.jobs j SET
+            unmet = nullif(j.unmet - l.n, 0),
+            status = CASE
+                WHEN j.status <> STATUS_WAITING OR j.unmet > l.n THEN j.status
+                WHEN j.run_at <= at THEN STATUS_QUEUED
+                ELSE STATUS_SCHEDULED
+            END,
+            parked = CASE
+                WHEN j.status <> STATUS_WAITING OR j.unmet > l.n THEN j.parked
+                ELSE j.key IS NOT NULL AND j.run_at <= at
+            END,
+            run_at = CASE WHEN j.status <> STATUS_WAITING OR j.unmet > l.n THEN j.run_at ELSE greatest(j.run_at, at) END,
+            rank = CASE WHEN j.status <> STATUS_WAITING OR j.unmet > l.n THEN j.rank ELSE greatest(j.run_at, at) - j.head_start END
+        FROM less l WHERE j.namespace + 0 = ns AND j.id = l.id
+        RETURNING j.id, j.worker, j.pool, j.key, j.status, j.unmet
+    )
+    SELECT
+        array_agg(m.id), array_agg(m.worker), array_agg(m.pool), array_agg(m.key), array_agg(m.status),
+        coalesce(array_agg(DISTINCT 'pool:' || m.pool) FILTER (WHERE m.status = STATUS_QUEUED AND m.key IS NULL), '{}')
+    INTO freed, workers, pools, keys, news, topics
+    FROM moved m  -- a job with an unmet need has neither status
+    WHERE m.unmet IS NULL AND m.status IN (STATUS_SCHEDULED, STATUS_QUEUED);
+    IF freed IS NULL THEN
+        RETURN '{}';
+    END IF;
+    IF array_remove(keys, NULL) <> '{}' THEN  -- known only now, as in `finish`
+        PERFORM shiftwork.lock_keys(ns, workers, keys);
+        topics := topics || ARRAY(SELECT 'pool:' || p FROM unnest(shiftwork.repark(ns, workers, keys)) AS p);
+    END IF;
+    IF STATUS_SCHEDULED = ANY (news) AND shiftwork.due_first(ns, freed) THEN
+        topics := topics || 'leader'::text;
+    END IF;
+    PERFORM shiftwork.tally(
+        ns, workers, pools, array_fill(STATUS_WAITING::smallint, ARRAY[cardinality(news)]), news, SLOT_RELEASED
+    );
+    RETURN topics;
 END $$;
 
 -- These jobs are lost, and their rows locked. Breaks the needs that ask for their completion, and those of all that this
@@ -108,65 +167,6 @@ BEGIN
             SELECT 1 FROM shiftwork.needs n WHERE n.namespace = ns AND n.id = j.id AND n.broken
         )
     );
-END $$;
-
--- The needs at these places are met. Releases the waiting jobs that need nothing else. Returns the topics to ring.
-CREATE OR REPLACE FUNCTION shiftwork.meet(ns integer, at double precision, places tid[]) RETURNS text[]
-LANGUAGE plpgsql AS $$
-DECLARE
-    topics text[];
-    freed text[];
-    workers text[];
-    pools text[];
-    keys text[];
-    news smallint[];
-BEGIN
-    IF places = '{}' THEN
-        RETURN '{}';
-    END IF;
-    WITH met AS (
-        DELETE FROM shiftwork.needs n WHERE n.ctid = ANY (places) RETURNING n.id
-    ),
-    less AS MATERIALIZED (
-        SELECT m.id, count(*)::integer AS n FROM met m GROUP BY m.id ORDER BY m.id
-    ),
-    moved AS (
-        UPDATE shiftwork.jobs j SET
-            unmet = nullif(j.unmet - l.n, 0),
-            status = CASE
-                WHEN j.status <> STATUS_WAITING OR j.unmet > l.n THEN j.status
-                WHEN j.run_at <= at THEN STATUS_QUEUED
-                ELSE STATUS_SCHEDULED
-            END,
-            parked = CASE
-                WHEN j.status <> STATUS_WAITING OR j.unmet > l.n THEN j.parked
-                ELSE j.key IS NOT NULL AND j.run_at <= at
-            END,
-            run_at = CASE WHEN j.status <> STATUS_WAITING OR j.unmet > l.n THEN j.run_at ELSE greatest(j.run_at, at) END,
-            rank = CASE WHEN j.status <> STATUS_WAITING OR j.unmet > l.n THEN j.rank ELSE greatest(j.run_at, at) - j.head_start END
-        FROM less l WHERE j.namespace + 0 = ns AND j.id = l.id
-        RETURNING j.id, j.worker, j.pool, j.key, j.status, j.unmet
-    )
-    SELECT
-        array_agg(m.id), array_agg(m.worker), array_agg(m.pool), array_agg(m.key), array_agg(m.status),
-        coalesce(array_agg(DISTINCT 'pool:' || m.pool) FILTER (WHERE m.status = STATUS_QUEUED AND m.key IS NULL), '{}')
-    INTO freed, workers, pools, keys, news, topics
-    FROM moved m  -- a job with an unmet need has neither status
-    WHERE m.unmet IS NULL AND m.status IN (STATUS_SCHEDULED, STATUS_QUEUED);
-    IF freed IS NULL THEN
-        RETURN '{}';
-    END IF;
-    IF array_remove(keys, NULL) <> '{}' THEN  -- known only now, as in `finish`
-        PERFORM shiftwork.lock_keys(ns, workers, keys);
-        topics := topics || ARRAY(SELECT 'pool:' || p FROM unnest(shiftwork.repark(ns, workers, keys)) AS p);
-    END IF;
-    IF STATUS_SCHEDULED = ANY (news) AND shiftwork.due_first(ns, freed) THEN
-        topics := topics || 'leader'::text;
-    END IF;
-    PERFORM shiftwork.tally(
-        ns, workers, pools, array_fill(STATUS_WAITING::smallint, ARRAY[cardinality(news)]), news, SLOT_RELEASED
-    );
-    RETURN topics;
 END $$;
 
 -- Compare these needs, which have their rows, with the jobs that are needed: those that are met go. Then let whatever
@@ -278,3 +278,30 @@ BEGIN
     ORDER BY j.id FOR NO KEY UPDATE;
     RETURN shiftwork.tie(ns, at, waiters, neededs, ids, parents);
 END $$;
+
+-- Say what these flows are for, by these jobs alone.
+CREATE OR REPLACE FUNCTION shiftwork.aim(ns integer, ids text[], in_flows text[], ats double precision[])
+RETURNS void
+LANGUAGE plpgsql
+{index_plans}
+AS $$
+BEGIN
+    UPDATE shiftwork.flows f SET worker = a.worker, tags = a.tags FROM shiftwork.aims(ns, ids, in_flows, ats) AS a
+    WHERE f.namespace = ns AND f.id = a.flow;
+END $$;
+
+-- Return, for each flow, when the first of these jobs in it was created, and the worker and the tags of the last job that was
+-- created then: they say what the flow is for.
+CREATE OR REPLACE FUNCTION shiftwork.aims(ns integer, ids text[], in_flows text[], ats double precision[])
+RETURNS TABLE (flow text, at double precision, worker text, tags text[])
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT t.flow, t.at, j.worker, j.tags FROM (
+        SELECT DISTINCT ON (u.flow) u.flow, coalesce(u.at, ats[1]) AS at, u.id
+        FROM unnest(in_flows, ats, ids) WITH ORDINALITY AS u (flow, at, id, ord) WHERE u.flow IS NOT NULL
+        ORDER BY u.flow, coalesce(u.at, ats[1]), u.ord DESC
+    ) AS t
+    CROSS JOIN LATERAL (  -- OFFSET keeps the planner from turning this into a join that reads all jobs
+        SELECT j.worker, j.tags FROM shiftwork.jobs j WHERE j.namespace + 0 = ns AND j.id = t.id OFFSET 0
+    ) AS j;
+END;

@@ -27,7 +27,7 @@
 --
 -- A migration is history: it spells numbers out, because it must not change with core.
 --
--- jobs.status (`shiftwork.core.jobs.statuses`):
+-- jobs.status (`shiftwork.core.jobs.transitions`):
 --
 --   0 scheduled   1 failed   2 waiting   3 queued   4 processing   5 completed   6 dead   7 cancelled
 --

@@ -50,7 +50,7 @@ ALTER TABLE shiftwork.needs ADD COLUMN broken boolean NOT NULL DEFAULT false;  -
 CREATE INDEX needs_broken ON shiftwork.needs (id, namespace) WHERE broken;
 
 -- Signals that a wait has taken are left out. Its step ":got NAME" says so: its result is [true, value], or [false, nil]
--- after a timeout. The original is `shiftwork.core.jobs.durable`.
+-- after a timeout. The original is `shiftwork.core.jobs.durable_functions`.
 DO $$
 DECLARE
     job record;

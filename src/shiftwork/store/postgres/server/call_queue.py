@@ -1,25 +1,27 @@
 """One connection of one event loop, on which calls take effect in the order in which they are made.
 
-A call is queued and awaited. If its caller is cancelled, a call that has not begun is withdrawn; one that has begun is
-completed. While one call is under way, calls that can be made together are gathered, and go in one round trip: jobs to
-add, steps to keep, and single statements that lock no jobs. Where many wait, half go at a time: the server works
-while the others get their answers and call again.
+A call waits in the queue until those before it are over. If its caller is cancelled, a call that has not begun is
+withdrawn; one that has begun is completed. Calls that can go together (jobs to add, steps to keep, single statements
+that lock no jobs) are gathered while another call is under way, and go in one round trip. Once many wait, half of them
+go at a time: the server works on these while the callers of the others prepare their next calls.
 
-This module owns what happens when the connection breaks: the call under way fails, and the next one connects again. A
-call that the server has undone because of a deadlock is made again. Where the server does not answer in time, or cannot
-be reached, all calls that wait fail at once: each would wait as long again. For the same reason, the other connections
-of the process are opened anew before their next call: what has silenced one may have silenced all.
+This module owns what happens when the connection breaks:
+
+* The call under way fails, and the next one connects again.
+* A call that the server has undone because of a deadlock is made again.
+* If the server cannot be reached or does not answer in time, all waiting calls fail at once, because each of them would
+  wait as long again. The other connections of the process are replaced before their next call, because they may be
+  silent for the same reason.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 import psycopg
-from msgspec import Struct
 from psycopg import AsyncConnection
 from psycopg import errors as pg
 from psycopg.pq.abc import PGresult
@@ -37,103 +39,24 @@ from shiftwork.store.postgres.server.connecting import (
 )
 from shiftwork.store.postgres.server.direct_call import DirectCall, Prepared
 from shiftwork.store.postgres.server.faults import UNDONE, lost, translate
+from shiftwork.store.postgres.server.pending_call import BatchableCall, BatchWork, LoneStatement, PendingCall, Work
 
 T = TypeVar("T")
 DIRECT_AFTER: Final = 2
-"""After this many lone calls on a connection their statement is prepared: a program that makes one never needs it."""
-Work = Callable[[AsyncConnection[Any]], Awaitable[T]]
-BatchWork = Callable[[AsyncConnection[Any], list[Any]], Awaitable[list[Any]]]
-"""Work on a list of items that returns one answer for each item."""
+"""The statement of lone calls is prepared after this many of them: a program that makes a single one never needs it."""
 CALL_SECONDS: Final = 12.0
 """How long a call may take: a little longer than the server waits for a lock, whose error says more."""
 ITEM_SECONDS: Final = 0.002
 """How much longer it may take for every item of its batch."""
-ATTEMPTS: Final = 10
+DEADLOCK_ATTEMPTS: Final = 10
+"""How often a call is made that the server undoes because of a deadlock."""
 MAX_BATCH: Final = 1_000
 LEAST_SHARED: Final = 32
-"""With at least this many calls that wait, half of them go at a time."""
+"""Once this many calls wait, half of them go at a time."""
 GATHERING_TURNS: Final = 3
-"""Turns of the event loop in which those who call at the same time get to their calls, however deep they are nested."""
+"""How many loop iterations a gathering queue waits: callers that wake together reach their calls within them."""
 CANCEL_TIMEOUT: Final = 1.0
-"""Seconds that a cancelled caller waits for its call to complete, and closing for all of them."""
-
-
-class PendingCall(Generic[T]):
-    """Work to be done on the connection, and the future that its caller awaits."""
-
-    __slots__ = ("_end", "after", "answer", "over", "passable", "patience", "work")
-
-    def __init__(
-        self, work: Work[T], answer: "asyncio.Future[T]", patience: float, after: Sequence["asyncio.Future[Any]"] = ()
-    ) -> None:
-        self.work = work
-        self.answer = answer
-        """Cancelled with its caller, even if the call is under way."""
-        self.patience = patience
-        self.after = after
-        """The ends of calls of other queues that come first."""
-        self.over = False
-        """Whether it is done, or never will be."""
-        self.passable = False
-        """Whether claims do not wait for it."""
-        self._end: asyncio.Future[None] | None = None
-
-    def end(self) -> "asyncio.Future[None]":
-        """Return a future that is done once the call is over."""
-        if self._end is None:
-            self._end = self.answer.get_loop().create_future()
-            if self.over:
-                self._end.set_result(None)
-        return self._end
-
-    def succeed(self, answer: T) -> None:
-        """The call is done."""
-        if not self.answer.done():
-            self.answer.set_result(answer)
-        self.is_over()
-
-    def fail(self, error: Exception) -> None:
-        """The call has failed."""
-        if not self.answer.done():
-            self.answer.set_exception(error)
-            self.answer.exception()  # asyncio must not log it if the caller was cancelled
-        self.is_over()
-
-    def is_over(self) -> None:
-        """Let those go on that wait for its end."""
-        self.over = True
-        if self._end is not None and not self._end.done():
-            self._end.set_result(None)
-
-
-class BatchableCall(PendingCall[Any]):
-    """A call on a list of items, which can be made together with other calls of the same work."""
-
-    __slots__ = ("alone", "batch_work", "items")
-
-    def __init__(self, items: list[Any], batch_work: BatchWork, answer: "asyncio.Future[Any]") -> None:
-        super().__init__(partial(_on_items, batch_work, items), answer, CALL_SECONDS + ITEM_SECONDS * len(items))
-        self.items = items
-        self.batch_work = batch_work
-        self.alone = False
-        """Whether it was made together with others, and one of them has failed: now each is made by itself."""
-
-    def goes_with(self, first: "BatchableCall") -> bool:
-        """Whether it can be made together with this one."""
-        return self.batch_work == first.batch_work and not (self.alone or first.alone)
-
-
-def _on_items(batch_work: BatchWork, items: list[Any], conn: AsyncConnection[Any]) -> Awaitable[list[Any]]:
-    return batch_work(conn, items)
-
-
-class LoneStatement(Struct, frozen=True):
-    """The prepared statement that does the same as a batchable call on one item."""
-
-    statement: Prepared
-    arguments: Sequence[bytes | None]
-    read: Callable[[PGresult], list[Any]]
-    """Reads the answers from the result."""
+"""Seconds that a cancelled caller waits for its call to complete, and that closing waits for all calls."""
 
 
 class CallQueue:
@@ -142,21 +65,21 @@ class CallQueue:
     def __init__(
         self, address: PostgresAddress, prepare: Prepare, silent: Callable[[], None], *, gathers: bool = False
     ) -> None:
-        self.loop = asyncio.get_running_loop()
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self._gathers = gathers
-        """Whether it waits a moment before the first call, for others that are made at the same time."""
+        """Whether it waits a few loop iterations before the first call, so that others can join it."""
         self._address = address
         self._prepare = prepare
         self._silent = silent
-        """Called when the server does not answer."""
+        """Called when the server does not answer in time."""
         self._suspected = False
         """Whether another connection has fallen silent since this one was opened."""
         self._calls: deque[PendingCall[Any]] = deque()
         self._conn: AsyncConnection[Any] | None = None
         self.task: asyncio.Future[Any] | None = None
-        """The task that makes the calls, while there are any, or the direct call that is under way."""
+        """The task that makes the calls while there are any, or the end of the direct call under way."""
         self._lone = 0
-        """How many lone calls this connection has seen, up to the one after which their statement is prepared."""
+        """How many lone calls this connection has seen, counted up to `DIRECT_AFTER`."""
         self._is_prepared = False
         """Whether that statement is prepared on this connection."""
         self._fell_silent = False
@@ -174,22 +97,22 @@ class CallQueue:
         after: "Sequence[asyncio.Future[Any]]" = (),
         passable: bool = False,
     ) -> T:
-        """Do this work after everything that was called before here, and `after` these calls of other queues.
+        """Do this work after all earlier calls of this queue and the calls of other queues that end with `after`.
 
-        It may take `patience` seconds from then. Claims do not wait for it if it is `passable`.
+        It may take `patience` seconds from then. Claims may overtake it if it is `passable`.
         """
         answer: asyncio.Future[T] = self.loop.create_future()
         return await self._enqueue(PendingCall(work, answer, patience, after), passable=passable)
 
     async def call_in_batch(self, items: list[Any], batch_work: BatchWork, *, passable: bool = False) -> list[Any]:
-        """Do this work on the items, together with the items of other callers, and return the answers to one's own."""
-        call = BatchableCall(items, batch_work, self.loop.create_future())
+        """Do this work on the items, in one batch with those of other callers; return the answers for these items."""
+        call = self._batchable(items, batch_work)
         answers: list[Any] = await self._enqueue(call, passable=passable)
         return answers
 
     async def call_alone(self, items: list[Any], batch_work: BatchWork, lone: LoneStatement) -> list[Any]:
-        """Do the same as `call_in_batch`, directly if nothing else is under way."""
-        call = BatchableCall(items, batch_work, self.loop.create_future())
+        """Do the same as `call_in_batch`, by the prepared statement if nothing else is under way."""
+        call = self._batchable(items, batch_work)
         if self.task is None and self._is_prepared and not self._closed and self._begin_directly(call, lone):
             return await self._completed(call)
         if self._lone < DIRECT_AFTER:
@@ -201,17 +124,20 @@ class CallQueue:
         answers: list[Any] = await self._enqueue(call)
         return answers
 
+    def _batchable(self, items: list[Any], batch_work: BatchWork) -> BatchableCall:
+        return BatchableCall(items, batch_work, self.loop.create_future(), CALL_SECONDS + ITEM_SECONDS * len(items))
+
     @property
     def busy(self) -> bool:
         """Whether a call is under way or waits."""
         return self.task is not None
 
     def pending(self) -> "list[asyncio.Future[Any]]":
-        """Return the end of the latest call that is not over."""
+        """Return the end of the latest call that is not over, if there is one."""
         return self._end_of_latest(passable=True)
 
     def pending_for_claims(self) -> "list[asyncio.Future[Any]]":
-        """Return the end of the latest call that is not over and that a claim must not overtake."""
+        """Return the end of the latest call that claims must not overtake and that is not over, if there is one."""
         return self._end_of_latest(passable=False)
 
     def _end_of_latest(self, *, passable: bool) -> "list[asyncio.Future[Any]]":
@@ -240,7 +166,7 @@ class CallQueue:
             raise
 
     async def _withdraw(self, call: PendingCall[Any]) -> None:
-        """Remove a call whose caller was cancelled; if it has begun, wait until it has happened."""
+        """Remove the call of a cancelled caller; if it has begun, wait until it is over."""
         if call in self._calls:
             self._calls.remove(call)
             call.is_over()
@@ -263,7 +189,7 @@ class CallQueue:
             self.task, self._under_way = None, ()
 
     def _next(self) -> list[PendingCall[Any]]:
-        """Take the next call off the queue, and those that can be made together with it."""
+        """Take the next call off the queue, and those that can go in one batch with it."""
         calls = [self._calls.popleft()]
         first = calls[0]
         if not isinstance(first, BatchableCall):
@@ -294,7 +220,7 @@ class CallQueue:
         except asyncio.CancelledError:
             self._calls.extendleft(batch)
             raise
-        except Exception:  # noqa: BLE001 - one of the items is bad; the other callers must not suffer from it
+        except Exception:  # noqa: BLE001 - one of the items is bad: each call gets its own error or answer
             for call in batch:
                 call.alone = True
             self._calls.extendleft(reversed(batch))
@@ -319,13 +245,13 @@ class CallQueue:
             call.succeed(answer)
 
     async def _try(self, work: Work[T], patience: float) -> T:
-        for attempt in range(ATTEMPTS):
+        for attempt in range(DEADLOCK_ATTEMPTS):
             conn = await self._connected()
             try:
                 async with answered(conn, self._address.place, within=patience):
                     return await work(conn)
             except UNDONE as error:
-                if attempt == ATTEMPTS - 1:
+                if attempt == DEADLOCK_ATTEMPTS - 1:
                     raise translate(error, self._address.place) from error
             except pg.UndefinedFunction as error:
                 # A newer version has dropped our functions too early. A new connection installs them again.
@@ -352,7 +278,7 @@ class CallQueue:
         self._is_prepared = True
 
     def _begin_directly(self, call: BatchableCall, lone: LoneStatement) -> bool:
-        """Send the statement of a lone call. False if the connection is gone."""
+        """Send the statement of a lone call. Return False if the connection is gone."""
         conn = self._conn
         if conn is None or self._suspected or not is_usable(conn):
             return False
@@ -386,7 +312,7 @@ class CallQueue:
         elif lost(outcome):
             self._disconnect()
             call.fail(translate(outcome, self._address.place))
-        else:  # the server has undone it: the ordinary way makes it again, or knows what the error means
+        else:  # the server has undone it: `_run` makes the call again, and translates its error if it has one
             self._is_prepared = False
             self._calls.appendleft(call)
         if self._calls:
@@ -419,11 +345,11 @@ class CallQueue:
             self._calls.popleft().fail(error)
 
     def suspect(self) -> None:
-        """Open another connection before the next call, because the server does not answer; from any thread."""
+        """Replace the connection before the next call, because the server does not answer; from any thread."""
         self._suspected = True
 
     async def close(self) -> None:
-        """Finish all calls and close the connection; on its own event loop. A silent server is not waited for."""
+        """Finish all calls and close the connection; on its own event loop. Does not wait for a silent server."""
         self._closed = True
         while (task := self.task) is not None:
             done, _ = await asyncio.wait([task], timeout=CANCEL_TIMEOUT)

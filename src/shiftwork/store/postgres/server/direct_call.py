@@ -1,13 +1,19 @@
-"""One prepared statement on an idle connection, without a task and without a cursor: for callers that come alone.
+"""One prepared statement without the driver's cursor: for callers that come alone, with an event loop or without.
 
 The driver makes a cursor, two waits and several generators for each statement, which take longer than the server does.
-Here the event loop calls back when the reply is there. This module owns the bytes between; what happens next, and what
-an error means, belongs to the queue.
+`DirectCall` uses an idle connection of a call queue, and the event loop calls back when the reply is there.
+`BlockingSession` has a connection of its own for threads without an event loop (not on Windows). What an error means,
+and whether the call is made again, is decided by the callers.
 """
 
 import asyncio
 import re
+import select
+import sys
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import psycopg
@@ -15,7 +21,12 @@ from msgspec import Struct
 from psycopg import AsyncConnection
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus
-from psycopg.pq.abc import PGresult
+from psycopg.pq.abc import PGconn, PGresult
+
+from shiftwork.store.blocking_connection import BlockingConnection
+from shiftwork.store.postgres.server.address import PostgresAddress
+from shiftwork.store.postgres.server.connecting import silence
+from shiftwork.store.postgres.server.faults import translate
 
 _PLACE: Final = re.compile("%s")
 
@@ -27,11 +38,11 @@ class Prepared(Struct, frozen=True):
     text: bytes
     """The statement, with $1, $2 … in it."""
     formats: list[int]
-    """Of each argument: 0 for text, 1 for bytes."""
+    """For each argument: 0 if it is sent as text, 1 if as bytes."""
 
     @classmethod
     def of(cls, name: str, statement: str, *, binary: Sequence[int]) -> "Prepared":
-        """Return a statement of queries.sql under this name; the arguments at these places are bytes."""
+        """Return a statement of queries.sql under this name; the arguments at the `binary` places are bytes."""
         numbers = iter(range(1, statement.count("%s") + 1))
         text = _PLACE.sub(lambda _: f"${next(numbers)}", statement)
         formats = [1 if place in binary else 0 for place in range(statement.count("%s"))]
@@ -54,7 +65,7 @@ class DirectCall:
         arguments: Sequence[bytes | None],
         ended: Callable[[PGresult | psycopg.Error], None],
     ) -> None:
-        """Send it. `ended` is called once, with the result or the error. Raises what keeps it from being sent."""
+        """Send it, and call `ended` once with the result or the error. Raises if it cannot be sent."""
         self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._pgconn = pgconn = conn.pgconn
@@ -97,3 +108,77 @@ class DirectCall:
         self._loop.remove_reader(self._fd)
         self._loop.remove_writer(self._fd)
         self._ended(outcome)
+
+
+Watch = Callable[[float], object]
+"""Waits for events on a connection, so many milliseconds at most, and returns them."""
+
+
+class BlockingSession(BlockingConnection[psycopg.Connection[Any], Sequence[bytes | None], PGresult]):
+    """Runs one prepared statement on a connection of its own; it may take `patience` seconds."""
+
+    def __init__(self, address: PostgresAddress, statement: Prepared, *, patience: float) -> None:
+        super().__init__()
+        self._address = address
+        self._statement = statement
+        self._patience = patience
+        self._readable: Watch = _nothing
+        self._writable: Watch = _nothing
+
+    def ask(self, link: psycopg.Connection[Any], request: Sequence[bytes | None]) -> PGresult | None:
+        """Run the statement with these arguments."""
+        try:
+            result = self._ask(link.pgconn, request, time.monotonic() + self._patience)
+        except TimeoutError:
+            raise silence(self._address.place, self._patience) from None
+        except psycopg.Error as error:
+            raise translate(error, self._address.place) from error
+        return result if result is not None and result.status == ExecStatus.TUPLES_OK else None
+
+    def _ask(self, pgconn: PGconn, arguments: Sequence[bytes | None], until: float) -> PGresult | None:
+        pgconn.send_query_prepared(self._statement.name, arguments, self._statement.formats)
+        while pgconn.flush():  # a large one is not sent at once
+            _await(self._writable, until)
+        while pgconn.is_busy():
+            _await(self._readable, until)
+            pgconn.consume_input()
+        result = pgconn.get_result()
+        while pgconn.get_result() is not None:
+            pass
+        return result
+
+    def connect(self) -> psycopg.Connection[Any] | None:
+        """Connect, and prepare the statement."""
+        if sys.platform == "win32":
+            return None
+        try:
+            conn = psycopg.Connection.connect("", autocommit=True, prepare_threshold=None, **self._address.options)
+        except psycopg.Error:
+            return None
+        self._readable = _poll(conn, select.POLLIN)
+        self._writable = _poll(conn, select.POLLIN | select.POLLOUT)
+        self.has_input: Callable[[], object] = partial(self._readable, 0)
+        with suppress(psycopg.Error):
+            if conn.pgconn.prepare(self._statement.name, self._statement.text).status == ExecStatus.COMMAND_OK:
+                return conn
+        self.end(conn)
+        return None
+
+    def end(self, link: psycopg.Connection[Any]) -> None:
+        """Close a connection."""
+        link.pgconn.finish()
+
+
+def _poll(conn: psycopg.Connection[Any], events: int) -> Watch:
+    poll = select.poll()
+    poll.register(conn.fileno(), events)
+    return poll.poll
+
+
+def _nothing(_milliseconds: float) -> object:
+    return None
+
+
+def _await(events: Watch, until: float) -> None:
+    if not events(max(0.0, until - time.monotonic()) * 1000):
+        raise TimeoutError

@@ -1,9 +1,13 @@
--- add, continued: jobs that have a key, a unique key, a flow, tags, needs or an expiry, or are not due yet. Few calls have
--- any.
+-- add: jobs that are not plain, because they have a key, a unique key or an optional field (a flow, tags, needs, a parent,
+-- an expiry), are not due yet, or exist. Few calls get here: the server has not made these functions before.
 
+local workers, pools = spread(columns[COLUMN_NEW_WORKER], many), spread(columns[COLUMN_NEW_POOL], many)
+local limits = spread(columns[COLUMN_NEW_KEY_LIMIT], many)
+local known, payloads = { n = 0 }, { n = 0 } -- of new jobs
+local mentioned = {} -- workers
 local flow_fields, tag_fields = { n = 0 }, { n = 0 }
 local tying = {} -- new jobs that need others or have a parent
-local unpacked = {} -- position -> what few jobs have
+local unpacked = {} -- position in ARGV -> optional fields
 
 local function extra_of(n)
   local at = extras[n]
@@ -22,7 +26,7 @@ end
 
 local function flags_of(n, flow, tags, expires)
   return (uniques[n] and FLAG_UNIQUE or 0) + (keys[n] and FLAG_KEYED or 0) + (flow and FLAG_IN_FLOW or 0) + (tags[1] and FLAG_TAGGED or 0)
-    + (expires and FLAG_EXPIRES or 0) + (there[n] and FLAG_NEEDED or 0)
+    + (expires and FLAG_EXPIRES or 0) + (stored[n] and FLAG_NEEDED or 0)
 end
 
 local function keep_listed(id, flow, tags, now, worker)
@@ -38,12 +42,13 @@ end
 
 local function keep(n)
   local id, worker, pool, run_at, now = ids[n], workers[n], pools[n], run_ats[n], nows[n]
-  local flow, tags, needs, parent, expires = unpack(extra_of(n), 1, 5)
-  tags, needs = tags or {}, needs or {}
+  local extra = extra_of(n)
+  local flow, tags, needs = extra[COLUMN_EXTRA_FLOW], extra[COLUMN_EXTRA_TAGS] or {}, extra[COLUMN_EXTRA_NEEDS] or {}
+  local parent, expires = extra[COLUMN_EXTRA_PARENT], extra[COLUMN_EXTRA_EXPIRES_AT]
   local job = {
     id = id, worker = worker, pool = pool, run_at = run_at, lead = head_starts[n], unique = uniques[n],
-    key = keys[n], limit = limits[n], created = now, status = run_at <= now and STATUS_QUEUED or STATUS_SCHEDULED, reports = 0,
-    attempt = 0, crashes = 0, fence = 0, started = NONE, ended = NONE, instance = '', flow = flow or false,
+    key = keys[n], limit = limits[n], created = now,
+    status = run_at <= now and STATUS_QUEUED or STATUS_SCHEDULED, reports = 0, attempt = 0, crashes = 0, fence = 0, started = NONE, ended = NONE, instance = '', flow = flow or false,
     expires = expires or false, flags = flags_of(n, flow, tags, expires),
   }
   if needs[1] then
@@ -148,7 +153,41 @@ local function tie() -- when the states of all new jobs are known
   end
 end
 
-return {
-  twin_of = twin_of, keep = keep, tie = tie, know = know, flush_groups = flush_groups, flush_flows = flush_flows,
-  AWAITED = AWAITED,
-}
+return function(rest, woken) -- the positions of these jobs, and the topics to ring for those that are plain
+  local answers, created, all_new, is_left = {}, {}, true, {}
+  for _, n in ipairs(rest) do
+    is_left[n] = true
+  end
+  for n = 1, many do
+    if not is_left[n] then
+      answers[n], created[ids[n]] = 1, true
+    end
+  end
+  for _, n in ipairs(rest) do
+    local id, unique = ids[n], uniques[n]
+    local twin = unique and twin_of(workers[n], unique)
+    if created[id] or (stored[n] and stored[n] ~= AWAITED) then
+      answers[n], all_new = 0, false
+    elseif twin then
+      answers[n], all_new = twin, false
+    else
+      answers[n], created[id] = 1, true
+      append_pair(known, id, ARGV[infos[n]])
+      append_pair(payloads, id, ARGV[2 + n])
+      keep(n)
+    end
+  end
+  write_all(INFO, known)
+  write_all(PAYLOAD, payloads)
+  tie()
+  flush()
+  flush_groups()
+  flush_flows()
+  for worker in pairs(mentioned) do
+    know(worker)
+  end
+  for _, topic in ipairs(woken) do
+    ring(topic)
+  end
+  return { rung(), all_new and {} or answers }
+end

@@ -1,4 +1,4 @@
--- Cancelling a job: by a person, or because it has expired. The original is `shiftwork.core.jobs.amending`.
+-- Cancelling a job: by a person, or because it has expired. The original is `shiftwork.core.jobs.transitions`.
 
 local function stop_waiting(job) -- for a signal
   if is(job, FLAG_WAITS) then

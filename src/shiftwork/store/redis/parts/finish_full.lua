@@ -5,7 +5,7 @@ local NUMBERS = {
   processing = STATUS_PROCESSING,
 }
 
-local function landing(job, said, run_at) -- the original is `shiftwork.core.jobs.landing`
+local function landing(job, said, run_at) -- the original is `shiftwork.core.jobs.transitions`
   if said >= STATUS_COMPLETED then
     return said
   elseif is(job, FLAG_CANCELLING) then
@@ -16,7 +16,7 @@ local function landing(job, said, run_at) -- the original is `shiftwork.core.job
   return said == STATUS_FAILED and STATUS_FAILED or STATUS_SCHEDULED
 end
 
-local function lead(job, lands, run_at, moves) -- the original is `rank` in `shiftwork.core.jobs.landing`
+local function lead(job, lands, run_at, moves) -- the original is `rank` in `shiftwork.core.jobs.transitions`
   if moves and lands < STATUS_COMPLETED then
     return job.head_start
   end
@@ -41,7 +41,7 @@ local function count_run(job, said, ended_at, waited)
 end
 
 -- Append the report of an attempt. If there is no room, that of the first attempt behind those that are always kept goes.
--- The original is `shiftwork.core.values.limits.kept_attempts`.
+-- The original is `shiftwork.core.values.job_limits.kept_attempts`.
 local function append_report(job, report)
   local key = J .. job.id
   if job.reports < LIMIT_ATTEMPTS then
@@ -136,7 +136,7 @@ local function settle_other(n, id, state)
 end
 
 local function bury_damaged(n, id)
-  bury(id, column.pool[n], DAMAGED, now)
+  bury(id, column.pool[n], TEXT_DAMAGED, now)
 end
 
 return {

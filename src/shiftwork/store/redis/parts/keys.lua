@@ -175,12 +175,16 @@ local function exact(number) -- replies cannot carry fractions, and tostring rou
   return number and string.format('%.17g', number)
 end
 
-local function spread(column, many) -- a column whose values are all equal is given as that value
+local NOTHING = {}
+
+local function spread(column, many) -- a column whose values are all equal is given as that value; do not write into it
   if type(column) == 'table' then
     return column
+  elseif not column then
+    return NOTHING
   end
   local values = {}
-  for n = 1, column and many or 0 do
+  for n = 1, many do
     values[n] = column
   end
   return values

@@ -5,7 +5,7 @@ local left_flows = {} -- flows that a job was deleted from
 local left_needed = {} -- deleted jobs that another one may wait for
 local tied = { needed = {}, waiting = {} } -- new needs, by needed job and by waiting job
 
--- ── when a job is released: the original is `shiftwork.core.flows.releasing` ────────────────────────────────────────────────
+-- ── when a job is released: the original is `shiftwork.core.jobs.needs` ────────────────────────────────────────────────
 
 local function release(job, now)
   take_out(job)
@@ -57,7 +57,7 @@ local function flush_ties() -- before flush
   tied = { needed = {}, waiting = {} }
 end
 
--- ── jobs that are lost, and what waits for them: the original is `shiftwork.core.flows.releasing` ──────────────────────────────
+-- ── jobs that are lost, and what waits for them: the original is `shiftwork.core.jobs.needs` ──────────────────────────────
 
 local BROKEN = P .. 'broken:'
 local break_needs, mend_needs

@@ -1,5 +1,5 @@
 -- The end of a job meets needs of other jobs, and releases those that need nothing else. The original of these rules is
--- `shiftwork.core.flows.releasing`. Most jobs that are released have no concurrency key and are due: these are released here.
+-- `shiftwork.core.jobs.needs`. Most jobs that are released have no concurrency key and are due: these are released here.
 
 local NEED, UNMET = P .. 'need:', P .. 'unmet:'
 local unreleased -- jobs that `finish_fast` has freed and leaves to be released, behind its topics and what it accepted

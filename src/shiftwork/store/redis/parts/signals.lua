@@ -1,4 +1,4 @@
--- Signals that a job waits for. The original is `shiftwork.core.jobs.durable`.
+-- Signals that a job waits for. The original is `shiftwork.core.jobs.durable_functions`.
 
 local function signals_named(key, name)
   return call('HGET', key, 'signals ' .. name) or ''

@@ -1,13 +1,13 @@
 -- What people change.
 
 -- ══ amend ════════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, unreadable, release_full, worker_state,
+-- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, release_full, worker_state,
 -- include: gates, waking, cancelling
 
 -- amend: now, the change ("cancel", "requeue" or "discard"), ids, then the reason, or run_at and the key that the
 -- payload makes; followed by the payload, if any. Returns the topics, and for each id its previous status (-1 for an
--- unknown id) and whether it was changed. The originals are `shiftwork.core.jobs.statuses` (which status allows which
--- change) and `shiftwork.core.jobs.amending` (how the change alters a job).
+-- unknown id) and whether it was changed. The originals are `shiftwork.core.jobs.transitions` (which status allows which
+-- change) and `shiftwork.core.jobs.transitions` (how the change alters a job).
 
 local now, change, ids = A[1], A[2], A[3]
 local changed = {}
@@ -88,7 +88,7 @@ local answer = {}
 for n, id in ipairs(ids) do
   local job, there = fetch(id)
   if there and not job then
-    bury(id, '', DAMAGED, now)
+    bury(id, '', TEXT_DAMAGED, now)
     job = fetch(id)
   end
   if not job then

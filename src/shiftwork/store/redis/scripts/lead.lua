@@ -1,7 +1,7 @@
 -- What the leader does for all: promote due jobs, recover lost ones, prune ended ones.
 
 -- ══ promote ══════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, unreadable, release_full, worker_state,
+-- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, release_full, worker_state,
 -- include: gates, waking, cancelling
 
 -- promote: now, n, the reason for cancelling expired jobs. Returns the topics, how many jobs were queued or cancelled, the
@@ -19,7 +19,7 @@ local function fetch_from(index, id) -- returns the job if it is readable
   local job, there = fetch(id)
   if there and not job then
     place(index, id, false)
-    bury(id, '', DAMAGED, now)
+    bury(id, '', TEXT_DAMAGED, now)
   end
   return job
 end
@@ -58,7 +58,7 @@ local next_expiry = call('ZRANGE', P .. 'expiring', 0, 0, 'WITHSCORES')[2]
 return { rung(), #due + #expiring, late, next_due or '', next_expiry or '' }
 
 -- ══ reap ═════════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, unreadable, release_full, gates,
+-- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, release_full, gates,
 -- include: waking
 
 -- reap: now, holder, n. Returns the topics, and {the instance that lost it, id, all fields} for each job.
@@ -83,7 +83,7 @@ local function orphans(of) -- their jobs, by start, then by id
     for _, id in ipairs(call('SMEMBERS', P .. 'run:' .. worker)) do
       local job = parse(id, state_at(id))
       if not job then
-        bury(id, '', DAMAGED, now)
+        bury(id, '', TEXT_DAMAGED, now)
       elseif of[job.instance] then
         job.worker = worker
         found[#found + 1] = job
@@ -158,7 +158,7 @@ return { rung(), taken }
 
 -- prune: now, n, how many completed jobs to keep (false for all), how many events of each kind to keep, the time
 -- before which losses of instances are forgotten, for how long to put off jobs that their flow still needs. Returns how
--- many jobs and events were deleted or put off. `shiftwork.core.flows.releasing` says which jobs a flow needs.
+-- many jobs and events were deleted or put off. `shiftwork.core.jobs.needs` says which jobs a flow needs.
 
 local now, n, keep, events_kept, forget_before, postponed = A[1], A[2], A[3], A[4], A[5], A[6]
 local ids = n > 0 and call('ZRANGE', P .. 'end', '-inf', now, 'BYSCORE', 'LIMIT', 0, n) or {}
@@ -209,7 +209,7 @@ local function read_flows(of, states) -- the flow of each of these jobs, if any 
   return {}
 end
 
-local function is_kept(id, state, flow) -- the original is `shiftwork.core.flows.releasing`
+local function is_kept(id, state, flow) -- the original is `shiftwork.core.jobs.needs`
   if flow and (kept[flow] == 'all' or (kept[flow] == 'completed' and string.byte(state) == STATUS_COMPLETED)) then
     return true
   end

@@ -7,7 +7,7 @@ import socket
 import struct
 import sys
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hiredis import ProtocolError, Reader, ReplyError, pack_command
 
@@ -17,6 +17,9 @@ from shiftwork.store.redis.lua import NOT_RUN, script
 from shiftwork.store.redis.server import faults
 from shiftwork.store.redis.server.address import RedisAddress
 from shiftwork.store.redis.server.connecting import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 RECEIVED: Final = 65_536
 _NOTHING: Final = object()
@@ -79,7 +82,7 @@ class BlockingLine(BlockingConnection[socket.socket, tuple[bytes, ...], Any]):
         self._reader = Reader(notEnoughData=_NOTHING)
         poll = select.poll()
         poll.register(line, select.POLLIN)
-        self.has_input = partial(poll.poll, 0)
+        self.has_input: Callable[[], object] = partial(poll.poll, 0)
         return line
 
     def end(self, link: socket.socket) -> None:

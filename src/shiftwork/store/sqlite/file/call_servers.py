@@ -46,7 +46,7 @@ class Writer:
         self._turn = turn
         self._path = path
         self._file = file
-        self.last_fence = 0
+        self.last_fence: int = 0
         """The last fence of the file, once that is gone from its path and this is closed."""
         self._bells = bells
         self._doorbells = doorbells

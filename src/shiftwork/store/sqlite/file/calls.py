@@ -42,9 +42,9 @@ class QueuedCall:
     __slots__ = ("error", "future", "loop", "quick", "todo", "value")
 
     def __init__(self, todo: Callable[[Any], Any], loop: AbstractEventLoop | None = None, *, quick: bool) -> None:
-        self.todo = todo
-        self.quick = quick
-        self.loop = loop
+        self.todo: Callable[[Any], Any] = todo
+        self.quick: bool = quick
+        self.loop: AbstractEventLoop | None = loop
         """None if its caller has no event loop: then it is never handed over."""
         self.future: Future[Any] | None = None
         """None while it is tried at once: then its value goes straight to its caller."""
@@ -79,11 +79,11 @@ class LoopTurn:
     def __init__(self, task: "asyncio.Task[Any] | None", at_once: int) -> None:
         self.calls: list[QueuedCall] = []
         """Those that gather until the end of the turn."""
-        self.task = task
+        self.task: asyncio.Task[Any] | None = task
         """The task that made the first one. Its calls are served at once until another task has one."""
-        self.at_once = at_once
+        self.at_once: int = at_once
         """How many may still be served at once."""
-        self.tried = False
+        self.tried: bool = False
         """Whether one could not be served at once: then it is not tried again."""
 
 
@@ -141,7 +141,7 @@ class CallThread:
     """A thread that has all waiting calls served together."""
 
     def __init__(self, name: str, start: Callable[[], CallServer]) -> None:
-        self.ended = False
+        self.ended: bool = False
         """Whether it accepts no more calls."""
         self._turns: dict[AbstractEventLoop, LoopTurn] = {}
         self._queue: SimpleQueue[list[QueuedCall] | None] = SimpleQueue()

@@ -126,8 +126,8 @@ class DoorbellListener:
     """The socket of one store, and the thread that reads it."""
 
     def __init__(self, folder: Path, namespace: str, ring: Callable[[Collection[str] | None], None], mode: int) -> None:
-        self.name = f"{os.getpid()}-{uuid4().hex[:12]}{SUFFIX}"
-        self.heard = 0
+        self.name: str = f"{os.getpid()}-{uuid4().hex[:12]}{SUFFIX}"
+        self.heard: int = 0
         """How often it was woken, so that tests can see that an idle store is idle."""
         self._folder = folder
         self._namespace = namespace

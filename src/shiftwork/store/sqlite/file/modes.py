@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from shiftwork.core.health.problems import Finding
+from shiftwork.core.health.health_values import Finding
 from shiftwork.errors import StoreUnavailableError
 
 GROUP: Final = stat.S_IRGRP | stat.S_IWGRP

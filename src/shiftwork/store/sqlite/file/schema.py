@@ -14,11 +14,11 @@ from typing import Final
 from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.beginnings import read_signal, read_step
-from shiftwork.core.jobs.durable import taken
+from shiftwork.core.jobs.durable_functions import taken
 from shiftwork.core.model.job_parts import Wait
+from shiftwork.core.values.beginnings import read_signal, read_step
 from shiftwork.errors import SchemaVersionError, StoreUnavailableError
-from shiftwork.store.docs import outlived
+from shiftwork.store.abilities import older_nodes_live
 from shiftwork.store.sqlite.file.driver import OLDEST, VERSION, Connection, driver
 from shiftwork.store.sqlite.file.turn import WriteTurn
 from shiftwork.store.sqlite.sql import SQL, script
@@ -114,7 +114,7 @@ def _upgrade(db: Connection, path: str) -> None:
     """Upgrade the file in the caller's transaction. Raises `SchemaVersionError` while a node of version 1 is live."""
     live = [name for (name,) in db.execute(_LIVE, (time.time(),))]
     if live:
-        raise outlived(path, ", ".join(live))
+        raise older_nodes_live(path, ", ".join(live))
     for statement in script("upgrade.sql"):
         db.execute(statement)
     db.executemany("DELETE FROM signals WHERE no = ?", list(_taken(db)))

@@ -15,13 +15,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec import json
 
-from shiftwork.core.doc_kinds import EDITION_NAME, READ_BY_CLAIMS
-from shiftwork.core.jobs.statuses import STATUSES
-from shiftwork.core.model.doc_types import PoolDoc
+from shiftwork.core.doc_kinds import READ_BY_CLAIMS
+from shiftwork.core.jobs.transitions import STATUSES
 from shiftwork.core.model.workers import WorkerState
-from shiftwork.core.workers.admission import Gates
-from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.core.workers.edition import Edition
+from shiftwork.store.docs import DocsOfClaims
 from shiftwork.store.sqlite.file.driver import Connection
 from shiftwork.store.sqlite.sql import SQL, for_rows
 
@@ -85,38 +82,6 @@ class Names:
         return number
 
 
-class Docs:
-    """The docs that claims read, decoded. A doc that cannot be decoded counts as absent."""
-
-    def __init__(self) -> None:
-        self.gates = dict[str, Gates]()
-        self.pools = dict[str, PoolDoc]()
-        self.breakers = dict[str, BreakerState]()
-        self.editions = dict[str, Edition]()
-
-    @property
-    def edition(self) -> str | None:
-        """The token of the definitions."""
-        edition = self.editions.get(EDITION_NAME)
-        return None if edition is None else edition.token
-
-    @classmethod
-    def load(cls, db: Connection, namespace: int) -> "Docs":
-        docs = cls()
-        shelves: dict[str, dict[str, Any]] = {
-            "gates": docs.gates,
-            "pool": docs.pools,
-            "breaker": docs.breakers,
-            "edition": docs.editions,
-        }
-        for kind, shelf in shelves.items():
-            for name, body, _ in db.execute(SQL["docs_of_kind"], (namespace, kind)):
-                value = READ_BY_CLAIMS[kind].effective(body)
-                if value is not None:
-                    shelf[name] = value
-        return docs
-
-
 class LaneCounts(NamedTuple):
     """A row of `lanes_of_worker`: how many live jobs of a worker are in a pool, by status."""
 
@@ -138,17 +103,17 @@ class SqliteSession:
 
     def __init__(self, db: Connection, namespace: int) -> None:
         self.db = db
-        self.cursor = db.cursor()
+        self.cursor: Cursor = db.cursor()
         """For statements whose rows are read at once, if they have any: `db.execute` makes a cursor each time."""
         self.namespace = namespace
-        self.pools = Names(db, "pool", namespace)
-        self.workers = Names(db, "worker", namespace)
-        self.instances = Names(db, "instance", namespace)
+        self.pools: Names = Names(db, "pool", namespace)
+        self.workers: Names = Names(db, "worker", namespace)
+        self.instances: Names = Names(db, "instance", namespace)
         self.topics: set[str] = set()
         """The topics to ring once the transaction is committed."""
         self.replaced = False
         """Whether the file took the place of another one, and no claim has reported that yet."""
-        self._docs = Docs()
+        self._docs = DocsOfClaims()
         self._docs_as_of = -1
         self._data_version = -1
         self._reset()
@@ -285,14 +250,21 @@ class SqliteSession:
         self._seq += n
         return first
 
-    def docs(self) -> Docs:
+    def docs(self) -> DocsOfClaims:
         """The docs that claims read."""
         if self._changes is None:
             self._read_store()
         if self._docs_as_of != self._changes:
-            self._docs = Docs.load(self.db, self.namespace)
+            self._docs = self._read_docs()
             self._docs_as_of = self._changes if self._changes is not None else -1
         return self._docs
+
+    def _read_docs(self) -> DocsOfClaims:
+        docs = DocsOfClaims()
+        for kind in READ_BY_CLAIMS:
+            for name, body, _ in self.run("docs_of_kind", (self.namespace, kind)):
+                docs.keep(kind, name, body)
+        return docs
 
     def doc_changed(self) -> None:
         """Note that a doc that claims read was written."""

@@ -1,1 +1,0 @@
-"""Calls from programs with or without an event loop, and from forked processes."""
