@@ -14,7 +14,7 @@ from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.configs import worker_config
 from shiftwork.core.schedules.fire_times import CRON_AHEAD_SECONDS, INTERVAL_AHEAD_SECONDS
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.runtime.leader.worker_schedules import Schedules
 from shiftwork.runtime.registry import Registry, WorkerDefinition
 from shiftwork.store.memory import MemoryStore
@@ -256,7 +256,7 @@ async def test_a_crash_between_cursor_and_job_fires_once(stage: Stage, clock: Ma
     app = stage.faulty_app()
     app.register_worker("act", act, interval_seconds=20)
     await app.start()
-    await settle()
+    await until_idle()
     clock.step(-HOUR)
     await act.finish()
     await clock.advance(1)

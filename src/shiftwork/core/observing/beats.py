@@ -4,6 +4,10 @@ from typing import Final, Literal, TypedDict
 
 from msgspec import Struct, field
 
+from shiftwork.core.model.jobs import SECONDS_A_DAY
+
+INSTANCES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
+"""How long stores remember an instance that is gone, so that one that lost its jobs remains lost."""
 LEASE_STOP_SHARE: Final = 0.8
 """The part of a lease after which a node that could not renew it stops its jobs, and counts as silent."""
 
