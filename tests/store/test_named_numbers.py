@@ -29,7 +29,16 @@ BARE: Final = re.compile(
     r"|\b(?:landing|m\.old|m\.new|verdict|slot)\b\s*(?:=|<>|<=|>=|<|>|\+)\s*\d"
     r"|\b\d::smallint|'\{\s*\d[\d, ]*\}'::smallint|\bpg_backend_pid\(\)\s*%\s*\d"
     r"|\b(?:86400|3600)\b"
+    # in Lua: the status in a state, flags and statuses as arguments, in names of keys and fields, and columns
+    r"|\bstruct\.pack\(\s*(?:LAYOUT|WITH_INSTANCE),\s*\d"
+    r"|\bstring\.byte\([^()]*\)\s*(?:==|~=|<=|>=|<|>)\s*\d"
+    r"|\b(?:is|set)\(\w+,\s*\d|\bcount\(\w+,\s*\d"
+    r"|\d\s*\+\s*FLAG_|\bFLAG_\w+\s*\+\s*\d"
+    r"|'(?:[pw]|st:)\d"
+    r"|\b(?:columns?|known|info|infos|extra)\[\d"
 )
+LITERAL: Final = re.compile(r"""'[^'\n]*'|"[^"\n]*\"""")
+SENTENCE: Final = re.compile(r"[A-Za-z]+,? [a-z]+,? [a-z]+")
 
 
 def bare_numbers(text: str) -> list[str]:
@@ -40,6 +49,13 @@ def bare_numbers(text: str) -> list[str]:
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(STORES)))
 def test_no_text_has_a_bare_number(path: Path) -> None:
     assert bare_numbers(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", [path for path in TEXTS if path.suffix == ".lua"], ids=lambda path: path.stem)
+def test_no_lua_has_a_sentence(path: Path) -> None:
+    """Python makes the sentences that people read; names of keys have two words at most."""
+    literals = LITERAL.findall(COMMENT.sub("", path.read_text(encoding="utf-8")))
+    assert [literal for literal in literals if SENTENCE.search(literal)] == []
 
 
 @pytest.mark.parametrize(
@@ -54,6 +70,15 @@ def test_no_text_has_a_bare_number(path: Path) -> None:
         "if band(job.flags, 32) > 0 then",
         "CASE WHEN run_at <= ?1 THEN 3 ELSE 0 END",
         "keep_until = at + 86400",
+        "struct.pack(LAYOUT, 3, 0, 0, 0, 0, 0, run_at)",
+        "if string.byte(state) > 7 then",
+        "if is(job, 32) then",
+        "set(job, 32, true)",
+        "local HELD = 3 + FLAG_KEYED + FLAG_WAITS",
+        "count(at, 3, -1)",
+        "call('ZADD', P .. 'st:6', created, id)",
+        "changes['p3' .. pool]",
+        "local worker = columns[2]",
         "count(*) FILTER (WHERE m.new = 3)",
         "IF landing = 0 THEN",
         "AND t.verdict < 2",

@@ -107,7 +107,7 @@ class Store(Protocol):
 
         A job whose id exists changes nothing and returns `created=False`. So does a job whose `unique_key` a live job
         of the same worker has, with that job's id. A job with `run_at <= now` is queued, a later one is scheduled. A
-        job with a `key` is parked as `core.jobs.concurrency_keys` says. A job with a need that is not met is waiting
+        job with a `key` is parked as `core.jobs.parked_jobs` says. A job with a need that is not met is waiting
         (`core.jobs.needs`); it may need jobs that follow it in the same call. What waits for a job's `parent`
         waits for the job too, under the same condition.
         """

@@ -91,7 +91,7 @@ def accepts(job: JobRecord, outcome: Outcome) -> bool:
 
 
 def landed(job: JobRecord, outcome: Outcome, now: float) -> JobRecord:
-    """The job after an accepted outcome. Its `parked` is for `core.jobs.concurrency_keys` to decide."""
+    """The job after an accepted outcome. Its `parked` is for `core.jobs.parked_jobs` to decide."""
     signalled = arrived(outcome.wait, job.signals)
     status = landing(outcome, now, cancelling=job.cancelling, signalled=signalled)
     run_at = due(outcome, now, signalled=signalled)
@@ -168,7 +168,7 @@ def allows(status: JobStatus, change: Change) -> bool:
 def amended(job: JobRecord, change: Change, now: float) -> JobRecord | None:
     """The job after a change that its status allows; None if the change deletes it.
 
-    Its `parked` is for `core.jobs.concurrency_keys` to decide.
+    Its `parked` is for `core.jobs.parked_jobs` to decide.
     """
     match change:
         case Cancel():

@@ -2,7 +2,7 @@
 
 Every store admits by these rules, whatever language it is written in. The facts are per worker (a *lane*), because all
 jobs of a worker share its gates; only concurrency keys differ from job to job, and stores keep jobs behind a taken key
-out of the lane altogether (`core.jobs.concurrency_keys`).
+out of the lane altogether (`core.jobs.parked_jobs`).
 
 There are three layers. Each looks only at the ones before it, so that no two jobs can wait for each other:
 

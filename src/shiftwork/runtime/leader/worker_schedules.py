@@ -35,7 +35,7 @@ from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
 
-REPORTED_SECONDS: Final = 60.0
+PULLED_BACK_SECONDS: Final = 60.0
 """How far a schedule must have been pulled back for people to hear of it."""
 NO_ARGUMENTS: Final = b"\x80"
 """The payload of a scheduled run: an empty map."""
@@ -81,7 +81,7 @@ class ReadSchedules(Struct, frozen=True):
     """The index of the stored schedules; None if there never was one."""
 
 
-class Schedules:
+class WorkerSchedules:
     """Fires the schedules of the workers that have one, and those that are data."""
 
     def __init__(self, registry: Registry, store: Store, reporter: Reporter) -> None:
@@ -171,7 +171,7 @@ class Schedules:
         }
         for name in await self._move({name: (known[name], at) for name, at in moves.items()}):
             back = fires[name].pulled_back
-            if back >= REPORTED_SECONDS:
+            if back >= PULLED_BACK_SECONDS:
                 ahead = f"{duration(round(back, 1))} ahead of the clock, which was set back"
                 message = f"the schedule of {name} was {ahead}; it goes on from now"
                 self._reporter.emit("schedule.pulled_back", name, message, seconds=back)

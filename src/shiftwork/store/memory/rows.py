@@ -1,6 +1,6 @@
 """Every job of a memory store, and the indices over them.
 
-It writes `parked` as `shiftwork.core.jobs.concurrency_keys` decides.
+It writes `parked` as `shiftwork.core.jobs.parked_jobs` decides.
 
 All changes go through `JobTable.write` and `JobTable.delete`, so no index can be forgotten, and the topics that a
 change concerns gather in `topics`. What becomes of a job is for the operations to decide.
@@ -14,7 +14,7 @@ from itertools import takewhile
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.concurrency_keys import free
+from shiftwork.core.jobs.parked_jobs import free
 from shiftwork.core.jobs.transitions import expiry
 from shiftwork.core.model.jobs import LIVE, JobRecord, JobStatus
 from shiftwork.store.memory.flow_index import Flows

@@ -2,7 +2,7 @@
 
 Each method hands an operation the tables, while one lock makes every call happen at once, from any thread; no call ever
 waits for anything else. What an operation does is in the file it comes from, and every rule is called directly:
-`core.workers.admission`, `core.jobs.transitions`, `core.workers.state`, and `core.jobs.concurrency_keys` through
+`core.workers.admission`, `core.jobs.transitions`, `core.workers.state`, and `core.jobs.parked_jobs` through
 `rows`, which keeps the indices.
 """
 

@@ -1,6 +1,6 @@
 """What a change lets start: parked jobs of its key, jobs in other pools, and the leader when something is due sooner.
 
-`shiftwork.core.jobs.concurrency_keys` decides which jobs of a key are parked, and `repark` writes that to the column
+`shiftwork.core.jobs.parked_jobs` decides which jobs of a key are parked, and `repark` writes that to the column
 `parked`; its cost grows with the limits only. Bells ring once the transaction is committed.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from heapq import merge
 from math import inf
 
-from shiftwork.core.jobs.concurrency_keys import free
+from shiftwork.core.jobs.parked_jobs import free
 from shiftwork.core.jobs.transitions import FAILED
 from shiftwork.core.workers.admission import neighbours
 from shiftwork.store.sqlite.file.sqlite_session import SqliteSession

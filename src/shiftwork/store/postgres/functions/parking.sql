@@ -1,5 +1,5 @@
 -- Parking: a queued job whose concurrency key is taken is parked, so that claims never read it. The original of this
--- rule is `shiftwork.core.jobs.concurrency_keys`.
+-- rule is `shiftwork.core.jobs.parked_jobs`.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_by_key, jobs_pkey.

@@ -136,7 +136,7 @@ local function settle_other(n, id, state)
 end
 
 local function bury_damaged(n, id)
-  bury(id, column.pool[n], DAMAGED, now)
+  bury(id, column.pool[n], TEXT_DAMAGED, now)
 end
 
 return {

@@ -65,7 +65,7 @@ local function after_run(worker, ended, ended_at, verdict, failure, disable_afte
     return false
   end
   state.on, changes.on, changes.at = false, '0', ended_at
-  changes.why = state.failures .. ' runs in a row failed, the last one with ' .. (failure or 'None')
+  changes.why = string.format(TEXT_FAILED_IN_A_ROW, state.failures, failure or 'None')
   return true
 end
 

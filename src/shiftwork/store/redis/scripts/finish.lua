@@ -47,7 +47,7 @@ local function sum_up_marks()
 end
 
 local function load_full()
--- include: jobs, needs, unreadable, release_full, waking, signals, finish_full
+-- include: jobs, needs, release_full, waking, signals, finish_full
 end
 
 -- Most jobs complete, have neither key nor unique key, and were not cancelled.
@@ -175,7 +175,7 @@ flush()
 return {}
 
 -- ══ bury ═════════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, unreadable, release_full
+-- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, release_full
 
 -- bury: now, pool (or ""), records that cannot be read, as {id, reason}. Returns the topics.
 
