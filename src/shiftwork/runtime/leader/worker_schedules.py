@@ -81,7 +81,7 @@ class ReadSchedules(Struct, frozen=True):
     """The index of the stored schedules; None if there never was one."""
 
 
-class Schedules:
+class WorkerSchedules:
     """Fires the schedules of the workers that have one, and those that are data."""
 
     def __init__(self, registry: Registry, store: Store, reporter: Reporter) -> None:
