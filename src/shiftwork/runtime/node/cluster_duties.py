@@ -73,7 +73,7 @@ class ClusterDuties:
 
     async def succeed(self, instances: Sequence[InstanceRecord]) -> None:
         """Take over from dead neighbours, one of which may have led, and lead if no other node does."""
-        await self.neighbours.bury(instances)
+        await self.neighbours.report_dead(instances)
         await self.leader.stand()
 
     def look_again(self) -> None:
