@@ -20,8 +20,8 @@ from shiftwork.core.model.event import Event
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.event_rows import EventRow, text_of
 from shiftwork.core.options.configs import check_schedule, timing
+from shiftwork.core.schedules.cron import cron_words
 from shiftwork.core.schedules.cron_sentences import PHRASES as CRON_PHRASES
-from shiftwork.core.schedules.fire_times import cron_words
 from shiftwork.core.values.misfits import PHRASES as MISFITS
 from shiftwork.core.values.misfits import misfit
 from shiftwork.core.workers.disabled_reason import reason_of
@@ -35,7 +35,7 @@ from tests.web.conftest import Web
 MAKERS: Final = {"sentence", "say", "series"}
 """What makes sentences: the first argument is a template, or a joint."""
 NOT_LITERAL: Final = {
-    *("sentences", "core/words", "core/schedules/fire_times", "core/schedules/cron_sentences", "core/values/misfits"),
+    *("sentences", "core/words", "core/schedules/cron_sentences", "core/values/misfits"),
 }
 """Where templates come from a table, all of which are below."""
 FROM_TABLES: Final = {

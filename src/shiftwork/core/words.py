@@ -1,7 +1,8 @@
 """Words from people and for people: durations as they write them, numbers as they read them, and text made harmless.
 
 A duration is written as `90`, `1.5`, `5m`, `1h30m`, `500ms`, `1d`, or as a `timedelta`. It is shown by `in_words`, with
-the unit that one would say, or by `seconds`, with two digits that matter, where it was measured.
+the unit that one would say, by `seconds`, with two digits that matter, where it was measured, or by `in_full`, exactly,
+where a person has chosen it.
 """
 
 import re
@@ -91,6 +92,27 @@ def in_words(seconds: float) -> str:
             return sentence(unit, n=f"{seconds / size:.0f}")
     few = seconds < _FEW_SECONDS
     return sentence("{n} s", n=f"{seconds:.1f}".removesuffix(".0") if few else f"{seconds:.0f}")
+
+
+def in_full(seconds: float, *, each: bool = False) -> str:
+    """Return an exact duration in full: `90 seconds`, `1 hour`; `each` leaves out a lone 1, as in "every hour"."""
+    for size, *units in _IN_FULL:
+        if seconds >= size and seconds % size == 0:
+            return _in_unit(seconds / size, *units, each=each)
+    return _in_unit(seconds, sentence("second"), sentence("1 second"), "{n} seconds", each=each)
+
+
+_IN_FULL: Final = (
+    (86_400, sentence("day"), sentence("1 day"), "{n} days"),
+    (3600, sentence("hour"), sentence("1 hour"), "{n} hours"),
+    (60, sentence("minute"), sentence("1 minute"), "{n} minutes"),
+)
+
+
+def _in_unit(n: float, unit: str, one: str, several: str, *, each: bool) -> str:
+    if n == 1:
+        return unit if each else one
+    return sentence(several, n=f"{n:,.6f}".rstrip("0").rstrip("."))
 
 
 def counted(n: int, noun: str, plural: str | None = None) -> str:

@@ -23,9 +23,9 @@ from shiftwork.core.doc_kinds import RESCHEDULED, SCHEDULE, SCHEDULES, SCHEDULES
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.jobs import Added, CheckedJobOptions, NewJob
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState
-from shiftwork.core.schedules.fire_times import Cursor, Fire, duration, fire, past
+from shiftwork.core.schedules.fire_times import Cursor, Fire, fire, past
 from shiftwork.core.schedules.timing import rescheduled
-from shiftwork.core.words import counted
+from shiftwork.core.words import counted, in_full
 from shiftwork.core.workers.admission import Lane
 from shiftwork.runtime.duty import together
 from shiftwork.runtime.leader.stored_schedules import StoredSchedules
@@ -181,7 +181,7 @@ class WorkerSchedules:
                 message = sentence(
                     "the schedule of {worker} was {time} ahead of the clock, which was set back; it goes on from now",
                     worker=name,
-                    time=duration(round(back, 1)),
+                    time=in_full(round(back, 1)),
                 )
                 self._reporter.emit("schedule.pulled_back", name, message, seconds=back)
 
