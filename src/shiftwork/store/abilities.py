@@ -51,7 +51,7 @@ class Transactional(Protocol):
 
 
 def transactional(store: Store, what: str) -> Transactional:
-    """Return the store, if it has this ability. Otherwise raises an error with the remedy; `what` names what was wanted."""
+    """Return the store, if it has this ability. Otherwise raises an error, which says `what` was wanted."""
     if not hasattr(store, "add_with"):
         raise ConfigurationError(
             f"{what} needs a store that shares a database with your own tables: postgresql://. This one is {store.url}"
@@ -128,6 +128,6 @@ def older_nodes_live(place: str, nodes: str) -> SchemaVersionError:
 
 
 def key_ids(store: Store) -> tuple[str, ...]:
-    """Return the ids of the keys that this process has for the store; the first one encrypts. Without any, nothing does."""
+    """Return the ids of the encryption keys that this process has for the store. The first one encrypts."""
     ids: tuple[str, ...] = getattr(store, "key_ids", ())
     return ids

@@ -290,7 +290,10 @@ class Store(Protocol):
     # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
-        """Return what `claim` looks at for these workers and their neighbours; None: all that have a state, gates or jobs."""
+        """Return what `claim` looks at for these workers and their neighbours.
+
+        None stands for all workers that have a state, gates or jobs.
+        """
 
     async def ahead(self, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
         """Return how many jobs are ahead of each of these places in the queue of a pool, in order.
@@ -320,7 +323,7 @@ class Store(Protocol):
         """
 
     async def dead(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[DeadJob]:
-        """Return dead jobs in the order of `find`, each with little more than its error: cheap enough to summarize many.
+        """Return dead jobs in the order of `find`, each with little more than its error, so that many can be grouped.
 
         `behind` is a place in that order (`created_at`, `id`), whether or not a job is still there.
         """

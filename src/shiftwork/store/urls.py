@@ -105,7 +105,7 @@ def open_store(url: str, *, namespace: str = "default", keys: Sequence[str] = ()
 
 
 def _from_the_root(url: str) -> str:
-    """Return the URL of a SQLite file with its absolute path: a job may leave the folder. Other URLs stay as they are."""
+    """Return the URL of a SQLite file with its absolute path, because a job may leave the folder. Others stay."""
     scheme, mark, rest = url.partition(":///")
     path, question, query = rest.partition("?")
     if scheme.lower() != "sqlite" or not mark or path in ("", ":memory:") or path.endswith("/"):

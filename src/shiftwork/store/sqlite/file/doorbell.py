@@ -204,7 +204,7 @@ class DoorbellListener:
 
 
 def address(folder: Path, fd: int | None, name: str) -> str:
-    """Return the address of a socket. It has at most about 100 bytes; on Linux, a descriptor stands for a long folder."""
+    """Return the address of a socket. It may have about 100 bytes, so on Linux a descriptor stands for the folder."""
     return f"/proc/self/fd/{fd}/{name}" if fd is not None else str(folder / name)
 
 
