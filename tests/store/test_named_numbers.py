@@ -37,8 +37,6 @@ BARE: Final = re.compile(
     r"|'(?:[pw]|st:)\d"
     r"|\b(?:columns?|known|info|infos|extra)\[\d"
 )
-LITERAL: Final = re.compile(r"""'[^'\n]*'|"[^"\n]*\"""")
-SENTENCE: Final = re.compile(r"[A-Za-z]+,? [a-z]+,? [a-z]+")
 
 
 def bare_numbers(text: str) -> list[str]:
@@ -88,13 +86,6 @@ def test_other_literals_are_not_sentences(text: str) -> None:
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(STORES)))
 def test_no_text_has_a_bare_number(path: Path) -> None:
     assert bare_numbers(path.read_text(encoding="utf-8")) == []
-
-
-@pytest.mark.parametrize("path", [path for path in TEXTS if path.suffix == ".lua"], ids=lambda path: path.stem)
-def test_no_lua_has_a_sentence(path: Path) -> None:
-    """Python makes the sentences that people read; names of keys have two words at most."""
-    literals = LITERAL.findall(COMMENT.sub("", path.read_text(encoding="utf-8")))
-    assert [literal for literal in literals if SENTENCE.search(literal)] == []
 
 
 @pytest.mark.parametrize(
