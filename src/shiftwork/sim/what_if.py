@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.core.model.workers import PoolConfig
-from shiftwork.core.observing.history import DAY, HOUR, MINUTE, EndedTotals, Moment, Point, last_day, point_of
+from shiftwork.core.observing.pool_history import DAY, HOUR, MINUTE, EndedTotals, Moment, Point, last_day, point_of
 from shiftwork.core.observing.run_histograms import since, wait_quantile
 from shiftwork.core.scaling.system_record import SystemRecord
 from shiftwork.core.words import counted

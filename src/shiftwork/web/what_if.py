@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.core.model.doc_types import PoolDoc
-from shiftwork.core.observing.history import MINUTE, Point
+from shiftwork.core.observing.pool_history import MINUTE, Point
 from shiftwork.core.options.configs import check_bounds
 from shiftwork.core.scaling.bounds import bounds_at
 from shiftwork.core.scaling.system_record import SystemRecord

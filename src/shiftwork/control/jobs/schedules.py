@@ -21,7 +21,7 @@ from shiftwork.control.jobs.submission import Submission
 from shiftwork.core.model.jobs import CheckedJobOptions, JobPriority, NewJob
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.configs import check_schedule, timing
-from shiftwork.core.options.types import TimingOptions
+from shiftwork.core.options.option_types import TimingOptions
 from shiftwork.core.schedules.stored import (
     LARGEST_PAYLOAD,
     LONGEST_INTERVAL,

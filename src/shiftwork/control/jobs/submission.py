@@ -15,7 +15,7 @@ from shiftwork.errors import FlowError, JobStateError, StoreError
 from shiftwork.handles.call import Call, CalledWorker
 from shiftwork.handles.job import Job, JobAccess, Look
 from shiftwork.handles.redaction import secrets_of
-from shiftwork.runtime.store_voice import ADDS, StoreVoice
+from shiftwork.runtime.outage_log import ADDS, OutageLog
 from shiftwork.store.abilities import add_blocking, transactional
 from shiftwork.store.protocol import Store
 from shiftwork.telemetry.tracing import sending
@@ -37,7 +37,7 @@ class Submission:
         registry: LocalRegistry,
         portal: Portal,
         *,
-        voice: StoreVoice,
+        outages: OutageLog,
         look: Look,
     ) -> None:
         self._look = look
@@ -45,7 +45,7 @@ class Submission:
         self._now = now
         self._registry = registry
         self._portal = portal
-        self._voice = voice
+        self._outages = outages
         self._published: set[str] = set()
         """The workers whose secrets, if they have any, are known to be published."""
 
@@ -62,7 +62,7 @@ class Submission:
             except StoreError as error:
                 self._failed(error)
                 raise
-        self._voice.worked(ADDS)
+        self._outages.worked(ADDS)
         existing = [one.id for one in added if not one.created and one.id not in known]
         if existing:
             known = {**known, **await _records(store, existing)}
@@ -83,7 +83,7 @@ class Submission:
                 raise
             if added is None:
                 added = self.run_blocking(lambda: self._heard(store.add(jobs, now)), instead)
-            self._voice.worked(ADDS)
+            self._outages.worked(ADDS)
         existing = [one.id for one in added if not one.created]
         known = self.run_blocking(lambda: _records(store, existing), instead) if existing else {}
         return self._handles(calls, jobs, added, known, now)
@@ -123,11 +123,11 @@ class Submission:
         except StoreError as error:
             self._failed(error)
             raise
-        self._voice.worked(ADDS)
+        self._outages.worked(ADDS)
         return added
 
     def _failed(self, error: StoreError) -> None:
-        self._voice.failed(ADDS, error, quietly=True)
+        self._outages.failed(ADDS, error, quietly=True)
 
     async def submit_with(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs within the transaction of the user's connection."""

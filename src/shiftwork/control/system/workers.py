@@ -17,7 +17,7 @@ from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, Work
 from shiftwork.core.observing.beats import InstanceRecord
 from shiftwork.core.observing.pool_stats import WorkerStats
 from shiftwork.core.options.configs import timing
-from shiftwork.core.options.types import TimingOptions
+from shiftwork.core.options.option_types import TimingOptions
 from shiftwork.core.schedules.fire_times import describe
 from shiftwork.core.schedules.timing import Rescheduled, Timing, rescheduled
 from shiftwork.core.workers.state import trigger_refusal

@@ -16,8 +16,6 @@ UNKNOWN_SECONDS: Final = 10.0
 """How long jobs may wait for a worker that no live node has, and how long a node must run before that is a problem:
 during a deploy, the node that has the worker may be about to start."""
 
-SILENT_SHARE: Final = 0.8
-"""The part of a lease after which a node that could not renew it stops its jobs."""
 
 Severity = Literal["warning", "critical"]
 Hosting = Literal["nobody", "unknown", "labels", "drained", "ready"]
@@ -257,7 +255,7 @@ class Noticed(Struct, frozen=True):
     """By code and subject, with a space between them."""
 
     def after(self, problems: Sequence[Problem], now: float) -> "Noticed":
-        """The same after another look: with what is new, and without what is gone."""
+        """Return this after another look: with the problems that are new, and without those that are gone."""
         seen = {_key(one): one for one in problems}
         return Noticed(
             {

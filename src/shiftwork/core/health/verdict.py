@@ -13,12 +13,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.health.health_values import SILENT_SHARE, Health, HealthFacts, Problem, WorkerFacts, gist, in_order
+from shiftwork.core.health.health_values import Health, HealthFacts, Problem, WorkerFacts, gist, in_order
 from shiftwork.core.health.pool_problems import Backlogged, backlogged, dead_letters, of_pools
 from shiftwork.core.model.workers import WorkerExecutionMode
+from shiftwork.core.observing.beats import LEASE_STOP_SHARE
 from shiftwork.core.words import counted
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.core.workers.joining import REPORTED_SECONDS
+from shiftwork.core.workers.joining import EMPTIED_SECONDS
 from shiftwork.core.workers.state import is_failing
 
 SCHEDULE_GRACE_SECONDS: Final = 10.0
@@ -79,7 +80,7 @@ def _store(facts: HealthFacts, now: float) -> Iterator[Problem]:
 
 def _emptied(facts: HealthFacts, now: float) -> Iterator[Problem]:
     edition = facts.edition
-    if edition is None or edition.lost_at is None or not 0 <= now - edition.lost_at < REPORTED_SECONDS:
+    if edition is None or edition.lost_at is None or not 0 <= now - edition.lost_at < EMPTIED_SECONDS:
         return
     remedy = (
         "find out what emptied it (FLUSHALL, TRUNCATE, a deleted file, a restart without persistence) and enqueue "
@@ -104,10 +105,10 @@ def _leader(facts: HealthFacts) -> Iterator[Problem]:
 
 
 def _nodes(facts: HealthFacts, now: float) -> Iterator[Problem]:
-    well = any(now - node.last_beat_at <= node.ttl * SILENT_SHARE for node in facts.nodes)
+    well = any(now - node.last_beat_at <= node.ttl * LEASE_STOP_SHARE for node in facts.nodes)
     for node in facts.nodes:
         silent = now - node.last_beat_at
-        if silent > node.ttl * SILENT_SHARE:
+        if silent > node.ttl * LEASE_STOP_SHARE:
             message = f"node {node.name} on {node.host} has not renewed its lease for {silent:.0f} s"
             remedy = (
                 "check in its log whether it runs and can reach the store; it has stopped its jobs, and other nodes "
@@ -135,7 +136,7 @@ def _lost(facts: HealthFacts, now: float) -> Iterator[Problem]:
 
 
 def _instances(facts: HealthFacts, now: float) -> Iterator[Problem]:
-    silent_nodes = {node.name for node in facts.nodes if now - node.last_beat_at > node.ttl * SILENT_SHARE}
+    silent_nodes = {node.name for node in facts.nodes if now - node.last_beat_at > node.ttl * LEASE_STOP_SHARE}
     for instance in facts.instances:
         silent = now - instance.last_beat_at
         if silent > instance.ttl and instance.node not in silent_nodes:

@@ -28,7 +28,7 @@ from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Facts
 from shiftwork.sentences import parts_of, plain
 
-LOOK_SECONDS: Final = 1.0
+PLAN_SECONDS: Final = 1.0
 """How often the leader plans."""
 REST_SECONDS: Final = 5.0
 """How often a leader plans that is at rest; it is woken when something happens."""

@@ -19,7 +19,7 @@ from shiftwork.core.words import counted, in_words
 
 # ── the edition ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-REPORTED_SECONDS: Final = 3600.0
+EMPTIED_SECONDS: Final = 3600.0
 """How long people are reminded that the store was emptied."""
 
 
@@ -44,7 +44,7 @@ def renewed_edition(before: Edition | None, known: str, token: str, *, lost: str
     Several nodes do that. The first one makes the new token, and the first that can tell what was lost reports it.
     """
     edition = before or Edition(token)
-    reported = edition.lost_at is not None and (edition.token != known or now - edition.lost_at < REPORTED_SECONDS)
+    reported = edition.lost_at is not None and (edition.token != known or now - edition.lost_at < EMPTIED_SECONDS)
     return edition if reported else replace(edition, lost_at=now, lost=lost)
 
 
@@ -97,7 +97,7 @@ def _some(names: Collection[str]) -> str:
 
 # ── the line that a node logs ────────────────────────────────────────────────────────────────────────────────────────
 
-MOST_NAMED: Final = 3
+MOST_NEXT_RUNS: Final = 3
 """How many of the next runs are named."""
 
 
@@ -115,7 +115,7 @@ def start_line(store: str, workers: Iterable[WorkerConfig], states: Mapping[str,
         line += f" (kept from earlier: {counted(len(kept), 'worker')}{going_on})"
     due = sorted((at, config.name) for config, state in known for at in _next(config, state, now))
     if due:
-        line += f"; next: {', '.join(f'{name} {_in(at - now)}' for at, name in due[:MOST_NAMED])}"
+        line += f"; next: {', '.join(f'{name} {_in(at - now)}' for at, name in due[:MOST_NEXT_RUNS])}"
     return line
 
 

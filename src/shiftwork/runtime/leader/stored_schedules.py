@@ -37,8 +37,8 @@ from shiftwork.store.schedules import places_in, read_fired, read_parts
 
 logger: Final = logging.getLogger("shiftwork")
 
-BATCH: Final = 500
-"""How many schedules are fired, or placed in the heap, before others get their turn on the event loop."""
+FIRE_BATCH: Final = 500
+"""How many schedules are fired, or placed in the heap, before the event loop does something else."""
 OVERLAPPING: Final = "its previous job has not ended"
 
 
@@ -113,7 +113,7 @@ class StoredSchedules:
             for name, schedule in schedules.items():
                 self._want(name, wanted_at(schedule, place_of(schedule, places.get(name)), now))
             placed += len(schedules)
-            if placed >= BATCH:
+            if placed >= FIRE_BATCH:
                 placed = 0
                 await asyncio.sleep(0)
         self._tokens |= {part: index[part] for part in changed}
@@ -129,7 +129,7 @@ class StoredSchedules:
         elif self._wanted.get(name) != at:
             self._wanted[name] = at
             heappush(self._heap, (at, name))
-            if len(self._heap) > 2 * len(self._wanted) + BATCH:  # mostly outdated
+            if len(self._heap) > 2 * len(self._wanted) + FIRE_BATCH:  # mostly outdated
                 self._heap = sorted((at, name) for name, at in self._wanted.items())
 
     def _due(self, now: float) -> list[str]:
@@ -138,7 +138,7 @@ class StoredSchedules:
         while self._heap:
             at, name = self._heap[0]
             is_valid = self._wanted.get(name) == at
-            if is_valid and (at > now or len(due) == BATCH):
+            if is_valid and (at > now or len(due) == FIRE_BATCH):
                 break
             heappop(self._heap)
             if is_valid:

@@ -22,10 +22,10 @@ from shiftwork.core.workers.state import after_run
 from shiftwork.errors import StoreError
 from shiftwork.events import JobListeners
 from shiftwork.runtime.clock import Clock, Timer
+from shiftwork.runtime.outage_log import EVENTS, OutageLog
 from shiftwork.runtime.outcomes.outbox import Settled
 from shiftwork.runtime.outcomes.run_log import RunLog
 from shiftwork.runtime.registry import Registry
-from shiftwork.runtime.store_voice import EVENTS, StoreVoice
 from shiftwork.sentences import parts_of, plain
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
@@ -34,7 +34,7 @@ logger: Final = logging.getLogger("shiftwork")
 
 NOTICE_SECONDS: Final = 60.0
 
-MOST_NAMED: Final = 5
+MOST_EXPIRED_NAMED: Final = 5
 """How many workers a notice names."""
 
 _FAILED: Final = frozenset({JobStatus.FAILED, JobStatus.DEAD})
@@ -56,7 +56,7 @@ class Reporter:
         clock: Clock,
         hooks: JobListeners,
         states: dict[str, WorkerState],
-        voice: StoreVoice,
+        outages: OutageLog,
         every_run: bool = False,
     ) -> None:
         self.rejected: int = 0
@@ -64,7 +64,7 @@ class Reporter:
         self.retrying: RetryingJobs = RetryingJobs()
         """The workers that are between two attempts of a job."""
         self._run_log = RunLog(registry.workers, clock, every_run=every_run)
-        self._voice = voice
+        self._outages = outages
         self._states = states
         self._registry = registry
         self._store = store
@@ -179,7 +179,7 @@ class Reporter:
         """Let health report for a while how many jobs of a pool have expired."""
         now = self._clock.now()
         counting = change(self._store, EXPIRED_LATELY, pool, lambda one: (one or ExpiredLately()).plus(number, now))
-        await self._voice.hear(EVENTS, counting)
+        await self._outages.track(EVENTS, counting)
 
     # ── to hooks alone ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -218,7 +218,7 @@ class Reporter:
             logger.debug("an event could not be recorded: %s", error)
 
     async def _record(self, event: Event) -> None:
-        await self._voice.hear(EVENTS, self._store.record([event]))
+        await self._outages.track(EVENTS, self._store.record([event]))
 
 
 async def refresh(
@@ -306,7 +306,7 @@ class ExpiryNotices:
 
 def expiry_notice(counts: Mapping[str, int]) -> str:
     """Return the text of a notice."""
-    named = [f"{number:,} of {worker}" for worker, number in list(counts.items())[:MOST_NAMED]]
+    named = [f"{number:,} of {worker}" for worker, number in list(counts.items())[:MOST_EXPIRED_NAMED]]
     others = len(counts) - len(named)
     if others:
         named.append(f"and those of {counted(others, 'more worker')}")

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct, field, structs
 from shiftwork.core.model.jobs import DeadJob, JobStatus
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.observing.dead_groups import groups_of
-from shiftwork.core.observing.history import DAY, HOUR
+from shiftwork.core.observing.pool_history import DAY, HOUR
 from shiftwork.errors import UnknownWorkerError, nearest
 from shiftwork.views.formats import past_iso
 from shiftwork.views.overview import WorkerView

@@ -1,4 +1,4 @@
-"""Breakers learn of a run's end before the store does: while a probe counts as running, no other probe can start."""
+"""Steps breakers by how runs ended, before the store has the outcomes: while a probe runs, no other probe can start."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -19,7 +19,7 @@ BROKEN: Final = frozenset({"raised", "timed_out", "crashed"})
 Emit = Callable[[str, str, str], None]
 
 
-class Breakers:
+class BreakerStepper:
     """Steps the breakers of guarded workers by compare-and-set, so that the runs of every process count."""
 
     def __init__(self, registry: Registry, store: Store, emit: Emit) -> None:
