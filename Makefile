@@ -38,7 +38,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
 
-demo: ui ## live a company's day in two minutes; ARGS=--help
+demo: ui ## run a company's day in two minutes; ARGS=--help
 	@$(BIN)/python -m examples.company $(ARGS)
 
 test: lint provide ## check, and every test but the soak tests

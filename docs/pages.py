@@ -38,7 +38,7 @@ FIELDS: Final = {
     "shiftwork.core.observing.beats",
     "shiftwork.core.model",
     "shiftwork.core.model.workers",
-    "shiftwork.core.options.types",
+    "shiftwork.core.options.option_types",
     "shiftwork.handles.options",
 }
 """The modules of plain values, whose fields are shown even where the name says it all."""

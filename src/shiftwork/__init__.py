@@ -9,7 +9,7 @@ from shiftwork.core.model.job_parts import FlowFailure
 from shiftwork.core.model.jobs import JobPriority, JobStatus
 from shiftwork.core.model.workers import Breaker, PoolConfig, Retry, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.observing.beats import WorkerInstance
-from shiftwork.core.options.types import PoolOptions, WorkerOptions
+from shiftwork.core.options.option_types import PoolOptions, WorkerOptions
 from shiftwork.errors import (
     AppImportError,
     ConfigurationError,

@@ -12,7 +12,7 @@ from shiftwork.control.jobs.filter import JobSearch, JobSelection
 from shiftwork.core.health.health_values import Finding
 from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.model.jobs import Attempt, LogLine
-from shiftwork.core.options.types import TimingOptions
+from shiftwork.core.options.option_types import TimingOptions
 from shiftwork.core.words import Duration
 from shiftwork.core.workers.admission import Obstacle
 from shiftwork.errors import nearest

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from shiftwork import ConfigurationError, UnknownOptionError, WorkerOrchestrator, events
 from shiftwork.app import alerts
 from shiftwork.core.model.event import Event
-from shiftwork.runtime.clock import settle
+from shiftwork.runtime.clock import until_idle
 from tests.polling import eventually, wait_until
 from tests.runtime.stage import Stage
 
@@ -95,7 +95,7 @@ async def test_told_at_the_third_try_and_signed(
 
     await app.start()
     job = await pack.enqueue()
-    await settle()
+    await until_idle()
     await eventually(lambda: len(receiver.requests) == 3)
     bodies = receiver.bodies()
     assert bodies[0] == bodies[1] == bodies[2]

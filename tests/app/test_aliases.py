@@ -3,7 +3,7 @@
 import pytest
 
 from shiftwork import ConfigurationError, Context, DuplicateNameError, JobStatus, WorkerOrchestrator
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from tests.runtime.stage import DEADLINE, Act, Stage, worker_of
 
 
@@ -67,7 +67,7 @@ async def test_one_job_at_a_time_is_one_under_either_name(stage: Stage, clock: M
         await clock.advance(0.1)
     most = 0
     for _ in range(4):
-        await settle()
+        await until_idle()
         most = max(most, act.running + other.running)
         await (act if act.running else other).finish()
         await clock.advance(0.1)

@@ -8,7 +8,7 @@ import pytest
 from shiftwork import Job, WorkerOrchestrator
 from shiftwork.control.access.audit import acting_as, current_actor
 from shiftwork.core.model.job_changes import Cancel
-from shiftwork.runtime.clock import settle
+from shiftwork.runtime.clock import until_idle
 from tests.runtime.stage import DEADLINE, Stage
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ async def test_a_change_that_is_refused_leaves_no_event(stage: Stage) -> None:
     await app.start()
     job = await work.enqueue()
     await job.ended(DEADLINE)
-    await settle()
+    await until_idle()
     before = await app.events()
     with pytest.raises(Exception, match="has ended already"):
         await app.cancel_job(job.id)

@@ -9,7 +9,7 @@ from shiftwork.core.doc_kinds import PLAN, PLAN_NAME
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.observing.beats import Beat
 from shiftwork.handles.worker import Worker
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.store.docs import read, stored
 from shiftwork.views.overview import NodeView
 from tests.runtime.stage import Act, Stage, node_of, status
@@ -62,7 +62,7 @@ async def test_a_drained_node_finishes_what_it_runs_and_gets_nothing_more(stage:
     one, worker = app_with(stage, act, min_workers=2, max_workers=2)
     await one.start()
     first = await worker.enqueue()
-    await settle()
+    await until_idle()
     two, _ = app_with(stage, act, min_workers=2, max_workers=2)
     await two.start()
     heard: list[Event] = []
@@ -99,9 +99,9 @@ async def test_draining_does_not_need_a_leader(stage: Stage, clock: ManualClock)
     await app.start()
     await stage.depose(app)
     await app.drain_node(name_of(app))
-    await settle()
+    await until_idle()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     assert await status(job) is JobStatus.QUEUED
 
 
@@ -110,7 +110,7 @@ async def test_undone_it_takes_work_again_and_loses_nothing(stage: Stage, clock:
     app, worker = app_with(stage, act, min_workers=2, max_workers=2)
     await app.start()
     first = await worker.enqueue()
-    await settle()
+    await until_idle()
     await app.drain_node(name_of(app))
     await clock.advance(2)
     second = await worker.enqueue()
@@ -294,7 +294,7 @@ async def test_a_process_without_workers_knows_how_long_the_jobs_of_others_take(
     app, worker = app_with(stage, act, max_workers=30, target_latency_seconds=20.0)
     await app.start()
     await worker.enqueue()
-    await settle()
+    await until_idle()
     await clock.advance(60)
     await act.finish()
     await stage.stop(app)
@@ -329,7 +329,7 @@ async def test_the_dashboard_has_every_instance_whole(stage: Stage, clock: Manua
     app, worker = app_with(stage, act, min_workers=3, max_workers=3)
     await app.start()
     done, held = await worker.enqueue(), await worker.enqueue()
-    await settle()
+    await until_idle()
     await act.finish()
     await clock.advance(6)
     (seen,) = (await stage.app().get_pool_dashboard())["p"]["workers"]
@@ -445,7 +445,7 @@ async def test_a_pool_for_several_processes_runs_in_place_with_a_warning(
     worker = app.task(name="act", pool="mail")(act)
     await app.start()
     await worker.enqueue()
-    await settle()
+    await until_idle()
     assert act.running == 1
     (warning,) = [line for line in caplog.messages if "processes='auto'" in line]
     assert warning.startswith("pool mail: processes='auto' has no effect with start()")

@@ -9,7 +9,7 @@ from shiftwork import Breaker, ConfigurationError, JobStatus, UnknownBreakerErro
 from shiftwork.control.access.audit import acting_as
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.handles.worker import Worker
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from tests.runtime.stage import Act, Stage, status
 
 BANK = Breaker(failures=2, window_seconds=60, cool_down_seconds=30, name="bank")
@@ -26,9 +26,9 @@ async def trip(worker: Worker[..., Any], act: Act) -> None:
     """Let it open by failures."""
     for _ in range(2):
         await worker.enqueue()
-        await settle()
+        await until_idle()
         await act.fail()
-    await settle()
+    await until_idle()
 
 
 async def test_breakers_are_listed_with_what_they_guard(stage: Stage, clock: ManualClock) -> None:
@@ -62,7 +62,7 @@ async def test_closed_by_hand_its_jobs_start_at_once_and_its_failures_are_forgot
     assert act.running == 0
     with acting_as("ada"):
         closed = await app.close_breaker("bank", "the bank is back")
-    await settle()
+    await until_idle()
     assert (closed.state, closed.failures, act.running) == ("closed", 0, 1)
     await act.fail()
     assert (await app.get_breakers())[0].state == "closed", "one failure of two"
@@ -77,7 +77,7 @@ async def test_held_open_nothing_starts_or_probes_until_a_person_closes_it(stage
     app, worker = guarded(stage, act)
     await app.start()
     await worker.enqueue()
-    await settle()
+    await until_idle()
     with acting_as("ada"):
         await app.open_breaker("bank", "maintenance")
     job = await worker.enqueue()
@@ -91,7 +91,7 @@ async def test_held_open_nothing_starts_or_probes_until_a_person_closes_it(stage
     assert problem["remedy"] == "when its runs may start again: shiftwork breakers close bank"
     assert (problem["target"], problem["since"]) == ("breaker:bank", clock.now() - 120)
     await app.close_breaker("bank")
-    await settle()
+    await until_idle()
     assert act.running == 1
 
 
@@ -109,7 +109,7 @@ async def test_held_open_for_a_time_it_is_probed_then(stage: Stage, clock: Manua
     await clock.advance(1)
     assert act.running == 1
     await act.finish()
-    await settle()
+    await until_idle()
     (breaker,) = await app.get_breakers()
     assert (breaker.state, breaker.forced_by) == ("closed", None)
 
@@ -119,7 +119,7 @@ async def test_a_run_that_started_before_it_was_closed_does_not_open_it_again(st
     app, worker = guarded(stage, act)
     await app.start()
     await app.enqueue_many([worker.call() for _ in range(4)])
-    await settle()
+    await until_idle()
     for _ in range(2):
         await act.fail()
     assert (await app.get_breakers())[0].state == "open"
@@ -153,7 +153,7 @@ async def test_a_node_that_decides_at_the_same_moment_does_not_overwrite_the_per
 
     monkeypatch.setattr(stage.store, "put", interleaved)
     await (act.finish() if person == "opens" else act.fail())
-    await settle()
+    await until_idle()
     (breaker,) = await app.get_breakers()
     assert raced == [person]
     assert breaker.state == ("open" if person == "opens" else "closed")

@@ -8,7 +8,7 @@ import pytest
 
 from shiftwork import Context, JobPriority, JobStatus, WorkerConfig
 from shiftwork.handles.job import JobProgress
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from tests.polling import eventually
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, status
 
@@ -17,7 +17,7 @@ async def running_context(stage: Stage, act: Act, **options: Any) -> Context:
     app = stage.app()
     app.register_worker("fetch-data", act, **options)
     await app.start()
-    await settle()
+    await until_idle()
     return act.contexts[0]
 
 
@@ -48,7 +48,7 @@ async def test_the_fence_only_grows(stage: Stage, clock: ManualClock) -> None:
     worker = app.register_worker("act", act, execution_mode="triggered", max_retries=2)
     await app.start()
     await worker.enqueue()
-    await settle()
+    await until_idle()
     await act.fail()
     await clock.advance(10)
     await act.fail()
@@ -66,7 +66,7 @@ async def test_progress_is_kept_newest_first_a_few_times_a_second(stage: Stage, 
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     for done in range(100):
         act.contexts[0].progress(done, 100, f"{done} of 100")
     assert (await job.refresh()).progress is None
@@ -87,7 +87,7 @@ async def test_the_last_progress_before_the_end_is_kept(stage: Stage, clock: Man
     worker = app.register_worker("act", act, execution_mode="triggered", max_retries=0)
     await app.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     act.contexts[0].progress(7, 10, "then it broke")
     await act.fail()
     await clock.advance(1)
@@ -133,7 +133,7 @@ async def test_a_heartbeat_says_nothing_until_it_is_told_to_stop(stage: Stage) -
     ctx = await running_context(stage, act)
     ctx.heartbeat()
     await stage.apps[0].cancel_job(ctx.job_id)
-    await settle()
+    await until_idle()
     with pytest.raises(Exception, match="job fetch-data@first of fetch-data was told to stop"):
         ctx.heartbeat()
 

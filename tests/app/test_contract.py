@@ -21,7 +21,7 @@ from shiftwork import (
     WorkerInstance,
     WorkerOrchestrator,
 )
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from tests.runtime.stage import DEADLINE, Act, Stage
 
 # ── names and defaults ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -239,7 +239,7 @@ async def test_the_first_example(stage: Stage, clock: ManualClock) -> None:
         "cleanup", cleanup, interval_seconds=3600, priority=JobPriority.LOW, blocks=["process-data"]
     )
     await orchestrator.start()
-    await settle()
+    await until_idle()
     for name in ("fetch-data@first", "process-data@first", "cleanup@first"):
         await (await orchestrator.get_job(name)).result(DEADLINE)
     assert ran[0] == "fetch-data 30"
@@ -310,7 +310,7 @@ async def test_the_shape_of_get_status(stage: Stage, clock: ManualClock) -> None
     unread = idle | {"enabled": None}
     assert app.get_status() == {"state": "stopped", "workers": 1, "running": 0, "worker_states": {"act": unread}}
     await app.start()
-    await settle()
+    await until_idle()
     begin = clock.now()
     assert app.get_status() == {
         "state": "running",
@@ -343,15 +343,15 @@ async def test_the_shape_of_auto_scale(stage: Stage) -> None:
     app.register_pool("mail", min_workers=1, max_workers=9, scale_up_threshold=3)
     worker = app.register_worker("act", act, execution_mode="triggered", pool="mail")
     await app.start()
-    await settle()
+    await until_idle()
     await app.enqueue_many([worker.call() for _ in range(11)])
-    await settle()
+    await until_idle()
     answer = await app.auto_scale()
     assert list(answer) == ["mail"]
     reason = answer["mail"].pop("reason")
     assert "10 queued" in reason
     assert answer == {"mail": {"current": 1, "target": 5, "action": "scale_up", "queue_depth": 10, "busy_workers": 1}}
-    await settle()
+    await until_idle()
     assert act.running == 5
 
 
@@ -374,7 +374,7 @@ async def test_the_shape_of_the_pool_dashboard(stage: Stage, clock: ManualClock)
     app.register_pool("idle")
     await app.start()
     jobs = await app.enqueue_many([worker.call() for _ in range(5)])
-    await settle()
+    await until_idle()
     await act.finish()
     await act.fail()
     await clock.advance(6)
@@ -407,7 +407,7 @@ async def test_the_pool_dashboard_shows_this_process_as_it_is_now(stage: Stage) 
     await app.scale_pool("wide", min_workers=5)
     await app.auto_scale()
     jobs = await app.enqueue_many([worker.call() for _ in range(7)])
-    await settle()
+    await until_idle()
     await act.finish()
     board = (await app.get_pool_dashboard())["wide"]  # no beat since the start
     (instance,) = board["workers"]
@@ -423,7 +423,7 @@ async def test_no_pool_shows_more_busy_slots_than_slots(stage: Stage, clock: Man
     worker = app.register_worker("act", act, execution_mode="triggered", pool="wide")
     await app.start()
     await app.enqueue_many([worker.call() for _ in range(4)])
-    await settle()
+    await until_idle()
     await app.scale_pool("wide", min_workers=1, max_workers=1)
     await clock.advance(6)
     (node,) = await app.nodes()

@@ -6,7 +6,7 @@ import pytest
 
 from shiftwork import Job, JobFailedError, JobStateError, JobStatus, PayloadTypeError, WorkerOrchestrator
 from shiftwork.handles.worker import Worker
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from tests.runtime.stage import DEADLINE, Act, Stage, status, statuses
 
 
@@ -102,9 +102,9 @@ async def test_an_edited_payload_moves_the_job_to_its_new_concurrency_key(stage:
     job = await mail.enqueue("wrong")
     await job.ended(DEADLINE)
     other = await mail.enqueue("right")
-    await settle()
+    await until_idle()
     await app.retry_job(job.id, payload={"user": "right"})
-    await settle()
+    await until_idle()
     assert await statuses([other, job]) == ["processing", "queued"]
     assert act.most == 1
 
@@ -118,7 +118,7 @@ async def test_orders_that_come_too_early_or_too_late_are_refused(stage: Stage) 
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
     running, queued = await app.enqueue_many([worker.call(), worker.call()])
-    await settle()
+    await until_idle()
     for order, words in (
         (app.retry_job(running.id), "is processing: only dead, cancelled, failed and scheduled"),
         (app.retry_job(queued.id), "is queued: only dead"),
@@ -168,7 +168,7 @@ async def many_dead(stage: Stage, n: int) -> tuple[WorkerOrchestrator, Any]:
     await app.start()
     await app.enqueue_many([work.call(i) for i in range(n)])
     for _ in range(200):
-        await settle()
+        await until_idle()
         if (await app.get_pool_dashboard())["default"]["dead"] == n:
             break
     assert (await app.get_pool_dashboard())["default"]["dead"] == n

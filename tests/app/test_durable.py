@@ -34,7 +34,7 @@ from shiftwork import (
     WorkerOrchestrator,
 )
 from shiftwork.core.observing.beats import Beat
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.testing import make_context
 from shiftwork.views.shapes.jobs import whole_job_shape
 from tests.runtime.stage import DEADLINE
@@ -580,7 +580,7 @@ async def test_a_timeout_does_not_become_a_part_of_the_steps(ran: list[str]) -> 
 
     await app.start()
     job = await work.enqueue()
-    await settle()
+    await until_idle()
     await clock.advance(31)
     assert await job.ended(DEADLINE) is JobStatus.COMPLETED
     assert ran == ["attempt 2"]

@@ -29,7 +29,7 @@ from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import CheckedJobOptions, JobRecord, NewJob
 from shiftwork.handles.options import JobOptions
 from shiftwork.handles.worker import Call, Worker
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.store.memory import MemoryStore
 from tests.runtime.stage import DEADLINE, Act, Stage, started, status, statuses
 
@@ -142,7 +142,7 @@ async def test_a_unique_key_answers_with_the_job_there_is_until_it_has_ended(sta
     await app.start()
     first = await worker.enqueue()
     assert (await worker.enqueue()).id == first.id
-    await settle()
+    await until_idle()
     twin = await worker.enqueue()
     assert (twin.id, twin.status) == (first.id, JobStatus.PROCESSING)
     await act.finish("only once")
@@ -159,9 +159,9 @@ async def test_a_unique_key_is_free_after_any_end(stage: Stage, end: str) -> Non
     worker = app.register_worker("act", act, execution_mode="triggered", max_retries=0).with_options(unique_key="k")
     await app.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     await (act.fail() if end == "fail" else app.cancel_job(job.id))
-    await settle()
+    await until_idle()
     assert not (await status(job)).live
     assert (await worker.enqueue()).id != job.id
 
@@ -172,7 +172,7 @@ async def test_a_job_that_is_to_be_retried_still_has_its_unique_key(stage: Stage
     worker = app.register_worker("act", act, execution_mode="triggered").with_options(unique_key="k")
     await app.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     await act.fail()
     assert await status(job) is JobStatus.FAILED
     assert (await worker.enqueue()).id == job.id
@@ -294,7 +294,7 @@ async def test_a_job_of_another_worker_that_takes_an_id_meanwhile_is_found_after
     rival = task_of(stage.app())
     looked = stage.faults.hold("get")
     adding = asyncio.create_task(app.enqueue_many([other.call(), other.with_options(job_id="17").call()]))
-    await settle()
+    await until_idle()
     await rival.with_options(job_id="17").enqueue(1)
     looked.set()
     with pytest.raises(JobStateError, match="the id '17' is taken by a job of work"):
@@ -419,7 +419,7 @@ async def test_jobs_are_found_by_what_they_are(stage: Stage, clock: ManualClock)
     await act.fail(ValueError("smtp: no route"))
     new = await worker.with_options(unique_key="k").enqueue()
     mail = await other.with_options(delay_seconds=100).enqueue()
-    await settle()
+    await until_idle()
 
     async def found(**wanted: Any) -> set[str]:
         return {job.id for job in await app.find_jobs(**wanted)}
@@ -495,7 +495,7 @@ async def test_completed_jobs_are_pruned_after_their_time_and_dead_ones_are_not(
     worker = app.register_worker("act", act, execution_mode="triggered", keep_completed_seconds=100, max_retries=0)
     await app.start()
     jobs = await app.enqueue_many([worker.call(), worker.call()])
-    await settle()
+    await until_idle()
     await act.finish()
     await act.fail()
     await clock.advance(99)

@@ -7,7 +7,7 @@ import pytest
 from shiftwork import UnknownOptionError, WorkerOrchestrator
 from shiftwork.core.model.event import Event
 from shiftwork.events import NAMES
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from tests.runtime.stage import DEADLINE, Act, Stage, node_of, started
 
 
@@ -29,7 +29,7 @@ async def test_hooks_may_be_plain_or_async_decorated_or_handed_over(stage: Stage
     assert plain.__name__ == "plain"
     app.register_worker("w", lambda: None)
     await app.disable_worker("w")
-    await settle()
+    await until_idle()
     assert heard == ["plain w", "* worker.disabled", "async w"]
 
 
@@ -62,7 +62,7 @@ async def test_a_hook_that_fails_is_logged_and_harms_nobody(
     await app.start()
     job = await die.enqueue()
     await job.ended(DEADLINE)
-    await settle()
+    await until_idle()
     assert heard == [job.id]
     assert await (await live.enqueue()).result(DEADLINE) == 7
     assert caplog.text.count("for job.dead failed") == 2
@@ -104,9 +104,9 @@ async def test_every_event_says_when_what_and_why_and_is_numbered(stage: Stage, 
     await app.disable_worker("act", "no paper")
     await app.enable_worker("act")
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     await act.fail()
-    await settle()
+    await until_idle()
     kept = await app.events()
     assert [event.name for event in kept] == [
         "leader.elected",

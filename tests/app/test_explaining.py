@@ -8,7 +8,7 @@ import pytest
 from shiftwork import Breaker, Context, JobPriority, JobStatus, ResultTimeoutError, UnknownPoolError
 from shiftwork.control.jobs import estimates
 from shiftwork.core.workers.admission import Obstacle
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.views.explanation import Explanation
 from tests.runtime.stage import Act, Stage, node_of
 
@@ -39,7 +39,7 @@ class Cast:
 
     async def enqueue(self, name: str) -> str:
         job = await self.workers[name].enqueue()
-        await settle()
+        await until_idle()
         return job.id
 
     async def explain(self, job_id: str) -> Explanation:
@@ -82,7 +82,7 @@ async def test_a_paused_pool(cast: Cast, clock: ManualClock) -> None:
     with pytest.raises(UnknownPoolError, match="there is no pool 'defualt': did you mean 'default'"):
         await cast.app.pause_pool("defualt")
     await cast.app.resume_pool("default")
-    await settle()
+    await until_idle()
     assert cast.acts["plain"].running == 1
 
 
@@ -141,12 +141,12 @@ async def test_a_turn(cast: Cast, clock: ManualClock, stage: Stage) -> None:
     fill = app.register_worker("filler", filler, execution_mode="triggered", priority=JobPriority.CRITICAL)
     await app.start()
     await work_first.enqueue()
-    await settle()
+    await until_idle()
     await work_second.enqueue()
     await clock.advance(1)
     await fill.enqueue()
     await first.finish()
-    await settle()
+    await until_idle()
     assert (filler.running, second.running) == (1, 0)
     again = await work_first.enqueue()
     waits = (await app.explain_job(again.id)).waits
@@ -164,10 +164,10 @@ async def test_max_running(cast: Cast, clock: ManualClock) -> None:
 async def test_a_concurrency_key_and_a_rate_limit(cast: Cast) -> None:
     await cast.app.start()
     first = await cast.keyed.enqueue("ada")
-    await settle()
+    await until_idle()
     second = await cast.keyed.enqueue("ada")
     other = await cast.keyed.enqueue("bob")
-    await settle()
+    await until_idle()
     waits = (await cast.explain(second.id)).waits
     assert [wait.code for wait in waits] == ["concurrency_key", "rate_limit"]
     assert first.id in waits[0].why
@@ -198,7 +198,7 @@ async def test_no_free_worker_and_others_ahead(stage: Stage) -> None:
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
     jobs = await app.enqueue_many([worker.call() for _ in range(3)])
-    await settle()
+    await until_idle()
     next_one, behind = [(await app.explain_job(job.id)).waits[0] for job in jobs[1:]]
     assert (next_one.code, behind.code) == ("queue", "queue")
     assert "next free slot" in next_one.why
@@ -213,7 +213,7 @@ async def test_jobs_that_wait_for_nothing(cast: Cast, clock: ManualClock) -> Non
     assert explanation.text.startswith("runs: attempt 1, since 2027-01-15 08:00:00")
     await cast.app.cancel_job(running)
     assert "is being cancelled" in (await cast.explain(running)).text
-    await settle()
+    await until_idle()
     assert (await cast.explain(running)).text.startswith("cancelled at 2027-01-15 08:00:00")
     done = await cast.enqueue("plain")
     await cast.acts["plain"].finish()
@@ -255,7 +255,7 @@ async def known_runs(cast: Cast, clock: ManualClock, name: str = "plain", second
     await cast.enqueue(name)
     await clock.advance(seconds)
     await cast.acts[name].finish()
-    await settle()
+    await until_idle()
 
 
 async def test_a_queue_of_one_slot(stage: Stage, clock: ManualClock) -> None:
@@ -264,11 +264,11 @@ async def test_a_queue_of_one_slot(stage: Stage, clock: ManualClock) -> None:
     worker = app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
     await app.start()
     await worker.enqueue()
-    await settle()
+    await until_idle()
     await clock.advance(10)
     await act.finish()
     jobs = await app.enqueue_many([worker.call() for _ in range(4)])
-    await settle()
+    await until_idle()
     why = [await app.explain_job(job.id) for job in jobs]
     assert [one.position for one in why] == [None, 1, 2, 3]
     assert [one.estimate for one in why] == [None, *map(pytest.approx, (10.0, 20.0, 30.0))]
@@ -285,7 +285,7 @@ async def test_jobs_of_other_workers_are_ahead(stage: Stage, clock: ManualClock)
     first = app.register_worker("other", other, execution_mode="triggered", timeout_seconds=None)
     await app.start()
     await app.enqueue_many([first.call() for _ in range(3)])
-    await settle()
+    await until_idle()
     await clock.advance(1)
     job = await worker.enqueue()
     why = await app.explain_job(job.id)
@@ -301,11 +301,11 @@ async def test_the_time_of_a_job_is_not_that_of_its_gate(stage: Stage, clock: Ma
     worker = app.register_worker("act", act, execution_mode="triggered", rate_limit="60/m", timeout_seconds=None)
     await app.start()
     await worker.enqueue()
-    await settle()
+    await until_idle()
     await clock.advance(1)
     await act.finish()
     jobs = await app.enqueue_many([worker.call() for _ in range(600)])
-    await settle()
+    await until_idle()
     why = await app.explain_job(jobs[-1].id)
     gate, queue = why.waits
     assert (gate.code, queue.code) == ("rate_limit", "queue")
@@ -347,7 +347,7 @@ async def test_a_job_behind_its_key(cast: Cast, clock: ManualClock) -> None:
     await cast.acts["plain"].finish()
     await cast.keyed.enqueue("ada")
     second, third = await cast.keyed.enqueue("ada"), await cast.keyed.enqueue("ada")
-    await settle()
+    await until_idle()
     assert (await cast.explain(second.id)).estimate == pytest.approx(10.0)
     why = await cast.explain(third.id)
     assert why.estimate == pytest.approx(20.0)
@@ -375,7 +375,7 @@ async def test_a_function_that_sleeps_goes_on_when_its_time_has_come(stage: Stag
 
     await app.start()
     job = await work.enqueue()
-    await settle()
+    await until_idle()
     why = await app.explain_job(job.id)
     assert [wait.code for wait in why.waits] == ["sleep"]
     assert (why.position, why.estimate) == (None, 60.0)
@@ -398,7 +398,7 @@ async def test_a_label_that_no_node_has(stage: Stage, clock: ManualClock) -> Non
     worker = app.register_worker("act", Act(), execution_mode="triggered", pool="render")
     await app.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     await clock.advance(2)
     why = await app.explain_job(job.id)
     (wait,) = why.waits
@@ -440,7 +440,7 @@ async def test_slots_of_a_node_that_vanished_and_of_one_without_the_worker_do_no
     await first.start()
     await other.start()
     jobs = await first.enqueue_many([worker.call() for _ in range(6)])
-    await settle()
+    await until_idle()
     await clock.advance(10)
     await act.finish()
     await clock.advance(1)
@@ -459,7 +459,7 @@ async def test_behind_very_many_jobs_with_its_key_there_is_no_estimate(
     monkeypatch.setattr(estimates, "KEY_JOBS", 3)
     await cast.app.start()
     await cast.keyed.enqueue("ada")
-    await settle()
+    await until_idle()
     jobs = await cast.app.enqueue_many([cast.keyed.call("ada") for _ in range(3)])
     why = await cast.explain(jobs[2].id)
     assert why.estimate is None

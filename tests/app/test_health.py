@@ -8,7 +8,7 @@ import pytest
 from shiftwork import Breaker, WorkerOrchestrator
 from shiftwork.core.health.health_values import Health, Problem
 from shiftwork.errors import StoreFullError, StoreUnavailableError
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.runtime.node.health_monitor import HealthMonitor
 from shiftwork.store.memory.store import MemoryStore
 from tests.runtime.stage import Act, Stage, worker_of
@@ -147,7 +147,7 @@ async def test_dead_letters_are_as_old_as_the_leaders_first_look_at_them(stage: 
         await app.start()
         await clock.advance(1)
     await worker_of(second, "w").enqueue()
-    await settle()
+    await until_idle()
     await act.fail()
     died = clock.now()
     await clock.advance(20)
@@ -184,7 +184,7 @@ async def test_a_node_that_cannot_beat_is_a_problem_and_then_an_event(stage: Sta
     await victim.start()
     (name,) = [node.name for node in await judge.nodes()]
     await worker.enqueue()
-    await settle()
+    await until_idle()
     await stage.crash(victim)
     await clock.advance(13)
     problems = {problem["code"]: problem for problem in (await judge.get_health())["problems"]}
@@ -216,7 +216,7 @@ async def test_a_schedule_that_nobody_fires_is_a_problem(stage: Stage, clock: Ma
     act = Act()
     app.register_worker("w", act, interval_seconds=300)
     await app.start()
-    await settle()
+    await until_idle()
     await act.finish()
     await clock.advance(10)
     await stage.crash(app)
@@ -234,7 +234,7 @@ async def test_a_breaker_that_opened_is_a_problem(stage: Stage, clock: ManualClo
     worker = app.register_worker("act", act, execution_mode="triggered", breaker=breaker, max_retries=0)
     await app.start()
     await worker.enqueue()
-    await settle()
+    await until_idle()
     await act.fail()
     await clock.advance(1)
     problems = {problem["code"]: problem["subject"] for problem in (await app.get_health())["problems"]}
@@ -261,7 +261,7 @@ async def test_a_paused_pool_and_dead_letters_are_problems(stage: Stage) -> None
     worker = app.register_worker("act", act, execution_mode="triggered", max_retries=0)
     await app.start()
     await worker.enqueue()
-    await settle()
+    await until_idle()
     await act.fail()
     await app.pause_pool("default", "audit")
     health = await app.get_health()
@@ -311,7 +311,7 @@ async def test_dead_runs_of_a_schedule_that_recovered_are_no_problem(stage: Stag
     app = stage.app()
     app.register_worker("act", act, interval_seconds=60, max_retries=0)
     await app.start()
-    await settle()
+    await until_idle()
     await act.fail()
     assert await codes_of(app) == {"worker_failing": "act", "dead_letters": "dead letters"}
     await clock.advance(61)
@@ -350,7 +350,7 @@ async def test_a_write_that_fails_is_a_problem_until_one_succeeds(stage: Stage, 
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
     await worker.enqueue()
-    await settle()
+    await until_idle()
     stage.faults.fail("finish", "add", error=StoreFullError("no space left"))
     await act.finish()
     await clock.advance(6)  # beats get through, and tell the others
@@ -428,7 +428,7 @@ async def test_a_worker_that_waits_for_one_that_nothing_runs_is_reported(stage: 
     assert (problem["code"], problem["subject"]) == ("worker_starved", "fetch")
     assert "waits for login, which has never succeeded, and nothing runs it" in problem["message"]
     assert await app.trigger_worker("login")
-    await settle()
+    await until_idle()
     assert (await app.get_health())["problems"] == []
 
 
@@ -479,7 +479,7 @@ async def test_a_pool_whose_slots_all_have_long_runs_is_not_stuck_if_some_always
     await app.start()
     await app.enqueue_many([worker.call() for _ in range(103)])
     for _ in range(100):
-        await settle()
+        await until_idle()
         await act.finish()
     await clock.advance(200)
     await act.finish()
@@ -527,7 +527,7 @@ async def test_a_store_that_refuses_writes_is_reported_with_since_when(stage: St
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
     await worker.enqueue()
-    await settle()
+    await until_idle()
     stage.faults.fail("finish", error=StoreFullError("no space left"))
     at = clock.now()
     await act.finish()

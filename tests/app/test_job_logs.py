@@ -14,7 +14,7 @@ import pytest
 from shiftwork import Context, JobStatus, WorkerOrchestrator
 from shiftwork.core.model.jobs import ProgressNote
 from shiftwork.core.values.job_limits import LONGEST_ERROR, MOST_CHARACTERS, MOST_LINES
-from shiftwork.runtime.clock import settle
+from shiftwork.runtime.clock import until_idle
 from shiftwork.serve.logging import JsonLines, PlainLines, about_job
 from tests.runtime.stage import Stage, started
 from tests.system.conftest import PROGRAMS
@@ -31,7 +31,7 @@ async def test_lines_are_kept_of_a_job_that_completes(stage: Stage) -> None:
 
     await app.start()
     job = await pack.enqueue(order=7)
-    await settle()
+    await until_idle()
     found = await app.get_job(job.id)
     assert found.status is JobStatus.COMPLETED
     assert [(line.level, line.message, line.attempt) for line in found.logs] == [
@@ -63,7 +63,7 @@ async def test_a_line_that_cannot_be_shown_or_stored_fails_nothing(
     logging.addLevelName(logging.INFO + 1, "\udcff")
     await app.start()
     job = await pack.enqueue()
-    await settle()
+    await until_idle()
     assert (await job.refresh()).status is JobStatus.COMPLETED
     assert [(line.level, line.message) for line in job.logs] == [
         ("info", "(a log line that cannot be shown)"),
@@ -129,7 +129,7 @@ async def test_what_is_said_of_a_job_names_it_for_programs(heard: Heard, stage: 
 
     await app.start()
     job = await pack.enqueue()
-    await settle()
+    await until_idle()
     (line,) = (line for line in heard.json if "is dead" in str(line["message"]))
     assert (line["job_id"], line["worker"], line["event"]) == (job.id, "pack", "job.dead")
     (words,) = (line for line in heard.plain if "is dead" in line)
@@ -151,7 +151,7 @@ async def test_every_attempt_keeps_its_own(stage: Stage) -> None:
 
     await app.start()
     job = await pack.enqueue()
-    await settle()
+    await until_idle()
     await stage.clock.advance(20)
     assert (await job.refresh()).status is JobStatus.DEAD
     said = [(line.attempt, line.message) for line in job.logs]
@@ -177,7 +177,7 @@ async def test_they_can_be_read_while_it_runs(stage: Stage) -> None:
 
     await app.start()
     job = await pack.enqueue()
-    await settle()
+    await until_idle()
     await stage.clock.advance(0.3)
     await job.refresh()
     assert [line.message for line in job.logs] == ["begun", "folding"]
@@ -199,7 +199,7 @@ async def test_not_without_end(stage: Stage, text: str, kept: int) -> None:
 
     await app.start()
     job = await chat.enqueue()
-    await settle()
+    await until_idle()
     first, *lines = (await job.refresh()).logs
     assert len(lines) == kept
     assert first.message == f"({200 - kept} earlier lines not kept)"
@@ -216,7 +216,7 @@ async def test_a_job_that_logs_nothing_costs_nothing(stage: Stage) -> None:
 
     await app.start()
     await quiet.enqueue()
-    await settle()
+    await until_idle()
     await stage.clock.advance(1)
     assert stage.faults.calls["note"] == 0
 
@@ -232,7 +232,7 @@ async def test_a_format_that_does_not_fit_harms_nobody(stage: Stage, caplog: pyt
     with caplog.at_level(logging.CRITICAL, "shiftwork.worker.pack"):
         await app.start()
         job = await pack.enqueue()
-        await settle()
+        await until_idle()
     assert [line.message for line in (await job.refresh()).logs] == ["%d %s (1,)"]
 
 
@@ -246,7 +246,7 @@ async def test_who_logs_is_the_function(stage: Stage, caplog: pytest.LogCaptureF
 
     await app.start()
     await pack.enqueue()
-    await settle()
+    await until_idle()
     (record,) = [record for record in caplog.records if record.getMessage() == "here"]
     assert (record.filename, record.funcName) == (Path(__file__).name, "pack")
 
@@ -260,7 +260,7 @@ async def test_a_stale_run_says_nothing_any_more(stage: Stage) -> None:
 
     await app.start()
     job = await pack.enqueue()
-    await settle()
+    await until_idle()
     record = (await job.refresh()).record
     assert record.progress is not None
     await stage.store.note([ProgressNote(job.id, record.fence - 1, record.progress)])

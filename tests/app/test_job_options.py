@@ -21,7 +21,7 @@ from shiftwork.core.jobs.transitions import EXPIRED
 from shiftwork.core.model.job_parts import RunOptions
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock
-from tests.runtime.stage import Act, Stage, instance_of, reserve_of, statuses
+from tests.runtime.stage import Act, Stage, instance_of, prefetched_of, statuses
 
 
 @pytest.fixture
@@ -239,7 +239,7 @@ async def test_a_job_that_expires_on_its_way_is_never_started(
         job = await work.with_options(expires_seconds=0.01).enqueue()
         instance = instance_of(app).name
         (claimed,) = (await stage.store.claim(instance, "default", 1, clock.now(), ["act"])).jobs
-        reserve_of(instance_of(app)).put(claimed)
+        prefetched_of(instance_of(app)).put(claimed)
         await clock.advance(0.01)
         await act.finish()
     await job.refresh()

@@ -10,7 +10,7 @@ import pytest
 
 from shiftwork import JobStatus, LifecycleError, WorkerOrchestrator
 from shiftwork.core.model.event import Event
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.store.urls import open_store
 from tests.polling import eventually
 from tests.runtime.stage import DEADLINE, Act, Faults, FaultyStore, Stage, started, status, worker_of
@@ -24,9 +24,9 @@ async def test_a_stop_that_is_cancelled_still_hands_back_what_runs_and_leaves(st
     worker = app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
     await app.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     stopping = asyncio.create_task(app.stop(30))
-    await settle()
+    await until_idle()
     stopping.cancel()
     with pytest.raises(asyncio.CancelledError):
         await stage.during(stopping, longest=5)
@@ -34,7 +34,7 @@ async def test_a_stop_that_is_cancelled_still_hands_back_what_runs_and_leaves(st
     assert (act.cancelled, await stage.store.instances()) == (1, [])
     assert await status(job) is JobStatus.QUEUED
     await app.start()
-    await settle()
+    await until_idle()
     await act.finish("second life")
     assert await job.result(DEADLINE) == "second life"
 
@@ -45,10 +45,10 @@ async def test_a_stop_that_is_cancelled_while_the_store_closes_says_so(stage: St
     await app.start()
     closed = stage.faults.hold("close")
     stopping = asyncio.create_task(app.stop())
-    await settle()
+    await until_idle()
     assert stage.faults.calls["close"] == 1
     stopping.cancel()
-    await settle()
+    await until_idle()
     closed.set()
     with pytest.raises(asyncio.CancelledError):
         await stopping
@@ -64,12 +64,12 @@ async def test_nothing_of_an_orchestrator_goes_on_after_a_cancelled_stop(tmp_pat
     await worker.enqueue()
     await eventually(lambda: act.running == 1)
     stopping = asyncio.create_task(app.stop(30))
-    await settle()
+    await until_idle()
     stopping.cancel()
     with pytest.raises(asyncio.CancelledError):
         async with asyncio.timeout(DEADLINE):
             await stopping
-    await settle()
+    await until_idle()
     assert asyncio.all_tasks() == before
     assert await (await app.control.store.open()).instances() == []
     await app.close()
@@ -100,7 +100,7 @@ async def test_a_job_may_start_a_stop_as_a_task_of_its_own(stage: Stage) -> None
 
     await app.start()
     job = await leave.enqueue()
-    await settle()
+    await until_idle()
     await stage.during(stops[0])
     assert app.get_status()["state"] == "stopped"
     assert await job.result(DEADLINE) == "left"
@@ -112,12 +112,12 @@ async def test_every_start_returns_when_it_runs_also_after_one_that_failed(stage
     gate = stage.faults.hold("open")
     stage.faults.fail("docs", times=1, error=RuntimeError("no definitions"))
     starts = [asyncio.create_task(app.start()) for _ in range(3)]
-    await settle()
+    await until_idle()
     second = stage.faults.hold("server_time")
     gate.set()
     with pytest.raises(RuntimeError, match="no definitions"):
         await starts[0]
-    await settle()
+    await until_idle()
     assert [start.done() for start in starts[1:]] == [False, False]
     second.set()
     await stage.during(asyncio.gather(*starts[1:]))
@@ -151,9 +151,9 @@ async def test_a_stop_during_the_start_waits_for_it_and_then_stops(stage: Stage)
     app.register_worker("act", Act(), execution_mode="triggered")
     gate = stage.faults.hold("server_time")
     starting = asyncio.create_task(app.start())
-    await settle()
+    await until_idle()
     stopping = asyncio.create_task(app.stop())
-    await settle()
+    await until_idle()
     assert (starting.done(), stopping.done()) == (False, False)
     gate.set()
     await stage.during(asyncio.gather(starting, stopping))
@@ -167,9 +167,9 @@ async def test_a_stop_during_a_start_that_fails_returns(stage: Stage) -> None:
     gate = stage.faults.hold("open")
     stage.faults.fail("docs", error=RuntimeError("no definitions"))
     starting = asyncio.create_task(app.start())
-    await settle()
+    await until_idle()
     stopping = asyncio.create_task(app.stop())
-    await settle()
+    await until_idle()
     assert not stopping.done()
     gate.set()
     with pytest.raises(RuntimeError, match="no definitions"):
@@ -193,7 +193,7 @@ async def test_a_hook_may_stop_the_orchestrator_that_calls_it(stage: Stage) -> N
 
     await app.start()
     await bad.enqueue()
-    await settle()
+    await until_idle()
     await stage.clock.advance(5)
     assert stopped == ["stopped"]
 
@@ -274,13 +274,13 @@ async def test_of_those_who_trigger_a_worker_at_once_one_does(stage: Stage) -> N
     app.register_worker("act", act, cron="0 0 1 1 *")
     await app.start()
     triggered = asyncio.gather(*(app.trigger_worker("act") for _ in range(3)))
-    await settle()
+    await until_idle()
     assert (act.started, act.most) == (1, 1)
     await act.finish()
     async with asyncio.timeout(DEADLINE):
         assert await triggered == [True, False, False]
     again = asyncio.create_task(app.trigger_worker("act"))
-    await settle()
+    await until_idle()
     await act.finish()
     async with asyncio.timeout(DEADLINE):
         assert await again
@@ -293,7 +293,7 @@ async def test_a_worker_is_triggered_here_when_those_who_serve_its_pool_do_not_k
     here.register_worker("act", act, interval_seconds=9999)
     await there.start()
     triggered = asyncio.create_task(here.trigger_worker("act"))
-    await settle()
+    await until_idle()
     await stage.clock.advance(1)
     assert act.running == 1
     await act.finish()
@@ -337,7 +337,7 @@ async def test_a_schedule_survives_a_job_that_cannot_be_read(tmp_path: Path) -> 
         await app.pause_pool("default")
         async with asyncio.timeout(DEADLINE):
             while not await app.find_jobs(status="queued"):
-                await settle()
+                await until_idle()
         damage()
         ran.clear()
         await app.resume_pool("default")

@@ -14,7 +14,7 @@ from shiftwork.control.access.audit import Audit
 from shiftwork.core.doc_kinds import ENCRYPTION, PLAN, PLAN_NAME
 from shiftwork.core.model.job_changes import Cancel
 from shiftwork.core.values.envelopes import CIPHER, KeyInUse
-from shiftwork.runtime.clock import settle
+from shiftwork.runtime.clock import until_idle
 from shiftwork.store.docs import change, read, read_all
 from tests.runtime.stage import Act, Stage, node_of, status
 
@@ -93,7 +93,7 @@ async def a_signal_is_sent(scene: Scene) -> None:
 async def a_stack_is_read(scene: Scene) -> None:
     await scene.app.start()
     job = await scene.work.enqueue()
-    await settle()
+    await until_idle()
     assert (await scene.unheard(scene.app.job_stack(job.id), "job.inspected")).job_id == job.id
 
 

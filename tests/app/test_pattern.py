@@ -34,7 +34,7 @@ from shiftwork import (
 )
 from shiftwork.core.jobs.retry import End
 from shiftwork.core.model.workers import RunState
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.processes.child_process import ChildProcess
 from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
@@ -64,7 +64,7 @@ async def test_fetch_since_the_last_success(stage: Stage, clock: ManualClock) ->
     orchestrator = WorkerOrchestrator(stage.store, tick_interval=5.0, max_concurrent=5, clock=clock)
     orchestrator.register_worker("fetch-data", fetch_data, {"interval_seconds": 60, "max_retries": 0})
     await orchestrator.start()
-    await settle()
+    await until_idle()
     begin = clock.now()
     for _ in range(3):
         await clock.advance(60)
@@ -114,11 +114,11 @@ async def test_a_run_learns_nothing_that_happens_after_its_start(stage: Stage, c
     worker = app.register_worker("act", act, execution_mode="triggered", max_retries=0)
     await app.start()
     await app.enqueue_many([worker.call(), worker.call()])
-    await settle()
+    await until_idle()
     await clock.advance(1)
     await act.fail()
     await worker.enqueue()
-    await settle()
+    await until_idle()
     assert [ctx.consecutive_failures for ctx in act.contexts] == [0, 0, 1]
     assert act.contexts[2].last_error == "RuntimeError: act failed"
 
@@ -202,7 +202,7 @@ async def test_the_state_costs_the_store_nothing(stage: Stage) -> None:
     app = stage.faulty_app()
     worker = app.register_worker("w", unannotated, execution_mode="triggered")
     await app.start()
-    await settle()
+    await until_idle()
     before = stage.faults.calls["survey"]
     jobs = await app.enqueue_many([worker.call() for _ in range(50)])
     for job in jobs:
@@ -246,13 +246,13 @@ async def test_a_worker_that_is_registered_disabled_waits_for_a_person(stage: St
 
     app = make(enabled=False)
     await app.start()
-    await settle()
+    await until_idle()
     assert await app.find_jobs() == []
     assert await app.trigger_worker("w") is False
     await stage.stop(app)
     changed = make(enabled=True)  # nobody has touched it: the registration decides
     await changed.start()
-    await settle()
+    await until_idle()
     assert len(await changed.find_jobs()) == 1
     await stage.stop(changed)
     await changed.enable_worker("w")
@@ -368,7 +368,7 @@ async def test_a_dependency_that_will_not_run_by_itself(
         await app.disable_worker("a", "not today")
     if why != "no running process serves it":
         await app.start()
-        await settle()
+        await until_idle()
     async with asyncio.timeout(DEADLINE):
         assert await app.trigger_worker("b") is False
     assert "not triggered: worker b: depends on a, which has not succeeded yet, and " in caplog.text
@@ -386,7 +386,7 @@ async def test_a_job_tells_its_times_and_counts(stage: Stage, clock: ManualClock
     await app.start()
     begin = clock.now()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     await act.fail()
     with pytest.raises(
         ResultTimeoutError,
@@ -449,7 +449,7 @@ async def test_nothing_is_due_while_a_retry_is_pending(stage: Stage, clock: Manu
     app = stage.app()
     app.register_worker("act", act, interval_seconds=60)
     await app.start()
-    await settle()
+    await until_idle()
     await act.finish()
     ended = clock.now()
 
@@ -502,13 +502,13 @@ async def test_a_start_says_what_the_store_has_kept_and_what_runs_next(
 
     with caplog.at_level("INFO", "shiftwork"):
         async with started(fetching()):
-            await settle()
+            await until_idle()
         assert line().endswith("; next: clean now, fetch now")
         await clock.advance(19)
         again = fetching()
         await again.reschedule_worker("clean", interval_seconds=7200)
         async with started(again):
-            await settle()
+            await until_idle()
     kept = "(kept from earlier: 2 workers; intervals go on from their last runs)"
     assert line().endswith(f"{kept}; next: fetch in 41 s, clean in 120 min")
 

@@ -29,7 +29,7 @@ from shiftwork import (
     WorkerOrchestrator,
 )
 from shiftwork.core.model.jobs import NewJob
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from tests.runtime.stage import DEADLINE, Act, Stage, status
 
 if TYPE_CHECKING:
@@ -490,7 +490,7 @@ async def test_waiting_for_a_result_ends_in_time_and_the_job_goes_on(stage: Stag
         await job.result(timeout_seconds=0)
     assert act.running == 1
     waiting = asyncio.create_task(job.result())
-    await settle()
+    await until_idle()
     await act.finish("at last")
     async with asyncio.timeout(DEADLINE):
         assert await waiting == "at last"
@@ -503,9 +503,9 @@ async def test_many_may_wait_for_one_result(stage: Stage) -> None:
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     waiting = [asyncio.create_task((await app.get_job(job.id)).result()) for _ in range(20)]
-    await settle()
+    await until_idle()
     await act.finish(3)
     async with asyncio.timeout(DEADLINE):
         assert await asyncio.gather(*waiting) == [3] * 20

@@ -26,7 +26,7 @@ from shiftwork import (
     WorkerConfig,
     WorkerOrchestrator,
 )
-from shiftwork.runtime.clock import settle
+from shiftwork.runtime.clock import until_idle
 from tests.runtime.stage import DEADLINE, Stage, started
 
 
@@ -239,7 +239,7 @@ async def test_after_a_refusal_it_can_be_mended_and_started(stage: Stage) -> Non
     await refused(app, UnknownWorkerError, "'a'")
     app.register_worker("a", nothing)
     await app.start()
-    await settle()
+    await until_idle()
     assert await (await app.get_job("b@first")).ended(DEADLINE)
 
 

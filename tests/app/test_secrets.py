@@ -14,7 +14,7 @@ from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.jobs import NewJob
 from shiftwork.handles.job import JobAccess
 from shiftwork.handles.redaction import MASK
-from shiftwork.runtime.clock import settle
+from shiftwork.runtime.clock import until_idle
 from shiftwork.views.shapes.jobs import job_shape, whole_job_shape
 from tests.runtime.stage import Stage
 
@@ -51,7 +51,7 @@ async def test_the_function_gets_them_and_nobody_else_sees_them(stage: Stage) ->
     job = await sign_in.enqueue(
         "bank", HUSH, login=Login("ann", HUSH), others=[Login("bob", HUSH)], keys={"a": HUSH}, pin=1234
     )
-    await settle()
+    await until_idle()
     assert seen == [("bank", HUSH, Login("ann", HUSH), [Login("bob", HUSH)], {"a": HUSH}, 1234)]
     stranger = stage.app()  # knows the worker only as it was published
     for found in (job, *await app.find_jobs(), await stranger.get_job(job.id), *await stranger.find_jobs()):
@@ -109,7 +109,7 @@ async def test_what_the_function_raises_logs_and_tells_does_not_tell_them(
 
     await app.start()
     job = await sign_in.enqueue("bank", key, login=Login("ann", HUSH), pin=9_876_543_210)
-    await settle()
+    await until_idle()
     progress = (await job.refresh()).progress
     assert progress is not None
     assert progress.message == "pin •••"
@@ -153,7 +153,7 @@ async def test_a_payload_that_is_edited_keeps_what_was_hidden(stage: Stage) -> N
     edited["login"]["user"] = "eve"
     await app.retry_job(job.id, payload=edited)
     await app.start()
-    await settle()
+    await until_idle()
     assert seen == [("shop", HUSH, Login("eve", HUSH), [], {}, None)]
 
 

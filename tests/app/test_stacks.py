@@ -12,7 +12,7 @@ import pytest
 from shiftwork import JobStateError, NodeSilentError, UnknownJobError, WorkerOrchestrator
 from shiftwork.control.jobs import job_stack as stacks
 from shiftwork.core.model.doc_types import MOST_STACK_REQUESTS, STACK_REQUEST_SECONDS, StackRequest
-from shiftwork.runtime.clock import settle
+from shiftwork.runtime.clock import until_idle
 from shiftwork.runtime.node.stack_responder import change_stack_requests, read_stack_requests
 from shiftwork.runtime.running.run_stacks import LONGEST_STACKS
 from shiftwork.store.memory import MemoryStore
@@ -25,7 +25,7 @@ async def test_the_stack_of_a_coroutine_is_where_it_waits(stage: Stage) -> None:
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
     jobs = [await worker.enqueue() for _ in range(2)]
-    await settle()
+    await until_idle()
     seen = await outside.job_stack(jobs[0].id)
     assert (seen.job_id, seen.pid) == (jobs[0].id, os.getpid())
     assert seen.instance == (await app.get_job(jobs[0].id)).record.instance
@@ -43,7 +43,7 @@ async def test_the_stack_of_a_thread_is_what_it_calls(stage: Stage) -> None:
     worker = app.register_worker("hatch", hatch.wait, execution_mode="triggered")
     await app.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     await hatch.reached()
     own = (await app.job_stack(job.id)).stack.partition("\n\n")[0]
     assert own.startswith(f"job {job.id} of hatch:\n")
@@ -58,7 +58,7 @@ async def test_what_many_jobs_are_doing_is_told_as_far_as_it_fits(stage: Stage) 
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
     jobs = [await worker.enqueue() for _ in range(300)]
-    await settle()
+    await until_idle()
     stack = (await app.job_stack(jobs[-1].id)).stack
     assert stack.startswith(f"job {jobs[-1].id} of act:")
     assert LONGEST_STACKS <= len(stack) < LONGEST_STACKS + 10
@@ -111,7 +111,7 @@ async def test_a_node_that_does_not_answer_is_named_with_the_remedy(
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     await stage.crash(app)
     monkeypatch.setattr(stacks, "REPLY_SECONDS", 0.01)
     instance = (await stage.app().get_job(job.id)).record.instance
@@ -128,11 +128,11 @@ async def test_a_run_that_has_given_way_to_another_is_not_shown(stage: Stage) ->
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     fence = (await job.refresh()).record.fence
     asked = {str(n): StackRequest(job=job.id, fence=n, asked_at=stage.clock.now()) for n in (fence, fence + 1)}
     await change_stack_requests(stage.store, stage.clock.now(), lambda _: asked)
-    await settle()
+    await until_idle()
     asked = await read_stack_requests(stage.store)
     answered = {request.fence for request in asked.values() if request.reply is not None}
     assert answered == {fence}

@@ -19,7 +19,7 @@ from shiftwork import (
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.admission import Lane
 from shiftwork.core.workers.state import trigger_refusal
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from tests.runtime.stage import DEADLINE, Act, Stage, status, worker_of
 
 
@@ -28,10 +28,10 @@ async def test_it_runs_now_and_returns_when_the_run_has_ended(stage: Stage) -> N
     app = stage.app()
     app.register_worker("act", act, interval_seconds=1000)
     await app.start()
-    await settle()
+    await until_idle()
     await act.finish()
     triggered = asyncio.create_task(app.trigger_worker("act"))
-    await settle()
+    await until_idle()
     assert (act.running, triggered.done()) == (1, False)
     await act.finish()
     async with asyncio.timeout(DEADLINE):
@@ -47,9 +47,9 @@ async def test_it_goes_before_everything_that_waits(stage: Stage) -> None:
     filler = app.register_worker("other", other, execution_mode="triggered", priority=JobPriority.HIGH)
     await app.start()
     await app.enqueue_many([filler.call() for _ in range(3)])
-    await settle()
+    await until_idle()
     triggered = asyncio.create_task(app.trigger_worker("act"))
-    await settle()
+    await until_idle()
     await other.finish()
     await act.finish()
     async with asyncio.timeout(DEADLINE):
@@ -79,7 +79,7 @@ async def test_a_worker_nobody_knows_or_that_runs_already_is_not_triggered(
     app = stage.app()
     app.register_worker("act", act, interval_seconds=1000)
     await app.start()
-    await settle()
+    await until_idle()
     assert await app.trigger_worker("acts") is False
     assert "not triggered: there is no worker 'acts': did you mean 'act'?" in caplog.text
     assert await app.trigger_worker("act") is False
@@ -94,7 +94,7 @@ async def test_a_worker_that_runs_in_another_process_runs_already(stage: Stage) 
         app.register_worker("act", act, execution_mode="triggered")
     await there.start()
     await worker_of(there, "act").enqueue()
-    await settle()
+    await until_idle()
     assert await here.trigger_worker("act") is False
 
 
@@ -108,9 +108,9 @@ async def test_a_worker_with_a_payload_is_triggered_beside_its_other_runs(stage:
 
     await app.start()
     runs = [asyncio.create_task(app.trigger_worker("work", n=n)) for n in (1, 2)]
-    await settle()
+    await until_idle()
     third = asyncio.create_task(app.trigger_worker("work", n=3))
-    await settle()
+    await until_idle()
     assert act.running == 3
     for _ in range(3):
         await act.finish()
@@ -147,7 +147,7 @@ async def test_a_worker_that_only_another_process_has_is_triggered_there(stage: 
     server.register_worker("theirs", act, execution_mode="triggered")
     await server.start()
     triggered = asyncio.create_task(client.trigger_worker("theirs"))
-    await settle()
+    await until_idle()
     assert act.running == 1
     await act.finish()
     async with asyncio.timeout(DEADLINE):
@@ -183,7 +183,7 @@ async def test_where_another_process_serves_it_it_runs_there(stage: Stage) -> No
     server.register_worker("act", there, execution_mode="triggered")
     await server.start()
     triggered = asyncio.create_task(client.trigger_worker("act"))
-    await settle()
+    await until_idle()
     assert (here.started, there.started) == (0, 1)
     await there.finish()
     async with asyncio.timeout(DEADLINE):
@@ -263,7 +263,7 @@ async def test_giving_up_on_it_hands_it_back(stage: Stage) -> None:
     app = stage.app()
     app.register_worker("act", act, execution_mode="triggered")
     triggered = asyncio.create_task(app.trigger_worker("act"))
-    await settle()
+    await until_idle()
     assert act.running == 1
     triggered.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -295,7 +295,7 @@ async def test_disabled_is_disabled_everywhere_and_for_ever(stage: Stage) -> Non
     await third.enable_worker("w")
     await third.start()
     assert third.get_status()["worker_states"]["w"]["enabled"] is True
-    await settle()
+    await until_idle()
     assert len(await third.find_jobs()) == 1
 
 
@@ -328,7 +328,7 @@ async def test_a_worker_that_only_another_process_has(stage: Stage) -> None:
     await server.start()
     client: Any = stage.app()
     await client.disable_worker("theirs")
-    await settle()
+    await until_idle()
     assert server.get_status()["worker_states"]["theirs"]["enabled"] is False
     assert list(await client.workers()) == ["theirs"]
 

@@ -26,7 +26,7 @@ from typing import Final, Literal
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.core.observing.history import HOUR, MINUTE, Hour, Moment, Point
+from shiftwork.core.observing.pool_history import HOUR, MINUTE, Hour, Moment, Point
 from tests.browser.conftest import QUIET, browser_path
 from tests.browser.stage import HERE, Node, Site, node_of, served
 from tests.polling import wait_until

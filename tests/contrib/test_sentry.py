@@ -17,7 +17,7 @@ from sentry_sdk.transport import Transport
 
 from shiftwork import Context, Secret, WorkerConfig
 from shiftwork.contrib.sentry import monitor_of, track
-from shiftwork.runtime.clock import settle
+from shiftwork.runtime.clock import until_idle
 from tests.runtime.stage import Stage
 
 
@@ -74,7 +74,7 @@ async def test_a_job_that_dies_is_reported_once_with_its_place_its_log_and_witho
     await app.start()
     job = await charge.enqueue(card="4242-4242", order=7)
     await fine.enqueue()
-    await settle()
+    await until_idle()
     assert recording.events() == [], "it is tried again"
     await stage.clock.advance(30)
     assert (await job.refresh()).status == "dead"
@@ -123,7 +123,7 @@ async def test_a_job_that_dies_without_an_exception_is_reported_too(stage: Stage
 
     await app.start()
     job = await hang.enqueue()
-    await settle()
+    await until_idle()
     await stage.clock.advance(6)
     await app.served.hooks.drain()
     assert (await job.refresh()).status == "dead"

@@ -20,7 +20,7 @@ from shiftwork.core.model.event import Event
 from shiftwork.core.model.jobs import Attempt
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.observing.beats import Beat
-from shiftwork.core.observing.history import EndedTotals, Hour, Moment, Point
+from shiftwork.core.observing.pool_history import EndedTotals, Hour, Moment, Point
 from shiftwork.core.observing.pool_stats import ExpiredLately
 from shiftwork.core.schedules.fire_times import Cursor
 from shiftwork.core.schedules.stored import ScheduleIndex

@@ -3,7 +3,7 @@
 import pytest
 
 from shiftwork.core.jobs.claiming_ahead import (
-    AHEAD_SECONDS,
+    CLAIM_AHEAD_SECONDS,
     MOST_AHEAD,
     UsualRunTime,
     allowance,
@@ -53,7 +53,7 @@ def test_runs_of_different_lengths_are_never_foreseen() -> None:
 
 
 def test_a_run_that_is_overdue_is_not_waited_for() -> None:
-    assert not ends_soon(UsualRunTime(0.05, 0.0), 0.05 + 2 * AHEAD_SECONDS)
+    assert not ends_soon(UsualRunTime(0.05, 0.0), 0.05 + 2 * CLAIM_AHEAD_SECONDS)
 
 
 @pytest.mark.parametrize(

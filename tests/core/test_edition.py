@@ -1,6 +1,6 @@
 """The edition of the definitions: who makes it, and who reports that it was lost."""
 
-from shiftwork.core.workers.joining import REPORTED_SECONDS, Edition, first_edition, renewed_edition
+from shiftwork.core.workers.joining import EMPTIED_SECONDS, Edition, first_edition, renewed_edition
 
 NOW = 1_000_000.0
 
@@ -28,5 +28,5 @@ def test_a_store_that_was_replaced_by_a_copy_has_the_same_one_and_the_loss_is_re
     copied = again(Edition("old"))
     assert copied == Edition("old", NOW, "everything")
     assert again(copied, NOW + 3) == copied
-    later = NOW + REPORTED_SECONDS
+    later = NOW + EMPTIED_SECONDS
     assert again(copied, later) == Edition("old", later, "everything")

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from shiftwork.core.model.workers import PoolConfig
-from shiftwork.core.observing.history import DAY, HOUR, KEPT_HOURS, MINUTE, Moment, Point
+from shiftwork.core.observing.pool_history import DAY, HOUR, KEPT_HOURS, MINUTE, Moment, Point
 from shiftwork.core.scaling.forecast import floors_ahead, hours_needed
 
 MIDNIGHT = 20_000.0 * DAY

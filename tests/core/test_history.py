@@ -6,7 +6,7 @@ from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.doc_kinds import HISTORY
-from shiftwork.core.observing.history import (
+from shiftwork.core.observing.pool_history import (
     DAY,
     HOUR,
     KEPT_HOURS,

@@ -16,7 +16,7 @@ from msgspec import Struct
 from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.model.workers import Breaker, PoolConfig, Retry, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.options.configs import OTHER_NAMES, pool_config, worker_config
-from shiftwork.core.options.types import NamedWorkerOptions, PoolOptions, TimingOptions, WorkerOptions
+from shiftwork.core.options.option_types import NamedWorkerOptions, PoolOptions, TimingOptions, WorkerOptions
 from shiftwork.core.options.value_checks import parse_rate
 from shiftwork.core.schedules.timing import Timing
 from shiftwork.core.words import seconds_in

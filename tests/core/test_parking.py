@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from shiftwork.core.jobs.concurrency_keys import free, parked
+from shiftwork.core.jobs.parked_jobs import free, parked
 from shiftwork.core.model.jobs import JobPriority, JobRecord, JobStatus
 
 

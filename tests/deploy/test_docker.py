@@ -12,13 +12,12 @@ import yaml
 
 from shiftwork.cli.entry import main
 from shiftwork.cli.terminal.option_types import seconds
-from shiftwork.runtime.node import node
-from shiftwork.runtime.node import stopping as store_patience
+from shiftwork.runtime.node import node, stopping
 from shiftwork.runtime.processes import hook_process
 from shiftwork.serve.loading import load_app
 from shiftwork.serve.process import EXIT_SECONDS
 
-LEAVING = store_patience.LAST_SECONDS + node.LEAVE_SECONDS + hook_process.DRAIN_SECONDS + EXIT_SECONDS
+LEAVING = stopping.LAST_SECONDS + node.PROCESS_LEAVE_SECONDS + hook_process.DRAIN_SECONDS + EXIT_SECONDS
 """What a node may need after the grace period."""
 
 

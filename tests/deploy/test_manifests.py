@@ -19,8 +19,7 @@ from msgspec.structs import fields
 from shiftwork.cli.entry import main
 from shiftwork.cli.running.run import run
 from shiftwork.cli.terminal.option_types import seconds
-from shiftwork.runtime.node import node
-from shiftwork.runtime.node import stopping as store_patience
+from shiftwork.runtime.node import node, stopping
 from shiftwork.runtime.node.node_settings import NodeSettings
 from shiftwork.runtime.processes import hook_process
 from shiftwork.serve import notify
@@ -33,7 +32,7 @@ from shiftwork.web.routing import find_route
 VERSIONS = ("1.29", "1.37")
 """The oldest and the newest Kubernetes that the manifests are held to."""
 FILES = ("config.yaml", "deployment.yaml", "disruption.yaml", "web.yaml", "scaling.yaml")
-LEAVING = store_patience.LAST_SECONDS + node.LEAVE_SECONDS + hook_process.DRAIN_SECONDS + EXIT_SECONDS
+LEAVING = stopping.LAST_SECONDS + node.PROCESS_LEAVE_SECONDS + hook_process.DRAIN_SECONDS + EXIT_SECONDS
 """What a node may need after the grace period."""
 
 

@@ -18,7 +18,7 @@ from shiftwork import Context, Job, JobStatus, StoreUnavailableError, WorkerOrch
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.claiming.pool_instance import PoolInstance
 from shiftwork.runtime.claiming.prefetch import PrefetchedJobs
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.runtime.node.node import Node
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
@@ -137,7 +137,7 @@ class Stage:
         """Let time pass until this is done; returns its result."""
         task = asyncio.ensure_future(work)
         passed = 0.0
-        await settle()
+        await until_idle()
         while not task.done() and passed < longest:
             await self.clock.advance(step)
             passed += step
@@ -186,11 +186,11 @@ class Stage:
                 if run.task is not None:
                     run.task.cancel()
             instance.runs.active.clear()
-            instance.claimer._reserve.empty()
+            instance.claimer._prefetched.empty()
             instance.runs.close()
         app._lifecycle.node = None
         app._lifecycle.state = "stopped"
-        await settle()
+        await until_idle()
 
 
 def node_of(app: WorkerOrchestrator) -> Node:
@@ -215,9 +215,9 @@ def limit_jobs(instance: PoolInstance, most: int) -> None:
     instance.claimer._pool = replace(instance.pool, max_jobs_per_instance=most)
 
 
-def reserve_of(instance: PoolInstance) -> PrefetchedJobs:
+def prefetched_of(instance: PoolInstance) -> PrefetchedJobs:
     """The jobs that the instance has claimed ahead."""
-    return instance.claimer._reserve
+    return instance.claimer._prefetched
 
 
 def leads(app: WorkerOrchestrator) -> bool:
@@ -271,12 +271,12 @@ class Act:
     async def finish(self, value: Any = None) -> None:
         """Let the eldest run return."""
         self.waiting.pop(0).set_result(value)
-        await settle()
+        await until_idle()
 
     async def fail(self, error: Exception | None = None) -> None:
         """Let the eldest run raise."""
         self.waiting.pop(0).set_exception(error or RuntimeError(f"{self.name} failed"))
-        await settle()
+        await until_idle()
 
 
 class Hatch:

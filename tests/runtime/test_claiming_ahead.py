@@ -7,7 +7,7 @@ import pytest
 
 from shiftwork import Job, JobStatus, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.runtime.claiming.pool_instance import PoolInstance
-from shiftwork.runtime.clock import settle
+from shiftwork.runtime.clock import until_idle
 from tests.runtime.stage import Act, Stage, instance_of, limit_jobs, status, statuses
 
 QUEUED = JobStatus.QUEUED
@@ -38,11 +38,11 @@ class Scene:
     async def begin_long_ones(self) -> None:
         self.jobs = await self.app.enqueue_many([self._worker.call()] * 5)
         self.due_at = self.stage.clock.now()
-        await settle()
+        await until_idle()
 
     async def handed_back(self) -> bool:
         """Whether the three have been handed back as if they had never been claimed: due since then, in their place."""
-        await settle()
+        await until_idle()
         three = [await job.refresh() for job in self.jobs[2:]]
         in_place = [(job.run_at, job.record.since) for job in three] == [(self.due_at, self.due_at)] * 3
         return in_place and [(job.status, job.attempt, job.history) for job in three] == [(QUEUED, 0, ())] * 3
@@ -119,7 +119,7 @@ async def test_fewer_slots_hand_it_back(scene: Scene) -> None:
 
 async def test_more_slots_start_it(scene: Scene) -> None:
     scene.instance.resize(3)
-    await settle()
+    await until_idle()
     assert (scene.act.running, scene.instance.claimer.waiting) == (3, 2)
 
 
@@ -136,7 +136,7 @@ async def test_the_end_of_its_process_hands_it_back(scene: Scene) -> None:
 async def test_cancelled_it_ends_at_once_and_never_runs(scene: Scene) -> None:
     scene.instance.cancel(scene.jobs[3].id, 1)  # an order about an earlier run of it
     await scene.app.cancel_job(scene.jobs[2].id)
-    await settle()
+    await until_idle()
     assert await status(scene.jobs[2]) is JobStatus.CANCELLED
     for _ in range(4):
         await scene.act.finish()
@@ -171,7 +171,7 @@ async def test_it_is_no_stray_after_a_claim_whose_answer_was_lost(
     with pytest.raises(StoreUnavailableError):
         await scene.instance.claimer.claim()
     await scene.instance.claimer.claim()
-    await settle()
+    await until_idle()
     assert await statuses(scene.jobs) == ["processing"] * 5
     assert "never arrived" not in caplog.text
 

@@ -14,8 +14,8 @@ from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.configs import worker_config
 from shiftwork.core.schedules.fire_times import CRON_AHEAD_SECONDS, INTERVAL_AHEAD_SECONDS
-from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.leader.worker_schedules import Schedules
+from shiftwork.runtime.clock import ManualClock, until_idle
+from shiftwork.runtime.leader.worker_schedules import WorkerSchedules
 from shiftwork.runtime.registry import Registry, WorkerDefinition
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
@@ -67,10 +67,10 @@ class Hasty:
             await asyncio.sleep(0)
 
 
-def leader(store: Any, events: Events, *configs: WorkerConfig) -> Schedules:
+def leader(store: Any, events: Events, *configs: WorkerConfig) -> WorkerSchedules:
     workers: dict[str, WorkerDefinition] = {config.name: Known(config) for config in configs}
     registry = Registry(workers, {POOL: PoolConfig(name=POOL)}, {})
-    return Schedules(registry, store, cast("Any", events))
+    return WorkerSchedules(registry, store, cast("Any", events))
 
 
 class World:
@@ -256,7 +256,7 @@ async def test_a_crash_between_cursor_and_job_fires_once(stage: Stage, clock: Ma
     app = stage.faulty_app()
     app.register_worker("act", act, interval_seconds=20)
     await app.start()
-    await settle()
+    await until_idle()
     clock.step(-HOUR)
     await act.finish()
     await clock.advance(1)

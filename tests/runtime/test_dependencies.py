@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from shiftwork import Context, JobPriority, JobStatus
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.runtime.outcomes.outbox import pause
 from tests.runtime.stage import Act, Stage, status, statuses, worker_of
 
@@ -21,7 +21,7 @@ async def test_b_waits_until_a_has_succeeded_once(stage: Stage, clock: ManualClo
     app.register_worker("a", a, interval_seconds=60, max_retries=0)
     app.register_worker("b", b, interval_seconds=60, depends_on=["a"], priority=JobPriority.CRITICAL)
     await app.start()
-    await settle()
+    await until_idle()
     assert diary == ["a starts"]
     await a.fail()
     assert diary == ["a starts", "a ends"], "b must not run: a has ended, but not succeeded"
@@ -39,10 +39,10 @@ async def test_b_does_not_start_while_a_runs_or_is_queued_to_run(stage: Stage, c
     fill = app.register_worker("other", other, execution_mode="triggered", priority=JobPriority.CRITICAL)
     await app.start()
     await work_a.enqueue()
-    await settle()
+    await until_idle()
     await a.finish()
     await fill.enqueue()
-    await settle()
+    await until_idle()
     await clock.advance(1)
     # Both are queued while the only place is taken; b ranks ahead, and a still goes first.
     job_b = await work_b.with_options(priority=JobPriority.CRITICAL).enqueue()
@@ -62,14 +62,14 @@ async def test_a_retry_of_a_counts_as_queued_to_run(stage: Stage, clock: ManualC
     work_b = app.register_worker("b", b, execution_mode="triggered", depends_on=["a"])
     await app.start()
     await work_a.enqueue()
-    await settle()
+    await until_idle()
     await a.finish()
     await clock.advance(1)
     await work_a.enqueue()
-    await settle()
+    await until_idle()
     await a.fail()
     await work_b.enqueue()
-    await settle()
+    await until_idle()
     assert b.started == 0
     await clock.advance(10)
     assert (a.running, b.started) == (1, 0)
@@ -84,10 +84,10 @@ async def test_a_fresh_dependency_demands_a_success_since_bs_last_start(stage: S
     work_b = app.register_worker("b", b, execution_mode="triggered", depends_on={"a": "fresh"})
     await app.start()
     await work_a.enqueue()
-    await settle()
+    await until_idle()
     await a.finish()
     await work_b.enqueue()
-    await settle()
+    await until_idle()
     assert b.started == 1
     await b.finish()
     await clock.advance(1)
@@ -97,7 +97,7 @@ async def test_a_fresh_dependency_demands_a_success_since_bs_last_start(stage: S
     (wait,) = (await app.explain_job(again.id)).waits
     assert (wait.code, wait.by) == ("dependency", "a")
     await work_a.enqueue()
-    await settle()
+    await until_idle()
     await a.finish()
     assert b.started == 2
 
@@ -143,12 +143,12 @@ async def test_once_a_has_ended_b_goes_before_the_next_of_a_long_queue_of_as(
     await app.enqueue_many([work_a.call() for _ in range(10)])
     await clock.advance(10)
     await work_b.enqueue()
-    await settle()
+    await until_idle()
     assert (a.running, b.started) == (limit, 0)
     await clock.advance(1)
     for _ in range(limit):
         await a.finish()
-    await settle()
+    await until_idle()
     assert b.started == 1, "every a that is queued ranks ahead of b; and b goes first all the same"
     assert a.started == limit
     await b.finish()
@@ -171,7 +171,7 @@ async def test_a_chain_runs_in_order(stage: Stage, clock: ManualClock) -> None:
     worker("b", "a")
     worker("a")
     await app.start()
-    await settle()
+    await until_idle()
     assert order[0] == "a"
     assert set(order[1:3]) == {"b", "c"}
     assert order[3:] == ["d"]
@@ -191,16 +191,16 @@ async def test_conflicts_wait_for_each_other_both_ways(stage: Stage) -> None:
     work_b = app.register_worker("b", b, execution_mode="triggered", pool="other")
     await app.start()
     await work_a.enqueue()
-    await settle()
+    await until_idle()
     job = await work_b.enqueue()
-    await settle()
+    await until_idle()
     assert (a.running, b.running) == (1, 0)
     (wait,) = (await app.explain_job(job.id)).waits
     assert (wait.code, wait.by) == ("blocked", "a")
     await a.finish()
     assert (a.running, b.running) == (0, 1)
     await work_a.enqueue()
-    await settle()
+    await until_idle()
     assert (a.running, b.running) == (0, 1)
     await b.finish()
     assert (a.running, b.running) == (1, 0)
@@ -255,7 +255,7 @@ async def test_who_waits_on_a_conflict_goes_before_later_ones_of_the_other_side(
     await work_b.enqueue()
     await clock.advance(1)
     later = await work_a.enqueue()
-    await settle()
+    await until_idle()
     # There is room for a second a, and nothing of b runs; but b has waited longer.
     assert (a.running, b.running) == (1, 0)
     (wait,) = (await app.explain_job(later.id)).waits
@@ -277,7 +277,7 @@ async def test_max_running_holds_over_two_nodes(stage: Stage) -> None:
         await app.start()
     await apps[0].enqueue_many([worker_of(apps[0], "act").call() for _ in range(9)])
     for _ in range(9):
-        await settle()
+        await until_idle()
         assert act.running <= 3
         await act.finish()
     assert (act.started, act.most) == (9, 3)
@@ -299,7 +299,7 @@ async def test_a_concurrency_key_lets_as_many_run_at_once(stage: Stage, limit: i
 
     await app.start()
     await app.enqueue_many([mail.call(user=user) for user in "aabbbcdaa"])
-    await settle()
+    await until_idle()
     while gate.running:
         await gate.finish()
     assert gate.started == 9
@@ -318,7 +318,7 @@ async def test_a_concurrency_key_may_be_a_template(stage: Stage) -> None:
     one, same, other = await app.enqueue_many(
         [mail.call("x", {"id": 1}), mail.call("x", {"id": 1}), mail.call("x", {"id": 2})]
     )
-    await settle()
+    await until_idle()
     assert await statuses([one, same, other]) == ["processing", "queued", "processing"]
     assert one.record.key == "x/1"
     (wait,) = (await app.explain_job(same.id)).waits
@@ -414,5 +414,5 @@ async def test_jobs_of_one_rank_run_in_the_order_they_were_enqueued(stage: Stage
     await app.enqueue_many([work.with_options(run_at=clock.now() + 10).call(n) for n in range(50)])
     await clock.advance(10)
     for _ in range(50):
-        await settle()
+        await until_idle()
     assert order == list(range(50))

@@ -9,9 +9,9 @@ import pytest
 
 from shiftwork import LifecycleError, StoreUnavailableError
 from shiftwork.control.calling import Portal
-from shiftwork.runtime.clock import ManualClock, SystemClock, settle
+from shiftwork.runtime.clock import ManualClock, SystemClock, until_idle
 from shiftwork.runtime.duty import Duty
-from shiftwork.runtime.store_voice import StoreVoice
+from shiftwork.runtime.outage_log import OutageLog
 from shiftwork.store.bells import Bells
 from tests.runtime.stage import DEADLINE
 
@@ -44,9 +44,9 @@ class Player:
         self.start = self.clock.now()
         self.poll = Poll(self.clock)
         self.bell = Bells().listen({"topic"})
-        self.voice = StoreVoice(self.clock.monotonic)
+        self.outages = OutageLog(self.clock.monotonic)
         self.duty = Duty(
-            "test", self.poll, clock=self.clock, bell=self.bell, longest_sleep=longest_sleep, voice=self.voice
+            "test", self.poll, clock=self.clock, bell=self.bell, longest_sleep=longest_sleep, outages=self.outages
         )
 
     def times(self) -> list[float]:
@@ -91,7 +91,7 @@ async def test_a_duty_that_fails_backs_off_and_recovers(caplog: pytest.LogCaptur
     await player.clock.advance(10)
     count = len(player.times())
     player.duty.ring()
-    await settle()
+    await until_idle()
     assert len(player.times()) == count + 1
     await player.duty.stop()
 
@@ -127,11 +127,11 @@ async def test_a_stop_lets_the_poll_in_progress_end() -> None:
         await go.wait()
         ended.append(True)
 
-    duty = Duty("slow", slow, clock=player.clock, bell=player.bell, longest_sleep=5, voice=player.voice)
+    duty = Duty("slow", slow, clock=player.clock, bell=player.bell, longest_sleep=5, outages=player.outages)
     duty.start()
-    await settle()
+    await until_idle()
     stopping = asyncio.create_task(duty.stop())
-    await settle()
+    await until_idle()
     assert not stopping.done()
     go.set()
     async with asyncio.timeout(DEADLINE):

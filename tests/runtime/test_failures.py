@@ -8,7 +8,7 @@ import pytest
 
 from shiftwork import Breaker, Context, JobStatus, Retry, RetryAfter, Snooze, WorkerOrchestrator
 from shiftwork.core.model.event import Event
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from tests.runtime.stage import DEADLINE, Act, Stage, status, statuses, worker_of
 
 # ── retries ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -28,7 +28,7 @@ async def delays(stage: Stage, clock: ManualClock, *, retry: Retry | None, retri
     job = await fail.enqueue()
     for _ in range(retries):
         assert await status(await job.refresh()) in {JobStatus.QUEUED, JobStatus.FAILED}
-        await settle()
+        await until_idle()
         await clock.advance(job.record.run_at - clock.now() + 0.001 if await status(job) is JobStatus.FAILED else 0)
     assert await status(job) is JobStatus.DEAD
     assert job.attempt == retries + 1
@@ -70,7 +70,7 @@ async def test_a_failed_job_says_when_it_is_due_again(stage: Stage, clock: Manua
     worker = app.register_worker("act", act, execution_mode="triggered", retry=Retry(jitter=0))
     await app.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     await act.fail()
     assert await status(job) is JobStatus.FAILED
     assert (job.attempt, job.error) == (1, "RuntimeError: act failed")
@@ -90,7 +90,7 @@ async def test_max_retries_zero_is_one_attempt(stage: Stage, clock: ManualClock)
     worker = app.register_worker("act", act, execution_mode="triggered", max_retries=0)
     await app.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     await act.fail()
     assert await status(job) is JobStatus.DEAD
     await clock.advance(1000)
@@ -111,7 +111,7 @@ async def test_a_worker_that_keeps_failing_is_disabled_and_says_so(stage: Stage,
     failing(app, act, heard, max_consecutive_failures=3)
     await app.start()
     jobs = await app.enqueue_many([worker_of(app, "act").call() for _ in range(5)])
-    await settle()
+    await until_idle()
     for _ in range(3):
         assert app.get_status()["worker_states"]["act"]["enabled"]
         await act.fail()
@@ -128,7 +128,7 @@ async def test_a_worker_that_keeps_failing_is_disabled_and_says_so(stage: Stage,
     await clock.advance(1000)
     assert act.started == 3
     await app.enable_worker("act")
-    await settle()
+    await until_idle()
     assert act.running == 1
     assert app.get_status()["worker_states"]["act"]["failures"] == 0
     await act.finish()
@@ -142,14 +142,14 @@ async def test_disabling_outlives_the_process(stage: Stage) -> None:
     failing(first, act, heard, max_consecutive_failures=1)
     await first.start()
     await worker_of(first, "act").enqueue()
-    await settle()
+    await until_idle()
     await act.fail()
     await stage.stop(first)
     second = stage.app()
     failing(second, act, heard, max_consecutive_failures=1)
     job = await worker_of(second, "act").enqueue()
     await second.start()
-    await settle()
+    await until_idle()
     state = second.get_status()["worker_states"]["act"]
     assert (state["enabled"], state["failures"]) == (False, 1)
     assert await status(job) is JobStatus.QUEUED
@@ -163,7 +163,7 @@ async def test_a_success_in_between_forgives(stage: Stage) -> None:
     failing(app, act, heard, max_consecutive_failures=2)
     await app.start()
     await app.enqueue_many([worker_of(app, "act").call() for _ in range(6)])
-    await settle()
+    await until_idle()
     for _ in range(3):
         await act.fail()
         await act.finish()
@@ -221,7 +221,7 @@ async def test_disabling_by_hand_lets_running_work_finish(stage: Stage) -> None:
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
     jobs = await app.enqueue_many([worker.call(), worker.call()])
-    await settle()
+    await until_idle()
     await app.disable_worker("act", "the printer is on fire")
     assert act.running == 1
     await act.finish()
@@ -236,10 +236,10 @@ async def test_another_process_hears_of_it(stage: Stage) -> None:
         app.register_worker("act", act, execution_mode="triggered")
         await app.start()
     await here.disable_worker("act")
-    await settle()
+    await until_idle()
     assert not there.get_status()["worker_states"]["act"]["enabled"]
     await there.enable_worker("act")
-    await settle()
+    await until_idle()
     assert here.get_status()["worker_states"]["act"]["enabled"]
 
 
@@ -255,7 +255,7 @@ async def test_a_function_says_when_it_is_tried_again(stage: Stage, clock: Manua
 
     await app.start()
     job = await fetch.enqueue()
-    await settle()
+    await until_idle()
     assert await status(job) is JobStatus.FAILED
     assert (job.run_at, job.attempt, job.error) == (clock.now() + 300, 1, "RetryAfter: the service is busy")
     await clock.advance(300)
@@ -280,7 +280,7 @@ async def test_the_one_exception_of_a_task_group_decides(stage: Stage, error: Ex
 
     await app.start()
     job = await fetch.enqueue()
-    await settle()
+    await until_idle()
     assert await status(job) is ends
 
 
@@ -297,7 +297,7 @@ async def test_a_snoozed_job_is_scheduled_and_no_attempt_is_counted(stage: Stage
 
     await app.start()
     job = await export.enqueue()
-    await settle()
+    await until_idle()
     assert await status(job) is JobStatus.SCHEDULED
     assert (job.run_at, job.attempt, job.history, job.error) == (clock.now() + 30, 0, (), None)
     for _ in range(19):
@@ -320,7 +320,7 @@ async def test_a_retry_function_that_is_wrong_is_named_and_the_default_policy_ho
         app.register_worker(f"w{number}", fail, execution_mode="triggered", retry=rule)
     await app.start()
     jobs = [await worker_of(app, f"w{number}").enqueue() for number in range(3)]
-    await settle()
+    await until_idle()
     for job, what in zip(jobs, says, strict=True):
         assert await status(job) is JobStatus.FAILED
         assert job.error == f"ValueError: no; its retry function failed: {what}"
@@ -339,7 +339,7 @@ async def test_a_run_that_was_stopped_cannot_choose(stage: Stage, clock: ManualC
 
     await app.start()
     job = await stubborn.enqueue()
-    await settle()
+    await until_idle()
     await clock.advance(5)
     assert await status(job) is JobStatus.DEAD, "it timed out"
 
@@ -356,10 +356,10 @@ async def test_a_breaker_opens_waits_probes_and_closes(stage: Stage, clock: Manu
     app.on("*", lambda event: heard.append(event.name))
     await app.start()
     jobs = await app.enqueue_many([worker.call() for _ in range(8)])
-    await settle()
+    await until_idle()
     for _ in range(3):
         act.waiting.pop(0).set_exception(RuntimeError("down"))
-    await settle()
+    await until_idle()
     assert heard.count("breaker.opened") == 1
     # Jobs that began before it was known may still end; nothing new begins.
     while act.waiting:
@@ -384,7 +384,7 @@ async def test_a_breaker_opens_waits_probes_and_closes(stage: Stage, clock: Manu
     await clock.advance(0.1)
     assert act.running == 1
     await act.finish()
-    await settle()
+    await until_idle()
     assert heard.count("breaker.closed") == 1
     assert act.running >= 1
     while act.running:
@@ -402,16 +402,16 @@ async def test_one_probe_over_all_workers_and_nodes_that_share_a_breaker(stage: 
         app.register_worker("text", text, execution_mode="triggered", max_retries=0, breaker=shared)
         await app.start()
     await worker_of(apps[0], "mail").enqueue()
-    await settle()
+    await until_idle()
     await mail.fail()
-    await settle()
+    await until_idle()
     await apps[0].enqueue_many([worker_of(apps[0], name).call() for name in ("mail", "text", "mail", "text")])
     await clock.advance(9)
     assert (mail.running, text.running) == (0, 0)
     await clock.advance(2)
     assert mail.running + text.running == 1
     await (mail if mail.running else text).finish()
-    await settle()
+    await until_idle()
     assert mail.running + text.running == 3
 
 
@@ -422,7 +422,7 @@ async def test_failures_that_lie_far_apart_open_nothing(stage: Stage, clock: Man
     await app.start()
     for _ in range(4):
         await worker.enqueue()
-        await settle()
+        await until_idle()
         await act.fail()
         await clock.advance(31)
     assert act.started == 4
@@ -437,16 +437,16 @@ async def test_a_probe_that_is_cancelled_decides_nothing_and_the_next_one_is_sen
     worker = app.register_worker("act", act, execution_mode="triggered", max_retries=0, breaker=one)
     await app.start()
     await worker.enqueue()
-    await settle()
+    await until_idle()
     await act.fail()
     jobs = await app.enqueue_many([worker.call(), worker.call()])
     await clock.advance(10)
     assert await statuses(jobs) == ["processing", "queued"]
     await app.cancel_job(jobs[0].id)
-    await settle()
+    await until_idle()
     assert await statuses(jobs) == ["cancelled", "processing"]
     await act.finish()
-    await settle()
+    await until_idle()
     assert (await app.get_health())["problems"][0]["code"] == "dead_letters"
 
 
@@ -459,7 +459,7 @@ async def test_retries_wait_for_the_breaker_and_cost_no_attempt(stage: Stage, cl
     )
     await app.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     await act.fail()
     await clock.advance(99)
     assert await status(job) is JobStatus.QUEUED

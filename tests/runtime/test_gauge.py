@@ -11,7 +11,7 @@ from shiftwork.runtime.clock import ManualClock
 from shiftwork.runtime.gauge import Gauge, Lateness, Load, OwnGauge, Stopwatch
 from shiftwork.runtime.machine import Usage, usage
 from shiftwork.runtime.node.node_pools import NodePools
-from shiftwork.runtime.store_voice import StoreVoice
+from shiftwork.runtime.outage_log import OutageLog
 from tests.polling import eventually, pass_time
 from tests.runtime.stage import DEADLINE, Act, Stage, lag_of, started
 
@@ -94,7 +94,7 @@ def test_lateness_is_the_worst_of_late_and_fades(machine: Machine) -> None:
 
 
 async def test_the_stopwatch_tells_the_mean_since_it_was_read(machine: Machine) -> None:
-    stopwatch = Stopwatch(machine.monotonic, StoreVoice(machine.monotonic))
+    stopwatch = Stopwatch(machine.monotonic, OutageLog(machine.monotonic))
 
     async def call(seconds: float) -> float:
         machine.later(seconds)

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from shiftwork.core.model.jobs import Claimed
-from shiftwork.runtime.processes.handover import PLACES, NodeEnd, ProcessEnd
+from shiftwork.runtime.processes.handover import MOST_RUNS_IN_PROCESS, NodeEnd, ProcessEnd
 from shiftwork.runtime.processes.messages import Start
 
 NODE = ("give", "write", "send", "give", "take back", "give", "write", "send", "take back one")
@@ -213,8 +213,8 @@ def test_what_is_taken_back_is_more_than_one_read(world: World) -> None:
 
 
 def test_a_process_that_takes_nothing_has_a_limited_number_of_runs(world: World) -> None:
-    for _ in range(PLACES):
+    for _ in range(MOST_RUNS_IN_PROCESS):
         world.node.give()
     with pytest.raises(RuntimeError, match="more than 65,536 runs"):
         world.node.give()
-    assert len(world.node.take_back()) == PLACES
+    assert len(world.node.take_back()) == MOST_RUNS_IN_PROCESS

@@ -9,10 +9,10 @@ import pytest
 from shiftwork import WorkerOrchestrator
 from shiftwork.core.doc_kinds import HISTORY
 from shiftwork.core.model.doc_types import Doc
-from shiftwork.core.observing.history import HOUR, KEPT_HOURS, Hour, Moment, last_day
+from shiftwork.core.observing.pool_history import HOUR, KEPT_HOURS, Hour, Moment, last_day
 from shiftwork.core.observing.pool_stats import PoolStats
 from shiftwork.errors import StoreUnavailableError
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.runtime.leader.stats_recorder import StatsRecorder
 from shiftwork.web.history import ChartHistory
 from tests.runtime.stage import Stage
@@ -26,7 +26,7 @@ async def minutes(stage: Stage) -> list[Moment]:
 async def run(app: WorkerOrchestrator, times: int) -> None:
     for _ in range(times):
         await app.control.jobs.enqueue("act", {})
-    await settle()
+    await until_idle()
 
 
 def shop(stage: Stage, **options: Any) -> WorkerOrchestrator:

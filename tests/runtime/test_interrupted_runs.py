@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from shiftwork import Job, WorkerOrchestrator
-from shiftwork.runtime.clock import settle
+from shiftwork.runtime.clock import until_idle
 from tests.polling import eventually
 from tests.runtime.stage import DEADLINE, Stage
 
@@ -58,7 +58,7 @@ class Line:
 
     async def reach(self, starts: list[int]) -> None:
         await eventually(lambda: self.starts == starts, f"starts {starts}")
-        await settle()
+        await until_idle()
 
     async def let_go(self, number: int) -> None:
         self._free[number].set()

@@ -14,10 +14,10 @@ from shiftwork import Context, Job, JobStatus, WorkerOrchestrator
 from shiftwork.core.jobs.retry import LOSS_LIMIT
 from shiftwork.core.observing.beats import Beat, Orders
 from shiftwork.errors import StoreUnavailableError
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.runtime.gauge import Stopwatch
 from shiftwork.runtime.node.lease_renewer import LeaseHolders, LeaseRenewer, RenewSoon
-from shiftwork.runtime.store_voice import StoreVoice
+from shiftwork.runtime.outage_log import OutageLog
 from shiftwork.store.memory import MemoryStore
 from tests.runtime.stage import (
     DEADLINE,
@@ -103,7 +103,7 @@ async def test_the_job_of_a_process_that_vanished_runs_again_elsewhere(stage: St
     first, second = two(stage, act)
     await first.start()
     job = await worker_of(first, "act").enqueue()
-    await settle()
+    await until_idle()
     await second.start()
     await stage.crash(first)
     assert act.cancelled == 1
@@ -155,7 +155,7 @@ async def test_a_stuck_job_can_be_recovered_by_hand_by_a_process_that_runs_nothi
     first, second = two(stage, act)
     await first.start()
     job = await worker_of(first, "act").enqueue()
-    await settle()
+    await until_idle()
     assert await second.recover_stuck_jobs() == 0
     await stage.crash(first)
     await clock.advance(LEASE)
@@ -196,7 +196,7 @@ async def test_who_cannot_renew_stops_its_jobs_before_the_lease_can_have_ended(
     first, second = two(stage, act)
     await first.start()
     await worker_of(first, "act").enqueue()
-    await settle()
+    await until_idle()
     await second.start()
     stage.faults.fail()
     await clock.advance(LEASE * 0.75)
@@ -236,7 +236,7 @@ async def test_a_stale_end_is_refused_and_the_lost_instance_goes_on_under_a_new_
     await first.start()
     node = node_of(first)
     job = await worker_of(first, "act").enqueue()
-    await settle()
+    await until_idle()
     name = node.pools["default"].instances[0].name
     await second.start()
     stage.faults.fail()
@@ -251,7 +251,7 @@ async def test_a_stale_end_is_refused_and_the_lost_instance_goes_on_under_a_new_
     assert node.pools["default"].instances[0].name == f"{name}.1"
     await stage.stop(second)
     again = await worker_of(first, "act").enqueue()
-    await settle()
+    await until_idle()
     assert act.running == 1
     await act.finish("by the first, again")
     assert await again.result(DEADLINE) == "by the first, again"
@@ -279,7 +279,7 @@ async def test_a_job_that_comes_back_while_its_lost_run_still_stops_is_not_lost(
     app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
     async with started(app):
         job = await worker_of(app, "act").enqueue()
-        await settle()
+        await until_idle()
         stage.faults.fail("beat")
         await clock.advance(LEASE)
         stage.faults.mend()
@@ -287,7 +287,7 @@ async def test_a_job_that_comes_back_while_its_lost_run_still_stops_is_not_lost(
             await clock.advance(0.1)
         assert len(runs) == 2
         tidied.set()
-        await settle()
+        await until_idle()
         over.set()
         assert await job.result(DEADLINE) == "the second run"
 
@@ -328,7 +328,7 @@ async def test_only_the_heartbeat_failing_stops_the_jobs_too_and_costs_no_attemp
     worker = app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
     await app.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     stage.faults.fail("beat")
     await clock.advance(LEASE)
     assert act.cancelled == 1
@@ -354,7 +354,7 @@ async def test_a_leader_that_was_robbed_of_the_jobs_it_was_settling_leads_on_vis
     leader_node = node_of(leader)
     stage.bench(leader)
     await leader.resume_pool("default")
-    await settle()
+    await until_idle()
     assert act.running == 1
     await stage.crash(victim)
     # It takes the job over, and can tell nobody what shall become of it.
@@ -452,7 +452,7 @@ async def test_a_recovery_that_a_fault_cuts_short_is_finished_by_the_same_leader
         app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
     await victim.start()
     job = await worker_of(victim, "act").enqueue()
-    await settle()
+    await until_idle()
     await stage.crash(victim)
     await leader.start()
     stage.faults.fail(call, kind="after", times=3)
@@ -470,7 +470,7 @@ async def test_a_store_that_does_not_answer_is_as_bad_as_one_that_fails(stage: S
     worker = app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
     await app.start()
     await worker.enqueue()
-    await settle()
+    await until_idle()
     answer = stage.faults.hold("beat")
     await clock.advance(LEASE * 0.75)
     assert act.cancelled == 0
@@ -490,7 +490,7 @@ async def test_an_error_that_no_store_should_raise_stops_the_jobs_in_time_too(
     worker = app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
     await app.start()
     await worker.enqueue()
-    await settle()
+    await until_idle()
     stage.faults.fail("beat", error=ZeroDivisionError("a bug in a driver"))
     await clock.advance(LEASE * 0.99)
     assert act.cancelled == 1
@@ -511,7 +511,7 @@ async def test_a_machine_that_slept_does_not_take_its_own_jobs_for_lost(
     job = await worker_of(first, "act").enqueue()
     stage.bench(second)
     await second.resume_pool("default")
-    await settle()
+    await until_idle()
     assert act.running == 1
     await clock.advance(7)
     clock.jump(600)
@@ -559,10 +559,16 @@ class SlowBeats:
 
 
 def pulse_of(store: object, clock: ManualClock) -> LeaseRenewer:
-    voice = StoreVoice(clock.monotonic)
-    watch, holders = Stopwatch(clock.monotonic, voice), cast("LeaseHolders", store)
+    outages = OutageLog(clock.monotonic)
+    watch, holders = Stopwatch(clock.monotonic, outages), cast("LeaseHolders", store)
     return LeaseRenewer(
-        cast("Store", store), clock, ttl=LEASE, stopwatch=watch, holders=holders, renew_soon=RenewSoon(), voice=voice
+        cast("Store", store),
+        clock,
+        ttl=LEASE,
+        stopwatch=watch,
+        holders=holders,
+        renew_soon=RenewSoon(),
+        outages=outages,
     )
 
 

@@ -2,7 +2,7 @@
 
 from shiftwork.core.doc_kinds import HISTORY
 from shiftwork.core.model.doc_types import Doc
-from shiftwork.core.observing.history import DAY, HOUR, MINUTE, Hour, Moment, Point, hour_name
+from shiftwork.core.observing.pool_history import DAY, HOUR, MINUTE, Hour, Moment, Point, hour_name
 from shiftwork.core.scaling.plan import totals
 from shiftwork.runtime.clock import ManualClock
 from tests.runtime.stage import Stage, node_of

@@ -15,7 +15,7 @@ from tests.runtime.stage import DEADLINE, started
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(loop_watch, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(loop_watch, "LOOP_LOOK_SECONDS", 0.02)
     monkeypatch.setattr(loop_watch, "BLOCKED_SECONDS", 0.2)
     caplog.set_level(logging.INFO)
 

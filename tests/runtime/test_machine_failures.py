@@ -8,10 +8,10 @@ import pytest
 
 from shiftwork import JobStatus, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.control.calling import Portal
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.runtime.duty import Duty
-from shiftwork.runtime.running.job_threads import Threads
-from shiftwork.runtime.store_voice import StoreVoice
+from shiftwork.runtime.outage_log import OutageLog
+from shiftwork.runtime.running.job_threads import JobThreads
 from shiftwork.store.memory import MemoryStore
 from tests.polling import eventually
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, started, status, worker_of
@@ -26,22 +26,22 @@ async def test_a_thread_that_could_not_be_started_leaves_no_deadline_behind(
     stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, tolerated: list[str]
 ) -> None:
     tolerated.append("pool default failed unexpectedly")
-    start, tries = Threads.start, [0]
+    start, tries = JobThreads.start, [0]
 
-    def seldom(self: Threads, work: Callable[[], None]) -> None:
+    def seldom(self: JobThreads, work: Callable[[], None]) -> None:
         tries[0] += 1
         if tries[0] == 1:
             raise RuntimeError("can't start new thread")
         start(self, work)
 
-    monkeypatch.setattr(Threads, "start", seldom)
+    monkeypatch.setattr(JobThreads, "start", seldom)
     hatch, act = Hatch(), Act()
     app = stage.app()
     plain = app.register_worker("plain", hatch.wait, execution_mode="triggered", timeout_seconds=10.0, max_retries=0)
     hung = app.register_worker("hung", act, execution_mode="triggered", timeout_seconds=20.0, max_retries=0)
     await app.start()
     job = await plain.enqueue()
-    await settle()
+    await until_idle()
     assert tries == [1]
     await clock.advance(0.5)
     await hatch.reached()
@@ -50,7 +50,7 @@ async def test_a_thread_that_could_not_be_started_leaves_no_deadline_behind(
     hatch.open()
     assert await job.ended(DEADLINE) is JobStatus.COMPLETED
     other = await hung.enqueue()
-    await settle()
+    await until_idle()
     await clock.advance(20)
     assert act.cancelled == 1
     assert await status(other) is JobStatus.DEAD
@@ -68,7 +68,7 @@ async def test_a_clock_that_is_set_moves_no_timeout(stage: Stage, clock: ManualC
     await app.start()
     first = await worker_of(app, "short").enqueue()
     second = await worker_of(app, "longer").enqueue()
-    await settle()
+    await until_idle()
     await clock.advance(1)
     clock.step(step)
     await clock.advance(1.9)
@@ -95,9 +95,9 @@ async def test_a_duty_whose_clock_is_set_back_sleeps_no_longer_for_it() -> None:
             raise StoreUnavailableError("once")
         return None
 
-    duty = Duty("test", poll, clock=clock, bell=bell, longest_sleep=5, voice=StoreVoice(clock.monotonic))
+    duty = Duty("test", poll, clock=clock, bell=bell, longest_sleep=5, outages=OutageLog(clock.monotonic))
     duty.start()
-    await settle()
+    await until_idle()
     clock.step(-HOUR)
     await clock.advance(0.2)
     assert polls == [2]
@@ -110,11 +110,11 @@ async def test_a_duty_ends_when_its_bell_is_closed() -> None:
     async def poll() -> None:
         polls[0] += 1
 
-    duty = Duty("test", poll, clock=clock, bell=bell, longest_sleep=5, voice=StoreVoice(clock.monotonic))
+    duty = Duty("test", poll, clock=clock, bell=bell, longest_sleep=5, outages=OutageLog(clock.monotonic))
     duty.start()
-    await settle()
+    await until_idle()
     bell.close()
-    await settle()
+    await until_idle()
     assert polls[0] <= 2
     assert duty.over
 
@@ -157,7 +157,7 @@ async def test_a_loop_that_ends_without_a_stop_lets_its_leases_end() -> None:
             await noticed.wait()
             lost = await second.get_job(jobs[1])
             while not (await lost.refresh()).history:
-                await settle()
+                await until_idle()
         assert [attempt.kind for attempt in lost.history] == ["crashed"]
         hatch.open()
 

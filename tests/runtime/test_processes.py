@@ -46,7 +46,7 @@ from shiftwork.runtime.processes.messages import (
     Stop,
 )
 from shiftwork.runtime.processes.post_mortem import KillRecord
-from shiftwork.runtime.processes.quarantine import LONG_SECONDS, LONGEST_WAIT_SECONDS, Quarantine
+from shiftwork.runtime.processes.quarantine import LONG_CELL_SECONDS, LONGEST_CELL_WAIT_SECONDS, Quarantine
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
 from shiftwork.runtime.processes.started_process import StartedProcess
 from shiftwork.runtime.running.job_run import LocalRun, Run, RunOwner
@@ -139,7 +139,7 @@ async def test_events_wait_for_the_process_that_replaces_a_dead_one(
         "    with Path(__file__).with_suffix('.txt').open('a') as file: file.write(f'{event.subject}\\n')\n"
     )
     heard = tmp_path / "heard.txt"
-    monkeypatch.setattr(hook_process_module, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(hook_process_module, "HOOK_RESTART_SECONDS", 0.05)
     monkeypatch.setattr(hook_process_module, "MOST_KEPT", 3)
     process = HookProcess(Setup(app="heard:app", role="hooks", path=[str(tmp_path)]), SystemClock())
     await process.describe()
@@ -186,7 +186,7 @@ async def test_a_hook_process_is_started_again_however_often_it_fails(monkeypatc
         def kill(self) -> None: ...
 
     monkeypatch.setattr(hook_process_module, "StartedProcess", DyingProcess)
-    monkeypatch.setattr(hook_process_module, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(hook_process_module, "HOOK_RESTART_SECONDS", 0.0)
     process = HookProcess(Setup(app="dying:app", role="hooks", path=[]), SystemClock())
     await process.describe()
     async with asyncio.timeout(30):
@@ -643,7 +643,7 @@ async def test_halving_finds_the_one_that_kills_its_process() -> None:
         if not deadly:
             break
         deadly[0].die()
-        await ward.clock.advance(LONG_SECONDS)  # the others go on, and are in nobody's way
+        await ward.clock.advance(LONG_CELL_SECONDS)  # the others go on, and are in nobody's way
         ward.quarantine.look()
     assert ward.ends == [("job-7", EndKind.CRASHED)], "it alone is to blame"
     for _ in range(20):
@@ -679,7 +679,7 @@ async def test_those_who_wait_do_not_wait_for_a_nights_work() -> None:
     for runner in list(ward.runners):
         runner.is_ready()
     assert ward.running == ward.begun == ["job-1", "job-2"]
-    await ward.clock.advance(LONG_SECONDS + 1)
+    await ward.clock.advance(LONG_CELL_SECONDS + 1)
     ward.quarantine.look()
     ward.runners[-1].is_ready()
     assert ward.running == ["job-1", "job-2", "job-3"]
@@ -698,7 +698,7 @@ async def test_suspects_for_whom_no_process_can_be_started_are_handed_back_ever_
     assert {kind for _, kind in ward.ends} == {EndKind.DRAINED}
     assert waits == sorted(waits)
     assert waits[0] <= 2
-    assert waits[-1] == LONGEST_WAIT_SECONDS
+    assert waits[-1] == LONGEST_CELL_WAIT_SECONDS
     ward.refuses = False
     ward.take(10)
     ward.runners[-1].is_ready()

@@ -9,7 +9,7 @@ import pytest
 
 from shiftwork import Context, JobStatus, WorkerOrchestrator
 from shiftwork.core.jobs.retry import HAND_BACK_LIMIT, End, EndKind
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.runtime.context.current_run import ContextServices
 from shiftwork.runtime.running.job_run import Run
 from tests.polling import eventually
@@ -117,7 +117,7 @@ async def test_a_log_handler_that_raises_loses_no_outcome(stage: Stage, tolerate
         first, second = await app.enqueue_many([fail.call(), fail.call()])
         assert await first.ended(DEADLINE) is JobStatus.DEAD
         assert await second.ended(DEADLINE) is JobStatus.DEAD
-        await settle()
+        await until_idle()
         assert handler.asked
         assert node_of(app).reporter.rejected == 0, "nothing is written twice"
     finally:
@@ -170,7 +170,7 @@ async def test_a_job_that_comes_back_over_and_over_is_stopped_and_says_why(
     assert job.error.startswith("stopped: it started 11 times within a minute and was handed back each time")
     assert "then retry the job" in job.error
     assert job.attempt == 0
-    await settle()
+    await until_idle()
     assert [event.subject for event in heard] == [job.id]
     assert app.get_status()["worker_states"]["w"]["enabled"], "the worker may be innocent"
 
@@ -237,7 +237,7 @@ async def test_a_lease_that_is_lost_again_and_again_stops_nothing(stage: Stage) 
     for number in range(1, HAND_BACK_LIMIT + 4):
         await eventually(lambda number=number: act.started == number)  # type: ignore[misc]
         instance.step_down(lost=False)
-        await settle()
+        await until_idle()
         instance.renewed(1e9)
     assert (await status(job)).live
     assert job.error is None

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from shiftwork import Context, GiveUp, Retry, RetryAfter, Snooze
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from tests.runtime.stage import Act, Stage
 
 Log = pytest.LogCaptureFixture
@@ -53,7 +53,7 @@ async def test_starts_and_completions_are_there_for_those_who_ask(
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
     await worker.enqueue()
-    await settle()
+    await until_idle()
     await clock.advance(2.5)
     await act.finish()
     assert lines(caplog) == [("DEBUG", "act: attempt 1 starts"), ("DEBUG", "act: completed after 2.5 s")]
@@ -95,7 +95,7 @@ async def test_a_worker_that_works_again_says_so(stage: Stage, clock: ManualCloc
     app.register_worker("act", act, interval_seconds=60, max_retries=1)
     other = app.register_worker("busy", busy, execution_mode="triggered")
     await app.start()
-    await settle()
+    await until_idle()
     for _ in range(2):
         await act.fail()
         await clock.advance(10)
@@ -103,7 +103,7 @@ async def test_a_worker_that_works_again_says_so(stage: Stage, clock: ManualCloc
     await act.finish()
     assert lines(caplog)[-1] == ("INFO", "act: works again after 2 failed attempts")
     await app.enqueue_many([other.call(), other.call()])
-    await settle()
+    await until_idle()
     await busy.fail()
     await busy.finish()
     assert "busy: works again" not in caplog.text, "another job of it succeeded"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shiftwork import Context, JobCancelledError, JobStatus, WorkerOrchestrator
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from tests.polling import eventually
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, deadlines_of, node_of, status, statuses
 
@@ -69,7 +69,7 @@ async def test_every_kind_of_function_runs(stage: Stage, kind: str, mode: Any) -
     options = {} if mode == "continuous" else {"interval_seconds": 9}
     app.register_worker("w", function, options, execution_mode=mode)
     await app.start()
-    await settle()
+    await until_idle()
     (job, *_) = await app.find_jobs(worker="w")
     assert await job.result(timeout_seconds=DEADLINE) == expected
 
@@ -82,7 +82,7 @@ async def test_the_one_argument_is_the_context_whatever_its_name_and_annotation(
     app = stage.app()
     app.register_worker("w", space["function"])
     await app.start()
-    await settle()
+    await until_idle()
     (job,) = await app.find_jobs(worker="w")
     await job.ended(DEADLINE)
     assert isinstance(seen[0], Context)
@@ -142,7 +142,7 @@ async def test_no_more_than_max_concurrent_run_at_once(stage: Stage) -> None:
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
     await app.enqueue_many([worker.call() for _ in range(10)])
-    await settle()
+    await until_idle()
     assert act.running == 3
     await act.finish()
     assert (act.running, act.started) == (3, 4)
@@ -311,7 +311,7 @@ async def test_a_coroutine_that_swallows_its_cancellation_is_given_up_on(stage: 
     assert [problem["code"] for problem in problems] == ["thread_stuck", "dead_letters"]
     assert clock.now() - 6 <= problems[0]["since"] <= clock.now()
     let_go.set()
-    await settle()
+    await until_idle()
     assert await status(job) is JobStatus.DEAD
     assert [problem["code"] for problem in (await app.get_health())["problems"]] == ["dead_letters"]
 
@@ -361,7 +361,7 @@ async def test_a_thread_is_failed_at_once_at_its_timeout_and_others_go_on(stage:
     assert {problem["code"] for problem in (await app.get_health())["problems"]} == {"dead_letters", "thread_stuck"}
     hatch.open()
     await eventually(lambda: seen == [True])
-    await settle()
+    await until_idle()
     assert await status(job) is JobStatus.DEAD
 
 
@@ -416,9 +416,9 @@ async def test_a_running_coroutine_is_cancelled_by_a_person(stage: Stage) -> Non
     worker = app.register_worker("act", act, execution_mode="triggered", max_retries=5)
     await app.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     assert (await app.cancel_job(job.id)).record.cancelling
-    await settle()
+    await until_idle()
     assert (act.cancelled, act.running) == (1, 0)
     assert await status(job) is JobStatus.CANCELLED
     assert job.error == "cancelled"
@@ -442,7 +442,7 @@ async def test_a_running_thread_sees_the_flag_and_its_heartbeat_raises(stage: St
     job = await looping.enqueue()
     await hatch.reached()
     await app.cancel_job(job.id)
-    await settle()
+    await until_idle()
     hatch.open()
     assert await job.ended(DEADLINE) is JobStatus.CANCELLED
     assert seen == [True]
@@ -483,7 +483,7 @@ async def test_a_cancelled_thread_does_not_begin_the_coroutine_it_answers_with(s
     job = await worker.enqueue()
     await hatch.reached()
     await app.cancel_job(job.id)
-    await settle()
+    await until_idle()
     hatch.open()
     assert await job.ended(DEADLINE) is JobStatus.CANCELLED
     assert began == []
@@ -496,7 +496,7 @@ async def test_a_waiting_job_is_cancelled_at_once(stage: Stage) -> None:
     await app.start()
     running, queued = await app.enqueue_many([worker.call(), worker.call()])
     later = await worker.with_options(delay_seconds=60).enqueue()
-    await settle()
+    await until_idle()
     for job in (queued, later):
         assert (await app.cancel_job(job.id)).status is JobStatus.CANCELLED
     await act.finish()
@@ -511,9 +511,9 @@ async def test_a_cancelled_run_is_no_failure_of_its_worker(stage: Stage) -> None
     worker = app.register_worker("act", act, execution_mode="triggered", max_consecutive_failures=1)
     await app.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     await app.cancel_job(job.id)
-    await settle()
+    await until_idle()
     state = app.get_status()["worker_states"]["act"]
     assert (state["failures"], state["enabled"]) == (0, True)
 

@@ -8,7 +8,7 @@ import pytest
 
 from shiftwork import JobStatus
 from shiftwork.core.model.job_changes import JobFilter
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from tests.runtime.stage import Act, Stage, leads, statuses
 
 MINUTE = 60.0
@@ -42,7 +42,7 @@ async def test_something_due_sooner_than_what_is_waited_for_is_on_time_too(stage
     start = clock.now()
     for delay in (30, 20, 10):
         await worker.with_options(delay_seconds=delay).enqueue()
-        await settle()
+        await until_idle()
     await clock.advance(40)
     assert times == [pytest.approx(start + delay, abs=1e-6) for delay in (10, 20, 30)]
 
@@ -52,7 +52,7 @@ async def test_an_interval_runs_at_once_and_then_counts_from_the_end(stage: Stag
     app = stage.app()
     app.register_worker("act", act, interval_seconds=0.25)
     await app.start()
-    await settle()
+    await until_idle()
     assert act.started == 1
     await clock.advance(10)
     assert act.started == 1, "nothing is due while it runs"
@@ -153,7 +153,7 @@ async def test_a_crash_between_the_job_and_the_cursor_fires_once(stage: Stage, c
     app = stage.faulty_app()
     app.register_worker("cron", noting(clock, times), cron="* * * * *")
     await app.start()
-    await settle()
+    await until_idle()
     stage.faults.fail("put")
     await clock.advance(130)
     stage.faults.mend()
@@ -186,7 +186,7 @@ async def test_a_run_that_takes_too_long_makes_the_next_ones_skip(stage: Stage, 
     assert len(skipped) == 2
     assert "has not ended" in skipped[0].message
     await act.finish()
-    await settle()
+    await until_idle()
     assert act.started == 1
     await clock.advance(MINUTE)
     assert act.started == 2
@@ -218,7 +218,7 @@ async def test_what_was_missed_while_nothing_ran(
         app = stage.app(max_concurrent=20)
         app.register_worker("cron", noting(clock, times), cron="* * * * *", catch_up=catch_up, overlap="allow")
         await app.start()
-        await settle()
+        await until_idle()
         await stage.stop(app)
 
     # At 31 seconds past the minute, so that the last fire time is no longer recent.
@@ -255,7 +255,7 @@ async def test_a_failed_scheduled_run_is_retried_before_the_next_is_due(stage: S
     app = stage.app()
     app.register_worker("act", act, interval_seconds=100, max_retries=1)
     await app.start()
-    await settle()
+    await until_idle()
     await act.fail()
     await clock.advance(10)
     assert [ctx.attempt for ctx in act.contexts] == [1, 2]

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from shiftwork import Context, JobStatus, LifecycleError, StoreUnavailableError
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.runtime.node import stopping as store_patience
 from shiftwork.runtime.node.stopping import StopBudget
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, status, statuses
@@ -17,7 +17,7 @@ async def test_running_work_finishes_within_the_grace(stage: Stage, clock: Manua
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
     running, waiting = await app.enqueue_many([worker.call(), worker.call()])
-    await settle()
+    await until_idle()
     ctx = act.contexts[0]
     assert (ctx.stopping, ctx.cancelled) == (False, False)
     stopping = asyncio.create_task(app.stop())
@@ -38,7 +38,7 @@ async def test_the_grace_is_thirty_seconds_by_default(stage: Stage, clock: Manua
     worker = app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
     await app.start()
     await worker.enqueue()
-    await settle()
+    await until_idle()
     stopping = asyncio.create_task(app.stop())
     await clock.advance(29.9)
     assert act.running == 1
@@ -54,13 +54,13 @@ async def test_after_the_grace_a_job_is_handed_back_uncounted(stage: Stage, cloc
     second.register_worker("act", act, execution_mode="triggered")
     await first.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     fence = act.contexts[0].fence
     await stage.stop(first, grace=2)
     assert await status(job) is JobStatus.QUEUED
     assert (job.attempt, job.crashes, job.history) == (0, 0, ())
     await second.start()
-    await settle()
+    await until_idle()
     assert (act.contexts[1].attempt, act.contexts[1].job_id) == (1, job.id)
     assert act.contexts[1].fence > fence
     await act.finish()
@@ -98,7 +98,7 @@ async def test_a_thread_that_finishes_within_the_grace_has_finished(stage: Stage
     job = await long.enqueue()
     await hatch.reached()
     stopping = asyncio.create_task(app.stop())
-    await settle()
+    await until_idle()
     hatch.open()
     async with asyncio.timeout(DEADLINE):
         await stopping
@@ -111,9 +111,9 @@ async def test_a_second_stop_means_now(stage: Stage, clock: ManualClock) -> None
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     stopping = asyncio.create_task(app.stop(1000))
-    await settle()
+    await until_idle()
     assert act.running == 1
     await app.stop()
     async with asyncio.timeout(DEADLINE):
@@ -136,7 +136,7 @@ async def test_a_coroutine_that_does_not_listen_delays_a_stop_by_five_seconds(st
 
     await app.start()
     job = await stubborn.enqueue()
-    await settle()
+    await until_idle()
     stopping = asyncio.create_task(app.stop(0))
     await clock.advance(4.9)
     assert not stopping.done()
@@ -151,13 +151,13 @@ async def test_what_a_claim_brings_while_stopping_is_handed_back_unstarted(stage
     app = stage.faulty_app()
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
-    await settle()
+    await until_idle()
     answer = stage.faults.hold("claim")
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     assert await status(job) is JobStatus.PROCESSING
     stopping = asyncio.create_task(app.stop())
-    await settle()
+    await until_idle()
     answer.set()
     async with asyncio.timeout(DEADLINE):
         await stopping
@@ -175,7 +175,7 @@ async def test_a_stop_without_a_store_gives_up_after_ten_seconds_and_loses_nothi
     other.register_worker("act", act, execution_mode="triggered", max_retries=0)
     await app.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     stage.faults.fail()
     await act.finish()
     stopping = asyncio.create_task(app.stop())
@@ -222,11 +222,11 @@ async def test_a_stop_while_the_store_is_silent_ends_soon_after_the_last_run(
     await app.start()
     if running:
         await worker.enqueue()
-        await settle()
+        await until_idle()
     replies = [stage.faults.hold(method) for method in ("finish", "claim", "beat", "find", "leave", "drop", "put")]
     await clock.advance(5)  # some of them are under way
     stopping = asyncio.create_task(app.stop(2 * DEADLINE))
-    await settle()
+    await until_idle()
     if running:
         await act.finish()
     await stage.during(stopping)
@@ -272,9 +272,9 @@ async def test_a_start_while_it_stops_is_refused(stage: Stage) -> None:
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
     await worker.enqueue()
-    await settle()
+    await until_idle()
     stopping = asyncio.create_task(app.stop())
-    await settle()
+    await until_idle()
     with pytest.raises(LifecycleError, match="is stopping"):
         await app.start()
     await act.finish()
@@ -302,11 +302,11 @@ async def test_registering_and_closing_wait_until_it_is_stopped(stage: Stage) ->
     app = stage.app()
     app.register_worker("act", act)
     await app.start()
-    await settle()
+    await until_idle()
     with pytest.raises(LifecycleError, match="stop it"):
         await app.close()
     stopping = asyncio.create_task(app.stop())
-    await settle()
+    await until_idle()
     with pytest.raises(LifecycleError, match="worker late cannot be registered while the orchestrator is stopping"):
         app.register_worker("late", lambda: None)
     with pytest.raises(LifecycleError, match="pool late"):
@@ -321,7 +321,7 @@ async def test_a_stop_without_patience_needs_no_time_to_pass(stage: Stage) -> No
     app = stage.app()
     app.register_worker("act", act)
     await app.start()
-    await settle()
+    await until_idle()
     async with asyncio.timeout(DEADLINE):
         await app.stop(0)  # nothing moves the clock
     assert act.cancelled == 1
@@ -333,9 +333,9 @@ async def test_nothing_is_left_behind_by_a_stop(stage: Stage) -> None:
     app = stage.app()
     app.register_worker("w", lambda: None)
     await app.start()
-    await settle()
+    await until_idle()
     await app.stop()
-    await settle()
+    await until_idle()
     assert asyncio.all_tasks() == before
     assert await stage.store.instances() == []
     assert stage.topics() == []
@@ -347,7 +347,7 @@ async def test_several_jobs_at_once_are_all_given_their_time(stage: Stage, clock
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
     jobs = await app.enqueue_many([worker.call() for _ in range(4)])
-    await settle()
+    await until_idle()
     stopping = asyncio.create_task(app.stop(10))
     await act.finish()
     await clock.advance(5)

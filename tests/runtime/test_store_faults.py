@@ -10,9 +10,9 @@ from shiftwork import Breaker, JobStatus, StoreFullError, StoreUnavailableError,
 from shiftwork.core.doc_kinds import KINDS, MOVE_NAME, PLAN_NAME, STACKS_NAME
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.job_changes import JobFilter
-from shiftwork.core.observing.history import hour_name
-from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.running.job_threads import Threads
+from shiftwork.core.observing.pool_history import hour_name
+from shiftwork.runtime.clock import ManualClock, until_idle
+from shiftwork.runtime.running.job_threads import JobThreads
 from tests.core.records import damages
 from tests.polling import eventually
 from tests.runtime.stage import DEADLINE, Act, Kind, Stage, node_of, status, statuses, worker_of
@@ -149,10 +149,10 @@ async def test_a_claim_whose_answer_was_lost_is_handed_back_uncounted(stage: Sta
     app = stage.faulty_app()
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
-    await settle()
+    await until_idle()
     stage.faults.fail("claim", kind="after", times=1)
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     assert await status(job) is JobStatus.PROCESSING
     assert act.started == 0
     await clock.advance(0.2)
@@ -170,7 +170,7 @@ async def test_a_claim_whose_answer_was_lost_before_a_stop_is_handed_back_too(st
     await app.start()
     stage.faults.fail("claim", kind="after", times=1)
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     await app.stop()
     assert await status(job) is JobStatus.QUEUED
     assert job.attempt == 0
@@ -185,7 +185,7 @@ async def test_a_claim_whose_answer_was_lost_is_handed_back_by_an_instance_that_
     await app.start()
     stage.faults.fail("claim", kind="after", times=1)
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     stage.faults.fail("find", times=1)
     (instance,) = node_of(app).instances
     instance.runner.close()  # another instance takes its place
@@ -205,17 +205,17 @@ async def test_jobs_of_a_claim_that_could_not_all_be_started_are_handed_back(
         return n
 
     await app.start()
-    start, refusals = Threads.start, [1, 1]
+    start, refusals = JobThreads.start, [1, 1]
 
-    def no_more_threads(threads: Threads, work: Any) -> None:
+    def no_more_threads(threads: JobThreads, work: Any) -> None:
         if refusals:
             refusals.pop()
             raise RuntimeError("can't start new thread")
         start(threads, work)
 
-    monkeypatch.setattr(Threads, "start", no_more_threads)
+    monkeypatch.setattr(JobThreads, "start", no_more_threads)
     jobs = await app.enqueue_many([plain.call(n) for n in range(3)])
-    await settle()
+    await until_idle()
     await clock.advance(1)
     assert [await job.result(DEADLINE) for job in jobs] == [0, 1, 2]
     assert [job.attempt for job in jobs] == [1, 1, 1]
@@ -231,7 +231,7 @@ async def test_an_end_whose_answer_was_lost_counts_once(stage: Stage, clock: Man
     app.on("job.dead", lambda event: dead.append(event.subject))
     await app.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     stage.faults.fail("finish", kind="after", times=2)
     await act.fail()
     await clock.advance(5)
@@ -252,7 +252,7 @@ async def test_a_worker_that_was_disabled_unheard_is_said_to_be_disabled(stage: 
     app.on("worker.disabled", lambda event: heard.append(event.message))
     await app.start()
     await worker.enqueue()
-    await settle()
+    await until_idle()
     stage.faults.fail("finish", kind="after", times=1)
     await act.fail()
     await clock.advance(5)
@@ -278,7 +278,7 @@ async def test_ends_are_written_in_batches_and_in_order(stage: Stage, clock: Man
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
     jobs = await app.enqueue_many([worker.call() for _ in range(600)])
-    await settle()
+    await until_idle()
     assert act.running == 600
     stage.faults.fail("finish")
     for future in act.waiting:
@@ -297,7 +297,7 @@ async def test_progress_that_cannot_be_written_harms_nobody(stage: Stage, clock:
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
     job = await worker.enqueue()
-    await settle()
+    await until_idle()
     stage.faults.fail("note", times=1)
     act.contexts[0].progress(1, 10)
     await clock.advance(1)
@@ -360,7 +360,7 @@ async def test_a_failure_that_a_breaker_heard_of_unheard_counts_once(stage: Stag
     await app.start()
     await clock.advance(1)
     await app.enqueue_many([worker.call() for worker in workers])
-    await settle()
+    await until_idle()
     stage.faults.fail("put", kind="after", times=2)
     stage.faults.fail("finish", times=2)
     for act in acts:
@@ -371,12 +371,12 @@ async def test_a_failure_that_a_breaker_heard_of_unheard_counts_once(stage: Stag
     assert [problem["code"] for problem in (await app.get_health())["problems"]] == ["dead_letters"]
     # One more is two, and still not three.
     await app.enqueue_many([worker.call() for worker in workers])
-    await settle()
+    await until_idle()
     for act in acts:
         await act.fail()
     await clock.advance(1)
     await app.enqueue_many([worker.call() for worker in workers])
-    await settle()
+    await until_idle()
     assert [act.running for act in acts] == [1, 1]
     for act in acts:
         await act.fail()

@@ -23,7 +23,7 @@ from shiftwork import (
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.handles.worker import Worker
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from tests.runtime.stage import Act, Stage, leads
 
 MINUTE = 60.0
@@ -63,7 +63,7 @@ async def test_a_schedule_is_put_changed_paused_and_deleted_while_everything_run
     await clock.advance(20)
     assert done == ["acme", "bolt"]
     await other.resume_schedule("s")
-    await settle()
+    await until_idle()
     assert done == ["acme", "bolt", "bolt"], "the latest one that was missed"
     await other.delete_schedule("s")
     await clock.advance(10)
@@ -149,7 +149,7 @@ async def test_what_was_missed_while_nothing_ran_is_caught_up(stage: Stage, cloc
         await app.put_schedule(catch_up, call, cron="0 * * * *", catch_up=catch_up, overlap="allow")
     await clock.advance(5 * HOUR + 100)
     await app.start()
-    await settle()
+    await until_idle()
     assert sorted(done) == ["all"] * 5 + ["latest"]
 
 
@@ -199,7 +199,7 @@ async def test_running_a_schedule_by_hand_leaves_its_times_alone(stage: Stage, c
     before = await app.put_schedule("s", sync.call(customer="acme"), interval_seconds=600)
     await app.pause_schedule("s")
     job = await app.run_schedule("s")
-    await settle()
+    await until_idle()
     assert done == ["acme"]
     assert (job.record.cause, job.record.priority) == ("triggered", 3)
     assert (await app.resume_schedule("s")).next_fire == before.next_fire

@@ -18,7 +18,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from shiftwork import Context, JobStatus
 from shiftwork.core.model.jobs import Claimed
-from shiftwork.runtime.clock import settle
+from shiftwork.runtime.clock import until_idle
 from shiftwork.telemetry.tracing import continuing, processing, trace_id
 from tests.polling import eventually
 from tests.runtime.stage import Stage
@@ -117,7 +117,7 @@ async def test_a_failure_is_the_status_of_its_span(stage: Stage, spans: Spans) -
 
     await app.start()
     await work.enqueue()
-    await settle()
+    await until_idle()
     await stage.clock.advance(20)
     runs = spans.all("process work")
     assert [span.status.status_code for span in runs] == [StatusCode.ERROR] * 2
@@ -233,7 +233,7 @@ async def test_what_took_too_long_has_failed(stage: Stage, spans: Spans) -> None
 
     await app.start()
     await work.enqueue()
-    await settle()
+    await until_idle()
     await stage.clock.advance(6)
     run = spans.one("process work")
     assert run.status.status_code is StatusCode.ERROR
@@ -249,7 +249,7 @@ async def test_a_schedule_begins_traces_of_its_own(stage: Stage, spans: Spans) -
     app.register_worker("tick", tick, interval_seconds=60)
     with own_tracer().start_as_current_span("who starts it"):
         await app.start()
-    await settle()
+    await until_idle()
     await stage.clock.advance(60)
     runs = spans.all("process tick")
     assert [parent(run) for run in runs] == [None, None]
@@ -281,7 +281,7 @@ async def test_state_of_a_vendor_travels_too(stage: Stage, spans: Spans) -> None
     with trace.use_span(trace.NonRecordingSpan(outside)):
         await work.enqueue()
     await app.start()
-    await settle()
+    await until_idle()
     assert seen == ["vendor=a b,other=1"]
 
 
@@ -302,7 +302,7 @@ async def test_a_tracer_that_fails_harms_no_job(
 
     monkeypatch.setattr(trace, "get_tracer_provider", broken)
     await app.start()
-    await settle()
+    await until_idle()
     assert (await job.refresh()).status is JobStatus.COMPLETED
 
 
@@ -338,12 +338,12 @@ async def test_without_a_provider_there_are_no_spans_but_a_foreign_trace_is_pass
 
     await app.start()
     own = await outer.enqueue()
-    await settle()
+    await until_idle()
     assert own.record.trace is None
     assert seen == {"outer": 0, "inner": 0}
     with continuing("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", None):
         await outer.enqueue()
-    await settle()
+    await until_idle()
     assert {f"{number:x}" for number in seen.values()} == {"af7651916cd43dd8448eb211c80319c"}
 
 

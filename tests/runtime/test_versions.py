@@ -1,7 +1,7 @@
 """Nodes of two versions of an app side by side: each job runs where its payload fits."""
 
 from shiftwork import Context, JobStatus, WorkerOrchestrator
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from tests.runtime.stage import Act, Stage, status, worker_of
 
 
@@ -43,7 +43,7 @@ async def test_a_payload_of_the_new_version_waits_for_a_node_of_it(stage: Stage,
     await clock.advance(2)  # the plan gives each node a slot
     assert act.started == 1
     job = await worker_of(new, "resize").enqueue(width=3, crop=True)
-    await settle()
+    await until_idle()
     assert await status(job) is JobStatus.SCHEDULED
     plain = await worker_of(old, "resize").enqueue(width=5)
     mail = await worker_of(old, "mail").enqueue()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from shiftwork.core.doc_kinds import HISTORY
 from shiftwork.core.model.doc_types import Doc
-from shiftwork.core.observing.history import HOUR, MINUTE, EndedTotals, Hour, Moment, Point, hour_name
+from shiftwork.core.observing.pool_history import HOUR, MINUTE, EndedTotals, Hour, Moment, Point, hour_name
 from shiftwork.core.observing.worker_hours import WorkerHour
 from shiftwork.store.protocol import Store
 

@@ -7,7 +7,7 @@ from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.observing.beats import NodeBeat
-from shiftwork.core.observing.history import HOUR, MINUTE, Hour, Moment, Point
+from shiftwork.core.observing.pool_history import HOUR, MINUTE, Hour, Moment, Point
 from shiftwork.core.observing.run_histograms import BOUNDS, runs
 from shiftwork.core.observing.worker_hours import WorkerHour
 from shiftwork.core.scaling.system_record import SystemRecord

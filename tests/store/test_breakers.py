@@ -14,7 +14,7 @@ from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.jobs import Attempt, JobStatus
 from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.core.workers.admission import Gates
-from shiftwork.runtime.outcomes.breakers import Breakers
+from shiftwork.runtime.outcomes.breaker_stepper import BreakerStepper
 from shiftwork.runtime.outcomes.outbox import Settled
 from shiftwork.store.docs import read
 from shiftwork.store.protocol import Store
@@ -23,12 +23,12 @@ from tests.store.conformance.lab import StoreFactory
 POLICY = Breaker(failures=1, name="bank")
 
 
-def node(store: Store) -> Breakers:
+def node(store: Store) -> BreakerStepper:
     """What steps the breakers in a process that runs "charge"."""
     gates = {"charge": Gates(worker="charge", breaker="bank")}
     worker = SimpleNamespace(config=WorkerConfig(name="charge", breaker=POLICY))
     registry = SimpleNamespace(gates=gates, workers={"charge": worker})
-    return Breakers(cast("Any", registry), store, lambda *_: None)
+    return BreakerStepper(cast("Any", registry), store, lambda *_: None)
 
 
 def failure(now: float) -> Settled:

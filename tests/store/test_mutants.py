@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from shiftwork.core.jobs import concurrency_keys, transitions
+from shiftwork.core.jobs import parked_jobs, transitions
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.job_changes import Change, JobFilter, Outcome
 from shiftwork.core.model.jobs import JobRecord, JobStatus, NewJob
@@ -23,12 +23,12 @@ from shiftwork.store.memory import amend as memory_amend
 from shiftwork.store.memory import claim as memory_claim
 from shiftwork.store.memory import finish as memory_finish
 from shiftwork.store.memory import rows as memory_rows
+from shiftwork.store.memory.all_tables import Tables
 from shiftwork.store.memory.docs import DocTable
 from shiftwork.store.memory.facts import StateTable
 from shiftwork.store.memory.lease import Instances, Places
 from shiftwork.store.memory.rows import JobTable, OrderedIds
 from shiftwork.store.memory.stats import Totals
-from shiftwork.store.memory.tables import Tables
 from shiftwork.store.postgres.server import functions
 from shiftwork.store.protocol import Claims, Promoted
 from shiftwork.store.redis import lua
@@ -305,7 +305,7 @@ def a_higher_limit_passes_a_lower_one(patch: Patch) -> None:
 
 
 def running_jobs_take_no_place(patch: Patch) -> None:
-    patch.setattr(memory_rows, "free", lambda queued, **_: concurrency_keys.free(queued, processing=0))
+    patch.setattr(memory_rows, "free", lambda queued, **_: parked_jobs.free(queued, processing=0))
 
 
 def ids_do_not_count(patch: Patch) -> None:

@@ -1,4 +1,4 @@
-"""SQL and Lua name their numbers: no status, flag or column is written as a digit."""
+"""SQL and Lua name their numbers and sentences: no status, flag or column is a digit, and no text is for people."""
 
 import re
 from pathlib import Path
@@ -29,12 +29,58 @@ BARE: Final = re.compile(
     r"|\b(?:landing|m\.old|m\.new|verdict|slot)\b\s*(?:=|<>|<=|>=|<|>|\+)\s*\d"
     r"|\b\d::smallint|'\{\s*\d[\d, ]*\}'::smallint|\bpg_backend_pid\(\)\s*%\s*\d"
     r"|\b(?:86400|3600)\b"
+    # in Lua: the status in a state, flags and statuses as arguments, in names of keys and fields, and columns
+    r"|\bstruct\.pack\(\s*(?:LAYOUT|WITH_INSTANCE),\s*\d"
+    r"|\bstring\.byte\([^()]*\)\s*(?:==|~=|<=|>=|<|>)\s*\d"
+    r"|\b(?:is|set)\(\w+,\s*\d|\bcount\(\w+,\s*\d"
+    r"|\d\s*\+\s*FLAG_|\bFLAG_\w+\s*\+\s*\d"
+    r"|'(?:[pw]|st:)\d"
+    r"|\b(?:columns?|known|info|infos|extra)\[\d"
 )
 
 
 def bare_numbers(text: str) -> list[str]:
     """Return the places where a number stands that has a name."""
     return [found[0] for found in BARE.finditer(COMMENT.sub("", text))]
+
+
+LITERAL: Final = re.compile(r"'(?:[^'\\\n]|\\.|'')*'|\"(?:[^\"\\\n]|\\.)*\"")
+SENTENCE: Final = re.compile(r"[A-Za-z]{2,},? [a-z]+,? [a-z]{2,}")
+
+
+def sentences(text: str) -> list[str]:
+    """Return the literals that look like sentences for people, which Python makes."""
+    return [found[0] for found in LITERAL.finditer(COMMENT.sub("", text)) if SENTENCE.search(found[0])]
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(STORES)))
+def test_no_text_has_a_sentence(path: Path) -> None:
+    assert sentences(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "changes.why = failures .. ' runs in a row failed, the last one with ' .. failure",
+        "state.reason := format('%s runs in a row failed, the last one with %s', n, e);",
+        'local DAMAGED = "unreadable: its record in the store is damaged"',
+    ],
+)
+def test_a_sentence_is_found(text: str) -> None:
+    assert sentences(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-- 'this is a comment'",
+        "is(type(x) == 'string' and x or '')",
+        "set_config('idle_in_transaction_session_timeout', '5s', true)",
+        "EXECUTE 'SELECT 1 FROM jobs'",
+    ],
+)
+def test_other_literals_are_not_sentences(text: str) -> None:
+    assert sentences(text) == []
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(STORES)))
@@ -54,6 +100,15 @@ def test_no_text_has_a_bare_number(path: Path) -> None:
         "if band(job.flags, 32) > 0 then",
         "CASE WHEN run_at <= ?1 THEN 3 ELSE 0 END",
         "keep_until = at + 86400",
+        "struct.pack(LAYOUT, 3, 0, 0, 0, 0, 0, run_at)",
+        "if string.byte(state) > 7 then",
+        "if is(job, 32) then",
+        "set(job, 32, true)",
+        "local HELD = 3 + FLAG_KEYED + FLAG_WAITS",
+        "count(at, 3, -1)",
+        "call('ZADD', P .. 'st:6', created, id)",
+        "changes['p3' .. pool]",
+        "local worker = columns[2]",
         "count(*) FILTER (WHERE m.new = 3)",
         "IF landing = 0 THEN",
         "AND t.verdict < 2",

@@ -21,7 +21,7 @@ from shiftwork.core.jobs.retry import EndKind
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
-from shiftwork.core.observing.history import DAY
+from shiftwork.core.observing.pool_history import DAY
 from shiftwork.core.observing.pool_stats import PoolStats, WorkerStats
 from shiftwork.core.observing.run_histograms import BOUNDS
 from shiftwork.core.schedules.fire_times import success_expected

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from shiftwork.core.observing.history import DAY, HOUR, Hour
+from shiftwork.core.observing.pool_history import DAY, HOUR, Hour
 from shiftwork.core.observing.worker_hours import WorkerHour, WorkerMinute
 from tests.sim.recorded_past import put
 from tests.web.conftest import Web

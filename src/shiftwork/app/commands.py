@@ -10,7 +10,7 @@ from shiftwork.control.jobs.filter import JobSearch, JobSelection
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
-from shiftwork.core.options.types import TimingOptions
+from shiftwork.core.options.option_types import TimingOptions
 from shiftwork.core.words import Duration
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job

@@ -75,6 +75,6 @@ class Composition:
             hooks=hooks,
             states=self.registered.states,
             settings=settings,
-            voice=self.control.voice,
+            outages=self.control.outages,
             setup=setup,
         )

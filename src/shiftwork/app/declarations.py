@@ -10,7 +10,7 @@ from shiftwork.app.deployment import Deployment
 from shiftwork.app.lifecycle import Lifecycle
 from shiftwork.app.registration import Registrations, WorkerFn, merged, named_pool, named_worker
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
-from shiftwork.core.options.types import NamedWorkerOptions, PoolOptions, WorkerOptions
+from shiftwork.core.options.option_types import NamedWorkerOptions, PoolOptions, WorkerOptions
 from shiftwork.errors import ConfigurationError, LifecycleError
 from shiftwork.events import AnyHook, Hooks
 from shiftwork.handles.worker import Worker

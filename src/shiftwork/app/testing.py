@@ -23,7 +23,7 @@ from shiftwork.errors import JobFailedError, LifecycleError
 from shiftwork.events import OF_EVERY_JOB, Hooks, JobListeners
 from shiftwork.handles.job import Job
 from shiftwork.handles.unawaited import report_forgotten
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.runtime.context.context import Context
 from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.node.node import Node
@@ -160,7 +160,7 @@ class Bench:
 
     async def _stop(self, node: Node) -> None:
         stopping = asyncio.ensure_future(node.stop(0.0))
-        await settle()
+        await until_idle()
         # A run that does not stop is given up on, by the clock.
         while any(instance.runs.active for instance in node.instances):
             await self.clock.advance(1.0)

@@ -31,7 +31,7 @@ from shiftwork.control.calling import Portal, begin_anew_when_forked
 from shiftwork.control.definitions import LocalRegistry
 from shiftwork.events import Hooks, Listeners
 from shiftwork.runtime.clock import Clock, SystemClock
-from shiftwork.runtime.store_voice import StoreVoice
+from shiftwork.runtime.outage_log import OutageLog
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import find_keys
 from shiftwork.store.urls import open_store
@@ -83,11 +83,11 @@ class Control:
         self._lease_seconds = lease_seconds
         self.now: Callable[[], float] = self._clock.now
         """Returns the time by the store's clock, in epoch seconds."""
-        self.voice: StoreVoice = StoreVoice(self._clock.monotonic)
+        self.outages: OutageLog = OutageLog(self._clock.monotonic)
         """Knows which calls of the store fail in this process; a node of this process reports to it too."""
         self.portal: Portal = Portal()
         self.store: StoreAccess = StoreAccess(store, self._clock, again)
-        begin_anew_when_forked(self.voice)
+        begin_anew_when_forked(self.outages)
         self.audit: Audit = Audit(self.store, self.now, self._hooks)
 
     @cached_property
@@ -95,7 +95,9 @@ class Control:
         """Return what the handles of workers use to add jobs."""
         from shiftwork.control.jobs.submission import Submission
 
-        return Submission(self.store, self.now, self._registry, self.portal, voice=self.voice, look=self._unfinished)
+        return Submission(
+            self.store, self.now, self._registry, self.portal, outages=self.outages, look=self._unfinished
+        )
 
     @cached_property
     def jobs(self) -> "Jobs":
@@ -204,7 +206,7 @@ class Control:
             self._registry,
             lease_seconds=self._lease_seconds,
             strays=self._strays,
-            voice=self.voice,
+            outages=self.outages,
             store_fault=self._store_fault,
         )
 

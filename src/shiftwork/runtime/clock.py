@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Final, Protocol
 
-_IDLE_TURNS: Final = 2
+_IDLE_ITERATIONS: Final = 2
 
 
 class Timer(Protocol):
@@ -110,16 +110,16 @@ class ManualClock:
     async def advance(self, seconds: float) -> None:
         """Let this much time pass, stopping at each timer on the way so that its callback sees the right time."""
         end = self._passed + seconds
-        await settle()
+        await until_idle()
         while self._timers and self._timers[0][0] <= end:
             when, _, timer = heappop(self._timers)
             if timer.cancelled:
                 continue
             self._passed = max(self._passed, when)
             timer.callback()
-            await settle()
+            await until_idle()
         self._passed = end
-        await settle()
+        await until_idle()
 
 
 class _ManualTimer:
@@ -131,16 +131,16 @@ class _ManualTimer:
         self.cancelled = True
 
 
-async def settle(turns: int = 40) -> None:
+async def until_idle(iterations: int = 40) -> None:
     """Let everything that can run on this loop run, as far as it depends on nothing but the loop.
 
-    It ends early when the loop has nothing else to run, in two turns one after the other: in between, the loop has
-    looked at its sockets. A loop that does not show what it will run next gets all the turns.
+    It ends early when the loop has nothing else to run, in two iterations one after the other: in between, it has
+    looked at its sockets. A loop that does not show what it will run next gets all of the iterations.
     """
     ready: Sized | None = getattr(asyncio.get_running_loop(), "_ready", None)
     idle = 0
-    for _ in range(turns):
+    for _ in range(iterations):
         await asyncio.sleep(0)
         idle = 0 if ready is None or len(ready) else idle + 1
-        if idle == _IDLE_TURNS:
+        if idle == _IDLE_ITERATIONS:
             return

@@ -1,7 +1,7 @@
 """One kind of loop for everything that goes on forever: poll, sleep until the next time or the bell, poll again.
 
-A duty survives whatever its poll raises: it reports, backs off, and tries again. Failures of the store go to the one
-voice that speaks for it; everything else is a surprise, and logged here.
+A duty survives whatever its poll raises: it reports, backs off, and tries again. Failures of the store go to the
+`OutageLog`; everything else is a surprise, and logged here.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import Any, Final
 from shiftwork.core.words import counted
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.store_voice import StoreVoice
+from shiftwork.runtime.outage_log import OutageLog
 from shiftwork.store.protocol import Bell
 
 logger: Final = logging.getLogger("shiftwork")
@@ -44,14 +44,14 @@ class Duty:
         clock: Clock,
         bell: Bell,
         longest_sleep: float,
-        voice: StoreVoice,
+        outages: OutageLog,
     ) -> None:
         self._name = name
         self._poll = poll
         self._clock = clock
         self._bell = bell
         self._longest_sleep = longest_sleep
-        self._voice = voice
+        self._outages = outages
         self._failures = 0
         self._surprised = False
         self._stopping = False
@@ -108,13 +108,13 @@ class Duty:
             with suppress(Exception):  # a log handler of the user's must not end a duty
                 logger.info("%s works again after %s", self._name, counted(self._failures, "failure"))
         self._failures, self._surprised = 0, False
-        self._voice.settled(self._name)
+        self._outages.passed(self._name)
 
     def _back_off(self, error: Exception) -> float:
         self._failures += 1
         seconds = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(self._failures - 1, 10))
         if isinstance(error, StoreError):
-            self._voice.failed(self._name, error)
+            self._outages.failed(self._name, error)
         else:
             self._surprised = True
             with suppress(Exception):

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from shiftwork.runtime.machine import Usage, usage
-from shiftwork.runtime.store_voice import StoreVoice
+from shiftwork.runtime.outage_log import OutageLog
 
 T = TypeVar("T")
 
@@ -95,9 +95,9 @@ class Lateness:
 class Stopwatch:
     """How long calls of the store take: the mean of those that returned since it was last read."""
 
-    def __init__(self, monotonic: Callable[[], float], voice: StoreVoice) -> None:
+    def __init__(self, monotonic: Callable[[], float], outages: OutageLog) -> None:
         self._monotonic = monotonic
-        self._voice = voice
+        self._outages = outages
         self._seconds = 0.0
         self._calls = 0
         self._mean: float | None = None
@@ -108,7 +108,7 @@ class Stopwatch:
         Two threads at once may lose one of their counts.
         """
         began = self._monotonic()
-        result = await self._voice.hear(what, call)
+        result = await self._outages.track(what, call)
         self._seconds += self._monotonic() - began
         self._calls += 1
         return result
@@ -125,8 +125,8 @@ class Stopwatch:
 class OwnGauge:
     """How hard this very process works, and how long the store makes it wait."""
 
-    def __init__(self, monotonic: Callable[[], float], voice: StoreVoice) -> None:
-        self.stopwatch: Stopwatch = Stopwatch(monotonic, voice)
+    def __init__(self, monotonic: Callable[[], float], outages: OutageLog) -> None:
+        self.stopwatch: Stopwatch = Stopwatch(monotonic, outages)
         """Measures the calls of the store."""
         self._gauge = Gauge(os.getpid(), monotonic)
         self._lateness = Lateness(monotonic)

@@ -24,10 +24,11 @@ from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Lane
-from shiftwork.core.workers.joining import REPORTED_SECONDS, Edition, first_edition, renewed_edition
+from shiftwork.core.workers.joining import EMPTIED_SECONDS, Edition, first_edition, renewed_edition
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.registry import Registry
+from shiftwork.sentences import restored, sentence
 from shiftwork.store.docs import change, stored, write
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use
@@ -99,9 +100,9 @@ logger: Final = logging.getLogger("shiftwork")
 
 FENCES_AHEAD: Final = 1_000_000
 """By how much other nodes may be ahead of the fences seen here, when the fences of an emptied store begin again."""
-FIRST_PAUSE_SECONDS: Final = 0.1
-LONGEST_PAUSE_SECONDS: Final = 10.0
-CALM_SECONDS: Final = 60.0
+FIRST_REPUBLISH_SECONDS: Final = 0.1
+LONGEST_REPUBLISH_SECONDS: Final = 10.0
+REPUBLISH_CALM_SECONDS: Final = 60.0
 """After how long without another loss the pauses between two publications are short again."""
 
 
@@ -122,7 +123,7 @@ class Publication:
         self._beat = beat
         self._lock = asyncio.Lock()
         self._renewed_at = -math.inf
-        self._pause = FIRST_PAUSE_SECONDS
+        self._pause = FIRST_REPUBLISH_SECONDS
         self._warned_at = -math.inf
 
     async def read(self) -> StoredDefinitions:
@@ -152,8 +153,8 @@ class Publication:
             since = self._clock.monotonic() - self._renewed_at
             if since < self._pause:
                 return self._clock.now() + self._pause - since
-            is_calm = since >= CALM_SECONDS
-            self._pause = FIRST_PAUSE_SECONDS if is_calm else min(LONGEST_PAUSE_SECONDS, 2 * self._pause)
+            is_calm = since >= REPUBLISH_CALM_SECONDS
+            self._pause = FIRST_REPUBLISH_SECONDS if is_calm else min(LONGEST_REPUBLISH_SECONDS, 2 * self._pause)
             # The leases are gone, too. Without one, jobs that are claimed would be taken back at once.
             await self._beat()
             await agree_on_keys(self._store, await keys_in_use(self._store))
@@ -186,15 +187,17 @@ class Publication:
 
     def _words(self) -> str:
         workers, pools = counted(len(self._registry.workers), "worker"), counted(len(self._registry.pools), "pool")
-        return (
-            f"the store was emptied or replaced: {workers} and {pools} were published again; "
-            "jobs, pauses and disabled workers from before are gone unless the new store has them"
+        return sentence(
+            "the store was emptied or replaced: {workers} and {pools} were published again; jobs, pauses and "
+            "disabled workers from before are gone unless the new store has them",
+            workers=workers,
+            pools=pools,
         )
 
     def _report(self, after: Edition, *, known: bool) -> None:
         now = self._clock.monotonic()
         if not known:
-            self._emit("store.emptied", "store", after.lost)
-        elif now >= self._warned_at + REPORTED_SECONDS:
+            self._emit("store.emptied", "store", restored(after.lost, after.parts))
+        elif now >= self._warned_at + EMPTIED_SECONDS:
             self._warned_at = now
             logger.warning("the store was emptied or replaced: the definitions of this node were published again")

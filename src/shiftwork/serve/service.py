@@ -152,7 +152,7 @@ class Service:
 
         def report() -> NodeReport:
             return NodeReport(
-                not_ready=self._why_not_ready(), store_fault=control.voice.fault, strays=dict(self._strays())
+                not_ready=self._why_not_ready(), store_fault=control.outages.fault, strays=dict(self._strays())
             )
 
         process = WebProcess(listener, setup, report=report, publish=self._hook_process.fire)
@@ -201,7 +201,7 @@ class Service:
             hooks=self._hook_process,
             states=states,
             settings=settings,
-            voice=control.voice,
+            outages=control.outages,
             setup=replace(self._setup, max_payload_bytes=definition.max_payload_bytes),
         )
         if definition.health_checks:

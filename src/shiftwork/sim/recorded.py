@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.observing.beats import NodeBeat
-from shiftwork.core.observing.history import HOUR, MINUTE, Hour
+from shiftwork.core.observing.pool_history import HOUR, MINUTE, Hour
 from shiftwork.core.observing.worker_hours import MOST_WORKERS, WorkerHour
 from shiftwork.core.scaling.system_record import SystemRecord
 from shiftwork.core.words import counted

@@ -1,7 +1,7 @@
 """A day in virtual time: simulated queues and slots under the real planning rules of `core.scaling.plan`.
 
 The leader's look is `decide_pools` and `placed`, the two halves of `next_plan`, with facts made from the simulated
-queues, at the leader's real cadence: every `LOOK_SECONDS`, and already after `SOON_SECONDS` if a pool below its maximum
+queues, at the leader's real cadence: every `PLAN_SECONDS`, and already after `SOON_SECONDS` if a pool below its maximum
 has no free slot for its jobs. Between two looks pools do not touch each other, so each one advances alone.
 
 Left out is what cannot change anything (`SimPool.look` has the conditions):
@@ -22,7 +22,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from shiftwork.core.model.doc_types import Plan
-from shiftwork.core.scaling.plan import LOOK_SECONDS, SOON_SECONDS, PlanFacts, PlanMemory, placed, totals
+from shiftwork.core.scaling.plan import PLAN_SECONDS, SOON_SECONDS, PlanFacts, PlanMemory, placed, totals
 from shiftwork.sim.course import HOUR
 from shiftwork.sim.hosting import beats
 from shiftwork.sim.judging import missed, waits_of
@@ -35,7 +35,7 @@ Report = Callable[[float], None]
 """Called now and then with the share of the scenario that has been simulated, from 0 to 1."""
 POINTS: Final = 288
 """How many values a curve has: one for every five minutes of a day."""
-_TICKS_A_LOOK: Final = round(LOOK_SECONDS / SOON_SECONDS)
+_TICKS_A_LOOK: Final = round(PLAN_SECONDS / SOON_SECONDS)
 
 
 def simulate(scenario: Scenario, configuration: str, *, load: float = 1.0, report: Report | None = None) -> Simulated:

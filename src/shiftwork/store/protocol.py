@@ -98,7 +98,7 @@ class Store(Protocol):
         """Finish the calls in progress and release everything. It is safe to call twice, and before `open`."""
 
     async def server_time(self) -> float:
-        """The store's own clock, which all processes follow."""
+        """Return the store's own clock, which all processes follow."""
 
     # ── hot path: one round trip each, whatever the batch ────────────────────────────────────────────────────────
 
@@ -107,7 +107,7 @@ class Store(Protocol):
 
         A job whose id exists changes nothing and returns `created=False`. So does a job whose `unique_key` a live job
         of the same worker has, with that job's id. A job with `run_at <= now` is queued, a later one is scheduled. A
-        job with a `key` is parked as `core.jobs.concurrency_keys` says. A job with a need that is not met is waiting
+        job with a `key` is parked as `core.jobs.parked_jobs` says. A job with a need that is not met is waiting
         (`core.jobs.needs`); it may need jobs that follow it in the same call. What waits for a job's `parent`
         waits for the job too, under the same condition.
         """
@@ -123,7 +123,7 @@ class Store(Protocol):
         claimed job has its `expires_at` as it was before. The worker's `last_started`
         becomes `now`, and a rate limit moves on. A claim never returns more jobs than asked for, nor a job that another
         instance holds; it returns none while the pool is paused, and none to an instance that is lost. A doc that
-        cannot be decoded counts for what its kind says (`Kind.effective`): a pool is paused, all else is absent. If an
+        cannot be decoded counts as its kind says (`Kind.effective`): a pool is paused, all else is absent. If an
         `edition` is given and the record of that kind does not hold it, the definitions are gone
         (`core.workers.joining`): the claim changes nothing and returns `stale`. The cost does not depend
         on how many jobs are parked, gated, scheduled, dead or completed, nor on how many of the workers have no job:
@@ -157,33 +157,33 @@ class Store(Protocol):
     # ── flows and durable functions ──────────────────────────────────────────────────────────────────────────────
 
     async def results(self, ids: Sequence[str]) -> list[bytes | None]:
-        """The results of these jobs, in order; None where a job has none."""
+        """Return the results of these jobs, in order; None where a job has none."""
 
     async def keep_step(self, id: str, fence: int, step: Step, *, taking: str | None = None) -> bool:
         """Append a step to a job. False, without effect, unless the job is processing under this fence.
 
-        The step whose number is one more than the job has steps is appended; one that the job has is not kept again.
-        In the same step the first of the job's signals with the name `taking` goes. Raises `StepsFullError`, without
-        effect, if the job has no room for the step (`core.values.job_limits`).
+        The step is appended if its number is the next one; a step that the job has already is not kept again. In the
+        same transaction, the first of the job's signals with the name `taking` is deleted. Raises `StepsFullError`,
+        without effect, if the job has no room for the step (`core.values.job_limits`).
         """
 
     async def steps(self, id: str, fence: int, after: int) -> StepPage | None:
-        """The next steps of a job, behind the one with this number; None unless it is processing under this fence.
+        """Return the next steps of a job, behind the one with this number; None unless it runs under this fence.
 
         A page ends at about `core.values.job_limits.PAGE_BYTES`: without its last step it has no more than that.
         """
 
     async def signal(self, id: str, name: str) -> Signal | None:
-        """The first signal with this name that the job has not taken; None if there is none."""
+        """Return the first signal with this name that the job has not taken; None if there is none."""
 
     async def parts(self, id: str, *, steps: int = SHOWN_STEPS, signals: int = SIGNALS.number) -> SeenParts:
-        """What people see of a job, as `core.jobs.durable_functions.seen_parts` says; nothing of an unknown job.
+        """Return what people see of a job, as `core.jobs.durable_functions.seen_parts` says; nothing of an unknown job.
 
-        It transfers no more than it returns: so many of the newest steps and of the first signals.
+        Returns the newest `steps` steps and the first `signals` signals, and transfers no more than that.
         """
 
     async def extend(self, parent: str, fence: int, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
-        """Add jobs whose parent is this running job, as `add` does, in the same step as the look at its fence.
+        """Add jobs whose parent is this running job, as `add` does. The fence is checked in the same transaction.
 
         None, without effect, unless the parent is processing under this fence and was not asked to stop.
         """
@@ -196,7 +196,7 @@ class Store(Protocol):
         """
 
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
-        """The flows that have jobs, newest first (by created_at, then id), behind a place in that order.
+        """Return the flows that have jobs, newest first (by created_at, then id), behind a place in that order.
 
         A flow was created when the first of its jobs was. `worker` and `tags` are those of the last job of the call
         that began it, even if that job is gone. Of restored jobs that were created at the same time, it is the first.
@@ -205,9 +205,9 @@ class Store(Protocol):
     async def members(
         self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000
     ) -> list[FlowMember]:
-        """The jobs of a flow, newest first (by created_at, then id), behind a place in that order.
+        """Return the jobs of a flow, newest first (by created_at, then id), behind a place in that order.
 
-        It reads no payloads and no results, so that a large flow can be looked at again and again.
+        It reads no payloads and no results, so that a large flow can be shown again and again.
         """
 
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -223,10 +223,10 @@ class Store(Protocol):
     async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
         """Take up to `n` jobs from instances whose lease has ended (or that left), for `holder`, a live instance.
 
-        They stay processing, under new fences: the caller settles and finishes them. A late result from the old holder
-        is rejected. A holder that dies in between is reaped in its turn. Each record's `instance` names the one that
-        lost it, its `fence` is the new one, and everything else is as `get` returns it. An instance whose lease has
-        ended and that holds nothing is forgotten: it has lost nothing, and may beat again.
+        They stay processing, under new fences: the caller decides what becomes of them, and finishes them. A late
+        result from the old holder is rejected. A holder that dies in between is reaped in its turn. Each record's
+        `instance` names the one that lost it, its `fence` is the new one, and everything else is as `get` returns it.
+        An instance whose lease has ended and that holds nothing is forgotten: it has lost nothing, and may beat again.
         """
 
     async def prune(self, n: int, now: float) -> int:
@@ -253,7 +253,7 @@ class Store(Protocol):
     # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
 
     async def docs(self, *kinds: str) -> list[Doc]:
-        """All docs of these kinds, or of every kind if none is named, by kind and name."""
+        """Return all docs of these kinds, or of every kind if none is named, by kind and name."""
 
     async def put(self, docs: Sequence[Doc]) -> list[bool]:
         """Write these docs, each by itself, and return which of them were written, in order; no doc is given twice.
@@ -290,10 +290,13 @@ class Store(Protocol):
     # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
-        """What `claim` looks at for these workers and their neighbours, or for all that have a state, gates or jobs."""
+        """Return what `claim` looks at for these workers and their neighbours.
+
+        None stands for all workers that have a state, gates or jobs.
+        """
 
     async def ahead(self, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
-        """How many jobs are ahead of places in the queue of a pool, in order; of each as if it were asked for alone.
+        """Return how many jobs are ahead of each of these places in the queue of a pool, in order.
 
         Ahead of a place are the jobs of a lower rank, or of the same and a lower id; parked jobs do not count. Of jobs
         of a place's own worker up to `core.health.position.COUNTED_OWN` are counted, of each other worker's up to
@@ -303,13 +306,13 @@ class Store(Protocol):
         """
 
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
-        """These jobs, with their attempts and unmet needs, in order; None where there is none.
+        """Return these jobs, with their attempts and unmet needs, in order; None where there is none.
 
         Steps and signals are read only if the jobs are to be `whole`.
         """
 
     async def find(self, wanted: JobFilter) -> list[JobRecord]:
-        """The jobs that match, newest first (by created_at, then id, both descending), or in the reverse order.
+        """Return the jobs that match, newest first (by created_at, then id, both descending), or in the reverse order.
 
         They come without their attempts, steps and signals, with no needs but the broken ones, and with no more than
         the first `core.values.job_limits.BEGINNING` bytes of their payloads and results, unless these are wanted
@@ -320,7 +323,7 @@ class Store(Protocol):
         """
 
     async def dead(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[DeadJob]:
-        """Dead jobs in the order of `find`, cheap enough to summarize many, with little more than why they are dead.
+        """Return dead jobs in the order of `find`, each with little more than its error, so that many can be grouped.
 
         `behind` is a place in that order (`created_at`, `id`), whether or not a job is still there.
         """
@@ -328,8 +331,8 @@ class Store(Protocol):
     async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
         """Apply one change to many jobs, and return what became of each, in order.
 
-        `core.jobs.transitions` says which statuses allow the change, `core.jobs.transitions` what it makes of a job. A
-        requeue is also rejected while another live job has the same `unique_key`, a discard while another job waits
+        `core.jobs.transitions` says which statuses allow the change, and what it makes of a job. A requeue is also
+        rejected while another live job has the same `unique_key`, a discard while another job waits
         for this one. A job that is cancelled for good counts as an end of its worker (`core.workers.state.after_end`).
         """
 
@@ -342,7 +345,7 @@ class Store(Protocol):
         """
 
     async def stats(self, now: float) -> Stats:
-        """The numbers, without scanning ended jobs.
+        """Return the numbers, without scanning ended jobs.
 
         `queued` includes parked jobs; the head of the queue is the first job by rank that is not parked. `failed`
         counts accepted outcomes that say failed or dead; `run_seconds` sums `ended_at - started_at` over these and the
@@ -351,19 +354,19 @@ class Store(Protocol):
         """
 
     async def instances(self) -> list[InstanceRecord]:
-        """All instances that have beaten and neither left nor were reaped."""
+        """Return all instances that have beaten and neither left nor were reaped."""
 
     async def record(self, events: Sequence[Event]) -> None:
         """Keep events, numbered upwards in one sequence for all of them."""
 
     async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
-        """The newest `limit` events with a higher number than `after` (and a lower one than `before`), oldest first."""
+        """Return the newest `limit` events with a number above `after` (and below `before`), oldest first."""
 
     def listen(self, topics: Collection[str]) -> Bell:
-        """A bell for these topics. Call it from the event loop that will wait."""
+        """Return a bell for these topics. Call it from the event loop that will wait."""
 
     async def check(self) -> "dict[str, Finding]":
-        """What `shiftwork doctor` reports, by name: version, durability in plain words, integrity.
+        """Return what `shiftwork doctor` reports, by name: version, durability in plain words, integrity.
 
         A finding that can cost a job has a severity and a remedy. "integrity" is "ok", or says what is wrong and names
         the docs that cannot be decoded. "schema version" is a number, where the store has one.

@@ -14,8 +14,7 @@
 Parameters follow a question mark: `sqlite:///shiftwork.db?synchronous=full`.
 """
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock
@@ -24,11 +23,7 @@ from urllib.parse import parse_qsl
 
 from shiftwork.errors import UnknownStoreError, nearest
 from shiftwork.store.protocol import Store
-
-_LOGIN: Final = re.compile(r"(?:[^\s@/?#%\x00-\x1f\x7f]|%[0-9A-Fa-f]{2})*")
-_HOST: Final = re.compile(r"(?:\[[^\]]*\]?|[^:,\[\]]*)(?::\d*)?")
-_ENCODING: Final = "write %25 for %, %40 for @, %2F for /, %3F for ?, %23 for #, %20 for a space"
-_SECRET: Final = ("@", "password")
+from shiftwork.store.url_checks import check_login, unknown_parameter
 
 
 class LazyStore:
@@ -49,29 +44,6 @@ class LazyStore:
                 if self._made is None:
                     self._made = self._make()
         return getattr(self._made, name)
-
-
-def check_login(scheme: str, rest: str) -> None:
-    """Check what follows `scheme://`. Raises `UnknownStoreError` if a password seems to end elsewhere than it does."""
-    authority = re.split("[/?#]", rest, maxsplit=1)[0]
-    login, at, hosts = authority.rpartition("@")
-    has_hosts = all(_HOST.fullmatch(host) for host in hosts.split(","))
-    ends_later = not at and ("@" in rest.partition("?")[0] or (not has_hosts and "@" in rest))
-    if ends_later or (at and not _LOGIN.fullmatch(login)):
-        raise UnknownStoreError(
-            f"the user name or the password in the {scheme}:// URL has to be percent-encoded: {_ENCODING}"
-        )
-    if not has_hosts:
-        raise UnknownStoreError(
-            f"the port in the {scheme}:// URL is not a number; if it is a password, @ and the host follow it"
-        )
-
-
-def unknown_parameter(scheme: str, name: str, known: Iterable[str], *, query: str) -> UnknownStoreError:
-    """Return the error for a parameter that does not exist. It may be a part of a password."""
-    if any(part in query for part in _SECRET):
-        return UnknownStoreError(f"{scheme}:// has an unknown parameter; in a password {_ENCODING}, %26 for &")
-    return UnknownStoreError(f"{scheme}:// has no parameter {name!r}; {nearest(name, known)}")
 
 
 if TYPE_CHECKING:
@@ -99,7 +71,7 @@ _lazy: Final = Event()
 
 
 def store_of(given: Any, *, namespace: str = "default", keys: Sequence[str] = ()) -> Store:
-    """The store that a program names: by a URL, or itself. Raises `UnknownStoreError` for anything else."""
+    """Return the store that a program names: by a URL, or itself. Raises `UnknownStoreError` for anything else."""
     if isinstance(given, str):
         return open_store(given, namespace=namespace, keys=keys)
     if not isinstance(given, type) and all(hasattr(given, method) for method in ("add", "claim", "finish")):
@@ -108,7 +80,7 @@ def store_of(given: Any, *, namespace: str = "default", keys: Sequence[str] = ()
 
 
 def opening_again(given: Any, *, namespace: str, keys: Sequence[str]) -> Callable[[], Store] | None:
-    """What makes the same store in a forked process; None for one in memory, or one that no URL names."""
+    """Return a function that makes the same store in a forked process; None for one in memory, or without a URL."""
     scheme = given.partition(":")[0].lower() if isinstance(given, str) else "memory"
     if scheme == "memory":
         return None
@@ -126,14 +98,14 @@ def _instead(given: Any) -> str:
 
 
 def open_store(url: str, *, namespace: str = "default", keys: Sequence[str] = ()) -> Store:
-    """The store that a URL names, encrypted if there are keys. Nothing is connected or created before its `open`."""
+    """Return the store that a URL names, encrypted if there are keys. Nothing is connected or created before `open`."""
     if _lazy.is_set() and not keys and not url.startswith("memory:"):
         return cast("Store", LazyStore(partial(_bare_store, _from_the_root(url), namespace)))
     return encrypted(_bare_store(url, namespace), keys, namespace)
 
 
 def _from_the_root(url: str) -> str:
-    """The URL of a SQLite file with its whole path: a job, or a forked process, may leave the folder. Others stay."""
+    """Return the URL of a SQLite file with its absolute path, because a job may leave the folder. Others stay."""
     scheme, mark, rest = url.partition(":///")
     path, question, query = rest.partition("?")
     if scheme.lower() != "sqlite" or not mark or path in ("", ":memory:") or path.endswith("/"):
@@ -147,7 +119,7 @@ def import_drivers_lazily() -> None:
 
 
 def encrypted(store: Store, keys: Sequence[str], namespace: str) -> Store:
-    """The store of a namespace, with a layer around it that encrypts if there are keys."""
+    """Return the store of a namespace, with a layer around it that encrypts if there are keys."""
     if not keys:
         return store
     from shiftwork.store.sealed.keys import key_ring
@@ -251,7 +223,7 @@ def _one_of(values: tuple[str, ...]) -> str:
 
 
 def _no_scheme(url: str) -> str:
-    """The message for something that is not a URL. Text that may hold a password is not repeated."""
+    """Return the message for something that is not a URL. Text that may hold a password is not repeated."""
     if "@" in url:
         return f"a store is given by its URL; {nearest('', SCHEMES)}"
     if not url:

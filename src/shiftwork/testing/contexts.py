@@ -23,7 +23,7 @@ from shiftwork.runtime.context.job_log import JobLog
 from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.context.retry_choice import what_follows
 from shiftwork.runtime.context.store_calls import StoreCalls
-from shiftwork.runtime.store_voice import StoreVoice
+from shiftwork.runtime.outage_log import OutageLog
 
 T = TypeVar("T")
 
@@ -221,7 +221,7 @@ class MadeContext(Context):
         middleware = Middleware()
         middleware.state = state
         run.started_at = clock.now()
-        calls = StoreCalls(StoreVoice(clock.monotonic))
+        calls = StoreCalls(OutageLog(clock.monotonic))
         services = ContextServices(clock, _leave, _refuse, middleware, lambda _run: made, what_follows, calls)
         super().__init__(run, services)
 

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.core.doc_kinds import HISTORY
-from shiftwork.core.observing.history import (
+from shiftwork.core.observing.pool_history import (
     DAY,
     HOUR,
     MINUTE,

@@ -15,7 +15,8 @@ from shiftwork.errors import FlowError, JobStateError, StoreError
 from shiftwork.handles.job import Job, JobAccess, Look
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.handles.worker import Call, CalledWorker
-from shiftwork.runtime.store_voice import ADDS, StoreVoice
+from shiftwork.runtime.outage_log import ADDS, OutageLog
+from shiftwork.sentences import sentence
 from shiftwork.store.abilities import add_blocking, transactional
 from shiftwork.store.protocol import Store
 from shiftwork.telemetry.tracing import sending
@@ -37,7 +38,7 @@ class Submission:
         registry: LocalRegistry,
         portal: Portal,
         *,
-        voice: StoreVoice,
+        outages: OutageLog,
         look: Look,
     ) -> None:
         self._look = look
@@ -45,7 +46,7 @@ class Submission:
         self._now = now
         self._registry = registry
         self._portal = portal
-        self._voice = voice
+        self._outages = outages
         self._published: set[str] = set()
         """The workers whose secrets, if they have any, are known to be published."""
 
@@ -62,7 +63,7 @@ class Submission:
             except StoreError as error:
                 self._failed(error)
                 raise
-        self._voice.worked(ADDS)
+        self._outages.worked(ADDS)
         existing = [one.id for one in added if not one.created and one.id not in known]
         if existing:
             known = {**known, **await _records(store, existing)}
@@ -83,7 +84,7 @@ class Submission:
                 raise
             if added is None:
                 added = self.run_blocking(lambda: self._heard(store.add(jobs, now)), instead)
-            self._voice.worked(ADDS)
+            self._outages.worked(ADDS)
         existing = [one.id for one in added if not one.created]
         known = self.run_blocking(lambda: _records(store, existing), instead) if existing else {}
         return self._handles(calls, jobs, added, known, now)
@@ -123,11 +124,11 @@ class Submission:
         except StoreError as error:
             self._failed(error)
             raise
-        self._voice.worked(ADDS)
+        self._outages.worked(ADDS)
         return added
 
     def _failed(self, error: StoreError) -> None:
-        self._voice.failed(ADDS, error, quietly=True)
+        self._outages.failed(ADDS, error, quietly=True)
 
     async def submit_with(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs within the transaction of the user's connection."""
@@ -235,7 +236,11 @@ class Submission:
 
 def id_taken(record: JobRecord) -> str:
     """Say that a job of another worker has an id."""
-    return f"the id {record.id!r} is taken by a job of {record.worker}: nothing was added for it; choose another one"
+    return sentence(
+        "the id {what} is taken by a job of {worker}: nothing was added for it; choose another one",
+        what=f"{record.id!r}",
+        worker=record.worker,
+    )
 
 
 def _may_clash(calls: Sequence[Call[Any]]) -> bool:

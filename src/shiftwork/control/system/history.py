@@ -7,7 +7,7 @@ from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.system.pools import Pools
 from shiftwork.core.doc_kinds import HISTORY, POOL
-from shiftwork.core.observing.history import Hour
+from shiftwork.core.observing.pool_history import Hour
 from shiftwork.core.scaling.system_record import SystemRecord
 from shiftwork.store.docs import read_all
 from shiftwork.store.protocol import Store

@@ -29,7 +29,7 @@ from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.schedules.timing import rescheduled
 from shiftwork.errors import StoreError
-from shiftwork.runtime.store_voice import TEST, StoreVoice
+from shiftwork.runtime.outage_log import TEST, OutageLog
 from shiftwork.store.abilities import try_room
 from shiftwork.store.docs import decoded, read, read_all
 from shiftwork.store.flow_failures import stranded_flows
@@ -76,7 +76,7 @@ class System:
         *,
         lease_seconds: float,
         strays: FindStrays,
-        voice: StoreVoice,
+        outages: OutageLog,
         store_fault: StoreFault,
     ) -> None:
         self._access = access
@@ -84,7 +84,7 @@ class System:
         self._registry = registry
         self._lease_seconds = lease_seconds
         self._strays = strays
-        self._voice = voice
+        self._outages = outages
         self._store_fault = store_fault
         self._glances = Glances(access, now, registry)
 
@@ -112,21 +112,21 @@ class System:
         return await self._judged(await self._snapshot())
 
     async def _try_write(self) -> None:
-        """Write to the store; how that went is known to the voice."""
+        """Write to the store; how that went is in the outage log."""
         store = await self._access.open()
         with suppress(StoreError):
-            await self._voice.hear(TEST, try_write(store, self._now()))
+            await self._outages.track(TEST, try_write(store, self._now()))
 
     async def _try_room(self) -> None:
-        """Find out whether the store has room for more jobs; how that went is known to the voice."""
+        """Find out whether the store has room for more jobs; how that went is in the outage log."""
         store = await self._access.open()
         with suppress(StoreError):
-            await self._voice.hear(TEST, try_room(store))
+            await self._outages.track(TEST, try_room(store))
 
     async def _judged(self, seen: Snapshot) -> Health:
         fault = None
-        if ours := self._voice.fault:
-            lasting = self._voice.fault_seconds
+        if ours := self._outages.fault:
+            lasting = self._outages.fault_seconds
             fault = WriteFault(ours, None if lasting < FOUND_SECONDS else seen.at - lasting)
         elif theirs := self._store_fault():
             fault = WriteFault(theirs)

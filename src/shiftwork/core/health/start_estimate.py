@@ -20,6 +20,7 @@ from msgspec import Struct
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.scaling.bounds import Bounds
 from shiftwork.core.scaling.demand import Demand
+from shiftwork.core.scaling.plan import PLAN_SECONDS
 from shiftwork.core.scaling.size import Memory, PoolLoad, decide
 from shiftwork.core.workers.admission import Lane, Obstacle, RateLimit
 
@@ -33,8 +34,6 @@ MOST_EVENTS: Final = 20_000
 """After this many steps it is given up: the gates would hold the job for longer than an estimate is worth."""
 MOST_LOOKS: Final = 30
 """How many looks of the leader are foreseen while a pool grows."""
-LOOK_SECONDS: Final = 1.0
-"""How soon after each other the leader's looks are, and how long a new slot takes to start, about."""
 LONG: Final = 2.0
 """A job that has run for so many times as long as usual says nothing about when it ends, but that it is not soon."""
 FULL: Final = 0.95
@@ -68,7 +67,7 @@ class Line(Struct, frozen=True, kw_only=True):
         began = self.newest_at
         if not self.running or began is None or self.run_seconds is None:
             return None
-        return now - began if now - began > LONG * self.run_seconds + LOOK_SECONDS else None
+        return now - began if now - began > LONG * self.run_seconds + PLAN_SECONDS else None
 
 
 class Overtaking(Struct, frozen=True):
@@ -195,7 +194,7 @@ class _Forward:
         )
 
     def _begin(self, moving: _Moving, line: Line) -> None:
-        """Let what runs now end evenly over the time that a run takes."""
+        """Schedule the ends of the jobs that run now, evenly over the time that a run takes."""
         running = max(round(line.running * self._share), min(1, line.running))
         moving.running = running
         self._free -= running
@@ -294,12 +293,12 @@ def growing_slots(
     for look in range(1, MOST_LOOKS + 1):
         current = found[-1][1]
         load = PoolLoad(queue_depth=int(left), busy_workers=min(current, busy + depth), current=current, demand=demand)
-        decision = decide(pool, load, memory, now=now + look * LOOK_SECONDS, bounds=bounds)
+        decision = decide(pool, load, memory, now=now + look * PLAN_SECONDS, bounds=bounds)
         memory, target = decision.memory, min(decision.target, bounds.high)
         if target <= current:
             break
-        found.append((now + look * LOOK_SECONDS, target))
-        left -= target - current + (current * LOOK_SECONDS / mean if mean else 0.0)
+        found.append((now + look * PLAN_SECONDS, target))
+        left -= target - current + (current * PLAN_SECONDS / mean if mean else 0.0)
         if left <= 0:
             break
     return found

@@ -1,8 +1,15 @@
 """What instances and nodes report with each beat, and what they get back. Values only."""
 
-from typing import Literal, TypedDict
+from typing import Final, Literal, TypedDict
 
 from msgspec import Struct, field
+
+from shiftwork.core.model.jobs import SECONDS_A_DAY
+
+INSTANCES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
+"""How long stores remember an instance that is gone, so that one that lost its jobs remains lost."""
+LEASE_STOP_SHARE: Final = 0.8
+"""The part of a lease after which a node that could not renew it stops its jobs, and counts as silent."""
 
 
 class Beat(Struct, frozen=True, kw_only=True):

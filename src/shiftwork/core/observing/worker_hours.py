@@ -18,7 +18,7 @@ MOST_WORKERS: Final = 200
 """How many workers of an hour are kept: the busiest ones. They take 20 KB at most, without their minutes."""
 MOST_BY_MINUTE: Final = 50
 """Of how many workers the minutes are kept."""
-DIGITS: Final = 3
+WORKER_HOUR_DIGITS: Final = 3
 """How many decimals of seconds are kept."""
 FINE_DIGITS: Final = 6
 """How many decimals of a run time are kept: a run may take less than a millisecond."""
@@ -67,7 +67,7 @@ class WorkerHour(Struct, frozen=True, array_like=True):
 
     @property
     def bustle(self) -> int:
-        """How busy it was."""
+        """Return how busy it was."""
         return self.arrived + self.completed + self.failed
 
     def plus(self, more: "WorkerHour") -> "WorkerHour":
@@ -77,7 +77,7 @@ class WorkerHour(Struct, frozen=True, array_like=True):
             self.completed + more.completed,
             self.failed + more.failed,
             self.retried + more.retried,
-            round(self.run_seconds + more.run_seconds, DIGITS),
+            round(self.run_seconds + more.run_seconds, WORKER_HOUR_DIGITS),
             (*self.minutes, *more.minutes),
         )
 
@@ -158,7 +158,7 @@ def _since(then: WorkerTotals, now: WorkerTotals, at: float) -> WorkerHour:
         completed,
         failed,
         max(0, now.retried - then.retried),
-        round(seconds, DIGITS),
+        round(seconds, WORKER_HOUR_DIGITS),
         minutes,
     )
 

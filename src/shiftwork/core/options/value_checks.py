@@ -10,10 +10,12 @@ from typing import Any, Final
 
 from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.model.workers import WorkerExecutionMode
-from shiftwork.core.schedules.fire_times import cron_problem, five_fields, zone_problem
+from shiftwork.core.schedules.cron import cron_problem, five_fields
+from shiftwork.core.schedules.timing import zone_problem
 from shiftwork.core.words import control_character, seconds_in
 from shiftwork.core.workers.admission import RateLimit
 from shiftwork.errors import ConfigurationError, ScheduleError, nearest
+from shiftwork.sentences import sentence, series
 
 Check = Callable[[Any], Any]
 """Returns the value as it is kept, or raises a `ConfigurationError` that says what the value must be."""
@@ -32,38 +34,40 @@ _MEMORY_POWERS: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it, with its type."""
+    """Return a value as a message shows it, with its type."""
     whole_text = repr(value)
     part = whole_text if len(whole_text) <= 60 else whole_text[:59] + "…"  # noqa: PLR2004 - a line of an error message
     return f"{part} ({type(value).__name__})"
 
 
 def or_none(check: Check) -> Check:
-    """None, or what the check demands."""
+    """Return a check that lets None pass, and applies another check to anything else."""
     return lambda value: None if value is None else check(value)
 
 
 def one_of(*known: str) -> Check:
-    """One of these words."""
+    """Return a check for one of these words."""
 
     def check(value: Any) -> str:
         if value not in known:
-            hint = f"; {nearest(value, known)}" if isinstance(value, str) else ""
-            raise ConfigurationError(f"must be one of {', '.join(known)}, not {shown(value)}{hint}")
+            message = sentence("must be one of {names}, not {what}", names=", ".join(known), what=shown(value))
+            if isinstance(value, str):
+                message = series("; ", [message, nearest(value, known)])
+            raise ConfigurationError(message)
         return str(value)
 
     return check
 
 
 def switch(value: Any) -> bool:
-    """True or False."""
+    """Check a True or False."""
     if not isinstance(value, bool):
         raise ConfigurationError(f"must be True or False, not {shown(value)}")
     return value
 
 
 def text(value: Any) -> str:
-    """A string that is not empty."""
+    """Check a string that must not be empty."""
     if not isinstance(value, str) or not value.strip():
         raise ConfigurationError(f"must be a non-empty string, not {shown(value)}")
     return value
@@ -79,30 +83,38 @@ def number(
     at_most: float | None = None,
     kind: type[ConfigurationError] = ConfigurationError,
 ) -> Check:
-    """A number within these bounds."""
-    bounds = (("above", above), ("at least", at_least), ("at most", at_most))
-    wanted = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
+    """Return a check for a number within these bounds."""
+    bounds = (
+        *([] if above is None else [sentence("above {n}", n=f"{above:g}")]),
+        *([] if at_least is None else [sentence("at least {n}", n=f"{at_least:g}")]),
+        *([] if at_most is None else [sentence("at most {n}", n=f"{at_most:g}")]),
+    )
+    wanted = series(" and ", bounds)
     lower = above if at_least is None else at_least
 
     def check(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise kind(f"must be a number, {wanted}, not {shown(value)}")
+            raise kind(sentence("must be a number, {bound}, not {what}", bound=wanted, what=shown(value)))
         too_low = lower is not None and (value < lower or (value == lower and above is not None))
         if not isfinite(value) or too_low or (at_most is not None and value > at_most):
-            raise kind(f"must be {wanted}, not {value}")
+            raise kind(sentence("must be {bound}, not {what}", bound=wanted, what=value))
         return float(value)
 
     return check
 
 
 def whole(at_least: int) -> Check:
-    """A whole number."""
+    """Return a check for a whole number."""
 
     def check(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise ConfigurationError(f"must be a whole number of at least {at_least}, not {shown(value)}")
+            raise ConfigurationError(
+                sentence("must be a whole number of at least {n}, not {what}", n=at_least, what=shown(value))
+            )
         if value < at_least:
-            raise ConfigurationError(f"must be at least {at_least}, not {value}")
+            raise ConfigurationError(
+                sentence("must be {bound}, not {what}", bound=sentence("at least {n}", n=at_least), what=value)
+            )
         return int(value)
 
     return check
@@ -111,7 +123,7 @@ def whole(at_least: int) -> Check:
 def seconds(
     *, above: float | None = None, at_least: float | None = None, kind: type[ConfigurationError] = ConfigurationError
 ) -> Check:
-    """A duration within these bounds, in seconds."""
+    """Return a check for a duration within these bounds, which is kept in seconds."""
     checked_number = number(above=above, at_least=at_least, kind=kind)
 
     def check(value: Any) -> float:
@@ -125,7 +137,7 @@ def seconds(
 
 
 def timeout(value: Any) -> float:
-    """How long a run may take."""
+    """Check the time limit of a run."""
     limit: float = seconds(above=0)(value)
     return long_enough(limit)
 
@@ -134,13 +146,17 @@ def long_enough(limit: float) -> float:
     """Return the time limit of a run, unless no run could end within it."""
     if limit < SHORTEST_TIMEOUT:
         raise ConfigurationError(
-            f"must be at least {SHORTEST_TIMEOUT:g} seconds, not {limit:g}: a run needs that long to begin"
+            sentence(
+                "must be at least {n} seconds, not {n2}: a run needs that long to begin",
+                n=f"{SHORTEST_TIMEOUT:g}",
+                n2=f"{limit:g}",
+            )
         )
     return limit
 
 
 def processes(value: Any) -> int | str:
-    """A number of processes, or "auto"."""
+    """Check a number of processes, or "auto"."""
     if value == "auto":
         return "auto"
     if isinstance(value, str):
@@ -170,7 +186,7 @@ def parse_memory(value: Any) -> int:
 
 
 def name(value: Any) -> str:
-    """The name of a worker, a pool or a breaker."""
+    """Check the name of a worker, a pool or a breaker."""
     wrong = wrong_name(value)
     if wrong:
         raise ConfigurationError(wrong)
@@ -178,22 +194,24 @@ def name(value: Any) -> str:
 
 
 def wrong_name(name: Any) -> str | None:
-    """What is wrong with a name; None if it is valid."""
+    """Return what is wrong with a name; None if it is valid."""
     if not isinstance(name, str):
         return f"must be a string, not {shown(name)}"
     if not name or name != name.strip():
-        return "must not be empty, or start or end with white space"
+        return sentence("must not be empty, or start or end with white space")
     if len(name) > _NAME_LIMIT:
-        return f"must have at most {_NAME_LIMIT} characters, not {len(name)}"
+        return sentence("must have at most {n} characters, not {n2}", n=_NAME_LIMIT, n2=len(name))
     if not name.isprintable():
-        return f"must not contain control characters: {name!r}"
+        return sentence("must not contain control characters: {what}", what=f"{name!r}")
     if "@" in name:
-        return f"must not contain '@', which separates the name from the time in job ids: {name!r}"
+        return sentence(
+            "must not contain '@', which separates the name from the time in job ids: {what}", what=f"{name!r}"
+        )
     return None
 
 
 def names(value: Any) -> tuple[str, ...]:
-    """Names of workers, each once."""
+    """Check a list of workers, of which each is kept once."""
     if isinstance(value, str):
         raise ConfigurationError(f"must be a list of worker names, not one string; write [{value!r}]")
     if not isinstance(value, list | tuple):
@@ -207,7 +225,7 @@ def names(value: Any) -> tuple[str, ...]:
 
 
 def aliases(value: Any) -> tuple[str, ...]:
-    """Former names of a worker."""
+    """Check the former names of a worker."""
     listed = names(value)
     for name in listed:
         wrong = wrong_name(name)
@@ -217,7 +235,7 @@ def aliases(value: Any) -> tuple[str, ...]:
 
 
 def labels(value: Any) -> tuple[str, ...]:
-    """Labels of nodes, each once."""
+    """Check the labels of nodes, of which each is kept once."""
     if isinstance(value, str):
         raise ConfigurationError(f"must be a list of labels, not one string; write [{value!r}]")
     if not isinstance(value, list | tuple):
@@ -236,12 +254,12 @@ def _label(value: Any) -> str:
 
 
 def mode(value: Any) -> WorkerExecutionMode:
-    """An execution mode, or its name."""
+    """Check an execution mode, or its name."""
     return WorkerExecutionMode(one_of(*(mode.value for mode in WorkerExecutionMode))(value))
 
 
 def priority(value: Any) -> JobPriority:
-    """A priority, or its number."""
+    """Check a priority, or its number."""
     if isinstance(value, bool) or not isinstance(value, int) or value not in set(JobPriority):
         name = value.strip().upper() if isinstance(value, str) else ""
         remedy = f"; write JobPriority.{name}" if name in JobPriority.__members__ else ""
@@ -250,7 +268,7 @@ def priority(value: Any) -> JobPriority:
 
 
 def dependencies(value: Any) -> list[str] | dict[str, str]:
-    """Workers to depend on, as they are given: names, or what is demanded of each by its name."""
+    """Check the workers to depend on: a list of names, or a dict with what is demanded of each."""
     if not isinstance(value, Mapping):
         return list(names(value))
     for name, demand in zip(names(list(value)), value.values(), strict=True):
@@ -260,7 +278,7 @@ def dependencies(value: Any) -> list[str] | dict[str, str]:
 
 
 def rate(value: Any) -> str:
-    """A rate limit, as it is written."""
+    """Check a rate limit, which is kept as it is written."""
     if not isinstance(value, str):
         raise ConfigurationError(f'must be a string such as "100/m", not {shown(value)}')
     parse_rate(value)
@@ -275,14 +293,16 @@ def parse_rate(text: str) -> RateLimit:
         seconds = float(length or 1) * _RATE_UNITS[unit]
         if int(count) > 0 and seconds > 0:
             return RateLimit(int(count), seconds)
-    raise ConfigurationError(f'must be a count per time, such as "100/m", "10/s" or "20/30s", not {text!r}')
+    raise ConfigurationError(
+        sentence('must be a count per time, such as "100/m", "10/s" or "20/30s", not {what}', what=f"{text!r}")
+    )
 
 
 # ── times, and bounds by the clock ────────────────────────────────────────────────────────────────────────────────────
 
 
 def cron(value: Any) -> str:
-    """A cron expression, in five fields."""
+    """Check a cron expression, which is kept in five fields."""
     if not isinstance(value, str):
         raise ScheduleError(f"must be a string, not {shown(value)}")
     expression = five_fields(value)
@@ -293,7 +313,7 @@ def cron(value: Any) -> str:
 
 
 def timezone(value: Any) -> str:
-    """The name of a time zone."""
+    """Check the name of a time zone."""
     if not isinstance(value, str):
         key = getattr(value, "key", None)
         remedy = f"; write {key!r}" if isinstance(key, str) else ""
@@ -305,7 +325,7 @@ def timezone(value: Any) -> str:
 
 
 def clock_bounds(value: Any) -> dict[str, tuple[int, int]]:
-    """A minimum and a maximum by cron expression."""
+    """Check bounds by the clock: a minimum and a maximum for each cron expression."""
     if not isinstance(value, Mapping):
         example = '{"0 10 * * *": (10, 25), "0 14 * * *": (2, 25)}'
         raise ConfigurationError(f"must be a dict of cron expressions, such as {example}, not {shown(value)}")
@@ -344,7 +364,7 @@ _tag = re.compile(TAG_PATTERN)
 
 
 def tags_in(value: Any) -> tuple[str, ...]:
-    """The tags that people have written, each once. Raises a `ConfigurationError` that does not name the option."""
+    """Return the tags that people have written, each once. The `ConfigurationError` does not name the option."""
     if isinstance(value, str):
         raise ConfigurationError(f"must be a list of tags, not one string; write tags=[{value!r}]")
     if not isinstance(value, list | tuple | set | frozenset):

@@ -11,7 +11,7 @@ run, and never more than were queued and running.
 * A trickle is not a curve: work that needs less than two slots raises nothing.
 * "This time of yesterday" is the time on the wall in the pool's time zone, also where the clocks have been changed.
 
-The leader computes it once a minute, from the history that it writes itself (`core.observing.history`).
+The leader computes it once a minute, from the history that it writes itself (`core.observing.pool_history`).
 """
 
 from bisect import bisect_left, bisect_right
@@ -24,11 +24,12 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.core.model.workers import PoolConfig
-from shiftwork.core.observing.history import HOUR, MINUTE, STALE_STEPS, Moment, Point, point_of
+from shiftwork.core.observing.pool_history import HOUR, MINUTE, STALE_STEPS, Moment, Point, point_of
 from shiftwork.core.scaling.size import Floor
 from shiftwork.core.schedules.timing import zone_named
+from shiftwork.sentences import sentence
 
-AHEAD_SECONDS: Final = 600.0
+FORECAST_SECONDS: Final = 600.0
 """How far it looks ahead. A process starts within a second, a machine within minutes."""
 SMOOTHED_SECONDS: Final = 300.0
 """Over which time arrivals are averaged at least; over the length of a run, if that is longer."""
@@ -59,15 +60,22 @@ def _floor(pool: PoolConfig, moments: Sequence[Moment], now: float) -> Floor | N
     zone = _zone(pool.timezone)
     day = now - (datetime.fromtimestamp(now, zone) - timedelta(days=1)).timestamp()
     curve = WorkCurve.of(pool.name, [*_around(moments, now - day), *_around(moments, now)])
-    coming = [(curve.needed(now - day + ahead), ahead) for ahead in _minutes(AHEAD_SECONDS)]
+    coming = [(curve.needed(now - day + ahead), ahead) for ahead in _minutes(FORECAST_SECONDS)]
     needed, ahead = max(coming, key=lambda one: (one[0], -one[1]))
     share = curve.share_of_yesterday(now, day)
     n = int(needed * share + _HAIR)
     if n < LEAST_SLOTS:
         return None
     when = datetime.fromtimestamp(now + ahead, zone)
-    why = f"yesterday's work needed {int(needed + _HAIR)} slots by {when:%H:%M}"
-    return Floor(n, why if share > AS_MUCH else f"{why}, and today has {share:.0%} of it so far")
+    why = sentence("yesterday's work needed {n} slots by {clock}", n=int(needed + _HAIR), clock=f"{when:%H:%M}")
+    if share <= AS_MUCH:
+        why = sentence(
+            "yesterday's work needed {n} slots by {clock}, and today has {n2}% of it so far",
+            n=int(needed + _HAIR),
+            clock=f"{when:%H:%M}",
+            n2=f"{share:.0%}".removesuffix("%"),
+        )
+    return Floor(n, why)
 
 
 def _zone(name: str) -> tzinfo:
@@ -84,7 +92,7 @@ def _minutes(seconds: float) -> Iterable[float]:
 def _around(moments: Sequence[Moment], at: float) -> Sequence[Moment]:
     """Return the moments that matter for what was needed around a time."""
     first = bisect_left(moments, at - COMPARED_SECONDS - HOUR, key=_when)
-    return moments[first : bisect_right(moments, at + AHEAD_SECONDS + COMPARED_SECONDS, key=_when)]
+    return moments[first : bisect_right(moments, at + FORECAST_SECONDS + COMPARED_SECONDS, key=_when)]
 
 
 def _when(moment: Moment) -> float:

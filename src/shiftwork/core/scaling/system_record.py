@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.observing.beats import NodeBeat
-from shiftwork.core.observing.history import Hour
+from shiftwork.core.observing.pool_history import Hour
 from shiftwork.core.scaling.bounds import bounds_at
 
 

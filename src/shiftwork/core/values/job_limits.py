@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 from msgspec import MsgspecError, Struct, msgpack
 
 from shiftwork.errors import SignalsFullError, StepsFullError
+from shiftwork.sentences import sentence
 
 MAX_PAYLOAD_BYTES: Final = 1_048_576
 """How many bytes a payload or a result may have, unless the app says otherwise."""
@@ -31,7 +32,7 @@ _NESTING: Final = (dict, list, tuple)
 
 
 def is_too_deep(encoded: bytes) -> bool:
-    """Whether an encoded value is nested too deeply."""
+    """Return whether an encoded value is nested too deeply."""
     # Nearly every payload ends here: text and small numbers do not look like containers.
     if len(encoded.translate(None, _OTHERS)) <= DEEPEST:
         return False
@@ -44,7 +45,7 @@ def is_too_deep(encoded: bytes) -> bool:
 
 
 def is_deep(value: Any) -> bool:
-    """Whether a decoded value is nested too deeply. It needs no recursion, however deep the value is."""
+    """Return whether a decoded value is nested too deeply. It needs no recursion, however deep the value is."""
     level = [value] if isinstance(value, _NESTING) else []
     for _ in range(DEEPEST):
         level = [part for whole in level for part in _parts(whole) if isinstance(part, _NESTING)]
@@ -117,8 +118,13 @@ def kept_attempts(before: Sequence[T], report: T) -> tuple[T, ...]:
 def signals_full(id: str) -> SignalsFullError:
     """Return the error for a signal that finds no room."""
     return SignalsFullError(
-        f"job {id} has no room for another signal: at most {SIGNALS.number:,} that it has not taken may wait, "
-        f"with values of {SIGNALS.bytes:,} bytes in all. Send it again once the job has taken some"
+        sentence(
+            "job {id} has no room for another signal: at most {n} that it has not taken may wait, with "
+            "values of {n2} bytes in all. Send it again once the job has taken some",
+            id=id,
+            n=f"{SIGNALS.number:,}",
+            n2=f"{SIGNALS.bytes:,}",
+        )
     )
 
 

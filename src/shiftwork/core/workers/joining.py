@@ -7,7 +7,7 @@ so it hands out no job until the node has published again.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,10 +16,11 @@ from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, Work
 from shiftwork.core.observing.beats import InstanceRecord
 from shiftwork.core.schedules.fire_times import pause, upcoming
 from shiftwork.core.words import counted, in_words
+from shiftwork.sentences import parts_of, plain
 
 # ── the edition ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-REPORTED_SECONDS: Final = 3600.0
+EMPTIED_SECONDS: Final = 3600.0
 """How long people are reminded that the store was emptied."""
 
 
@@ -31,6 +32,8 @@ class Edition(Struct, frozen=True):
     """When a node noticed that the definitions before these were gone; None if they are the first."""
     lost: str = ""
     """What was lost, for people."""
+    parts: list[Any] | None = None
+    """What these words are made of: `sentences.parts_of`."""
 
 
 def first_edition(before: Edition | None, token: str) -> Edition:
@@ -44,8 +47,8 @@ def renewed_edition(before: Edition | None, known: str, token: str, *, lost: str
     Several nodes do that. The first one makes the new token, and the first that can tell what was lost reports it.
     """
     edition = before or Edition(token)
-    reported = edition.lost_at is not None and (edition.token != known or now - edition.lost_at < REPORTED_SECONDS)
-    return edition if reported else replace(edition, lost_at=now, lost=lost)
+    reported = edition.lost_at is not None and (edition.token != known or now - edition.lost_at < EMPTIED_SECONDS)
+    return edition if reported else replace(edition, lost_at=now, lost=plain(lost), parts=parts_of(lost))
 
 
 # ── another app in the same store ────────────────────────────────────────────────────────────────────────────────────
@@ -97,7 +100,7 @@ def _some(names: Collection[str]) -> str:
 
 # ── the line that a node logs ────────────────────────────────────────────────────────────────────────────────────────
 
-MOST_NAMED: Final = 3
+MOST_NEXT_RUNS: Final = 3
 """How many of the next runs are named."""
 
 
@@ -115,7 +118,7 @@ def start_line(store: str, workers: Iterable[WorkerConfig], states: Mapping[str,
         line += f" (kept from earlier: {counted(len(kept), 'worker')}{going_on})"
     due = sorted((at, config.name) for config, state in known for at in _next(config, state, now))
     if due:
-        line += f"; next: {', '.join(f'{name} {_in(at - now)}' for at, name in due[:MOST_NAMED])}"
+        line += f"; next: {', '.join(f'{name} {_in(at - now)}' for at, name in due[:MOST_NEXT_RUNS])}"
     return line
 
 

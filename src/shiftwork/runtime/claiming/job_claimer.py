@@ -20,9 +20,9 @@ from shiftwork.runtime.claiming.flow_inputs import with_failures, with_inputs
 from shiftwork.runtime.claiming.instance_services import InstanceLease, InstanceServices
 from shiftwork.runtime.claiming.prefetch import PrefetchedJobs, PrefetchPace
 from shiftwork.runtime.claiming.runs import JobEnder, Runs
+from shiftwork.runtime.outage_log import CLAIMS
 from shiftwork.runtime.running.job_run import Run
 from shiftwork.runtime.running.runner import Runner
-from shiftwork.runtime.store_voice import CLAIMS
 from shiftwork.store.protocol import Claims
 
 logger: Final = logging.getLogger("shiftwork")
@@ -71,7 +71,7 @@ class JobClaimer:
         self._publication = services.publication
         self._refusals = services.refusals
         self._pace = PrefetchPace(services.clock)
-        self._reserve = PrefetchedJobs(services.clock, on_overdue=self.hand_back)
+        self._prefetched = PrefetchedJobs(services.clock, on_overdue=self.hand_back)
 
     @property
     def free(self) -> int:
@@ -87,7 +87,7 @@ class JobClaimer:
     @property
     def waiting(self) -> int:
         """How many jobs wait for a free slot here."""
-        return len(self._reserve.jobs)
+        return len(self._prefetched.jobs)
 
     @property
     def look_at(self) -> float | None:
@@ -156,8 +156,8 @@ class JobClaimer:
         if (job.expires_at is not None or job.options is not None) and self._ended_unstarted(job):
             return
         if not is_sealed(job.payload):
-            if self._reserve.jobs or self._room <= 0:
-                self._reserve.put(job)
+            if self._prefetched.jobs or self._room <= 0:
+                self._prefetched.put(job)
             else:
                 self._runs.start(job)
             return
@@ -196,12 +196,12 @@ class JobClaimer:
 
     def refill(self) -> None:
         """Start jobs that wait, as far as there are slots, or places to wait for one."""
-        waiting = self._reserve.jobs
+        waiting = self._prefetched.jobs
         if not waiting:
             return
         room = self._room
         while waiting and room > 0 and self._serves:
-            room -= self._start_waiting(self._reserve.take())
+            room -= self._start_waiting(self._prefetched.take())
 
     def _start_waiting(self, job: Claimed) -> bool:
         if job.expires_at is not None and is_expired(job, self._clock.now()):
@@ -218,14 +218,14 @@ class JobClaimer:
 
     def cancel(self, job_id: str, fence: int) -> None:
         """End a job that waits here and that a person has cancelled. It never runs."""
-        job = self._reserve.remove(job_id, fence)
+        job = self._prefetched.remove(job_id, fence)
         if job is not None:
             self._ender.end(job, End(EndKind.CANCELLED), self._clock.now())
 
     def hand_back(self) -> None:
         """Let other instances have the jobs that wait here, and claim no others ahead for a while."""
         self._pace.forget()
-        for job in self._reserve.empty():
+        for job in self._prefetched.empty():
             self._ender.hand_back(job, self._clock.now())
 
     # ── jobs that never arrived ──────────────────────────────────────────────────────────────────────────────────
@@ -234,7 +234,7 @@ class JobClaimer:
         """Hand back jobs that the store holds for us and that never arrived."""
         processing = (JobStatus.PROCESSING,)
         held = await self._store.find(JobFilter(instance=self._lease.name, status=processing, limit=MOST_RECONCILED))
-        known = self._runs.active.keys() | self._reserve.jobs.keys() | self._outbox.holds()
+        known = self._runs.active.keys() | self._prefetched.jobs.keys() | self._outbox.holds()
         for record in held:
             if record.id not in known:
                 self._strays.add(record.id)

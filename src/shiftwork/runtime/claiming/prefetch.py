@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from shiftwork.core.jobs.claiming_ahead import (
-    AHEAD_SECONDS,
+    CLAIM_AHEAD_SECONDS,
     LONGEST_WAIT,
     UsualRunTime,
     allowance,
@@ -36,7 +36,7 @@ class PrefetchPace:
     def ended(self, run: Run) -> None:
         """A run has ended."""
         seconds = self._clock.now() - run.started_at
-        if seconds <= AHEAD_SECONDS:
+        if seconds <= CLAIM_AHEAD_SECONDS:
             self._ends += 1
         else:
             worker = run.job.worker
@@ -59,7 +59,7 @@ class PrefetchPace:
         ending = 0
         for run in runs if steady else ():
             age = now - run.started_at
-            if age < soonest - AHEAD_SECONDS:  # all that follow are younger
+            if age < soonest - CLAIM_AHEAD_SECONDS:  # all that follow are younger
                 break
             usual = steady.get(run.job.worker)
             ending += usual is not None and ends_soon(usual, age)
@@ -72,8 +72,8 @@ class PrefetchPace:
             return None
         now = self._clock.now()
         for run in runs:
-            if now - run.started_at < soonest - AHEAD_SECONDS:
-                return max(run.started_at + soonest - AHEAD_SECONDS / 2, self._sampled_at + SAMPLE_SECONDS)
+            if now - run.started_at < soonest - CLAIM_AHEAD_SECONDS:
+                return max(run.started_at + soonest - CLAIM_AHEAD_SECONDS / 2, self._sampled_at + SAMPLE_SECONDS)
         return None
 
     def _steady(self) -> tuple[dict[str, UsualRunTime], float]:

@@ -12,7 +12,6 @@ from shiftwork.core.model.jobs import Claimed, Progress
 from shiftwork.core.model.workers import RunState, WorkerConfig
 from shiftwork.runtime.context.context_calls import ContextCall
 from shiftwork.runtime.context.job_log import JobLog
-from shiftwork.runtime.context.middleware import Middleware
 
 if TYPE_CHECKING:
     import asyncio
@@ -109,13 +108,24 @@ class RunCalls(Protocol):
         """Make a call that is safe to repeat, again and again while the store cannot be used."""
 
 
+class ProcessMiddleware(Protocol):
+    """What the app puts around the jobs of a process. `runtime.context.middleware` implements it."""
+
+    state: Any
+    arounds: tuple[Callable[[Any], Any], ...]
+
+    @property
+    def loop(self) -> "asyncio.AbstractEventLoop":
+        """The event loop on which the jobs of the process run."""
+
+
 class ContextServices(Struct, frozen=True):
     """What all contexts of a process use."""
 
     clock: "Clock"
     report: Callable[[Claimed, Progress], None]
     transact: Callable[[CurrentRun], AbstractAsyncContextManager[Any]]
-    middleware: Middleware
+    middleware: ProcessMiddleware
     steps_of: Callable[[CurrentRun], "RunSteps"]
     what_follows: Callable[[CurrentRun, BaseException], WhatFollows]
     calls: RunCalls

@@ -239,7 +239,7 @@ class Steps:
 
     async def sleep(self, seconds: float) -> None:
         """Return once this time has passed since the function first came here."""
-        with self._turn(SLEEP):
+        with self._alone(SLEEP):
             kept = await self._next(SLEEP)
             now = self._clock.now()
             until = now + seconds if kept is None else _read(kept, float)
@@ -255,7 +255,7 @@ class Steps:
         """
         seal = hidden if secret else _as_it_is
         _check_name("a signal", name)
-        with self._turn(waiting(name)):
+        with self._alone(waiting(name)):
             patience = FOREVER if seconds is None else seconds
             until = await self._noted(waiting(name), lambda: self._clock.now() + patience, seal)
             kept = await self._next(got(name))
@@ -305,7 +305,7 @@ class Steps:
         self._current = name
 
     @contextmanager
-    def _turn(self, name: str) -> Iterator[None]:
+    def _alone(self, name: str) -> Iterator[None]:
         """Let no other step begin meanwhile."""
         self._enter(name)
         try:

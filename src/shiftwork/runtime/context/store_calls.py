@@ -19,7 +19,7 @@ from shiftwork.core.model.job_parts import Wait
 from shiftwork.errors import JobCancelledError, JobStateError, StoreBusyError, StoreFullError, StoreUnavailableError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.context.current_run import CurrentRun
-from shiftwork.runtime.store_voice import STEPS, StoreVoice
+from shiftwork.runtime.outage_log import STEPS, OutageLog
 from shiftwork.store.abilities import Transaction, transactional
 from shiftwork.store.protocol import Store
 
@@ -28,9 +28,9 @@ T = TypeVar("T")
 PASSING: Final = (StoreUnavailableError, StoreBusyError, StoreFullError)
 """The errors that may pass without a change of the call. Any other is for the function."""
 
-FIRST_PAUSE_SECONDS: Final = 0.05
+FIRST_CALL_PAUSE_SECONDS: Final = 0.05
 
-LONGEST_PAUSE_SECONDS: Final = 1.0
+LONGEST_CALL_PAUSE_SECONDS: Final = 1.0
 
 UNCERTAIN_SECONDS: Final = 1.0
 """After how many seconds a function starts anew that goes on without knowing whether its step was kept."""
@@ -39,23 +39,23 @@ UNCERTAIN_SECONDS: Final = 1.0
 class StoreCalls:
     """Makes calls until the store has carried them out."""
 
-    def __init__(self, voice: StoreVoice) -> None:
-        self._voice = voice
+    def __init__(self, outages: OutageLog) -> None:
+        self._outages = outages
 
     async def make(self, run: CurrentRun, call: Callable[[], Awaitable[T]]) -> T:
         """Make a call for a run, again and again while the store cannot be used. Raises any other error at once."""
-        pause = FIRST_PAUSE_SECONDS
+        pause = FIRST_CALL_PAUSE_SECONDS
         try:
             while True:
                 try:
                     result = await call()
                 except PASSING as error:
-                    self._voice.failed(STEPS, error)
+                    self._outages.failed(STEPS, error)
                 else:
-                    self._voice.worked(STEPS)
+                    self._outages.worked(STEPS)
                     return result
                 await asyncio.sleep(pause)  # by the real clock, also in a test: that of a test stands still meanwhile
-                pause = min(LONGEST_PAUSE_SECONDS, 2 * pause)
+                pause = min(LONGEST_CALL_PAUSE_SECONDS, 2 * pause)
                 if run.cancelled or run.ended:  # what waits here was not cancelled with the run
                     raise told_to_stop(run)
         except asyncio.CancelledError:

@@ -1,6 +1,6 @@
 """JobRescuer: jobs of instances whose leases have ended are taken over under new fences, settled, and so run again.
 
-So are the jobs of nodes that are proven dead (`bury`): their leases are ended first.
+So are the jobs of nodes that are proven dead (`rescue_from`): their leases are ended first.
 
 What it knows of the jobs that it has taken over, which it holds in the store under its name `holder`:
 
@@ -18,8 +18,8 @@ Such a gap means that this process or its machine slept, or that the clock was s
 to renew their leases either. `recover` itself waits for nothing, because a person asked for it.
 
 When it looks at the instances: every quarter of a lease (`_look_at`), or as soon as the first lease that it knows of
-has ended (`_first_end`). This must come before `reap`, which makes the store forget them; another node may have buried
-them, so what was seen at the look before counts too.
+has ended (`_first_end`). This must come before `reap`, which makes the store forget them; another node may have
+rescued their jobs, so what was seen at the look before counts too.
 """
 
 import asyncio
@@ -41,10 +41,11 @@ from shiftwork.core.scaling.plan import with_lost
 from shiftwork.runtime.claiming.instance_services import InstanceServices
 from shiftwork.runtime.duty import together
 from shiftwork.runtime.outcomes.outbox import Settled
+from shiftwork.sentences import sentence
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 
-BATCH: Final = 1_000
+RESCUE_BATCH: Final = 1_000
 
 
 class JobRescuer:
@@ -71,7 +72,7 @@ class JobRescuer:
         """The beats of the instances at the last two looks."""
         self._seen: dict[str, Beat] = {}
         """The beats of the instances at the last look."""
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         """One recovery at a time: another one would settle what the first is about to hear of."""
         self._reported: set[str] = set()
         """The lost nodes that were reported, as long as the store remembers them."""
@@ -91,20 +92,20 @@ class JobRescuer:
         """Recover, unless it must wait; return when to poll again."""
         if now < self._recovers_at:
             return self._recovers_at
-        return now if await self.recover() >= BATCH else None
+        return now if await self.recover() >= RESCUE_BATCH else None
 
     async def recover(self) -> int:
         """Take over the jobs of instances that are gone, and settle them; return how many there were."""
-        async with self._turn:
+        async with self._lock:
             now = self._clock.now()
             if not now < min(self._look_at, self._first_end) <= now + self._ttl / 4:
                 self._look_at = now + self._ttl / 4
                 await self._look(await self._store.instances(), now)
             return await self._recover_jobs(now)
 
-    async def bury(self, nodes: Collection[str], instances: Sequence[InstanceRecord]) -> None:
+    async def rescue_from(self, nodes: Collection[str], instances: Sequence[InstanceRecord]) -> None:
         """End the leases of nodes that are proven dead, and take over their jobs."""
-        async with self._turn:
+        async with self._lock:
             now = self._clock.now()
             dead = [known for known in instances if known.beat.node in nodes]
             self.note(instances)
@@ -114,7 +115,7 @@ class JobRescuer:
 
     async def _recover_from(self, dead: Sequence[str], now: float) -> None:
         await self._store.leave(dead, now)
-        while await self._recover_jobs(now) >= BATCH:
+        while await self._recover_jobs(now) >= RESCUE_BATCH:
             now = self._clock.now()
 
     async def _recover_jobs(self, now: float) -> int:
@@ -133,12 +134,11 @@ class JobRescuer:
         self._first_end = min((known.expires_at for known in instances), default=inf)
         lost = {known.beat.instance: known for known in instances if known.expires_at <= now and known.beat.machine}
         new = [lost[instance] for instance in sorted(lost.keys() - self._reported)]
-        silent = "it did not renew its lease: {:.0f} s without a beat"
-        await self._report_lost([(known, silent.format(now - known.last_beat_at)) for known in new])
+        await self._report_lost([(known, _silence(now - known.last_beat_at)) for known in new])
         self._reported = {*lost}
 
     def note(self, instances: Sequence[InstanceRecord]) -> None:
-        """Take note of who is there, leading or not: another node may bury them, and this one take over their jobs."""
+        """Note who is there, leading or not: another node may end their leases, and this one take over their jobs."""
         before, self._seen = self._seen, {known.beat.instance: known.beat for known in instances}
         self._beats = {**before, **self._seen}
 
@@ -150,18 +150,20 @@ class JobRescuer:
         if hosts:
             await _record_lost(self._store, hosts)
         for known, why in nodes:
-            self._reporter.emit("node.lost", known.beat.node, f"node {known.beat.node} is lost: {why}")
+            self._reporter.emit(
+                "node.lost", known.beat.node, sentence("node {node} is lost: {why}", node=known.beat.node, why=why)
+            )
 
     # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _take_over(self, now: float) -> list[JobRecord]:
         unsettled = await self._unsettled() if self._in_doubt else []
         self._in_doubt = True
-        return [*unsettled, *await self._store.reap(self.holder, BATCH, now)]
+        return [*unsettled, *await self._store.reap(self.holder, RESCUE_BATCH, now)]
 
     async def _unsettled(self) -> list[JobRecord]:
         """Return the jobs that an earlier recovery took over, and of which it never heard."""
-        wanted = JobFilter(instance=self.holder, status=(JobStatus.PROCESSING,), limit=BATCH)
+        wanted = JobFilter(instance=self.holder, status=(JobStatus.PROCESSING,), limit=RESCUE_BATCH)
         held: list[JobRecord] = []
         while page := await self._store.find(wanted):
             held += page
@@ -171,8 +173,17 @@ class JobRescuer:
 
     def _settle(self, record: JobRecord, losses: int) -> None:
         now = self._clock.now()
-        who = "an instance" if record.instance == self.holder else f"instance {record.instance}"
-        message = f"job {record.id} of {record.worker} was lost: {who} vanished while running it"
+        who = (
+            sentence("an instance")
+            if record.instance == self.holder
+            else sentence("instance {instance}", instance=record.instance)
+        )
+        message = sentence(
+            "job {id} of {worker} was lost: {who} vanished while running it",
+            id=record.id,
+            worker=record.worker,
+            who=who,
+        )
         self._reporter.emit("job.lost", record.id, message, worker=record.worker, instance=record.instance)
         outcome = self._outcome(record, self._end(record, who), losses, now)
         marked = replace(outcome, marks=f"{outcome.marks} {LEASE_LOST}")
@@ -203,3 +214,7 @@ class JobRescuer:
 async def _record_lost(store: Store, lost: Mapping[str, LostNode]) -> None:
     """Record in the plan that these nodes have vanished."""
     await change(store, PLAN, PLAN_NAME, lambda plan: with_lost(plan or Plan(), lost))
+
+
+def _silence(seconds: float) -> str:
+    return sentence("it did not renew its lease: {n} s without a beat", n=f"{seconds:.0f}")

@@ -27,15 +27,16 @@ from shiftwork.core.observing.beats import InstanceRecord
 from shiftwork.runtime.claiming.instance_services import InstanceServices
 from shiftwork.runtime.duty import together
 from shiftwork.runtime.leader.job_rescuer import JobRescuer
-from shiftwork.runtime.leader.worker_schedules import Schedules
+from shiftwork.runtime.leader.worker_schedules import WorkerSchedules
 from shiftwork.runtime.outcomes.reporter import Reporter
+from shiftwork.sentences import sentence
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
 
 LEASE: Final = "leader"
 
-BATCH: Final = 1_000
+LEADER_BATCH: Final = 1_000
 
 PRUNE_SECONDS: Final = 30.0
 
@@ -51,8 +52,8 @@ class Leader:
         self._ttl = ttl
         self._prune_at = 0.0
         self._leadership = Leadership(here.store, here.reporter, node=here.node, ttl=ttl)
-        self._schedules = Schedules(here.registry, here.store, here.reporter)
-        self._recovery = JobRescuer(services, ttl=ttl)
+        self._schedules = WorkerSchedules(here.registry, here.store, here.reporter)
+        self._rescuer = JobRescuer(services, ttl=ttl)
 
     @property
     def leading(self) -> bool:
@@ -62,12 +63,12 @@ class Leader:
     @property
     def holder(self) -> str:
         """The instance that holds lost jobs until they are settled."""
-        return self._recovery.holder
+        return self._rescuer.holder
 
     async def stand(self) -> bool:
         """Take or keep the lead; return whether this node leads."""
         now = self._clock.now()
-        self._recovery.note_poll(now)
+        self._rescuer.note_poll(now)
         return await self._leadership.keep(now)
 
     async def poll(self) -> float | None:
@@ -76,7 +77,7 @@ class Leader:
         if not await self.stand():
             self._schedules.forget()
             return now + self._ttl / 3
-        duties = self.promote(), self._recovery.poll(now), self._schedules.poll(now), self._prune(now)
+        duties = self.promote(), self._rescuer.poll(now), self._schedules.poll(now), self._prune(now)
         due: list[float | None] = [self._leadership.renew_at, *await together(*duties)]
         return min(at for at in due if at is not None)
 
@@ -91,14 +92,14 @@ class Leader:
     async def promote(self) -> float | None:
         """Queue what is due; return when more will be. A visiting process does this too, in case no node leads."""
         now = self._clock.now()
-        promoted = await self._store.promote(BATCH, now)
+        promoted = await self._store.promote(LEADER_BATCH, now)
         if promoted.expired:
             self._reporter.expired(promoted.expired)
-        return now if promoted.moved == BATCH else promoted.next_at
+        return now if promoted.moved == LEADER_BATCH else promoted.next_at
 
     async def recover(self) -> int:
         """Take over the jobs of instances that are gone; return how many there were."""
-        return await self._recovery.recover()
+        return await self._rescuer.recover()
 
     def adopt(self) -> None:
         """Lead the workers too that were registered after the start."""
@@ -110,15 +111,15 @@ class Leader:
 
     def note(self, instances: Sequence[InstanceRecord]) -> None:
         """Take note of who is there, leading or not."""
-        self._recovery.note(instances)
+        self._rescuer.note(instances)
 
-    async def bury(self, nodes: Collection[str], instances: Sequence[InstanceRecord]) -> None:
+    async def rescue_from(self, nodes: Collection[str], instances: Sequence[InstanceRecord]) -> None:
         """Take over the jobs of nodes that are proven dead, of which these instances are left."""
-        await self._recovery.bury(nodes, instances)
+        await self._rescuer.rescue_from(nodes, instances)
 
     def rename(self) -> None:
         """Continue under a new name: another leader has taken over what this one held."""
-        self._recovery.rename()
+        self._rescuer.rename()
 
     async def resign(self) -> None:
         """Let another node lead at once, and never lead again."""
@@ -126,8 +127,8 @@ class Leader:
 
     async def _prune(self, now: float) -> float:
         if not now < self._prune_at <= now + PRUNE_SECONDS:
-            pruned = await self._store.prune(BATCH, now)
-            self._prune_at = now if pruned >= BATCH else now + PRUNE_SECONDS
+            pruned = await self._store.prune(LEADER_BATCH, now)
+            self._prune_at = now if pruned >= LEADER_BATCH else now + PRUNE_SECONDS
         return self._prune_at
 
 
@@ -187,6 +188,6 @@ class Leadership:
     def _become(self, state: LeaderState) -> None:
         before, self.state = self.state, state
         if (before, state) == (LeaderState.FOLLOWING, LeaderState.LEADING):
-            self._reporter.emit("leader.elected", self._node, f"node {self._node} leads")
+            self._reporter.emit("leader.elected", self._node, sentence("node {node} leads", node=self._node))
         elif (before, state) == (LeaderState.LEADING, LeaderState.FOLLOWING):
             logger.warning("node %s no longer leads: another node holds the lease", self._node)

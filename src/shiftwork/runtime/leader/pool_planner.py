@@ -17,11 +17,11 @@ from shiftwork.core.model.event import Event
 from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import Beat, InstanceRecord
-from shiftwork.core.observing.history import MINUTE, Hour
+from shiftwork.core.observing.pool_history import MINUTE, Hour
 from shiftwork.core.observing.pool_stats import Stats
 from shiftwork.core.scaling.forecast import floors_ahead
 from shiftwork.core.scaling.plan import (
-    LOOK_SECONDS,
+    PLAN_SECONDS,
     REST_SECONDS,
     SOON_SECONDS,
     PlanFacts,
@@ -241,7 +241,7 @@ class PlannerDuty:
 
     async def _poll(self) -> float | None:
         now = self._clock.now()
-        due_at = self._planned_at + (SOON_SECONDS if self._urgent or self._resting else LOOK_SECONDS)
+        due_at = self._planned_at + (SOON_SECONDS if self._urgent or self._resting else PLAN_SECONDS)
         if self._planned_at <= now < due_at:
             return due_at
         self._urgent = False
@@ -252,7 +252,7 @@ class PlannerDuty:
             await self.plan()
         self._planned_at = now  # not if it failed: coming too early would count as having worked
         self._resting = self._planner.resting or not leads
-        return now + (REST_SECONDS if self._resting else LOOK_SECONDS)
+        return now + (REST_SECONDS if self._resting else PLAN_SECONDS)
 
 
 def slots_in(plan: Plan, node: str) -> Mapping[str, int] | None:

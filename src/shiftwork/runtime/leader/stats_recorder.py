@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.doc_kinds import HISTORY, PLAN, PLAN_NAME
 from shiftwork.core.model.doc_types import Doc, Plan
-from shiftwork.core.observing.history import (
+from shiftwork.core.observing.pool_history import (
     HOUR,
     MINUTE,
     STALE_STEPS,

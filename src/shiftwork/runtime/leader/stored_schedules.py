@@ -32,13 +32,14 @@ from shiftwork.core.schedules.stored import (
 from shiftwork.core.words import counted
 from shiftwork.runtime.outcomes.reporter import Reporter
 from shiftwork.runtime.registry import Registry
+from shiftwork.sentences import sentence
 from shiftwork.store.protocol import Store
 from shiftwork.store.schedules import places_in, read_fired, read_parts
 
 logger: Final = logging.getLogger("shiftwork")
 
-BATCH: Final = 500
-"""How many schedules are fired, or placed in the heap, before others get their turn on the event loop."""
+FIRE_BATCH: Final = 500
+"""How many schedules are fired, or placed in the heap, before the event loop does something else."""
 OVERLAPPING: Final = "its previous job has not ended"
 
 
@@ -113,7 +114,7 @@ class StoredSchedules:
             for name, schedule in schedules.items():
                 self._want(name, wanted_at(schedule, place_of(schedule, places.get(name)), now))
             placed += len(schedules)
-            if placed >= BATCH:
+            if placed >= FIRE_BATCH:
                 placed = 0
                 await asyncio.sleep(0)
         self._tokens |= {part: index[part] for part in changed}
@@ -129,7 +130,7 @@ class StoredSchedules:
         elif self._wanted.get(name) != at:
             self._wanted[name] = at
             heappush(self._heap, (at, name))
-            if len(self._heap) > 2 * len(self._wanted) + BATCH:  # mostly outdated
+            if len(self._heap) > 2 * len(self._wanted) + FIRE_BATCH:  # mostly outdated
                 self._heap = sorted((at, name) for name, at in self._wanted.items())
 
     def _due(self, now: float) -> list[str]:
@@ -138,7 +139,7 @@ class StoredSchedules:
         while self._heap:
             at, name = self._heap[0]
             is_valid = self._wanted.get(name) == at
-            if is_valid and (at > now or len(due) == BATCH):
+            if is_valid and (at > now or len(due) == FIRE_BATCH):
                 break
             heappop(self._heap)
             if is_valid:
@@ -201,7 +202,12 @@ class StoredSchedules:
         for times, why in ((one.fire.skipped, one.fire.why), (overlapping, OVERLAPPING)):
             if times:
                 name = one.schedule.name
-                message = f"the schedule {name} skipped {counted(len(times), 'fire time')}: {why}"
+                message = sentence(
+                    "the schedule {name} skipped {times}: {why}",
+                    name=name,
+                    times=counted(len(times), "fire time"),
+                    why=why,
+                )
                 self._reporter.emit("schedule.skipped", name, message, times=times[-100:], stored=True)
 
 

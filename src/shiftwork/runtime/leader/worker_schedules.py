@@ -23,19 +23,20 @@ from shiftwork.core.doc_kinds import RESCHEDULED, SCHEDULE, SCHEDULES, SCHEDULES
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.jobs import Added, CheckedJobOptions, NewJob
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState
-from shiftwork.core.schedules.fire_times import Cursor, Fire, duration, fire, past
+from shiftwork.core.schedules.fire_times import Cursor, Fire, fire, past
 from shiftwork.core.schedules.timing import rescheduled
-from shiftwork.core.words import counted
+from shiftwork.core.words import counted, in_full
 from shiftwork.core.workers.admission import Lane
 from shiftwork.runtime.duty import together
 from shiftwork.runtime.leader.stored_schedules import StoredSchedules
 from shiftwork.runtime.outcomes.reporter import Reporter
 from shiftwork.runtime.registry import Registry
+from shiftwork.sentences import sentence
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
 
-REPORTED_SECONDS: Final = 60.0
+PULLED_BACK_SECONDS: Final = 60.0
 """How far a schedule must have been pulled back for people to hear of it."""
 NO_ARGUMENTS: Final = b"\x80"
 """The payload of a scheduled run: an empty map."""
@@ -81,7 +82,7 @@ class ReadSchedules(Struct, frozen=True):
     """The index of the stored schedules; None if there never was one."""
 
 
-class Schedules:
+class WorkerSchedules:
     """Fires the schedules of the workers that have one, and those that are data."""
 
     def __init__(self, registry: Registry, store: Store, reporter: Reporter) -> None:
@@ -160,7 +161,12 @@ class Schedules:
 
     def _report_skipped(self, name: str, fired: Fire) -> None:
         if fired.skipped:
-            message = f"the schedule of {name} skipped {counted(len(fired.skipped), 'fire time')}: {fired.why}"
+            message = sentence(
+                "the schedule of {worker} skipped {times}: {why}",
+                worker=name,
+                times=counted(len(fired.skipped), "fire time"),
+                why=fired.why,
+            )
             self._reporter.emit("schedule.skipped", name, message, times=fired.skipped[-100:])
 
     async def _advance(self, known: dict[str, KnownSchedule], fires: dict[str, Fire]) -> None:
@@ -171,9 +177,12 @@ class Schedules:
         }
         for name in await self._move({name: (known[name], at) for name, at in moves.items()}):
             back = fires[name].pulled_back
-            if back >= REPORTED_SECONDS:
-                ahead = f"{duration(round(back, 1))} ahead of the clock, which was set back"
-                message = f"the schedule of {name} was {ahead}; it goes on from now"
+            if back >= PULLED_BACK_SECONDS:
+                message = sentence(
+                    "the schedule of {worker} was {time} ahead of the clock, which was set back; it goes on from now",
+                    worker=name,
+                    time=in_full(round(back, 1)),
+                )
                 self._reporter.emit("schedule.pulled_back", name, message, seconds=back)
 
     async def _move(self, moves: dict[str, tuple[KnownSchedule, float]]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import InstanceRecord
-from shiftwork.core.observing.history import MINUTE
+from shiftwork.core.observing.pool_history import MINUTE
 from shiftwork.errors import StoreError
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.leader.leader import Leader
@@ -73,7 +73,7 @@ class ClusterDuties:
 
     async def succeed(self, instances: Sequence[InstanceRecord]) -> None:
         """Take over from dead neighbours, one of which may have led, and lead if no other node does."""
-        await self.neighbours.bury(instances)
+        await self.neighbours.report_dead(instances)
         await self.leader.stand()
 
     def look_again(self) -> None:

@@ -15,7 +15,7 @@ from shiftwork.store.protocol import Store
 
 WATCH_SECONDS: Final = 1.0
 """How often to look whether the known neighbours live."""
-AGAIN_SECONDS: Final = 0.05
+DEAD_NODE_RETRY_SECONDS: Final = 0.05
 """How soon to look again while processes of a dead node are ending; doubled each time, up to `WATCH_SECONDS`."""
 
 
@@ -32,7 +32,7 @@ class DeadNodeDetector:
         self._known: set[ProcessMark] = set()
         """The neighbours, and those of the dead whose processes have not ended yet."""
         self._ask_at = 0.0
-        self._again = AGAIN_SECONDS
+        self._again = DEAD_NODE_RETRY_SECONDS
 
     async def poll(self) -> float | None:
         """Look at the neighbours, and ask the store if that is due or if one of them is dead."""
@@ -42,7 +42,7 @@ class DeadNodeDetector:
         now = self._clock.now()
         if now < self._ask_at and not any(is_dead(mark, own) for mark in self._known):
             return self._look_at(now)
-        return await self.bury(await self._store.instances())
+        return await self.report_dead(await self._store.instances())
 
     def dead_among(self, instances: Sequence[InstanceRecord]) -> set[str]:
         """The nodes, of those that these instances belong to, that are proven dead."""
@@ -54,7 +54,7 @@ class DeadNodeDetector:
         dead = self.dead_among(instances)
         return [known for known in instances if known.beat.node not in dead]
 
-    async def bury(self, instances: Sequence[InstanceRecord]) -> float | None:
+    async def report_dead(self, instances: Sequence[InstanceRecord]) -> float | None:
         """Have the jobs of dead neighbours among these taken back; returns when to look again."""
         own, now = self._own, self._clock.now()
         if own is None:
@@ -68,9 +68,9 @@ class DeadNodeDetector:
         if dead:
             await self._leader.depose(dead)
         if ended:
-            await self._leader.bury(ended, instances)
+            await self._leader.rescue_from(ended, instances)
         if dead == ended:
-            self._again = AGAIN_SECONDS
+            self._again = DEAD_NODE_RETRY_SECONDS
             return self._look_at(now)
         again, self._again = self._again, min(2 * self._again, WATCH_SECONDS)
         return now + again  # processes of a dead node are ending

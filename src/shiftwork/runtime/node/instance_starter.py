@@ -19,6 +19,7 @@ from shiftwork.runtime.processes.process_guard import ProcessGuard
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
 from shiftwork.runtime.running.local_runner import LocalRunner, context_services
 from shiftwork.runtime.running.runner import Isolation, Runner
+from shiftwork.sentences import sentence
 from shiftwork.store.protocol import Bell, Store
 
 
@@ -36,9 +37,9 @@ class Runners:
         services = context_services(
             self._store,
             here.clock,
-            report=here.notebook.report,
+            report=here.progress.report,
             middleware=here.registry.middleware,
-            voice=here.voice,
+            outages=here.outages,
         )
         return LocalRunner(here.registry.callees, services, load=here.gauge.load)
 
@@ -47,7 +48,7 @@ class Runners:
         here = self._services
         assert here.setup is not None  # noqa: S101 - given wherever a pool runs apart
         setup = replace(here.setup, role=role, now=here.clock.now(), at=time.monotonic())
-        return RemoteRunner(setup, here.clock, report=here.notebook.report, kills=self._kills, guard=self.guard)
+        return RemoteRunner(setup, here.clock, report=here.progress.report, kills=self._kills, guard=self.guard)
 
     async def _store(self) -> Store:
         return self._services.store
@@ -94,8 +95,8 @@ class InstanceStarter:
 
 logger: Final = logging.getLogger("shiftwork")
 
-FIRST_WAIT_SECONDS: Final = 0.2
-LONGEST_WAIT_SECONDS: Final = 30.0
+FIRST_START_WAIT_SECONDS: Final = 0.2
+LONGEST_START_WAIT_SECONDS: Final = 30.0
 """How long to wait at most before a process is started again that could not begin; the wait doubles from the first."""
 LONGEST_WAIT_AFTER_KILL_SECONDS: Final = 1.0
 """How long to wait at most where the process was killed from outside: that says little about the next."""
@@ -121,14 +122,18 @@ class StartFailures:
         """Whether it is too early for the next try."""
         return self._timer is not None
 
-    def failed(self, error: str, longest: float = LONGEST_WAIT_SECONDS) -> None:
+    def failed(self, error: str, longest: float = LONGEST_START_WAIT_SECONDS) -> None:
         """A process could not be started."""
         self.count += 1
-        wait = min(longest, FIRST_WAIT_SECONDS * 2.0 ** min(self.count - 1, 10))
+        wait = min(longest, FIRST_START_WAIT_SECONDS * 2.0 ** min(self.count - 1, 10))
         logger.error("cannot start a process of pool %s: %s; trying again in %.1f s", self._pool, error, wait)
         if self.count >= FAILING_AFTER and self.failing is None:
             self.failing = error
-            self._emit("pool.failing", self._pool, f"pool {self._pool} is failing: cannot start its processes: {error}")
+            self._emit(
+                "pool.failing",
+                self._pool,
+                sentence("pool {pool} is failing: cannot start its processes: {error}", pool=self._pool, error=error),
+            )
         if self._timer is None:
             self._timer = self._clock.call_in(wait, self._try_again)
 
@@ -137,7 +142,11 @@ class StartFailures:
         self.count = 0
         if self.failing is not None:
             self.failing = None
-            self._emit("pool.recovered", self._pool, f"pool {self._pool} has recovered: its processes start again")
+            self._emit(
+                "pool.recovered",
+                self._pool,
+                sentence("pool {pool} has recovered: its processes start again", pool=self._pool),
+            )
 
     def close(self) -> None:
         """Try no more."""

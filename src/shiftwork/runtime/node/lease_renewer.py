@@ -12,13 +12,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
-from shiftwork.core.health.health_values import SILENT_SHARE
-from shiftwork.core.observing.beats import Beat, Orders
+from shiftwork.core.observing.beats import LEASE_STOP_SHARE, Beat, Orders
 from shiftwork.errors import StoreError, StoreUnavailableError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.gauge import Stopwatch
-from shiftwork.runtime.store_voice import BEATS, StoreVoice
+from shiftwork.runtime.outage_log import BEATS, OutageLog
 from shiftwork.store.protocol import Bell, Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -26,13 +25,13 @@ logger: Final = logging.getLogger("shiftwork")
 BEATS_A_LEASE: Final = 3
 REBIRTH_SECONDS: Final = 0.05
 """How soon to beat again when an instance has lost its lease: it has a new name by then, which needs a lease."""
-LATE_SECONDS: Final = 0.5
+LATE_BEAT_SECONDS: Final = 0.5
 """How long the first beat after a long silence may take: a process that was frozen may still have its jobs."""
-AGAIN_SECONDS: Final = 1.0
+BEAT_RETRY_SECONDS: Final = 1.0
 """How long to wait at most before the next try when a beat has failed."""
 WRONG_SHARE: Final = 0.1
 """A clock that was wrong by more than this share of a lease cannot renew it: the machine has slept, for instance."""
-QUIET_SECONDS: Final = 10.0
+BEAT_QUIET_SECONDS: Final = 10.0
 """How often to log that beats fail, once the running jobs are stopped."""
 
 
@@ -81,7 +80,7 @@ class LeaseRenewer:
         *,
         ttl: float,
         stopwatch: Stopwatch,
-        voice: StoreVoice,
+        outages: OutageLog,
         holders: LeaseHolders,
         renew_soon: RenewSoon,
     ) -> None:
@@ -89,7 +88,7 @@ class LeaseRenewer:
         self._clock = clock
         self._ttl = ttl
         self._stopwatch = stopwatch
-        self._voice = voice
+        self._outages = outages
         self._holders = holders
         self._renew_soon = renew_soon
         self.over: asyncio.Event = asyncio.Event()
@@ -105,7 +104,7 @@ class LeaseRenewer:
         bell = self._store.listen({"orders"})
         self._renew_soon.reach(bell)
         longest = self._ttl / BEATS_A_LEASE
-        return Duty("pulse", self.poll, clock=self._clock, bell=bell, longest_sleep=longest, voice=self._voice)
+        return Duty("pulse", self.poll, clock=self._clock, bell=bell, longest_sleep=longest, outages=self._outages)
 
     @property
     def silence(self) -> float:
@@ -118,7 +117,7 @@ class LeaseRenewer:
             self.over.set()
             return None
         # The store may fail, or just not answer: this timer does not wait for it.
-        watch = self._clock.call_in(max(self._left(), LATE_SECONDS), self._give_up)
+        watch = self._clock.call_in(max(self._left(), LATE_BEAT_SECONDS), self._give_up)
         try:
             return await self.beat()
         except Exception as error:  # noqa: BLE001 - whatever it is, the lease is not renewed
@@ -161,14 +160,14 @@ class LeaseRenewer:
         self._report(error)
         if left <= 0:
             self._give_up()
-            return self._clock.now() + AGAIN_SECONDS
-        return self._clock.now() + min(max(left, 0.05), AGAIN_SECONDS)
+            return self._clock.now() + BEAT_RETRY_SECONDS
+        return self._clock.now() + min(max(left, 0.05), BEAT_RETRY_SECONDS)
 
     def _report(self, error: Exception) -> None:
         now = self._clock.monotonic()
         if isinstance(error, StoreError):
-            self._voice.failed(BEATS, error)
-        elif not self._stepped_down or now >= self._logged_at + QUIET_SECONDS:
+            self._outages.failed(BEATS, error)
+        elif not self._stepped_down or now >= self._logged_at + BEAT_QUIET_SECONDS:
             self._logged_at = now
             logger.error("cannot renew the leases: %s; trying again", error, exc_info=error)
 
@@ -178,13 +177,13 @@ class LeaseRenewer:
 
     def _until(self, renewed_at: float) -> float:
         """How long running jobs may go on after a renewal that began then."""
-        return renewed_at + self._ttl * SILENT_SHARE
+        return renewed_at + self._ttl * LEASE_STOP_SHARE
 
     def _give_up(self) -> None:
         if not self._stepped_down:
             self._stepped_down = True
             if not self._failing:  # the store has not failed, but not replied either
-                self._voice.failed(BEATS, StoreUnavailableError(f"no reply for {self.silence:.0f} s"))
+                self._outages.failed(BEATS, StoreUnavailableError(f"no reply for {self.silence:.0f} s"))
             self._holders.step_down()
 
 

@@ -11,7 +11,7 @@ from shiftwork.core.doc_kinds import PLAN, PLAN_NAME, RESCHEDULED
 from shiftwork.core.health.health_values import Strays
 from shiftwork.core.model.doc_types import Plan
 from shiftwork.core.model.workers import PoolConfig, WorkerState
-from shiftwork.core.scaling.plan import LOOK_SECONDS, Planned
+from shiftwork.core.scaling.plan import PLAN_SECONDS, Planned
 from shiftwork.core.schedules.timing import Rescheduled, rescheduled
 from shiftwork.core.words import counted
 from shiftwork.core.workers.joining import start_line
@@ -22,8 +22,7 @@ from shiftwork.runtime.duty import Duty, together
 from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.leader.pool_planner import slots_in
 from shiftwork.runtime.node.cluster_duties import ClusterDuties
-from shiftwork.runtime.node.health_monitor import LOOK_SECONDS as HEALTH_SECONDS
-from shiftwork.runtime.node.health_monitor import HealthMonitor, Judge
+from shiftwork.runtime.node.health_monitor import HEALTH_LOOK_SECONDS, HealthMonitor, Judge
 from shiftwork.runtime.node.lease_renewer import RenewSoon
 from shiftwork.runtime.node.node_join import NodeJoin
 from shiftwork.runtime.node.node_leases import NodeLeases
@@ -32,12 +31,13 @@ from shiftwork.runtime.node.node_services import make_node_services
 from shiftwork.runtime.node.node_settings import NodeCondition, NodeSettings
 from shiftwork.runtime.node.pool_supervisor import PoolSupervisor
 from shiftwork.runtime.node.stopping import HURRIED_SECONDS, StopBudget
+from shiftwork.runtime.outage_log import OutageLog
 from shiftwork.runtime.outcomes.reporter import Reporter
 from shiftwork.runtime.processes.messages import Setup
 from shiftwork.runtime.publication import publish, read_definitions
 from shiftwork.runtime.registry import Registry
 from shiftwork.runtime.running.loop_watch import LoopWatch
-from shiftwork.runtime.store_voice import StoreVoice
+from shiftwork.sentences import sentence
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -46,7 +46,7 @@ REPORT_SECONDS: Final = 2.0
 """How long before the store's time is up a stopping node gives up on its last outcomes, to report them."""
 ADOPTION_SECONDS: Final = 3600.0
 """How often a node looks for workers to adopt. Registering one starts a look at once."""
-LEAVE_SECONDS: Final = 6.0
+PROCESS_LEAVE_SECONDS: Final = 6.0
 """How long a stopping node waits for its processes to end."""
 
 
@@ -62,7 +62,7 @@ class Node:
         hooks: JobListeners,
         states: dict[str, WorkerState],
         settings: NodeSettings,
-        voice: StoreVoice,
+        outages: OutageLog,
         setup: Setup | None = None,
     ) -> None:
         self._services = here = make_node_services(
@@ -72,7 +72,7 @@ class Node:
             hooks=hooks,
             states=states,
             settings=settings,
-            voice=voice,
+            outages=outages,
             setup=setup,
             beat=self._beat,
         )
@@ -111,7 +111,7 @@ class Node:
         """Look at the health every few seconds, and at once when the planner sees jobs of an unknown worker."""
         here = self._services
         monitor = HealthMonitor(judge, here.store, here.reporter, here.clock, self.leader)
-        duty = here.duty("health", monitor.poll, every=HEALTH_SECONDS)
+        duty = here.duty("health", monitor.poll, every=HEALTH_LOOK_SECONDS)
         self._duties.append(duty)
         self._cluster.planner.on_unknown_workers = duty.ring
 
@@ -203,12 +203,18 @@ class Node:
         self._duties += self._cluster.duties()
         if here.settings.leads:
             self._adoption = here.duty("adoption", self._adopt, every=ADOPTION_SECONDS)
-            self._duties += [here.duty("instances", self._look, every=LOOK_SECONDS), self._adoption]
+            self._duties += [here.duty("instances", self._look, every=PLAN_SECONDS), self._adoption]
 
     def _announce(self) -> None:
         here = self._services
-        what = f"{counted(len(here.registry.workers), 'worker')} in {counted(len(self.pools), 'pool')}"
-        here.reporter.emit("node.started", self.name, f"node {self.name} runs {what}, on {here.store.url}")
+        message = sentence(
+            "node {node} runs {workers} in {pools}, on {store}",
+            node=self.name,
+            workers=counted(len(here.registry.workers), "worker"),
+            pools=counted(len(self.pools), "pool"),
+            store=here.store.url,
+        )
+        here.reporter.emit("node.started", self.name, message)
 
     def _report_start(self, found: Mapping[str, WorkerState]) -> None:
         """Log what the store had at the start, and what runs next."""
@@ -237,7 +243,7 @@ class Node:
         due = [await self.leader.fire(without=without)]
         due += [await pool.poll() for pool in self.pools.values()]
         await self._node_pools.idle()
-        await self._services.outbox.settle()
+        await self._services.outbox.wait_until_written()
         await self.reporter.recorded()
         return min((at for at in due if at is not None), default=None)
 
@@ -296,7 +302,7 @@ class Node:
         gauge = self._services.gauge
         gauge.look()
         self._node_pools.look()
-        gauge.due_in(LOOK_SECONDS)
+        gauge.due_in(PLAN_SECONDS)
 
     # ── stop ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -320,7 +326,7 @@ class Node:
         self._loop_watch.stop()
         await patience.wait(self._node_pools.close(), "asking which jobs it still holds")
         await patience.wait(self._write_the_last(patience.left), "writing the last outcomes; their jobs will run again")
-        await self._node_pools.gone(LEAVE_SECONDS)
+        await self._node_pools.gone(PROCESS_LEAVE_SECONDS)
         await patience.wait(self._node_pools.released(), "giving up the leases of processes that have ended")
         await patience.wait(self._lease_keeper.stop(), "waiting for the last renewal")
         await patience.wait(self._leave(), "giving up the leases; they will run out by themselves")
@@ -337,13 +343,13 @@ class Node:
 
     async def _write_the_last(self, within: float) -> None:
         here = self._services
-        await here.notebook.flush()
+        await here.progress.flush()
         unwritten = await here.outbox.drain(max(0.0, within - REPORT_SECONDS))
         if unwritten:
             logger.error(
                 "cannot write %s; the jobs will run again once the lease has ended", counted(unwritten, "outcome")
             )
-        here.reporter.emit("node.stopped", self.name, f"node {self.name} has stopped")
+        here.reporter.emit("node.stopped", self.name, sentence("node {node} has stopped", node=self.name))
         await here.reporter.drain()
 
     async def _leave(self) -> None:

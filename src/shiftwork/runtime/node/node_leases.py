@@ -43,11 +43,11 @@ class NodeLeases:
             services.clock,
             ttl=services.settings.lease_seconds,
             stopwatch=services.gauge.stopwatch,
-            voice=services.voice,
+            outages=services.outages,
             holders=self,
             renew_soon=renew_soon,
         )
-        self._witness = StackResponder(services.store, services.clock, node_pools.see)
+        self._responder = StackResponder(services.store, services.clock, node_pools.see)
         self._thread: LeaseRenewerThread | None = None
         self.duties: list[Duty] = []
         """What it does over and over on the node's own event loop, if it has no thread."""
@@ -66,11 +66,11 @@ class NodeLeases:
         """Renew the leases, and go on with it."""
         await self._pulse.poll()
         if self._services.settings.pulse_in_thread:
-            # The witness too: it is wanted most while a job blocks the event loop that it shares with us.
-            self._thread = LeaseRenewerThread(self._pulse, lambda: [self._witness_duty()])
+            # The responder too: it is wanted most while a job blocks the event loop that it shares with us.
+            self._thread = LeaseRenewerThread(self._pulse, lambda: [self._responder_duty()])
             self._thread.start()
         else:
-            self.duties = [self._pulse.duty(), self._witness_duty()]
+            self.duties = [self._pulse.duty(), self._responder_duty()]
             for duty in self.duties:
                 duty.start()
 
@@ -81,8 +81,8 @@ class NodeLeases:
         for duty in self.duties:
             await duty.stop()
 
-    def _witness_duty(self) -> Duty:
-        return self._services.duty("stack requests", self._witness.poll, "state")
+    def _responder_duty(self) -> Duty:
+        return self._services.duty("stack requests", self._responder.poll, "state")
 
     # ── what beats report: in the pulse's thread, reads only ─────────────────────────────────────────────────────
 
@@ -108,8 +108,8 @@ class NodeLeases:
         return [*(instance.beat() for instance in self._node_pools.instances), node]
 
     def _node_beat(self) -> NodeBeat:
-        voice = self._services.voice
-        rejection = voice.rejection
+        outages = self._services.outages
+        rejection = outages.rejection
         pools, children = list(self._node_pools.pools.values()), self._node_pools.children
         own = self._services.gauge.load()
         return NodeBeat(
@@ -126,7 +126,7 @@ class NodeLeases:
             keys=key_ids(self._services.store),
             version=self._services.registry.version,
             store_fault=rejection,
-            store_fault_since=self._services.clock.now() - voice.fault_seconds if rejection else None,
+            store_fault_since=self._services.clock.now() - outages.fault_seconds if rejection else None,
         )
 
     # ── what follows: passed on to the node's own event loop ─────────────────────────────────────────────────────

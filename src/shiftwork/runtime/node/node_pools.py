@@ -95,7 +95,7 @@ class NodePools:
         )
         tick = here.settings.tick_interval
         name = f"pool {pool.name}"
-        return Duty(name, supervisor.poll, clock=here.clock, bell=bell, longest_sleep=tick, voice=here.voice)
+        return Duty(name, supervisor.poll, clock=here.clock, bell=bell, longest_sleep=tick, outages=here.outages)
 
     def resize(self, targets: Mapping[str, int]) -> None:
         """Give every pool as many slots as the plan has for it."""
@@ -201,10 +201,10 @@ class NodePools:
         here = self._services
         try:
             await instance.close()
-            await here.outbox.settle()
+            await here.outbox.wait_until_written()
             if instance.claimer.in_doubt:  # the store was away, and may be back
                 await instance.reconcile()
-                await here.outbox.settle()
+                await here.outbox.wait_until_written()
             await here.store.leave([instance.name], here.clock.now())
         except StoreError as error:  # then it runs out by itself
-            here.voice.failed("giving up leases", error)
+            here.outages.failed("giving up leases", error)

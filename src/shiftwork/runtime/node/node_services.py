@@ -14,14 +14,15 @@ from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.local_processes import own_mark
 from shiftwork.runtime.node.node_settings import NodeSettings
-from shiftwork.runtime.outcomes.breakers import Breakers
-from shiftwork.runtime.outcomes.outbox import Notebook, Outbox
+from shiftwork.runtime.outage_log import OutageLog
+from shiftwork.runtime.outcomes.breaker_stepper import BreakerStepper
+from shiftwork.runtime.outcomes.outbox import Outbox
+from shiftwork.runtime.outcomes.progress_writer import ProgressWriter
 from shiftwork.runtime.outcomes.refusals import Refusals
 from shiftwork.runtime.outcomes.reporter import Reporter
 from shiftwork.runtime.processes.messages import Setup
 from shiftwork.runtime.publication import Publication
 from shiftwork.runtime.registry import Registry
-from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.protocol import Store
 
 
@@ -31,8 +32,8 @@ class NodeServices(InstanceServices, frozen=True, kw_only=True):
     mark: ProcessMark | None
     """The mark of this process, by which others on this machine can prove its death."""
     settings: NodeSettings
-    notebook: Notebook
-    voice: StoreVoice
+    progress: ProgressWriter
+    outages: OutageLog
     setup: Setup | None
     """How its processes are set up; None if it starts none."""
 
@@ -45,7 +46,7 @@ class NodeServices(InstanceServices, frozen=True, kw_only=True):
         """
         longest = self.settings.tick_interval if every is None else every
         bell = self.store.listen(topics)
-        return Duty(name, poll, clock=self.clock, bell=bell, longest_sleep=longest, voice=self.voice)
+        return Duty(name, poll, clock=self.clock, bell=bell, longest_sleep=longest, outages=self.outages)
 
 
 def make_node_services(
@@ -56,24 +57,24 @@ def make_node_services(
     hooks: JobListeners,
     states: dict[str, WorkerState],
     settings: NodeSettings,
-    voice: StoreVoice,
+    outages: OutageLog,
     setup: Setup | None,
     beat: Callable[[], Awaitable[object]],
 ) -> NodeServices:
     """Put together what the parts of a new node share. `beat` renews its leases at once."""
-    gauge = OwnGauge(clock.monotonic, voice)
+    gauge = OwnGauge(clock.monotonic, outages)
     reporter = Reporter(
-        registry, store=store, clock=clock, hooks=hooks, states=states, voice=voice, every_run=settings.every_run
+        registry, store=store, clock=clock, hooks=hooks, states=states, outages=outages, every_run=settings.every_run
     )
-    notebook = Notebook(store, clock, voice)
+    progress = ProgressWriter(store, clock, outages)
     refusals = Refusals(registry, store, clock)
     outbox = Outbox(
         store,
         clock,
         stopwatch=gauge.stopwatch,
-        voice=voice,
+        outages=outages,
         review=refusals.review,
-        before_finish=(notebook.before_end, Breakers(registry, store, reporter.emit).judge),
+        before_finish=(progress.before_end, BreakerStepper(registry, store, reporter.emit).judge),
         on_written=reporter.written,
     )
     return NodeServices(
@@ -85,12 +86,12 @@ def make_node_services(
         clock=clock,
         settings=settings,
         gauge=gauge,
-        notebook=notebook,
+        progress=progress,
         outbox=outbox,
         publication=Publication(registry, store=store, clock=clock, emit=reporter.emit, beat=beat),
         refusals=refusals,
         reporter=reporter,
         unasked_hand_backs=UnaskedHandBacks(),
-        voice=voice,
+        outages=outages,
         setup=setup,
     )

@@ -15,8 +15,8 @@ from shiftwork.core.words import counted
 from shiftwork.runtime.claiming.pool_instance import PoolInstance
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.node.instance_starter import (
+    LONGEST_START_WAIT_SECONDS,
     LONGEST_WAIT_AFTER_KILL_SECONDS,
-    LONGEST_WAIT_SECONDS,
     InstanceStarter,
     StartFailures,
 )
@@ -196,7 +196,7 @@ class PoolSupervisor:
     def instance_gone(self, instance: PoolInstance, *, expected: bool) -> None:
         runner = instance.runner
         if not expected and not self._closed and not runner.lapsed and self._could_not_begin(instance):
-            longest = LONGEST_WAIT_AFTER_KILL_SECONDS if runner.killed_from_outside else LONGEST_WAIT_SECONDS
+            longest = LONGEST_WAIT_AFTER_KILL_SECONDS if runner.killed_from_outside else LONGEST_START_WAIT_SECONDS
             self._failures.failed(runner.error or "it ended as soon as it was ready", longest)
         self._end_if_idle(instance)
         self.reconcile()

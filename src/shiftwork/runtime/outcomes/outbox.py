@@ -1,4 +1,4 @@
-"""Outcomes and progress on their way to the store: gathered, written in batches, retried until they are written.
+"""Outcomes on their way to the store: gathered, written in batches, retried until they are written.
 
 An outcome that the store rejects because the fence has moved on is dropped: another run of the job counts.
 """
@@ -12,19 +12,19 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.core.model.job_changes import Finished, Outcome
-from shiftwork.core.model.jobs import Claimed, JobStatus, Progress, ProgressNote
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.words import counted
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.gauge import Stopwatch
-from shiftwork.runtime.store_voice import OUTCOMES, PROGRESS, StoreVoice
+from shiftwork.runtime.outage_log import OUTCOMES, OutageLog
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
 
 LARGEST_BATCH: Final = 500
+
 RETRY_SECONDS: Final = 0.5
-PROGRESS_SECONDS: Final = 0.2
 
 
 class Settled(Struct, frozen=True, gc=False):
@@ -49,7 +49,7 @@ class Outbox:
         clock: Clock,
         *,
         stopwatch: Stopwatch,
-        voice: StoreVoice,
+        outages: OutageLog,
         review: Callable[[Sequence[Settled]], Awaitable[list[Settled]]],
         before_finish: Sequence[Callable[[Sequence[Settled]], Awaitable[None]]],
         on_written: Callable[[Sequence[Settled], Finished], None],
@@ -57,7 +57,7 @@ class Outbox:
         self._store = store
         self._clock = clock
         self._stopwatch = stopwatch
-        self._voice = voice
+        self._outages = outages
         self._review = review
         """Returns what to write instead of a batch."""
         self._before_finish = before_finish
@@ -80,11 +80,11 @@ class Outbox:
     async def drain(self, timeout_seconds: float) -> int:
         """Wait until everything is written, up to this time; returns how many outcomes were given up on."""
         timer = self._clock.call_at(self._clock.now() + timeout_seconds, self._lose_patience)
-        await self.settle()
+        await self.wait_until_written()
         timer.cancel()
         return len(self._waiting)
 
-    async def settle(self) -> None:
+    async def wait_until_written(self) -> None:
         """Wait until everything is written, or given up on."""
         while self._task is not None:
             await asyncio.wait([self._task])
@@ -140,7 +140,7 @@ class Outbox:
 
     def _report(self, error: Exception, n: int) -> None:
         if isinstance(error, StoreError):
-            self._voice.failed(OUTCOMES, error)
+            self._outages.failed(OUTCOMES, error)
         else:
             what = counted(n, "outcome")
             logger.error("cannot write %s: %s; trying again in %.1f s", what, error, RETRY_SECONDS, exc_info=error)
@@ -171,46 +171,6 @@ class Outbox:
         ]
         accepted = [ok or outcome.id in ours for outcome, ok in zip(outcomes, finished.accepted, strict=True)]
         return Finished(accepted, [*finished.disabled, *disabled])
-
-
-class Notebook:
-    """Writes progress: the newest of each job, a few times a second."""
-
-    def __init__(self, store: Store, clock: Clock, voice: StoreVoice) -> None:
-        self._store = store
-        self._clock = clock
-        self._voice = voice
-        self._loop = asyncio.get_running_loop()
-        self._notes: dict[str, ProgressNote] = {}
-        self._due = False
-        self._task: asyncio.Task[None] | None = None
-
-    def report(self, job: Claimed, progress: Progress) -> None:
-        """Take progress over. Safe from any thread."""
-        self._notes[job.id] = ProgressNote(job.id, job.fence, progress)
-        if not self._due:
-            self._due = True
-            self._loop.call_soon_threadsafe(self._schedule)
-
-    def _schedule(self) -> None:
-        self._clock.call_at(self._clock.now() + PROGRESS_SECONDS, self._begin)
-
-    def _begin(self) -> None:
-        self._task = self._loop.create_task(self.flush(), name="shiftwork progress")
-
-    async def before_end(self, batch: Sequence[Settled]) -> None:
-        """Write the last progress of jobs that end, while the store still accepts it."""
-        if any(settled.outcome.id in self._notes for settled in batch):
-            await self.flush()
-
-    async def flush(self) -> None:
-        """Write what there is. Progress is not retried: the next one is newer."""
-        self._due = False
-        notes, self._notes = self._notes, {}
-        if not notes:
-            return
-        with suppress(StoreError):
-            await self._voice.hear(PROGRESS, self._store.note(list(notes.values())))
 
 
 async def pause(clock: Clock, seconds: float) -> None:

@@ -1,1 +1,5 @@
-"""A child process: start it, speak with it, notice its death, look into it, end it."""
+"""Child processes, on both sides of the socket: start one, give it runs, notice its death, look into it, end it.
+
+The node's side begins with `remote_runner`, the child's with `child_process`. What a child imports costs memory in
+every process: modules of its side import none of the node's. How many processes there are is for `node`.
+"""

@@ -25,9 +25,9 @@ STACK_SIGNAL: Final = signal.SIGUSR2
 """Makes a process write down what each of its threads is doing, whatever that is."""
 CUT_OFF: Final = 117
 """The exit status of a process that has lost its lifeline, because a job closed what was not its own."""
-PLACES: Final = 65_536
+MOST_RUNS_IN_PROCESS: Final = 65_536
 """How many runs may be in a process at a time. Memory that no run has used costs nothing."""
-_PAGE_BYTES: Final = 8 * PLACES
+_PAGE_BYTES: Final = 8 * MOST_RUNS_IN_PROCESS
 _TOKEN: Final = "Q"  # noqa: S105 - how an array calls it
 _TOKEN_BYTES: Final = array(_TOKEN).itemsize
 _MANY: Final = 65_536
@@ -71,10 +71,10 @@ class NodeEnd:
         """
         if self._free:
             place = self._free.pop()
-        elif self._used < PLACES:
+        elif self._used < MOST_RUNS_IN_PROCESS:
             place, self._used = self._used, self._used + 1
         else:
-            message = f"a process cannot have more than {PLACES:,} runs"
+            message = f"a process cannot have more than {MOST_RUNS_IN_PROCESS:,} runs"
             raise RuntimeError(message)
         self._given = number = self._given + 1
         self._times[place] = 0.0

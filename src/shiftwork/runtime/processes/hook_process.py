@@ -27,17 +27,17 @@ from shiftwork.runtime.processes.started_process import StartedProcess, exit_in_
 
 logger: Final = logging.getLogger("shiftwork")
 
-AGAIN_SECONDS: Final = 5.0
+HOOK_RESTART_SECONDS: Final = 5.0
 """How long to wait before a hook process that has died is replaced."""
 DRAIN_SECONDS: Final = LONGEST_HOOK_SECONDS + 1.0
 """How long the process may take to exit when the node stops: it waits for hooks under way, and reports what is left."""
-LONGEST_AGAIN_SECONDS: Final = 60.0
+LONGEST_HOOK_RESTART_SECONDS: Final = 60.0
 """The same for one that dies again and again before it can call hooks: each wait is twice as long as the last."""
 LONGEST_BACKLOG: Final = 1_000_000
 """How many bytes of events may wait for hooks that do not keep up."""
 MOST_KEPT: Final = 1_000
 """How many events may wait for the next process."""
-QUIET_SECONDS: Final = 60.0
+HOOK_QUIET_SECONDS: Final = 60.0
 """How often to log that hooks are not called."""
 
 
@@ -61,7 +61,7 @@ class HookProcess:
         self._kept: deque[Event] = deque()
         """The events that wait until a process is ready."""
         self._skipped = 0
-        self._told_at = -QUIET_SECONDS
+        self._told_at = -HOOK_QUIET_SECONDS
         self.names: frozenset[str] = frozenset()
         """The events for which the app has hooks."""
 
@@ -103,7 +103,7 @@ class HookProcess:
         """Log that hooks are not called: at once, then once in a while for many."""
         self._skipped += 1
         now = self._clock.monotonic()
-        if now - self._told_at >= QUIET_SECONDS:
+        if now - self._told_at >= HOOK_QUIET_SECONDS:
             events, self._skipped, self._told_at = counted(self._skipped, "event"), 0, now
             logger.warning(
                 "the hooks of %s do not keep up; they are not called for %s, the latest: %s",
@@ -155,7 +155,7 @@ class HookProcess:
             message = f"importing {self._setup.app} ended the process: it {exit_in_words(status)}\n{stack}".rstrip()
             self._described.set_exception(AppImportError(message))
         elif not self._closed:
-            seconds = min(LONGEST_AGAIN_SECONDS, AGAIN_SECONDS * 2.0 ** min(self._failures, 10))
+            seconds = min(LONGEST_HOOK_RESTART_SECONDS, HOOK_RESTART_SECONDS * 2.0 ** min(self._failures, 10))
             why = exit_in_words(status) if self._error is None else f"cannot import the app: {self._error}"
             logger.error("the process that calls the hooks %s; starting it again in %g s", why, seconds)
             self._loop.call_later(seconds, self._start_again)
@@ -167,6 +167,6 @@ class HookProcess:
             self._start()
         except OSError as error:
             logger.error(  # noqa: TRY400 - the error says it all
-                "cannot start the process that calls the hooks: %s; trying again in %g s", error, AGAIN_SECONDS
+                "cannot start the process that calls the hooks: %s; trying again in %g s", error, HOOK_RESTART_SECONDS
             )
-            self._loop.call_later(AGAIN_SECONDS, self._start_again)
+            self._loop.call_later(HOOK_RESTART_SECONDS, self._start_again)

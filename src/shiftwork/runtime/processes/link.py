@@ -1,4 +1,4 @@
-"""Messages over a socket, gathered into frames: one write for all messages of one turn of the event loop."""
+"""Messages over a socket, gathered into frames: one write for all messages of one iteration of the event loop."""
 
 import asyncio
 import logging
@@ -96,7 +96,7 @@ class Link(Generic[T]):
         return len(self._outgoing)
 
     def send(self, message: Any) -> None:
-        """Send a message, with everything else of this turn of the event loop."""
+        """Send a message, with everything else of this iteration of the event loop."""
         with self._lock:
             if self.closed:
                 return

@@ -19,7 +19,7 @@ from shiftwork.runtime.running.job_run import Run
 SPEECHLESS_WORDS: Final = "and left no stack, as when a job closes file descriptors that it has not opened"
 """libuv aborts if its file descriptor is closed. An abort leaves a stack unless the file for that is closed, too."""
 
-MOST: Final = 10_000
+MOST_REMEMBERED: Final = 10_000
 """How many jobs are remembered, the latest."""
 
 
@@ -75,7 +75,7 @@ class KillRecord:
         for job_id in ids:
             self._ids.pop(job_id, None)
             self._ids[job_id] = None
-        while len(self._ids) > MOST:
+        while len(self._ids) > MOST_REMEMBERED:
             del self._ids[next(iter(self._ids))]
 
 

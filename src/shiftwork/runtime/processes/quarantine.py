@@ -20,14 +20,14 @@ logger: Final = logging.getLogger("shiftwork")
 ROLES: Final[tuple[ProcessRole, ...]] = ("shared", "alone")
 FEWEST_CELLS: Final = 4
 """How many cells there should be room for at a time, however small the machine is."""
-LONG_SECONDS: Final = 10.0
+LONG_CELL_SECONDS: Final = 10.0
 """A cell that has been busy for longer than this no longer counts: those that wait need not wait for a night's work."""
-MOST: Final = 32
+MOST_CELLS: Final = 32
 """The number of processes never exceeds this."""
-KEEP_SECONDS: Final = 10.0
+CELL_KEEP_SECONDS: Final = 10.0
 """How long an idle process is kept for the next suspects."""
-FIRST_WAIT_SECONDS: Final = 1.0
-LONGEST_WAIT_SECONDS: Final = 30.0
+FIRST_CELL_WAIT_SECONDS: Final = 1.0
+LONGEST_CELL_WAIT_SECONDS: Final = 30.0
 """How long suspects are kept when no process can be started for them, before they are handed back."""
 
 
@@ -158,7 +158,7 @@ class Quarantine:
             while self._wants(role):
                 self._start_cell(role)
         if not self._waiting and self._cells and self._tidying is None and not self._closed:
-            self._tidying = self._clock.call_in(KEEP_SECONDS, self._tidy)
+            self._tidying = self._clock.call_in(CELL_KEEP_SECONDS, self._tidy)
 
     def _next_for(self, cell: Cell) -> SuspectGroup | None:
         group = next((group for group in self._waiting if group.role == cell.role), None)
@@ -175,8 +175,8 @@ class Quarantine:
         starting = sum(cell.role == role and not runner.ready for runner, cell in self._cells.items())
         # An idle process of the other kind is no help to those that wait, and must not be in their way.
         busy = [cell for runner, cell in self._cells.items() if cell.runs or not runner.ready]
-        counted = sum(not cell.runs or now - cell.began < LONG_SECONDS for cell in busy)
-        return starting < waiting and counted < self._cells_at_a_time and len(self._cells) < MOST
+        counted = sum(not cell.runs or now - cell.began < LONG_CELL_SECONDS for cell in busy)
+        return starting < waiting and counted < self._cells_at_a_time and len(self._cells) < MOST_CELLS
 
     def _start_cell(self, role: ProcessRole) -> None:
         try:
@@ -237,7 +237,7 @@ class Quarantine:
     def _failed(self, why: str) -> None:
         """Keep those that wait for a while: handed back they would return at once, and find the same."""
         self._failures += 1
-        wait = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2.0 ** min(self._failures - 1, 10))
+        wait = min(LONGEST_CELL_WAIT_SECONDS, FIRST_CELL_WAIT_SECONDS * 2.0 ** min(self._failures - 1, 10))
         logger.error("cannot start a process for jobs in quarantine: %s; trying again in %.1f s", why, wait)
         if self._giving_up is None:
             self._giving_up = self._clock.call_in(wait, self._hand_back)

@@ -50,9 +50,9 @@ SILENT_SECONDS: Final = 1.0
 """A process that has not answered for this long is given no more runs."""
 UNBEGUN_SECONDS: Final = 10.0
 """A process that has not begun a run for this long is killed, unless a run that has begun holds it up."""
-MOST_NAMED: Final = 3
+MOST_WORKERS_NAMED: Final = 3
 """How many of the workers are named that ran in a process that died."""
-PLACES: Final = 16
+SERIAL_PLACES: Final = 16
 """How many runs may wait in a process that runs one at a time, so that it need not wait for the next one."""
 LONGEST_TURN_SECONDS: Final = 0.1
 """How long runs wait for a run that takes longer than expected, before they are handed back; twice as long at most."""
@@ -139,7 +139,7 @@ class RemoteRunner:
 
     @property
     def places(self) -> int:
-        return PLACES if self._alone else 0
+        return SERIAL_PLACES if self._alone else 0
 
     @property
     def waiting(self) -> int:
@@ -424,7 +424,7 @@ class RemoteRunner:
         elif death.lapsed:  # the node logs why it could not renew the leases
             logger.debug("process %d ended itself: its lease was not renewed", self.pid)
         elif self.ready and not self._termination.asked:
-            workers = ", ".join(sorted({run.job.worker for run in self._runs.values()})[:MOST_NAMED])
+            workers = ", ".join(sorted({run.job.worker for run in self._runs.values()})[:MOST_WORKERS_NAMED])
             ran = f"while it ran {counted(len(self._runs), 'job')} ({workers})" if workers else "while it was idle"
             logger.warning("process %d %s %s; a new one takes its place", self.pid, death.words, ran)
 

@@ -24,7 +24,7 @@ ENTRY: Final = "shiftwork.serve.spawned"
 
 LONGEST_STACK: Final = 20_000
 
-LOOK_SECONDS: Final = 0.02
+STACK_LOOK_SECONDS: Final = 0.02
 
 
 class SpawnedProcess:
@@ -99,8 +99,8 @@ class StackFile:
         size, waited = self._read, 0.0
         while waited < patience and (size == self._read or self._size() != size):
             size = self._size()
-            await asyncio.sleep(LOOK_SECONDS)
-            waited += LOOK_SECONDS
+            await asyncio.sleep(STACK_LOOK_SECONDS)
+            waited += STACK_LOOK_SECONDS
         return self.unread()
 
     def unread(self) -> str:

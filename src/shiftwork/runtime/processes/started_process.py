@@ -42,7 +42,7 @@ SIGNAL_SECONDS: Final = 2.0
 STUBBORN_SECONDS: Final = 5.0
 """How long a process may take to do what it was asked to."""
 
-START_SECONDS: Final = 120.0
+APP_IMPORT_SECONDS: Final = 120.0
 """How long importing the app may take."""
 
 CUT_OFF_WORDS: Final = "closed its connection with the node: a job must close only what it has opened"
@@ -92,7 +92,7 @@ class StartedProcess:
     # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def send(self, message: Any) -> None:
-        """Send a message, with everything else of this turn of the event loop."""
+        """Send a message, with everything else of this iteration of the event loop."""
         self._link.send(message)
 
     @property
@@ -224,7 +224,7 @@ class Termination:
         """Whether it is terminated before it is killed: its only run may clean up."""
         self._dead = False
         self._killing: asyncio.Task[None] | None = None
-        self._patience: Timer | None = clock.call_in(START_SECONDS, self._never_ready)
+        self._patience: Timer | None = clock.call_in(APP_IMPORT_SECONDS, self._never_ready)
 
     def ready(self) -> None:
         """The process has started."""
@@ -232,7 +232,7 @@ class Termination:
             self._cancel_patience()
 
     def _never_ready(self) -> None:
-        self.kill(f"the process was not ready after {START_SECONDS:g} s")
+        self.kill(f"the process was not ready after {APP_IMPORT_SECONDS:g} s")
 
     def give_a_while(self) -> None:
         """The process was asked to end."""

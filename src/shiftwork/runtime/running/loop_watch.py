@@ -1,7 +1,7 @@
 """Names what blocks the event loop, while it does: which job or hook, in which file, at which line.
 
 A coroutine that computes, or waits without `await`, holds up every other job of its process, and nothing but the
-timeout would end it. While jobs run, a thread of its own asks the loop for a turn twice a second, and looks at the
+timeout would end it. While jobs run, a thread of its own asks the loop to answer twice a second, and looks at the
 stack of the loop's thread if none comes within a second. It never touches the loop otherwise.
 """
 
@@ -22,9 +22,9 @@ from shiftwork.core.words import in_words
 from shiftwork.runtime.outcomes.run_log import write
 from shiftwork.runtime.running.job_run import Run
 
-LOOK_SECONDS: Final = 0.5
+LOOP_LOOK_SECONDS: Final = 0.5
 IDLE_LOOKS: Final = 5
-"""While no job runs, the loop is asked for a turn at one look in so many: an idle process costs little."""
+"""While no job runs, the loop is asked at one look in so many: an idle process costs little."""
 BLOCKED_SECONDS: Final = 1.0
 """How long the loop may take to come round."""
 FROZEN_SECONDS: Final = 0.1
@@ -62,7 +62,7 @@ class LoopWatch:
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._over = threading.Event()
-        self._turned = threading.Event()
+        self._answered = threading.Event()
         self._windows: dict[str, _Namings] = {}
 
     def start(self) -> None:
@@ -72,21 +72,21 @@ class LoopWatch:
     def stop(self) -> None:
         """Watch no longer. The thread ends soon."""
         self._over.set()
-        self._turned.set()
+        self._answered.set()
 
     def _watch(self) -> None:
         idle = 0
-        while not self._over.wait(LOOK_SECONDS):
+        while not self._over.wait(LOOP_LOOK_SECONDS):
             idle = 0 if tuple(self._runs()) else idle + 1
             if idle % IDLE_LOOKS:
                 continue
-            self._turned.clear()
+            self._answered.clear()
             asked_at = time.monotonic()
             try:
-                self._loop.call_soon_threadsafe(self._turned.set)
+                self._loop.call_soon_threadsafe(self._answered.set)
             except RuntimeError:  # the loop is closed
                 return
-            if not self._turned.wait(BLOCKED_SECONDS) and not self._turned.wait(FROZEN_SECONDS):
+            if not self._answered.wait(BLOCKED_SECONDS) and not self._answered.wait(FROZEN_SECONDS):
                 self._blocked(asked_at)
 
     def _blocked(self, asked_at: float) -> None:
@@ -96,7 +96,7 @@ class LoopWatch:
             seconds = in_words(time.monotonic() - asked_at)
             text = f"{name}: has blocked the event loop for {seconds} {self._where()}, and {self._waiting}"
             self._write(logging.WARNING, text, run)
-        self._turned.wait()
+        self._answered.wait()
         if named and not self._over.is_set():
             seconds = in_words(time.monotonic() - asked_at)
             self._write(logging.INFO, f"{name}: blocked the event loop for {seconds}", run)

@@ -1,20 +1,17 @@
 """What the leader does for all: queues jobs that are due, takes over lost ones, and deletes old ones."""
 
 from collections import Counter
-from typing import Final
 
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.needs import POSTPONED
 from shiftwork.core.jobs.transitions import EXPIRED
 from shiftwork.core.model.event import EVENTS_KEPT
-from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord
+from shiftwork.core.model.jobs import JobRecord
+from shiftwork.core.observing.beats import INSTANCES_KEPT_SECONDS
 from shiftwork.store.postgres.find import get
 from shiftwork.store.postgres.server.statements import PostgresSession
 from shiftwork.store.protocol import Promoted
-
-INSTANCES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
-"""How long an instance is remembered after it has lost its jobs."""
 
 
 async def promote(session: PostgresSession, n: int, now: float) -> Promoted:

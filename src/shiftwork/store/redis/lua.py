@@ -9,9 +9,9 @@ Every script gets KEYS[1], the prefix of all keys of the namespace; ARGV[1], its
 id of the calling store; and then byte strings, which the server's MessagePack does not support. `add_one` has arguments
 of its own.
 
-Lua has no bare statuses, flags and columns but names, which are replaced by `NUMBERS` when a script is loaded. Nothing
-in `STATE`, `Flag` and `INFO` may change: stores have written it. The dictionary of keys is in `parts/keys.lua`, and
-`parts/job_state.lua` describes the state.
+Lua names statuses, flags and columns, and sentences for people: `NUMBERS` and `TEXTS` replace the names when a script
+is loaded. `STATE`, `Flag` and `INFO` never change, because stores have written them. The dictionary of keys is in
+`parts/keys.lua`, and `parts/job_state.lua` describes the state.
 """
 
 import re
@@ -25,6 +25,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from shiftwork.core.stored_numbers import with_numbers
+from shiftwork.core.workers.state import FAILED_IN_A_ROW
 
 STATE: Final = struct.Struct("<BHHIIddddd")
 """The state of a job, before the name of its instance."""
@@ -69,6 +70,8 @@ OUTCOME: Final = (
     *("disable_after", "result", "error", "keep_until", "cause", "report", "waited", "marks", "wait", "moves"),
 )
 """The columns of `finish`."""
+EXTRA: Final = ("flow", "tags", "needs", "parent", "expires_at")
+"""The optional fields of a new job, of which it has at least one."""
 
 UNKNOWN_JOB, NO_ROOM = -1, -2
 """What scripts return instead of a status: for a job that does not exist, and for a signal that has no room."""
@@ -82,6 +85,7 @@ NUMBERS: Final[dict[str, int]] = {
     **{f"COLUMN_INFO_{name.upper()}": n for n, name in enumerate(INFO, 1)},
     **{f"COLUMN_NEW_{name.upper()}": n for n, name in enumerate(NEW, 1)},
     **{f"COLUMN_OUTCOME_{name.upper()}": n for n, name in enumerate(OUTCOME, 1)},
+    **{f"COLUMN_EXTRA_{name.upper()}": n for n, name in enumerate(EXTRA, 1)},
     "STATUS_UNKNOWN": UNKNOWN_JOB,
     "STATUS_FULL": NO_ROOM,
     "STEP_KEPT": STEP_KEPT,
@@ -90,6 +94,11 @@ NUMBERS: Final[dict[str, int]] = {
     "LIMIT_DIGITS": MOST_DIGITS,
 }
 """By name, as Lua writes it. Lua counts columns from one."""
+TEXTS: Final[dict[str, str]] = {
+    "TEXT_DAMAGED": "unreadable: its record in the store is damaged",
+    "TEXT_FAILED_IN_A_ROW": FAILED_IN_A_ROW,
+}
+"""Sentences for people, by name. Lua fills in `%s`."""
 
 OWN_ARGUMENTS: Final = 2
 """How many elements of ARGV come before the bytes that follow the arguments."""
@@ -109,6 +118,7 @@ NOT_RUN: Final = (NO_SCRIPT, *ELSEWHERE)
 
 _HEADING: Final = re.compile(r"^-- ══ (\w+) ═+\n", re.MULTILINE)
 _INCLUDE: Final = re.compile(r"^-- include: (.+)\n", re.MULTILINE)
+_TEXT: Final = re.compile(r"\bTEXT_[A-Z_]+\b")
 
 
 class Script(Struct, frozen=True):
@@ -124,7 +134,8 @@ def script(name: str) -> Script:
     """Return the script of this name."""
     flags = "no-writes" if name in READERS else "" if name in REFUSED_WHEN_FULL else "allow-oom"
     first = f"#!lua flags={flags}\n" if flags else "#!lua\n"
-    text = (first + with_numbers(_INCLUDE.sub(_included, source(name)), NUMBERS)).encode()
+    named = _INCLUDE.sub(_included, source(name))
+    text = (first + _TEXT.sub(_literal, with_numbers(named, NUMBERS))).encode()
     # The server identifies scripts by SHA-1; security does not depend on it.
     return Script(name, text, sha1(text, usedforsecurity=False).hexdigest().encode())
 
@@ -137,6 +148,10 @@ def names() -> list[str]:
 def source(name: str) -> str:
     """Return the Lua of a script or a part, as its file has it."""
     return _sources("scripts").get(name) or _sources("parts")[name]
+
+
+def _literal(name: re.Match[str]) -> str:
+    return "'" + TEXTS[name[0]].replace("\\", r"\\").replace("'", r"\'") + "'"
 
 
 def _included(line: re.Match[str]) -> str:

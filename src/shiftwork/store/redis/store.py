@@ -9,7 +9,7 @@ import secrets
 import weakref
 from collections import Counter
 from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 from urllib.parse import quote
 
 from msgspec import msgpack
@@ -24,9 +24,9 @@ from shiftwork.core.model.event import EVENTS_KEPT, Event
 from shiftwork.core.model.flows import FlowMember, FlowRecord
 from shiftwork.core.model.job_changes import Amended, Change, Finished, JobFilter, Outcome
 from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
-from shiftwork.core.model.jobs import SECONDS_A_DAY, Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
+from shiftwork.core.model.jobs import Added, DeadJob, JobRecord, JobStatus, NewJob, ProgressNote, Rewrite
 from shiftwork.core.model.workers import WorkerState
-from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
+from shiftwork.core.observing.beats import INSTANCES_KEPT_SECONDS, Beat, InstanceRecord, Orders
 from shiftwork.core.observing.pool_stats import PoolStats, Stats
 from shiftwork.core.values.beginnings import HEAD, TAIL, read_signal
 from shiftwork.core.values.job_limits import PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS, signals_full, steps_full
@@ -38,7 +38,7 @@ from shiftwork.store.redis.add import AddBatcher, BatchReply, NewRows, check_siz
 from shiftwork.store.redis.amend import amended, amendment, rewrites_of
 from shiftwork.store.redis.docs import ClaimView, claim_view, stored
 from shiftwork.store.redis.find import FoundJobs, criteria, decoded
-from shiftwork.store.redis.lua import NO_ROOM
+from shiftwork.store.redis.lua import NO_ROOM, STEP_FULL, STEP_KEPT
 from shiftwork.store.redis.rows import fields
 from shiftwork.store.redis.server.address import RedisAddress
 from shiftwork.store.redis.server.bell_listener import BellListener
@@ -46,9 +46,6 @@ from shiftwork.store.redis.server.blocking_line import BlockingLine
 from shiftwork.store.redis.server.client import RedisClient, RedisConnection, SentCommand
 from shiftwork.store.redis.upgrade import agree_on_version
 from shiftwork.store.worker_digest import digest
-
-LOSSES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
-"""How long an instance that has lost its jobs is remembered."""
 
 
 class RedisStore:
@@ -198,9 +195,9 @@ class RedisStore:
         room = (STEPS.number, STEPS.bytes)
         arguments = (id, fence, step.number, len(step.result), taking or False, *room)
         kept = await self._run("keep_step", *arguments, behind=(msgpack.encode(step),))
-        if kept < 0:
+        if kept == STEP_FULL:
             raise steps_full(id)
-        return bool(kept)
+        return bool(kept == STEP_KEPT)
 
     async def steps(self, id: str, fence: int, after: int) -> StepPage | None:
         answer = await self._run("steps", id, fence, after, PAGE_BYTES)
@@ -251,7 +248,7 @@ class RedisStore:
         return [replace(record, instance=lost_by[record.id]) for record in records if record.id not in found.broken]
 
     async def prune(self, n: int, now: float) -> int:
-        pruned: int = await self._run("prune", now, n, self._keep, EVENTS_KEPT, now - LOSSES_KEPT_SECONDS, POSTPONED)
+        pruned: int = await self._run("prune", now, n, self._keep, EVENTS_KEPT, now - INSTANCES_KEPT_SECONDS, POSTPONED)
         return pruned
 
     async def leave(self, instances: Sequence[str], now: float) -> None:  # noqa: ARG002 - other stores need the time

@@ -22,41 +22,6 @@ from shiftwork.store.sqlite.file.sqlite_session import SqliteSession, as_list
 from shiftwork.store.sqlite.rows import Unreadable, detailed, number, read_rows, with_broken_needs
 from shiftwork.store.sqlite.sql import SQL
 
-
-def get(
-    session: SqliteSession, ids: Sequence[str], broken: Unreadable, *, whole: bool = False
-) -> list[JobRecord | None]:
-    """These jobs with their attempts and unmet needs, in order; whole ones with their steps and signals."""
-    rows = read_rows(session, "records_of_ids", (session.namespace, as_list(set(ids))))
-    found = {record.id: record for record in detailed(session, rows, broken, whole=whole)}
-    return [found.get(id) for id in ids]
-
-
-def ahead(session: SqliteSession, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
-    """The jobs ahead of each place, by worker."""
-    number = session.pools.find(pool)
-    if number is None:
-        return [Ahead({}) for _ in places]
-    own = {worker for worker in {session.workers.find(place.worker) for place in places} if worker is not None}
-    lanes = session.run("deepest_lanes", (number, as_list(own), position.LANES + max(1, len(own)))).fetchall()
-    return aheads(places, [_counted(session, number, lane, places, queued=queued) for lane, queued in lanes])
-
-
-def _counted(session: SqliteSession, pool: int, lane: int, places: Sequence[QueuePlace], *, queued: int) -> CountedLane:
-    """Count the jobs of a lane from each place to the next, so that none is counted twice."""
-    name = session.workers.name(lane)
-    most = position.most_counted(name, {place.worker for place in places})
-    n, before, counts = 0, (-inf, ""), [0] * len(places)
-    for place, at in sorted((place, at) for at, place in enumerate(places)):
-        if n < most:
-            between = session.value("jobs_between", (pool, lane, *before, place.rank, place.id, most - n))
-            n = min(most, n + between)
-            before = place.rank, place.id
-        counts[at] = n
-    first, last = session.run("ends_of_lane", (pool, lane)).fetchone()
-    return CountedLane(name, queued, (first or 0.0, last or 0.0), counts)
-
-
 FEW_QUEUED: Final = 10_000
 """Up to this many queued jobs are sorted; more are looked for among all jobs of their workers."""
 EVERYTHING: Final = (inf, "")
@@ -84,12 +49,46 @@ Found = tuple[float, str, int]
 """The job's creation time, its id and its number."""
 
 
+def get(
+    session: SqliteSession, ids: Sequence[str], broken: Unreadable, *, whole: bool = False
+) -> list[JobRecord | None]:
+    """Return these jobs with their attempts and unmet needs, in order; whole ones with their steps and signals."""
+    rows = read_rows(session, "records_of_ids", (session.namespace, as_list(set(ids))))
+    found = {record.id: record for record in detailed(session, rows, broken, whole=whole)}
+    return [found.get(id) for id in ids]
+
+
+def ahead(session: SqliteSession, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
+    """Return the jobs ahead of each place, by worker."""
+    number = session.pools.find(pool)
+    if number is None:
+        return [Ahead({}) for _ in places]
+    own = {worker for worker in {session.workers.find(place.worker) for place in places} if worker is not None}
+    lanes = session.run("deepest_lanes", (number, as_list(own), position.LANES + max(1, len(own)))).fetchall()
+    return aheads(places, [_counted(session, number, lane, places, queued=queued) for lane, queued in lanes])
+
+
+def _counted(session: SqliteSession, pool: int, lane: int, places: Sequence[QueuePlace], *, queued: int) -> CountedLane:
+    """Count the jobs of a lane from each place to the next, so that none is counted twice."""
+    name = session.workers.name(lane)
+    most = position.most_counted(name, {place.worker for place in places})
+    n, before, counts = 0, (-inf, ""), [0] * len(places)
+    for place, at in sorted((place, at) for at, place in enumerate(places)):
+        if n < most:
+            between = session.value("jobs_between", (pool, lane, *before, place.rank, place.id, most - n))
+            n = min(most, n + between)
+            before = place.rank, place.id
+        counts[at] = n
+    first, last = session.run("ends_of_lane", (pool, lane)).fetchone()
+    return CountedLane(name, queued, (first or 0.0, last or 0.0), counts)
+
+
 class Nothing(Exception):  # noqa: N818 - it ends a search, it is not an error
     """The filter names something that does not exist."""
 
 
 def find(session: SqliteSession, wanted: JobFilter, broken: Unreadable) -> list[JobRecord]:
-    """The jobs that match, without their attempts, steps and signals, and with no needs but the broken ones."""
+    """Return the jobs that match, without their attempts, steps and signals, and with no needs but the broken ones."""
     try:
         search = _Search(session, wanted)
     except Nothing:
@@ -104,7 +103,7 @@ def find(session: SqliteSession, wanted: JobFilter, broken: Unreadable) -> list[
 
 
 def dead(session: SqliteSession, behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
-    """The newest dead jobs behind a place."""
+    """Return the newest dead jobs behind a place."""
     rows = session.run("newest_dead", (session.namespace, *(behind or EVERYTHING), max(0, limit))).fetchall()
     return [
         DeadJob(str(id), worker or "", None if error is None else str(error), number(created_at), ended_at)
@@ -176,7 +175,7 @@ class _Search:
                 self._take("find_by_worker", worker=worker, status=status)
 
     def _is_of_few(self) -> bool:
-        """Whether few queued jobs have the wanted worker and key: then these are sorted, among however many others."""
+        """Return whether few queued jobs have the wanted worker and key: then only these are sorted."""
         worker, key = self._args["only_worker"], self._args["key"]
         if worker is None or key is None:
             return False
@@ -204,7 +203,7 @@ class _Search:
         self._found = (nlargest if self._newest else nsmallest)(limit, [*self._found, *rows])
 
     def _workers(self) -> Sequence[int]:
-        """The workers that can have matching jobs."""
+        """Return the workers that can have matching jobs."""
         if self._args["only_worker"] is not None:
             return [self._args["only_worker"]]
         if self._args["pool"] is not None:
@@ -232,7 +231,7 @@ class _Search:
 
 
 def _number(find: Any, name: str | None) -> int | None:
-    """The number of a wanted name. Raises `Nothing` if the name is unknown."""
+    """Return the number of a wanted name. Raises `Nothing` if the name is unknown."""
     if name is None:
         return None
     number: int | None = find(name)

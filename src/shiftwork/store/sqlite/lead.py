@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
 
 from shiftwork.core.jobs.transitions import EXPIRED, QUEUED
 from shiftwork.core.model.event import EVENTS_KEPT
 from shiftwork.core.model.job_changes import Cancel
-from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord
+from shiftwork.core.model.jobs import JobRecord
+from shiftwork.core.observing.beats import INSTANCES_KEPT_SECONDS
 from shiftwork.store.protocol import Promoted
 from shiftwork.store.sqlite import flows
 from shiftwork.store.sqlite.amend import amend
@@ -15,9 +15,6 @@ from shiftwork.store.sqlite.file.sqlite_session import SqliteSession, as_list
 from shiftwork.store.sqlite.finish import bury
 from shiftwork.store.sqlite.rows import DoomedJob, Unreadable, delete, detailed, read_rows
 from shiftwork.store.sqlite.waking import next_due, repark, wake_all
-
-INSTANCES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
-"""How long an instance that is gone is remembered, as one that ran a job or lost one."""
 
 
 def promote(session: SqliteSession, n: int, now: float) -> Promoted:

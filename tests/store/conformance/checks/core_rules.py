@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.concurrency_keys import parked
+from shiftwork.core.jobs.parked_jobs import parked
 from shiftwork.core.jobs.transitions import STATUSES, allows, amended, landed
 from shiftwork.core.model.job_changes import Amended, Cancel, Change, Discard, JobFilter, Outcome, Requeue
 from shiftwork.core.model.job_parts import Need

@@ -1,4 +1,4 @@
-"""A PostgreSQL URL, parsed: the options of the driver, our own, and the form that may be shown.
+"""A PostgreSQL URL, parsed: the options of the driver, our own, and the URL without its password.
 
     postgresql://user:password@host:5432/database?schema=shiftwork&pooling=transaction&sslmode=require
 
@@ -18,7 +18,7 @@ from shiftwork.errors import UnknownStoreError
 from shiftwork.store.postgres.server import search_path
 from shiftwork.store.postgres.server.faults import shown
 from shiftwork.store.postgres.server.sql import DEFAULT_SCHEMA
-from shiftwork.store.urls import unknown_parameter
+from shiftwork.store.url_checks import unknown_parameter
 
 OWN: Final = ("schema", "pooling", "pool_size")
 POOLING: Final = ("session", "transaction")
@@ -31,7 +31,7 @@ DRIVER_DEFAULTS: Final = {
     "application_name": "shiftwork",
     "client_encoding": "UTF8",  # whatever the environment says: messages and payloads may be in any language
 }
-"""Options of libpq unless the URL sets them. They make it notice a server that has vanished."""
+"""Options of libpq unless the URL sets them. With these it notices within seconds that a server has vanished."""
 LOCK_TIMEOUT: Final = "10s"
 SETTINGS: Final = {
     "lock_timeout": LOCK_TIMEOUT,
@@ -39,7 +39,7 @@ SETTINGS: Final = {
     "default_transaction_isolation": r"read\ committed",  # a statement must see what was committed while it waited
     "extra_float_digits": "1",  # times are exact
 }
-"""Settings of a session, whatever the role, the database or the server says."""
+"""Settings of our sessions. They override those of the role, the database and the server."""
 _SCHEMA: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 
@@ -54,7 +54,7 @@ class PostgresAddress(Struct, frozen=True, kw_only=True):
     options: dict[str, Any]
     """The options of the driver."""
     lent_options: dict[str, Any]
-    """The same for connections that are lent to jobs, whose SQL expects the search path of the role."""
+    """The options for connections that are lent to jobs: their SQL expects the search path of the role."""
 
     def lent(self) -> "PostgresAddress":
         """Return the address for connections that are lent to jobs."""
@@ -72,12 +72,12 @@ class PostgresAddress(Struct, frozen=True, kw_only=True):
 
     @property
     def prepare_threshold(self) -> int | None:
-        """The number of uses after which a statement is prepared; None for never."""
+        """After how many uses the driver prepares a statement; None for never."""
         return None if self.transaction_pooling else 3
 
 
 def parse(url: str) -> PostgresAddress:
-    """Parse a URL. Raises `UnknownStoreError` that names what is wrong with it."""
+    """Parse a URL. Raises `UnknownStoreError`, which says what is wrong with it."""
     base, _, query = url.partition("?")
     pairs = parse_qsl(query, keep_blank_values=True)
     own = {name: value for name, value in pairs if name in OWN}
@@ -123,13 +123,13 @@ def _driver_options(base: str, theirs: list[tuple[str, str]], pooling: str) -> d
         raise UnknownStoreError(f"write postgresql://user@host:5432/database: {shown(error)}") from None
     options = {**DRIVER_DEFAULTS, **given}
     if pooling == "session" and "options" not in given:
-        # A proxy that pools by transaction refuses session settings; behind one, only functions have settings.
+        # A proxy that pools by transaction refuses settings of a session. Functions have settings of their own.
         options["options"] = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
     return options
 
 
 def _with_search_path(options: dict[str, Any]) -> dict[str, Any]:
-    """Add the search path of our own connections. It comes last, because the last one holds."""
+    """Add the search path of our own connections, at the end: the last setting of a name wins."""
     return {**options, "options": f"{options['options']} -c search_path={search_path.SAFE.replace(' ', '')}"}
 
 

@@ -16,9 +16,9 @@ from shiftwork.store.postgres.server.address import PostgresAddress
 from shiftwork.store.postgres.server.faults import translate
 
 PREPARE_SECONDS: Final = 30.0
-"""How long making a connection ready may take: it may create the schema, or wait while another process does."""
+"""How long `prepare` may take: it may create the schema, or wait while another process creates it."""
 Prepare = Callable[[AsyncConnection[Any]], Awaitable[None]]
-"""Makes a new connection ready for use."""
+"""Makes a new connection ready for use: brings the schema up to date, and looks up the namespace."""
 
 
 async def connect(address: PostgresAddress, prepare: Prepare) -> AsyncConnection[Any]:
@@ -42,9 +42,9 @@ async def connect(address: PostgresAddress, prepare: Prepare) -> AsyncConnection
 
 @asynccontextmanager
 async def answered(conn: AsyncConnection[Any], place: str, *, within: float) -> AsyncIterator[None]:
-    """Have the block done within this time, or break the connection and raise `StoreUnavailableError`.
+    """Break the connection and raise `StoreUnavailableError` if the block takes longer than this.
 
-    Cancelling the driver instead would make it ask the silent server to cancel, and wait for that.
+    The driver is not cancelled instead: it would ask the silent server to cancel the statement, and wait for that.
     """
     silent = False
 
@@ -73,7 +73,7 @@ def silence(place: str, within: float) -> StoreUnavailableError:
 
 
 def hang_up(conn: AsyncConnection[Any] | psycopg.Connection[Any]) -> None:
-    """End the conversation, so that whoever waits for the server stops waiting; from any thread."""
+    """Shut down the socket, so that callers that wait for the server stop waiting; from any thread."""
     with suppress(OSError, psycopg.Error):
         sock = socket.socket(fileno=conn.fileno())
         try:
@@ -83,7 +83,7 @@ def hang_up(conn: AsyncConnection[Any] | psycopg.Connection[Any]) -> None:
 
 
 def is_usable(conn: AsyncConnection[Any]) -> bool:
-    """Whether an idle connection is still open: the server sends nothing unasked, except that it closes."""
+    """Return whether an idle connection is still open. If there is something to read, the server has closed it."""
     return not conn.closed and not _has_input(conn.fileno())
 
 

@@ -1,8 +1,9 @@
-"""One prepared statement on an idle connection, without a task and without a cursor: for callers that come alone.
+"""One prepared statement without the driver's cursor: for callers that come alone, with an event loop or without.
 
 The driver makes a cursor, two waits and several generators for each statement, which take longer than the server does.
-Here the event loop calls back when the reply is there. This module owns the bytes between; what happens next, and what
-an error means, belongs to the queue.
+`DirectCall` uses an idle connection of a call queue, and the event loop calls back when the reply is there.
+`BlockingSession` has a connection of its own for threads without an event loop (not on Windows). What an error means,
+and whether the call is made again, is decided by the callers.
 """
 
 import asyncio
@@ -37,11 +38,11 @@ class Prepared(Struct, frozen=True):
     text: bytes
     """The statement, with $1, $2 … in it."""
     formats: list[int]
-    """Of each argument: 0 for text, 1 for bytes."""
+    """For each argument: 0 if it is sent as text, 1 if as bytes."""
 
     @classmethod
     def of(cls, name: str, statement: str, *, binary: Sequence[int]) -> "Prepared":
-        """Return a statement of queries.sql under this name; the arguments at these places are bytes."""
+        """Return a statement of queries.sql under this name; the arguments at the `binary` places are bytes."""
         numbers = iter(range(1, statement.count("%s") + 1))
         text = _PLACE.sub(lambda _: f"${next(numbers)}", statement)
         formats = [1 if place in binary else 0 for place in range(statement.count("%s"))]
@@ -64,7 +65,7 @@ class DirectCall:
         arguments: Sequence[bytes | None],
         ended: Callable[[PGresult | psycopg.Error], None],
     ) -> None:
-        """Send it. `ended` is called once, with the result or the error. Raises what keeps it from being sent."""
+        """Send it, and call `ended` once with the result or the error. Raises if it cannot be sent."""
         self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._pgconn = pgconn = conn.pgconn
@@ -110,11 +111,11 @@ class DirectCall:
 
 
 Watch = Callable[[float], object]
-"""Waits for so many milliseconds at most, and returns what has happened on a connection, if anything."""
+"""Waits for events on a connection, so many milliseconds at most, and returns them."""
 
 
 class BlockingSession(BlockingConnection[psycopg.Connection[Any], Sequence[bytes | None], PGresult]):
-    """Runs one prepared statement, which may take `patience` seconds."""
+    """Runs one prepared statement on a connection of its own; it may take `patience` seconds."""
 
     def __init__(self, address: PostgresAddress, statement: Prepared, *, patience: float) -> None:
         super().__init__()

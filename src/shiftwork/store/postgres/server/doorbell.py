@@ -1,10 +1,10 @@
-"""Bells across processes: a thread with one connection, which listens to others and notifies them.
+"""Bells across processes: a thread with one connection, which listens for notifications and sends them.
 
-NOTIFY takes a lock that all commits of the server share, so it is never part of a call: topics are gathered, and each
-is sent at most once in a few milliseconds. What is sent need not survive a crash of the server, so its commit does not
-wait for the disk. A notification can be lost (a process dies between its commit and its NOTIFY, a connection breaks),
-so every bell also rings now and then without one. LISTEN does not work behind a proxy
-that pools by transaction: there, bells ring at intervals only.
+NOTIFY takes a lock that all commits of the server share, so no call includes one. Topics are gathered, and each is sent
+at most once in a few milliseconds. A notification need not survive a crash of the server, so its commit does not wait
+for the disk. Notifications can be lost, when a process dies between its commit and its NOTIFY or a connection breaks.
+So every bell also rings at intervals without one. LISTEN does not work behind a proxy that pools by transaction: there,
+bells ring at intervals only.
 """
 
 import random
@@ -25,16 +25,17 @@ from shiftwork.store.postgres.server.address import PostgresAddress
 from shiftwork.store.postgres.server.connecting import hang_up
 
 DEBOUNCE_SECONDS: Final = 0.006
+"""How long a topic is not sent again after it was sent."""
 POOL_DEBOUNCE_SECONDS: Final = 0.002
-"""The same for the topics of pools: a job waits for them."""
+"""How long the topic of a pool is not sent again: shorter, because a job waits for it."""
 MAX_BYTES: Final = 7_000
-"""The size of a notification; the server allows 8,000 bytes."""
+"""The largest notification that is sent; the server allows 8,000 bytes."""
 FALLBACK_SECONDS: Final = (4.0, 6.0)
-"""The interval at which bells ring without a notification, while notifications work; random within these bounds."""
+"""The interval at which bells ring without a notification while notifications work, random within these bounds."""
 POLL_SECONDS: Final = (0.1, 0.2)
-"""The interval at which bells ring where notifications do not work."""
+"""The interval at which bells ring while notifications do not work."""
 READY_TIMEOUT: Final = 10.0
-STOP_SECONDS: Final = 1.0
+LAST_SEND_SECONDS: Final = 1.0
 """How long the last notifications may take when the store is closed."""
 
 
@@ -56,14 +57,14 @@ class Doorbell:
         self._closing = False
         self._conn: psycopg.Connection[Any] | None = None
         self._wakes: tuple[socket.socket, socket.socket] | None = None
-        """Where the thread looks, and where others write to wake it."""
+        """The socket that the thread waits on, and the one that others write to in order to wake it."""
 
     def listen(self, topics: Collection[str]) -> LoopBell:
         """Return a bell for these topics, on this event loop."""
         return self._bells.listen(topics)
 
     def ring(self, topics: Iterable[str]) -> None:
-        """Ring these topics, here at once and in other processes soon; from any thread."""
+        """Ring these topics at once in this process and soon in others; from any thread."""
         topics = set(topics)
         if not topics:
             return
@@ -101,11 +102,11 @@ class Doorbell:
 
     @property
     def started(self) -> bool:
-        """Whether the thread runs. Bells ring once it has connected: nothing that was written before is missed."""
+        """Whether the thread runs. All bells ring when it has connected, so nothing written before that is missed."""
         return self._thread is not None
 
     def wait_ready(self) -> None:
-        """Wait until it listens, or has failed to once."""
+        """Wait until the thread listens, or has failed once."""
         self._ready.wait(READY_TIMEOUT)
 
     def stop(self) -> None:
@@ -115,10 +116,10 @@ class Doorbell:
             self._closing = True
             self._wake()
         if thread is not None:
-            thread.join(STOP_SECONDS)
+            thread.join(LAST_SEND_SECONDS)
             if thread.is_alive():
-                self.reconnect()  # which it does not, because it is to end
-                thread.join(STOP_SECONDS)
+                self.reconnect()  # breaks the connection; the thread opens no other, because it is closing
+                thread.join(LAST_SEND_SECONDS)
             if thread.is_alive():  # it is about to connect, and ends after that
                 return
         with self._lock:
@@ -128,7 +129,7 @@ class Doorbell:
             self._wakes = None
 
     def reconnect(self) -> None:
-        """Break the connection, because the server does not answer; from any thread. The thread opens another one."""
+        """Break the connection, because the server does not answer: the thread opens another one. From any thread."""
         conn = self._conn
         if conn is not None:
             hang_up(conn)

@@ -1,7 +1,4 @@
-"""Errors of PostgreSQL as errors of shiftwork, each with its remedy.
-
-This module reads codes and messages only, and never shows a password.
-"""
+"""Errors of PostgreSQL, translated into errors of shiftwork that say what to do. No message shows a password."""
 
 import re
 from typing import Final
@@ -18,7 +15,7 @@ from shiftwork.errors import (
 )
 
 UNDONE: Final = (pg.DeadlockDetected, pg.SerializationFailure)
-"""Errors after which the server has undone the whole call, so that it can be made again."""
+"""Errors after which the server has undone the whole call, so that it can safely be made again."""
 _PASSWORD: Final = re.compile(r"(password\s*=\s*)('[^']*'|\S+)|(://[^:/@\s]*:)[^@\s]*(?=@)", re.IGNORECASE)
 _CONNECTION_ADVICE: Final = (
     # Before a session exists, libpq reports no code, only a message.
@@ -43,13 +40,13 @@ _WRONG_LOOP: Final = (
 
 
 def shown(text: object) -> str:
-    """Return a message in one line, without any password that may be in it."""
+    """Return a message in one line, with passwords replaced by asterisks."""
     bare = _PASSWORD.sub(lambda found: (found[1] or found[3]) + "***", str(text))
     return " ".join(bare.split())
 
 
 def lost(error: BaseException) -> bool:
-    """Whether the connection is gone, so that it is unknown whether the call happened."""
+    """Return whether the connection is gone, so that the call may have taken effect or not."""
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not isinstance(
         error, pg.DiskFull | pg.LockNotAvailable | pg.QueryCanceled | pg.OutOfMemory | pg.DeadlockDetected
     )
@@ -59,7 +56,7 @@ def translate(error: Exception, place: str) -> StoreError:
     """Return the error of shiftwork, with what to do about it."""
     if isinstance(error, StoreError):
         return error
-    # The primary message only: the failed statement belongs into the traceback.
+    # Only the primary message: the failed statement is in the traceback.
     said = shown((error.diag.message_primary if isinstance(error, psycopg.Error) else None) or error)
     if "ProactorEventLoop" in said:
         return StoreUnavailableError(f"{place} cannot be used {_WRONG_LOOP}")
@@ -133,4 +130,4 @@ _KINDS: Final[tuple[tuple[tuple[type[Exception], ...], type[StoreError], str], .
         "{place}: the server cannot read its own files ({said}). Restore a backup.",
     ),
 )
-"""The errors of the server that have a remedy of their own."""
+"""Errors of the server with an advice of their own."""

@@ -1,10 +1,11 @@
-"""The functions of the database: read from functions/, named after their content, installed and dropped as a whole.
+"""The functions of the database: the files in functions/ as one set, installed and dropped as a whole.
 
-In the database every function has the version of the whole set behind its name, such as `claim_3f9a01c2`. So two
-versions of shiftwork each call their own functions in the same schema, and installing a set changes nothing that
-another version uses. `shiftwork.functions` is the table of installed sets. See docs/decisions/0032.
+In the database, each name ends with the version of the set, a hash of its text: `claim_3f9a01c2`. So each version of
+shiftwork calls its own functions in the same schema, and installing a set changes nothing that another version uses. A
+function can be renamed or get another signature at any time. `shiftwork.functions` is the table of installed sets. See
+docs/decisions/0032.
 
-The functions that queries.sql calls have a search path of their own; those that they call inherit it.
+The functions that queries.sql calls set a safe search path; the functions that these call inherit it.
 """
 
 import re
@@ -34,16 +35,16 @@ class FunctionSet(Struct, frozen=True):
     """Eight hexadecimal digits of a hash of the SQL. A changed comment makes no new version."""
 
     def versioned(self, text: str) -> str:
-        """Return SQL in which every call or definition of one of these functions has the version behind its name."""
+        """Return SQL in which the names of these functions end with the version, in calls and definitions."""
         calls = re.compile(rf"\bshiftwork\.({'|'.join(self.names)})(?=\()")
         return calls.sub(lambda found: f"{found[0]}_{self.version}", text)
 
     def install_sql(self, schema: str) -> str:
-        """Return SQL that creates all of them. It repairs a set of which some are missing."""
+        """Return SQL that creates all of them, also if some of the set are already there."""
         return f"{in_schema(self.versioned(self.text), schema)}\n{self.note_sql(schema)}"
 
     def note_sql(self, schema: str) -> str:
-        """Return SQL that lists the set among those that are installed."""
+        """Return SQL that adds the set to the table of installed sets."""
         note = (
             f"INSERT INTO shiftwork.functions (version) VALUES ('{self.version}') "  # noqa: S608 - made of hex digits
             "ON CONFLICT (version) DO NOTHING;"
@@ -71,7 +72,7 @@ def entries() -> frozenset[str]:
 
 
 def with_search_path(text: str, names: Collection[str]) -> str:
-    """Return SQL in which these functions have a safe search path."""
+    """Return SQL in which these functions set a safe search path."""
     before, *definitions = re.split(r"(?=^CREATE OR REPLACE FUNCTION )", text, flags=re.MULTILINE)
     return before + "".join(
         _LANGUAGE.sub(f" {search_path.CLAUSE}", each, count=1) if _DEFINED.findall(each)[0] in names else each

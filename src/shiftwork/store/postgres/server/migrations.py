@@ -1,12 +1,13 @@
 """Bringing a schema from one version to the next: tables by numbered files, functions as a whole set.
 
-It owns the table `migrations` and the files in migrations/. Each file has two phases. What is under `-- before` may be
-done while processes of an older version still run; what is under `-- after` only when none is left. The same holds for
-functions: installing a set comes before, dropping the sets of older versions comes after. Opening the store does what
-comes before, and on an empty database everything; `upgrade` does everything.
+This module owns the table `migrations` and the files in migrations/. Each file has two phases: `-- before` can be done
+while processes of an older version still run, `-- after` only when none is left. The same holds for functions: a set is
+installed before, and the sets of older versions are dropped after. Opening the store does the first phase, and on an
+empty database both; `upgrade` does both.
 
-A change that processes of the older version cannot live with has nothing after: it is done as a whole, and fails with
-`object_in_use` and the names of nodes while any is live. From then on, the older version rejects the schema.
+A change that processes of the older version cannot work with has no second phase: it is done as a whole. While nodes of
+the older version are live, it fails with `object_in_use` and their names. Afterwards, the older version rejects the
+schema.
 
 The comment of the table `migrations` repeats what was done. So a schema whose tables were all emptied is recognised,
 and only the rows are written again.
@@ -57,9 +58,9 @@ class InstalledSchema(Struct, frozen=True):
     sets: tuple[str, ...] = ()
     """The versions of complete sets of functions, oldest first."""
     emptied: Done = frozenset()
-    """The phases that were done, where the table that says so was emptied."""
+    """The phases that were done according to the comment of the table `migrations`, if the table was emptied."""
     unlisted: bool = False
-    """Whether our own functions are all there, but not in the table of sets."""
+    """Whether our own functions are all there, although the table of sets does not list them."""
 
 
 @cache
@@ -85,7 +86,7 @@ def sql(
     after: bool = True,
     grant_to: str | None = None,
 ) -> str:
-    """Return the SQL of the steps that are left to do, for an administrator; for an empty database by default."""
+    """Return the SQL of the steps that are left to do, for an administrator; by default all, for an empty database."""
     installed = installed or InstalledSchema()
     body = [] if _was_made(installed) else [_begin(schema)]
     missing = _missing(schema, installed, after=after)
@@ -101,7 +102,7 @@ def sql(
 
 
 async def status(conn: Connection, schema: str = DEFAULT_SCHEMA) -> list[SchemaStep]:
-    """Return every step, known here or only to the database, and whether it was done."""
+    """Return all steps that this version or the database knows, and whether they were done."""
     installed = await installed_in(conn, schema)
     tables = [replace(step, done=(step.number, step.phase) in installed.done) for step, _ in _table_steps(schema)]
     known = {(step.number, step.phase) for step in tables}
@@ -123,7 +124,7 @@ def _function_status(installed: InstalledSchema) -> list[SchemaStep]:
 
 
 async def known_namespace(conn: Connection, schema: str, namespace: str) -> int | None:
-    """Return the number of a namespace; None if it has none yet, or if the schema is not up to date. One round trip."""
+    """Return the number of a namespace, in one round trip; None if it has none, or if the schema is not up to date."""
     _require_server(conn)
     args = (namespace, *_own_functions(schema))
     try:
@@ -164,9 +165,9 @@ async def upgrade(conn: Connection, schema: str = DEFAULT_SCHEMA, *, after: bool
 
 
 def _missing(schema: str, installed: InstalledSchema, *, after: bool) -> list[StepSql]:
-    """Return what is left to do. An empty database has no older version, so everything is done there at once.
+    """Return what is left to do: both phases in an empty database, because no older version uses it.
 
-    Old functions go first, because a table can have a type of which a function has a parameter; new ones come last.
+    Old functions are dropped first, because a parameter may have the type of a table; new functions come last.
     """
     own = functions.current()
     old = [(_drop_step(version), functions.drop_sql(schema, version)) for version in _older_sets(installed)]
@@ -182,23 +183,23 @@ def _missing(schema: str, installed: InstalledSchema, *, after: bool) -> list[St
 
 
 def _install_sql(schema: str, installed: InstalledSchema) -> str:
-    """Return SQL that installs our functions. Making it takes milliseconds: do so only where they are missing."""
+    """Return SQL that installs our functions, or lists them if they are there: making the text takes milliseconds."""
     own = functions.current()
     return own.note_sql(schema) if installed.unlisted else own.install_sql(schema)
 
 
 def _at_once() -> Iterator[tuple[int, Literal["after"]]]:
-    """Yield the second phases that are done with the first, because there is nothing in them."""
+    """Yield the second phases that are empty, and so are done with the first."""
     yield from ((each.number, "after") for each in migrations() if not each.after)
 
 
 def _was_made(installed: InstalledSchema) -> bool:
-    """Whether the tables are there, even if they were emptied."""
+    """Return whether the tables exist, even if they were emptied."""
     return bool(installed.done or installed.emptied)
 
 
 def _remember(schema: str, installed: InstalledSchema, missing: Sequence[StepSql]) -> list[str]:
-    """Return the SQL that writes into a comment which phases have been done, if these steps change that."""
+    """Return the SQL that writes the phases that were done into the comment, if these steps change them."""
     before = installed.done | installed.emptied
     files = {each.name for each in migrations()}
     now = before | {(step.number, _phase(step.phase)) for step, _ in missing if step.name in files}
@@ -223,7 +224,7 @@ def _drop_step(version: str) -> SchemaStep:
 
 
 def _older_sets(installed: InstalledSchema) -> tuple[str, ...]:
-    """Return the sets that were installed before our own; all of them, while ours is not installed."""
+    """Return the sets that were installed before our own, or all sets if ours is not installed."""
     own = functions.current().version
     return installed.sets[: installed.sets.index(own)] if own in installed.sets else installed.sets
 
@@ -232,7 +233,7 @@ def _older_sets(installed: InstalledSchema) -> tuple[str, ...]:
 
 
 async def installed_in(conn: Connection, schema: str) -> InstalledSchema:
-    """Return what the schema has already. Raises `SchemaVersionError` if a newer shiftwork has finished changing it."""
+    """Return what the schema has. Raises `SchemaVersionError` if a newer version has done its second phase."""
     # Not by to_regclass: within a transaction that does not see what another one has committed meanwhile.
     there = await search_path.execute(
         conn,
@@ -265,7 +266,7 @@ def _phase(name: str) -> Literal["before", "after"]:
 
 
 async def _installed_sets(conn: Connection, schema: str) -> tuple[list[str], int]:
-    """Return the versions of installed sets, oldest first, and how many functions of our own are as they should be."""
+    """Return the versions of installed sets, oldest first, and how many of our own functions are intact."""
     listed = in_schema("SELECT version FROM shiftwork.functions ORDER BY made_at, version", schema)
     rows = await search_path.execute(conn, listed)
     versions = [version for (version,) in await rows.fetchall()]
@@ -283,7 +284,7 @@ def _own_functions(schema: str) -> tuple[str, list[str], list[str], str]:
 
 
 def _complete(versions: Sequence[str], n: int) -> tuple[str, ...]:
-    """Return the versions, without our own if it does not have all its functions: `n` of them are there."""
+    """Return the versions, without our own if functions are missing: `n` of them are intact."""
     own = functions.current()
     return tuple(version for version in versions if version != own.version or n == len(own.names))
 
@@ -303,7 +304,7 @@ def _require_server(conn: Connection) -> None:
 
 
 def _require_isolation(isolation: str, conn: Connection) -> None:
-    """Raise if statements would not see what was committed while they waited. Our own connections ask for it."""
+    """Raise if statements do not see what was committed while they waited, which a pooler may cause."""
     if isolation != "read committed":
         user, database = quoted(conn.info.user), quoted(conn.info.dbname)
         raise StoreUnavailableError(
@@ -314,7 +315,7 @@ def _require_isolation(isolation: str, conn: Connection) -> None:
 
 
 def _require_known(done: Done, conn: Connection) -> None:
-    """Refuse a schema in which a newer version has done what comes after; what comes before is compatible with us."""
+    """Raise if a newer version has done its second phase: only its first phase is compatible with this version."""
     foreign = max((number for number, phase in done if phase == "after"), default=0)
     if foreign > newest():
         raise SchemaVersionError(
@@ -346,7 +347,7 @@ _COUNT: Final = """
 SELECT count(*) AS n FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
 WHERE n.nspname = %s AND p.proname = ANY (%s)
     AND (p.proname = ANY (%s) OR %s = ANY (p.proconfig))"""
-"""How many of our functions are as they should be: those that are called from outside have their search path."""
+"""How many of our functions are intact: they exist, and those that queries.sql calls set the search path."""
 _LOOK: Final = """
 SELECT m.numbers, m.phases, f.versions, p.n, (SELECT no FROM shiftwork.namespaces WHERE name = %s),
     current_setting('transaction_isolation')

@@ -1,4 +1,4 @@
-"""SQL as text: reads it from files, puts numbers and the name of the schema in place, and quotes names."""
+"""SQL as text: reads the files, puts numbers, settings and the name of the schema in place, and quotes names."""
 
 import re
 from collections.abc import Iterator
@@ -23,22 +23,22 @@ NUMBERS: Final = {
     "SLOT_RELEASED": 16,
     "SLOT_LOOSE": 24,
 }
-"""Numbers that only this store has, by the names that its SQL uses: the status of a job that is not here, the first
-attempt that is kept behind a dropped one, what `keep_step` returns, and the slots in which `lanes` are counted."""
+"""Numbers that only this store has, by their names in SQL: the status of a job that is not in this store, the first
+attempt that is kept after the dropped ones, what `keep_step` returns, and the slots in which `lanes` are counted."""
 INDEX_PLANS: Final = """\
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan"""
-"""What `{index_plans}` stands for: a function whose plans use indices alone, whatever the planner believes."""
+"""The text of `{index_plans}`: settings of a function that make its plans use indices, whatever the statistics say."""
 LOOKUP_PLANS: Final = """\
 SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan"""
-"""What `{lookup_plans}` stands for: the same for a function without joins. Each setting costs time in every call."""
+"""The text of `{lookup_plans}`: those that a function without joins needs. Each setting costs time in every call."""
 _FOLDER: Final = Path(__file__).parent.parent
 """Where queries.sql, functions/ and migrations/ are."""
 _SCHEMA: Final = re.compile(r"\bshiftwork\.(?=\w|')")
 
 
 def read(name: str) -> str:
-    """Return the text of an SQL file of the store, with the numbers in place."""
+    """Return the text of an SQL file of the store, ready for the server."""
     return _loaded(_FOLDER / name)
 
 
@@ -55,7 +55,7 @@ def _loaded(path: Path) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return a name as an SQL identifier, whatever characters it has."""
+    """Return a name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -65,10 +65,10 @@ def literal(text: str) -> str:
 
 
 def in_schema(text: str, schema: str) -> str:
-    """Return SQL that is written for the schema "shiftwork" so that it works in another one."""
+    """Return SQL, which is written for the schema "shiftwork", for this schema."""
     return text if schema == DEFAULT_SCHEMA else _SCHEMA.sub(lambda _: f"{quoted(schema)}.", text)
 
 
 def without_comments(text: str) -> str:
-    """Return SQL without empty lines and without lines that are only a comment."""
+    """Return SQL without empty lines and comment lines."""
     return "\n".join(line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("--"))

@@ -1,7 +1,7 @@
-"""What one operation works with: a connection, the number of the namespace, the statements, and the topics to ring.
+"""Running named statements: what an operation of the store is given, with the topics to ring when it is done.
 
-An operation that runs one statement needs no connection of its own: with `QueuedStatements`, statements that wait at
-the same time go in one round trip.
+A `PostgresSession` has a connection for itself. `QueuedStatements` are for an operation that runs one statement: it
+goes in one round trip with those of other operations.
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +20,7 @@ Rows = list[tuple[Any, ...]]
 
 
 class Statements(ABC):
-    """Runs named statements, each by itself."""
+    """Runs named statements of queries.sql, and gathers the topics to ring."""
 
     def __init__(self, namespace: int) -> None:
         self.namespace = namespace
@@ -52,9 +52,9 @@ class PostgresSession(Statements):
         self.conn = conn
         self.sql = sql
         self._pooled = pooled
-        """Whether a proxy pools by transaction: it keeps no setting of the session."""
+        """Whether a proxy pools by transaction, so that settings of the session are lost."""
         self._pipelines = AsyncPipeline.is_supported() and not pooled
-        """Whether statements may be sent before the answers to earlier ones have come."""
+        """Whether statements can be sent before earlier ones are answered."""
 
     async def rows(self, name: str, args: Arguments = ()) -> Rows:
         return await self.query(self.sql[name], args)
@@ -64,7 +64,7 @@ class PostgresSession(Statements):
         return await (await self._execute(text, args)).fetchall()
 
     async def together(self, statements: Sequence[tuple[str, Arguments]]) -> list[Rows]:
-        """Run these named statements in order, and return the rows of each: all of them take effect, or none does."""
+        """Run these named statements in one transaction, in order, and return the rows of each."""
         if len(statements) == 1:
             return [await self.rows(*statements[0])]
         async with self.quick_transaction():
@@ -77,7 +77,7 @@ class PostgresSession(Statements):
 
     @asynccontextmanager
     async def quick_transaction(self) -> AsyncIterator[None]:
-        """A transaction whose BEGIN travels with its first statement, and COMMIT with the last ones (see `send`)."""
+        """A transaction in few round trips: BEGIN goes with the first statement, COMMIT with the last (see `send`)."""
         try:
             async with self.conn.pipeline() if self._pipelines else nullcontext():
                 await self.conn.execute("BEGIN")
@@ -89,7 +89,7 @@ class PostgresSession(Statements):
             raise
 
     async def send(self, name: str, args: Arguments = ()) -> "AsyncCursor[tuple[Any, ...]]":
-        """Send a named statement in a quick transaction; its rows can be fetched once that has ended."""
+        """Send a named statement in a quick transaction; its rows can be fetched after the transaction."""
         return await self._execute(self.sql[name], args)
 
     async def _execute(self, text: str, args: Arguments) -> "AsyncCursor[tuple[Any, ...]]":
@@ -101,7 +101,7 @@ class PostgresSession(Statements):
 
 
 class QueuedStatements(Statements):
-    """One operation whose statements are made by a queue, each together with those of other operations."""
+    """One operation whose statements go through a queue, each in one round trip with those of other operations."""
 
     def __init__(self, queue: CallQueue, namespace: int, together: BatchWork) -> None:
         super().__init__(namespace)

@@ -42,8 +42,9 @@ end
 
 local function keep(n)
   local id, worker, pool, run_at, now = ids[n], workers[n], pools[n], run_ats[n], nows[n]
-  local flow, tags, needs, parent, expires = unpack(extra_of(n), 1, 5)
-  tags, needs = tags or {}, needs or {}
+  local extra = extra_of(n)
+  local flow, tags, needs = extra[COLUMN_EXTRA_FLOW], extra[COLUMN_EXTRA_TAGS] or {}, extra[COLUMN_EXTRA_NEEDS] or {}
+  local parent, expires = extra[COLUMN_EXTRA_PARENT], extra[COLUMN_EXTRA_EXPIRES_AT]
   local job = {
     id = id, worker = worker, pool = pool, run_at = run_at, lead = head_starts[n], unique = uniques[n],
     key = keys[n], limit = limits[n], created = now,

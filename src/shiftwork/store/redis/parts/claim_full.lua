@@ -125,7 +125,7 @@ end
 local function start_other(at, id, fence, state, info, payload) -- a job that is not plain
   local job = info and parse(id, state)
   if not job or job.status ~= STATUS_QUEUED then
-    bury(id, pool, DAMAGED, now)
+    bury(id, pool, TEXT_DAMAGED, now)
     return
   elseif is(job, FLAG_KEYED) and not informed(job, info) then
     set(job, FLAG_KEYED, false)
@@ -146,7 +146,7 @@ local function advance(line) -- moves on to the next readable job, and reads it
       line.head = job
       return true
     end
-    bury(id, pool, DAMAGED, now)
+    bury(id, pool, TEXT_DAMAGED, now)
   end
   return false
 end

@@ -142,7 +142,7 @@ local function set_parked(job, parked)
   line_up(lane(job.pool, job.worker), job.id, not parked and job.run_at - job.lead)
 end
 
--- Park and unpark the queued jobs of a key. The original is `shiftwork.core.jobs.concurrency_keys`.
+-- Park and unpark the queued jobs of a key. The original is `shiftwork.core.jobs.parked_jobs`.
 local function repark(group)
   local free, position = 0, 0
   local from, ids = 0, call('ZRANGE', group.key, 0, group.free + 1)

@@ -6,9 +6,9 @@
 -- add: the number of jobs, the columns `NEW` of `shiftwork.store.redis.lua`, where created_at is the time of the call that
 -- adds the job, and info and extra are positions in ARGV; and, if a running job adds them, its id and its fence: unless it
 -- runs under that, nothing is added, and false is returned. They are followed by the payload of each job, and then by
--- every info and extra, once. An extra is msgpack of the optional fields: flow, tags, needs as {id, whatever, alone},
--- parent, expires_at. Returns the topics, and an empty list if all jobs are new; otherwise for each job 1 (created), 0
--- (the id exists) or the id of the live job with its unique key.
+-- every info and extra, once. An extra is msgpack of the optional fields `EXTRA`, where needs are {id, whatever, alone}.
+-- Returns the topics, and an empty list if all jobs are new; otherwise for each job 1 (created), 0 (the id exists) or the
+-- id of the live job with its unique key.
 
 if A[3] then
   local state, status, flags, fence, _ = read_all(STATE, { A[3] })[1]

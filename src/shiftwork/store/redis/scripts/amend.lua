@@ -1,7 +1,7 @@
 -- What people change.
 
 -- ══ amend ════════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, unreadable, release_full, worker_state,
+-- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, release_full, worker_state,
 -- include: gates, waking, cancelling
 
 -- amend: now, the change ("cancel", "requeue" or "discard"), ids, then the reason, or run_at and the key that the
@@ -88,7 +88,7 @@ local answer = {}
 for n, id in ipairs(ids) do
   local job, there = fetch(id)
   if there and not job then
-    bury(id, '', DAMAGED, now)
+    bury(id, '', TEXT_DAMAGED, now)
     job = fetch(id)
   end
   if not job then

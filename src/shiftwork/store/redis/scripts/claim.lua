@@ -19,7 +19,7 @@ local function answer_with(id, state, info, payload)
 end
 
 local function load_full()
--- include: jobs, release_fast, needs, unreadable, release_full, waking, admission, claim_full
+-- include: jobs, release_fast, needs, release_full, waking, admission, claim_full
 end
 
 local function crew() -- a function that says whether a worker is wanted; nil if the server does not know the crew

@@ -4,20 +4,20 @@
 -- include: shards, keys, job_state, pending_writes, jobs, signals
 
 -- keep_step: id, fence, the number of the step, the bytes of its result, the name of the signal that it takes (false for
--- none), how many steps and how many bytes of results a job may have; followed by the step. Returns 1 if the job is
--- processing under this fence, -1 if it has no room for the step, otherwise 0. The original is `shiftwork.core.jobs.durable_functions`.
+-- none), how many steps and how many bytes of results a job may have; followed by the step. Returns
+-- STEP_KEPT; STEP_FULL if the job has no room for the step; or STEP_STALE if it does not run under this fence. The original is `shiftwork.core.jobs.durable_functions`.
 
 local id, fence, number, size, taking, most, most_bytes = A[1], A[2], A[3], A[4], A[5], A[6], A[7]
 local job = parse(id, state_at(id))
 if not job or job.status ~= STATUS_PROCESSING or job.fence ~= fence then
-  return 0
+  return STEP_STALE
 end
 local key = J .. id
 local counts = call('HMGET', key, 'steps', 'step bytes')
 if number == (tonumber(counts[1]) or 0) + 1 then
   local bytes = tonumber(counts[2]) or 0
   if number > most or bytes + size > most_bytes then
-    return -1
+    return STEP_FULL
   end
   call('HSET', key, 'step' .. number, ARGV[3], 'steps', number, 'step bytes', bytes + size)
   if taking then
@@ -29,7 +29,7 @@ if not is(job, FLAG_DURABLE) then
   save(job)
   flush()
 end
-return 1
+return STEP_KEPT
 
 -- ══ steps ════════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state, pending_writes, jobs
@@ -60,7 +60,7 @@ local number = string.match(signals_named(J .. A[1], A[2]), '^%d+')
 return number and call('HGET', J .. A[1], 'signal' .. number)
 
 -- ══ send ═════════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, unreadable, release_full, signals
+-- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, release_full, signals
 
 -- send: now, id, the name of a signal, the bytes of its value, how many signals and how many bytes of values a job may
 -- have; followed by the signal. Returns the topics, and the job's status before (-1 for an unknown id, -2 for a live job
@@ -90,7 +90,7 @@ end
 
 local job, there = fetch(id)
 if there and not job then
-  bury(id, '', DAMAGED, now)
+  bury(id, '', TEXT_DAMAGED, now)
   job = fetch(id)
 end
 local before = job and job.status or STATUS_UNKNOWN

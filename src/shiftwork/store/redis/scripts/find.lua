@@ -190,7 +190,10 @@ local function only(wanted) -- whether this is the only wanted status
 end
 
 local function group_wanted() -- the queued jobs of the wanted key, if queued or running ones of a key are wanted and few
-  for status in pairs(statuses or { [0] = true }) do
+  if not statuses then
+    return nil
+  end
+  for status in pairs(statuses) do
     if tonumber(status) ~= STATUS_QUEUED and tonumber(status) ~= STATUS_PROCESSING then
       return nil
     end

@@ -1,7 +1,7 @@
 -- What the leader does for all: promote due jobs, recover lost ones, prune ended ones.
 
 -- ══ promote ══════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, unreadable, release_full, worker_state,
+-- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, release_full, worker_state,
 -- include: gates, waking, cancelling
 
 -- promote: now, n, the reason for cancelling expired jobs. Returns the topics, how many jobs were queued or cancelled, the
@@ -19,7 +19,7 @@ local function fetch_from(index, id) -- returns the job if it is readable
   local job, there = fetch(id)
   if there and not job then
     place(index, id, false)
-    bury(id, '', DAMAGED, now)
+    bury(id, '', TEXT_DAMAGED, now)
   end
   return job
 end
@@ -58,7 +58,7 @@ local next_expiry = call('ZRANGE', P .. 'expiring', 0, 0, 'WITHSCORES')[2]
 return { rung(), #due + #expiring, late, next_due or '', next_expiry or '' }
 
 -- ══ reap ═════════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, unreadable, release_full, gates,
+-- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, release_full, gates,
 -- include: waking
 
 -- reap: now, holder, n. Returns the topics, and {the instance that lost it, id, all fields} for each job.
@@ -83,7 +83,7 @@ local function orphans(of) -- their jobs, by start, then by id
     for _, id in ipairs(call('SMEMBERS', P .. 'run:' .. worker)) do
       local job = parse(id, state_at(id))
       if not job then
-        bury(id, '', DAMAGED, now)
+        bury(id, '', TEXT_DAMAGED, now)
       elseif of[job.instance] then
         job.worker = worker
         found[#found + 1] = job

@@ -1,8 +1,8 @@
 """Wakes other processes: each store that listens has a datagram socket beside the file, and a thread that reads it.
 
 A writer that has committed sends its topics to every other socket in the folder. This module owns the folder's sockets
-and removes those of dead processes. Where no socket can be made, `poller` looks for changes instead. It never touches
-data, and a bell that cannot be rung makes no call fail.
+and removes those of dead processes. Where no socket can be made, a `Poller` looks for changes instead. It never touches
+data, and a socket that cannot be reached makes no call fail.
 """
 
 import errno
@@ -178,7 +178,7 @@ class DoorbellListener:
             self._release()
 
     def _receive(self) -> list[bytes]:
-        """Every message that has arrived, at least one."""
+        """Return every message that has arrived, at least one."""
         messages = [self._socket.recv(4096)]
         with suppress(BlockingIOError):
             while not self._closed:
@@ -186,7 +186,7 @@ class DoorbellListener:
         return messages
 
     def _topics(self, messages: list[bytes]) -> set[str] | None:
-        """The topics of this namespace in the messages; None stands for every topic."""
+        """Return the topics of this namespace in the messages; None stands for every topic."""
         if len(messages) >= FULL_AFTER:
             return None
         topics: set[str] = set()
@@ -204,7 +204,7 @@ class DoorbellListener:
 
 
 def address(folder: Path, fd: int | None, name: str) -> str:
-    """The address of a socket. Addresses end at about 100 bytes and folders may not; Linux reaches them by number."""
+    """Return the address of a socket. It may have about 100 bytes, so on Linux a descriptor stands for the folder."""
     return f"/proc/self/fd/{fd}/{name}" if fd is not None else str(folder / name)
 
 

@@ -43,7 +43,7 @@ MOST_MOMENTS: Final = 90
 STALE_STEPS: Final = 3
 """After a longer gap between two moments, what ended in between is left out: it is not known in which step."""
 P95: Final = 0.95
-DIGITS: Final = 4
+MOMENT_DIGITS: Final = 4
 """How many decimals of seconds are kept: a day has many numbers."""
 
 
@@ -140,7 +140,7 @@ class Hour(Struct, array_like=True):
 
     @property
     def pools_with_runs(self) -> set[str]:
-        """The pools of which runs ended in this hour."""
+        """Return the pools in which runs ended in this hour."""
         return {*self.run_marks, *self.old_runs}
 
     def before(self) -> Before | None:
@@ -186,7 +186,7 @@ def _recent(before: Before | None, at: float, step: float) -> Before | None:
 
 def _point(name: str, sample: Sample, before: EndedTotals | None) -> Point:
     stats = sample.stats[name]
-    oldest = None if stats.oldest_run_at is None else round(max(0.0, sample.at - stats.oldest_run_at), DIGITS)
+    oldest = None if stats.oldest_run_at is None else round(max(0.0, sample.at - stats.oldest_run_at), MOMENT_DIGITS)
     now = (stats.queued, stats.processing, sample.workers.get(name, 0), sample.wanted.get(name, 0), oldest)
     if before is None:
         return Point(*now)
@@ -204,7 +204,7 @@ def _point(name: str, sample: Sample, before: EndedTotals | None) -> Point:
             present_before=before.present,
             ended_before=before.completed + before.failed,
         ),
-        run_seconds=round(max(0.0, stats.run_seconds - before.run_seconds), DIGITS),
+        run_seconds=round(max(0.0, stats.run_seconds - before.run_seconds), MOMENT_DIGITS),
     )
 
 
@@ -215,7 +215,7 @@ def wait_p95(now: EndedTotals, before: EndedTotals | None) -> float | None:
 
 
 def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, DIGITS)
+    return None if seconds is None else round(seconds, MOMENT_DIGITS)
 
 
 def appended(hour: Hour, sample: Sample, before: Before | None, after: Before) -> Hour:
@@ -302,7 +302,7 @@ def _share(point: Point, part: int, parts: int) -> Point:
         point.wait_p95,
         point.run_p95,
         share(point.arrived),
-        None if point.run_seconds is None else round(point.run_seconds / parts, DIGITS),
+        None if point.run_seconds is None else round(point.run_seconds / parts, MOMENT_DIGITS),
     )
 
 

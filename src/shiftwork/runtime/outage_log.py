@@ -1,4 +1,4 @@
-"""One voice for the store: whoever calls it reports here how that went, and the log gets one line for all of them.
+"""Collects the failures of the store from all callers, and logs one line for each outage.
 
 When the store goes away, every duty notices within a moment. The first report is logged, the others are not; when the
 store is back, one more line says so. The last report of each caller is kept until it succeeds, for health.
@@ -32,7 +32,7 @@ WRITES: Final = {BEATS, CLAIMS, OUTCOMES, ADDS, STEPS, EVENTS, PROGRESS, TEST}
 PROOFS: Final = {BEATS, OUTCOMES, ADDS}
 """The calls that certainly write. When one of them succeeds, the store is back for all callers."""
 
-CALM_SECONDS: Final = 30.0
+OUTAGE_CALM_SECONDS: Final = 30.0
 """For how long after a recovery the next failure is logged only if it lasts."""
 LASTING_SECONDS: Final = 5.0
 """How long such a failure has to last."""
@@ -61,7 +61,7 @@ class _Fault(Struct, order=True):
         return self.error if self.away else f"{who} fails: {self.error}"
 
 
-class StoreVoice:
+class OutageLog:
     """Knows which calls of the store fail, and logs when that begins and ends."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
@@ -97,7 +97,7 @@ class StoreVoice:
             self._forget_stale()
             return sorted((who, fault) for who, fault in self._faults.items() if who in WRITES)
 
-    async def hear(self, who: str, call: Awaitable[T]) -> T:
+    async def track(self, who: str, call: Awaitable[T]) -> T:
         """Wait for a call, and report how it went."""
         try:
             result = await call
@@ -131,7 +131,7 @@ class StoreVoice:
                 self._faults = {name: fault for name, fault in self._faults.items() if not fault.away}
             self._log_recovery()
 
-    def settled(self, who: str) -> None:
+    def passed(self, who: str) -> None:
         """A duty got through, maybe without asking the store: that is no proof that an unavailable store is back."""
         if who not in self._faults:
             return
@@ -161,7 +161,7 @@ class StoreVoice:
         if self._faults:
             return
         now = self._monotonic()
-        self._calm_until = now + CALM_SECONDS
+        self._calm_until = now + OUTAGE_CALM_SECONDS
         if self._logged is not None:
             logger.info("store: %s after %.1f s", self._logged, now - self._began)
             self._logged = None

@@ -1,11 +1,11 @@
-"""One voice for the store: a line when it goes, a line when it is back, whoever calls it and however often."""
+"""One outages for the store: a line when it goes, a line when it is back, whoever calls it and however often."""
 
 import logging
 
 import pytest
 
 from shiftwork import StoreFullError, StoreUnavailableError
-from shiftwork.runtime.store_voice import ADDS, BEATS, EVENTS, OUTCOMES, StoreVoice
+from shiftwork.runtime.outage_log import ADDS, BEATS, EVENTS, OUTCOMES, OutageLog
 
 AWAY = StoreUnavailableError("connection refused")
 FULL = StoreFullError("no space left")
@@ -19,8 +19,8 @@ class Time:
         return self.now
 
 
-def fault_of(voice: StoreVoice) -> str | None:
-    return voice.fault
+def fault_of(outages: OutageLog) -> str | None:
+    return outages.fault
 
 
 @pytest.fixture
@@ -29,50 +29,50 @@ def time() -> Time:
 
 
 @pytest.fixture
-def voice(time: Time, caplog: pytest.LogCaptureFixture) -> StoreVoice:
+def outages(time: Time, caplog: pytest.LogCaptureFixture) -> OutageLog:
     caplog.set_level(logging.DEBUG)
-    return StoreVoice(time)
+    return OutageLog(time)
 
 
 def test_an_outage_that_everyone_notices_is_two_lines(
-    voice: StoreVoice, time: Time, caplog: pytest.LogCaptureFixture
+    outages: OutageLog, time: Time, caplog: pytest.LogCaptureFixture
 ) -> None:
     for who in ("planner", "leader", BEATS, "pool default", OUTCOMES, "planner", "leader"):
-        voice.failed(who, AWAY)
+        outages.failed(who, AWAY)
         time.now += 3
-    assert fault_of(voice) == "connection refused"
-    voice.settled("pool default")
+    assert fault_of(outages) == "connection refused"
+    outages.passed("pool default")
     assert len(caplog.messages) == 1, "a duty that had nothing to ask is no proof"
-    voice.worked(BEATS)
+    outages.worked(BEATS)
     assert caplog.messages == [
         "store: unavailable: connection refused; running jobs go on, no job starts until it is back",
         "store: back after 21.0 s",
     ]
-    assert fault_of(voice) is None
+    assert fault_of(outages) is None
 
 
 def test_a_duty_that_had_nothing_to_ask_does_not_bring_an_unavailable_store_back(
-    voice: StoreVoice, time: Time, caplog: pytest.LogCaptureFixture
+    outages: OutageLog, time: Time, caplog: pytest.LogCaptureFixture
 ) -> None:
-    voice.failed("pool default", AWAY)
+    outages.failed("pool default", AWAY)
     time.now += 1
-    voice.settled("pool default")
+    outages.passed("pool default")
     assert len(caplog.messages) == 1
-    voice.worked(BEATS)
+    outages.worked(BEATS)
     assert caplog.messages[1:] == ["store: back after 1.0 s"]
 
 
 def test_a_write_that_fails_while_others_succeed_stays_a_fault(
-    voice: StoreVoice, time: Time, caplog: pytest.LogCaptureFixture
+    outages: OutageLog, time: Time, caplog: pytest.LogCaptureFixture
 ) -> None:
-    voice.failed(OUTCOMES, FULL)
+    outages.failed(OUTCOMES, FULL)
     for _ in range(10):
         time.now += 1
-        voice.worked(BEATS)
-        voice.failed(OUTCOMES, FULL)
-    assert fault_of(voice) == "writing outcomes fails: no space left"
-    voice.worked(OUTCOMES)
-    assert fault_of(voice) is None
+        outages.worked(BEATS)
+        outages.failed(OUTCOMES, FULL)
+    assert fault_of(outages) == "writing outcomes fails: no space left"
+    outages.worked(OUTCOMES)
+    assert fault_of(outages) is None
     assert caplog.messages == [
         "store: writing outcomes fails: no space left; trying again until it succeeds",
         "store: working again after 10.0 s",
@@ -80,59 +80,59 @@ def test_a_write_that_fails_while_others_succeed_stays_a_fault(
 
 
 def test_a_store_that_flickers_does_not_fill_the_log(
-    voice: StoreVoice, time: Time, caplog: pytest.LogCaptureFixture
+    outages: OutageLog, time: Time, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(20):
-        voice.failed("planner", AWAY)
+        outages.failed("planner", AWAY)
         time.now += 0.5
-        voice.worked(BEATS)
+        outages.worked(BEATS)
         time.now += 0.5
     assert len(caplog.messages) == 2
     for _ in range(7):
-        voice.failed("planner", AWAY)
+        outages.failed("planner", AWAY)
         time.now += 1
     assert len(caplog.messages) == 3, "one that lasts is worth a line"
 
 
 def test_a_caller_that_is_told_by_the_error_is_known_to_health_alone(
-    voice: StoreVoice, caplog: pytest.LogCaptureFixture
+    outages: OutageLog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    voice.failed(ADDS, FULL, quietly=True)
-    assert fault_of(voice) == "adding jobs fails: no space left"
-    voice.worked(ADDS)
-    assert (fault_of(voice), caplog.messages) == (None, [])
+    outages.failed(ADDS, FULL, quietly=True)
+    assert fault_of(outages) == "adding jobs fails: no space left"
+    outages.worked(ADDS)
+    assert (fault_of(outages), caplog.messages) == (None, [])
 
 
-def test_a_fault_that_is_not_repeated_is_over(voice: StoreVoice, time: Time) -> None:
-    voice.failed(OUTCOMES, FULL)
+def test_a_fault_that_is_not_repeated_is_over(outages: OutageLog, time: Time) -> None:
+    outages.failed(OUTCOMES, FULL)
     time.now += 59
-    assert fault_of(voice) is not None
+    assert fault_of(outages) is not None
     time.now += 2
-    assert fault_of(voice) is None
+    assert fault_of(outages) is None
 
 
 def test_a_write_that_is_not_tried_again_does_not_outlast_its_cause(
-    voice: StoreVoice, time: Time, caplog: pytest.LogCaptureFixture
+    outages: OutageLog, time: Time, caplog: pytest.LogCaptureFixture
 ) -> None:
     for who in (BEATS, EVENTS):
-        voice.failed(who, FULL)
+        outages.failed(who, FULL)
     time.now += 5
-    voice.worked(BEATS)
+    outages.worked(BEATS)
     time.now += 5
-    voice.worked(BEATS)
-    assert fault_of(voice) is None
+    outages.worked(BEATS)
+    assert fault_of(outages) is None
     assert caplog.messages[1:] == ["store: working again after 10.0 s"]
 
 
 def test_a_store_that_goes_away_while_it_rejects_something_is_news(
-    voice: StoreVoice, time: Time, caplog: pytest.LogCaptureFixture
+    outages: OutageLog, time: Time, caplog: pytest.LogCaptureFixture
 ) -> None:
-    voice.failed("leader", FULL)
+    outages.failed("leader", FULL)
     for _ in range(2):
         time.now += 3
-        voice.failed(BEATS, AWAY)
-    voice.settled("leader")
-    voice.worked(BEATS)
+        outages.failed(BEATS, AWAY)
+    outages.passed("leader")
+    outages.worked(BEATS)
     assert caplog.messages == [
         "store: leader fails: no space left; trying again until it succeeds",
         "store: unavailable: connection refused; running jobs go on, no job starts until it is back",

@@ -1,4 +1,4 @@
-"""Breakers learn of a run's end before the store does: while a probe counts as running, no other probe can start."""
+"""Steps breakers by how runs ended, before the store has the outcomes: while a probe runs, no other probe can start."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -11,6 +11,7 @@ from shiftwork.core.words import counted
 from shiftwork.core.workers.breaker import BreakerState, step
 from shiftwork.runtime.outcomes.outbox import Settled
 from shiftwork.runtime.registry import Registry
+from shiftwork.sentences import sentence
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 
@@ -19,7 +20,7 @@ BROKEN: Final = frozenset({"raised", "timed_out", "crashed"})
 Emit = Callable[[str, str, str], None]
 
 
-class Breakers:
+class BreakerStepper:
     """Steps the breakers of guarded workers by compare-and-set, so that the runs of every process count."""
 
     def __init__(self, registry: Registry, store: Store, emit: Emit) -> None:
@@ -73,11 +74,27 @@ class Breakers:
         if after.open and not before.open:
             policy = self._policy(last)
             failures = counted(len(after.failed_at), "failure")
-            what = f"{failures} in {policy.window_seconds:g} s, the last: {last.outcome.error}"
-            self._emit("breaker.opened", name, f"breaker {name} is open for {policy.cool_down_seconds:g} s: {what}")
+            what = sentence(
+                "{failures} in {n} s, the last: {error}",
+                failures=failures,
+                n=f"{policy.window_seconds:g}",
+                error=last.outcome.error,
+            )
+            self._emit(
+                "breaker.opened",
+                name,
+                sentence(
+                    "breaker {breaker} is open for {n} s: {what}",
+                    breaker=name,
+                    n=f"{policy.cool_down_seconds:g}",
+                    what=what,
+                ),
+            )
         elif before.open and not after.open:
-            why = f"a probe of {last.outcome.worker} succeeded"
-            self._emit("breaker.closed", name, f"breaker {name} is closed again: {why}")
+            why = sentence("a probe of {worker} succeeded", worker=last.outcome.worker)
+            self._emit(
+                "breaker.closed", name, sentence("breaker {breaker} is closed again: {why}", breaker=name, why=why)
+            )
 
 
 def _counts(settled: Settled) -> bool:
