@@ -11,7 +11,7 @@ from shiftwork.core.health.position import Position
 from shiftwork.core.health.start_estimate import Line, QueueAhead, unknown_runs
 from shiftwork.core.jobs.durable_functions import SLEEP
 from shiftwork.core.jobs.run_options import run_options_of
-from shiftwork.core.jobs.transitions import EXPIRED, expiry
+from shiftwork.core.jobs.transitions import EXPIRED
 from shiftwork.core.model.job_parts import SeenStep
 from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord, JobStatus
 from shiftwork.core.words import counted, in_words, number, seconds
@@ -84,7 +84,7 @@ def explanation_of(record: JobRecord, waits: list[Obstacle], estimate: Estimate,
         record.status,
         _text(record, waits) + _expiry_text(record, now),
         waits,
-        expiry(record),
+        record.expiry,
         position=estimate.position,
         position_exact=estimate.position_exact,
         estimate=estimate.estimate,
@@ -132,7 +132,7 @@ def _text(record: JobRecord, waits: list[Obstacle]) -> str:
 
 
 def _expiry_text(record: JobRecord, now: float) -> str:
-    at = expiry(record)
+    at = record.expiry
     if at is None:
         return ""
     return f"; it expires in {in_words(max(0.0, at - now))} if it has not started"

@@ -13,7 +13,6 @@ from shiftwork.cli.terminal.parameters import TypedTime, instant
 from shiftwork.control.control import Control
 from shiftwork.core.jobs.needs import is_stranded
 from shiftwork.core.jobs.run_options import run_options_of
-from shiftwork.core.jobs.transitions import expiry
 from shiftwork.core.model.job_parts import SeenParts
 from shiftwork.core.model.jobs import Attempt, JobRecord, JobStatus
 from shiftwork.core.words import counted
@@ -283,7 +282,7 @@ def _facts(job: Job[Any], why: Explanation, parts: SeenParts, now: float) -> dic
         "priority": f"{record.priority.name.lower()}, {record.cause}",
         "created": when(record.created_at, now),
         "due": when(due, now) if (due := due_at(record)) is not None and due != record.created_at else None,
-        "expires": f"{when(expires, now)}, if it has not started" if (expires := expiry(record)) else None,
+        "expires": f"{when(expires, now)}, if it has not started" if (expires := record.expiry) else None,
         **_run(record, parts, now),
         "attempts": f"{record.attempt}{crashes}",
         "retries": f"{own.max_retries} at most, for this job" if own.max_retries is not None else None,
