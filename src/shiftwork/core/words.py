@@ -91,6 +91,15 @@ def in_words(seconds: float) -> str:
     return f"{seconds:.1f}".removesuffix(".0") + " s" if seconds < _FEW_SECONDS else f"{seconds:.0f} s"
 
 
+def status_text(status: str, retries_in: float | None = None) -> str:
+    """Return the status of a job for people: "failed" is about an attempt, and says that a retry follows."""
+    if status != "failed":
+        return status
+    if retries_in is None:
+        return "failed, to be retried"
+    return f"failed, retries in {in_words(retries_in)}" if retries_in >= 1 else "failed, retries now"
+
+
 def counted(n: int, noun: str, plural: str | None = None) -> str:
     """Return the number with its noun, in the plural unless there is exactly one."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {plural or noun + 's'}"
