@@ -9,19 +9,9 @@ from msgspec.structs import replace
 
 from shiftwork.core.model.workers import WorkerConfig, WorkerState
 from shiftwork.core.options.configs import worker_config
-from shiftwork.core.schedules.fire_times import (
-    CATCH_UP_LIMIT,
-    LOOK_BACK_LIMIT,
-    Cursor,
-    Fire,
-    cron_problem,
-    describe,
-    duration,
-    fire,
-    fire_id,
-    past,
-    upcoming,
-)
+from shiftwork.core.schedules.cron import LOOK_BACK_LIMIT, cron_problem
+from shiftwork.core.schedules.fire_times import CATCH_UP_LIMIT, Cursor, Fire, describe, fire, fire_id, past, upcoming
+from shiftwork.core.words import in_full
 
 NOON = 1_794_744_000.0
 """2026-11-15T12:00:00Z."""
@@ -273,7 +263,7 @@ class TestWords:
         [(0, "0 seconds"), (60, "1 minute"), (86_400, "1 day"), (61, "61 seconds"), (7200, "2 hours")],
     )
     def test_duration(self, seconds: float, words: str) -> None:
-        assert duration(seconds) == words
+        assert in_full(seconds) == words
 
     def test_upcoming(self) -> None:
         assert upcoming(worker(cron="0 */6 * * *"), NOON, 3) == [NOON + 6 * HOUR, NOON + 12 * HOUR, NOON + 18 * HOUR]

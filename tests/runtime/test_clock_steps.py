@@ -15,7 +15,7 @@ from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.configs import worker_config
 from shiftwork.core.schedules.fire_times import CRON_AHEAD_SECONDS, INTERVAL_AHEAD_SECONDS
 from shiftwork.runtime.clock import ManualClock, until_idle
-from shiftwork.runtime.leader.worker_schedules import Schedules
+from shiftwork.runtime.leader.worker_schedules import WorkerSchedules
 from shiftwork.runtime.registry import Registry, WorkerDefinition
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
@@ -67,10 +67,10 @@ class Hasty:
             await asyncio.sleep(0)
 
 
-def leader(store: Any, events: Events, *configs: WorkerConfig) -> Schedules:
+def leader(store: Any, events: Events, *configs: WorkerConfig) -> WorkerSchedules:
     workers: dict[str, WorkerDefinition] = {config.name: Known(config) for config in configs}
     registry = Registry(workers, {POOL: PoolConfig(name=POOL)}, {})
-    return Schedules(registry, store, cast("Any", events))
+    return WorkerSchedules(registry, store, cast("Any", events))
 
 
 class World:

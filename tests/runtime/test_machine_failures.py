@@ -11,7 +11,7 @@ from shiftwork.control.calling import Portal
 from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.outage_log import OutageLog
-from shiftwork.runtime.running.job_threads import Threads
+from shiftwork.runtime.running.job_threads import JobThreads
 from shiftwork.store.memory import MemoryStore
 from tests.polling import eventually
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, started, status, worker_of
@@ -26,15 +26,15 @@ async def test_a_thread_that_could_not_be_started_leaves_no_deadline_behind(
     stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, tolerated: list[str]
 ) -> None:
     tolerated.append("pool default failed unexpectedly")
-    start, tries = Threads.start, [0]
+    start, tries = JobThreads.start, [0]
 
-    def seldom(self: Threads, work: Callable[[], None]) -> None:
+    def seldom(self: JobThreads, work: Callable[[], None]) -> None:
         tries[0] += 1
         if tries[0] == 1:
             raise RuntimeError("can't start new thread")
         start(self, work)
 
-    monkeypatch.setattr(Threads, "start", seldom)
+    monkeypatch.setattr(JobThreads, "start", seldom)
     hatch, act = Hatch(), Act()
     app = stage.app()
     plain = app.register_worker("plain", hatch.wait, execution_mode="triggered", timeout_seconds=10.0, max_retries=0)

@@ -12,7 +12,7 @@ from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.observing.pool_history import hour_name
 from shiftwork.runtime.clock import ManualClock, until_idle
-from shiftwork.runtime.running.job_threads import Threads
+from shiftwork.runtime.running.job_threads import JobThreads
 from tests.core.records import damages
 from tests.polling import eventually
 from tests.runtime.stage import DEADLINE, Act, Kind, Stage, node_of, status, statuses, worker_of
@@ -205,15 +205,15 @@ async def test_jobs_of_a_claim_that_could_not_all_be_started_are_handed_back(
         return n
 
     await app.start()
-    start, refusals = Threads.start, [1, 1]
+    start, refusals = JobThreads.start, [1, 1]
 
-    def no_more_threads(threads: Threads, work: Any) -> None:
+    def no_more_threads(threads: JobThreads, work: Any) -> None:
         if refusals:
             refusals.pop()
             raise RuntimeError("can't start new thread")
         start(threads, work)
 
-    monkeypatch.setattr(Threads, "start", no_more_threads)
+    monkeypatch.setattr(JobThreads, "start", no_more_threads)
     jobs = await app.enqueue_many([plain.call(n) for n in range(3)])
     await until_idle()
     await clock.advance(1)

@@ -7,9 +7,9 @@ import pytest
 
 from shiftwork import ConfigurationError, PayloadError, PayloadTypeError, ScheduleError, WorkerOrchestrator
 from shiftwork.core.jobs.durable_functions import wrong_name
-from shiftwork.core.schedules.fire_times import fire_id, is_fire_id, zone_problem
+from shiftwork.core.schedules.fire_times import fire_id, is_fire_id
 from shiftwork.core.schedules.stored import Place, fire_stored
-from shiftwork.core.schedules.timing import Timing
+from shiftwork.core.schedules.timing import Timing, zone_problem
 from shiftwork.core.words import control_character
 from tests.core.test_stored_schedules import schedule
 from tests.runtime import fixtures

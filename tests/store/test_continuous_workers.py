@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.configs import worker_config
-from shiftwork.runtime.leader.worker_schedules import Schedules
+from shiftwork.runtime.leader.worker_schedules import WorkerSchedules
 from shiftwork.runtime.registry import Registry
 from tests.store.conformance.acts import NOW, succeeded
 from tests.store.conformance.lab import Lab, StoreFactory
@@ -28,10 +28,10 @@ class Silent:
         """Nothing is reported to anybody."""
 
 
-def leader(lab: Lab, config: WorkerConfig) -> Schedules:
+def leader(lab: Lab, config: WorkerConfig) -> WorkerSchedules:
     known = Silent(config)
     registry = Registry({"w": known}, {"default": PoolConfig(name="default")}, {})
-    return Schedules(registry, lab.store, cast("Any", known))
+    return WorkerSchedules(registry, lab.store, cast("Any", known))
 
 
 async def run(lab: Lab, ended_at: float) -> list[str]:

@@ -23,12 +23,12 @@ from shiftwork.store.memory import amend as memory_amend
 from shiftwork.store.memory import claim as memory_claim
 from shiftwork.store.memory import finish as memory_finish
 from shiftwork.store.memory import rows as memory_rows
+from shiftwork.store.memory.all_tables import Tables
 from shiftwork.store.memory.docs import DocTable
 from shiftwork.store.memory.facts import StateTable
 from shiftwork.store.memory.lease import Instances, Places
 from shiftwork.store.memory.rows import JobTable, OrderedIds
 from shiftwork.store.memory.stats import Totals
-from shiftwork.store.memory.tables import Tables
 from shiftwork.store.postgres.server import functions
 from shiftwork.store.protocol import Claims, Promoted
 from shiftwork.store.redis import lua

@@ -632,10 +632,10 @@ async def test_quick_calls_do_not_put_off_a_checkpoint(path: str, monkeypatch: p
     await served_here(store)
     may_begin.clear()
     monkeypatch.setattr(checkpoint, "LOG_BYTES", 0)
-    monkeypatch.setattr(calls, "CALLS_PER_LOOK", 1)
+    monkeypatch.setattr(calls, "CALLS_PER_CHECK", 1)
     await asyncio.sleep(0)
     here = threading.current_thread().name
-    while store._threads._writer is not None and store._threads._writer._calls_to_look > 1:
+    while store._threads._writer is not None and store._threads._writer._calls_to_check > 1:
         await where(store, quick=True)
     assert await where(store, quick=True) == here
     waiting = asyncio.create_task(where(store, quick=True))

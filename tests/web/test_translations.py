@@ -12,7 +12,7 @@ import pytest
 from msgspec import Meta
 
 from shiftwork.core.options.configs import check_schedule, timing
-from shiftwork.core.schedules.fire_times import cron_words
+from shiftwork.core.schedules.cron import cron_words
 from shiftwork.errors import ConfigurationError
 from shiftwork.store.redis.server.faults import unreachable
 from tests.node import node as run_in_node

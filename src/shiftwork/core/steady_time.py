@@ -60,7 +60,7 @@ class Verdict(Struct, frozen=True):
 
     @property
     def calm(self) -> bool:
-        """Whether nothing is to be written down, as far as no votes are left."""
+        """Return whether there is nothing to write down, provided that no votes are left."""
         return self.anchor is None and self.vote is None
 
 

@@ -1,7 +1,8 @@
 """Words from people and for people: durations as they write them, numbers as they read them, and text made harmless.
 
 A duration is written as `90`, `1.5`, `5m`, `1h30m`, `500ms`, `1d`, or as a `timedelta`. It is shown by `in_words`, with
-the unit that one would say, or by `seconds`, with two digits that matter, where it was measured.
+the unit that one would say, by `seconds`, with two digits that matter, where it was measured, or by `in_full`, exactly,
+where a person has chosen it.
 """
 
 import re
@@ -89,6 +90,20 @@ def in_words(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.1f}".removesuffix(".0") + " s" if seconds < _FEW_SECONDS else f"{seconds:.0f} s"
+
+
+def in_full(seconds: float, *, each: bool = False) -> str:
+    """Return an exact duration in full: `90 seconds`, `1 hour`; `each` leaves out a lone 1, as in "every hour"."""
+    for size, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size and seconds % size == 0:
+            return _in_unit(seconds / size, unit, each=each)
+    return _in_unit(seconds, "second", each=each)
+
+
+def _in_unit(n: float, unit: str, *, each: bool) -> str:
+    if n == 1:
+        return unit if each else f"1 {unit}"
+    return f"{n:,.6f}".rstrip("0").rstrip(".") + f" {unit}s"
 
 
 def status_text(status: str, retries_in: float | None = None) -> str:

@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 
 from shiftwork.core.model.jobs import SECONDS_A_DAY
 from shiftwork.core.options.configs import pool_config
-from shiftwork.core.schedules.fire_times import zone_problem
+from shiftwork.core.schedules.timing import zone_problem
 from shiftwork.core.words import counted
 from shiftwork.errors import ConfigurationError, UnknownOptionError, UnknownPoolError, nearest
 from shiftwork.sim.hosting import why_unhosted

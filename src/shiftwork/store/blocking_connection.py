@@ -1,8 +1,8 @@
 """One connection for callers that have no event loop, used by one thread at a time.
 
-A call by way of an event loop in another thread wakes two threads, which takes as long as the server does. A caller
-that finds the connection in use goes that way, where the jobs of many callers are added together. So does every call
-that is not plain: a store sends one thing this way, and leaves what is unusual to the others.
+A call through an event loop in another thread wakes two threads, which takes as long as the server does. This
+connection spares that for the one plain call that a store sends on it. Other calls, and those of a caller that finds
+the connection in use, go through the event loop, where the jobs of many callers are added together.
 """
 
 import threading
@@ -17,7 +17,7 @@ Request = TypeVar("Request")
 Reply = TypeVar("Reply")
 
 CALLS_BEFORE: Final = 2
-"""How many calls go another way first: a program that makes one or two needs no connection for them."""
+"""How many calls go through the event loop first: a program that makes one or two needs no connection of its own."""
 
 
 class BlockingConnection(ABC, Generic[Link, Request, Reply]):
@@ -43,7 +43,7 @@ class BlockingConnection(ABC, Generic[Link, Request, Reply]):
         """Close a connection."""
 
     def run(self, request: Request) -> Reply | None:
-        """Send a request and return the reply; None if nothing was done, and the request has to go another way."""
+        """Send a request and return the reply; None if nothing was done, and an event loop has to send it."""
         if not self._lock.acquire(blocking=False):
             return None
         try:

@@ -70,7 +70,7 @@ async def stored_all(store: Store, kind: Kind[T]) -> dict[str, Doc]:
 class DocsOfClaims:
     """The docs that claims read, decoded, for stores that claim in Python.
 
-    One that cannot be decoded counts for what its kind says, usually as absent; it never makes a claim fail.
+    One that cannot be decoded counts as its kind says, usually as absent; it never makes a claim fail.
     """
 
     def __init__(self) -> None:

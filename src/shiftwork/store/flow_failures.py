@@ -19,7 +19,7 @@ MOST_MEMBERS_COUNTED: Final = 1_000
 
 
 async def stranded_flows(store: Store) -> list[StrandedFacts]:
-    """Flows that have stranded jobs, as far as a bounded look shows them: those with the newest jobs."""
+    """Return flows that have stranded jobs. It looks at a sample: the flows of the newest jobs."""
     ids: dict[str, None] = {}
     for statuses in (LOST, (JobStatus.WAITING,)):
         found = await store.find(JobFilter(status=statuses, limit=JOBS_SAMPLED))
@@ -50,7 +50,7 @@ async def _stranded(store: Store, flow: str) -> StrandedFacts | None:
 
 
 async def jobs_before(store: Store, ids: Iterable[str]) -> dict[str, JobRecord]:
-    """Those of these jobs that are dead, cancelled or waiting, and so on before those that are stranded.
+    """Return those of these jobs that are dead, cancelled or waiting, and those before the stranded ones, and so on.
 
     It reads as many pages as there are jobs in a row, and no more than `MOST_LOOKED_AT` jobs.
     """

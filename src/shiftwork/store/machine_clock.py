@@ -37,7 +37,7 @@ def boot() -> str:
 
 
 class StepLog:
-    """Logs what becomes of a step of the wall clock: once when it is noticed, once when it is followed or gone."""
+    """Logs a step of the wall clock when it is noticed, and again when it is followed or gone."""
 
     def __init__(self) -> None:
         self._by: float | None = None
@@ -72,7 +72,7 @@ class SteadyClock:
         self._log = StepLog()
 
     def time(self) -> float:
-        """Return what time it is."""
+        """Return the time of the store."""
         now = self._read()
         verdict = tell(self._anchor, now, self._votes, "me")
         self._anchor = verdict.anchor or self._anchor

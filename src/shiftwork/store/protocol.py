@@ -123,7 +123,7 @@ class Store(Protocol):
         claimed job has its `expires_at` as it was before. The worker's `last_started`
         becomes `now`, and a rate limit moves on. A claim never returns more jobs than asked for, nor a job that another
         instance holds; it returns none while the pool is paused, and none to an instance that is lost. A doc that
-        cannot be decoded counts for what its kind says (`Kind.effective`): a pool is paused, all else is absent. If an
+        cannot be decoded counts as its kind says (`Kind.effective`): a pool is paused, all else is absent. If an
         `edition` is given and the record of that kind does not hold it, the definitions are gone
         (`core.workers.joining`): the claim changes nothing and returns `stale`. The cost does not depend
         on how many jobs are parked, gated, scheduled, dead or completed, nor on how many of the workers have no job:
@@ -162,9 +162,9 @@ class Store(Protocol):
     async def keep_step(self, id: str, fence: int, step: Step, *, taking: str | None = None) -> bool:
         """Append a step to a job. False, without effect, unless the job is processing under this fence.
 
-        The step whose number is one more than the job has steps is appended; one that the job has is not kept again.
-        In the same step the first of the job's signals with the name `taking` goes. Raises `StepsFullError`, without
-        effect, if the job has no room for the step (`core.values.job_limits`).
+        The step is appended if its number is the next one; a step that the job has already is not kept again. In the
+        same transaction, the first of the job's signals with the name `taking` is deleted. Raises `StepsFullError`,
+        without effect, if the job has no room for the step (`core.values.job_limits`).
         """
 
     async def steps(self, id: str, fence: int, after: int) -> StepPage | None:
@@ -179,11 +179,11 @@ class Store(Protocol):
     async def parts(self, id: str, *, steps: int = SHOWN_STEPS, signals: int = SIGNALS.number) -> SeenParts:
         """What people see of a job, as `core.jobs.durable_functions.seen_parts` says; nothing of an unknown job.
 
-        It transfers no more than it returns: so many of the newest steps and of the first signals.
+        Returns the newest `steps` steps and the first `signals` signals, and transfers no more than that.
         """
 
     async def extend(self, parent: str, fence: int, jobs: Sequence[NewJob], now: float) -> list[Added] | None:
-        """Add jobs whose parent is this running job, as `add` does, in the same step as the look at its fence.
+        """Add jobs whose parent is this running job, as `add` does. The fence is checked in the same transaction.
 
         None, without effect, unless the parent is processing under this fence and was not asked to stop.
         """
@@ -207,7 +207,7 @@ class Store(Protocol):
     ) -> list[FlowMember]:
         """The jobs of a flow, newest first (by created_at, then id), behind a place in that order.
 
-        It reads no payloads and no results, so that a large flow can be looked at again and again.
+        It reads no payloads and no results, so that a large flow can be shown again and again.
         """
 
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -223,10 +223,10 @@ class Store(Protocol):
     async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
         """Take up to `n` jobs from instances whose lease has ended (or that left), for `holder`, a live instance.
 
-        They stay processing, under new fences: the caller settles and finishes them. A late result from the old holder
-        is rejected. A holder that dies in between is reaped in its turn. Each record's `instance` names the one that
-        lost it, its `fence` is the new one, and everything else is as `get` returns it. An instance whose lease has
-        ended and that holds nothing is forgotten: it has lost nothing, and may beat again.
+        They stay processing, under new fences: the caller decides what becomes of them, and finishes them. A late
+        result from the old holder is rejected. A holder that dies in between is reaped in its turn. Each record's
+        `instance` names the one that lost it, its `fence` is the new one, and everything else is as `get` returns it.
+        An instance whose lease has ended and that holds nothing is forgotten: it has lost nothing, and may beat again.
         """
 
     async def prune(self, n: int, now: float) -> int:
@@ -293,7 +293,7 @@ class Store(Protocol):
         """What `claim` looks at for these workers and their neighbours, or for all that have a state, gates or jobs."""
 
     async def ahead(self, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
-        """How many jobs are ahead of places in the queue of a pool, in order; of each as if it were asked for alone.
+        """How many jobs are ahead of each of these places in the queue of a pool, in order.
 
         Ahead of a place are the jobs of a lower rank, or of the same and a lower id; parked jobs do not count. Of jobs
         of a place's own worker up to `core.health.position.COUNTED_OWN` are counted, of each other worker's up to
@@ -320,7 +320,7 @@ class Store(Protocol):
         """
 
     async def dead(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[DeadJob]:
-        """Dead jobs in the order of `find`, cheap enough to summarize many, with little more than why they are dead.
+        """Dead jobs in the order of `find`, with little more than why they are dead: cheap enough to summarize many.
 
         `behind` is a place in that order (`created_at`, `id`), whether or not a job is still there.
         """
@@ -328,8 +328,8 @@ class Store(Protocol):
     async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
         """Apply one change to many jobs, and return what became of each, in order.
 
-        `core.jobs.transitions` says which statuses allow the change, `core.jobs.transitions` what it makes of a job. A
-        requeue is also rejected while another live job has the same `unique_key`, a discard while another job waits
+        `core.jobs.transitions` says which statuses allow the change, and what it makes of a job. A requeue is also
+        rejected while another live job has the same `unique_key`, a discard while another job waits
         for this one. A job that is cancelled for good counts as an end of its worker (`core.workers.state.after_end`).
         """
 

@@ -255,7 +255,7 @@ class Noticed(Struct, frozen=True):
     """By code and subject, with a space between them."""
 
     def after(self, problems: Sequence[Problem], now: float) -> "Noticed":
-        """The same after another look: with what is new, and without what is gone."""
+        """Return this after another look: with the problems that are new, and without those that are gone."""
         seen = {_key(one): one for one in problems}
         return Noticed(
             {

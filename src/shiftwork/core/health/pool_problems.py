@@ -185,7 +185,7 @@ def _stuck(pool: PoolFacts, now: float) -> Iterator[Problem]:
 
 
 def _may_hang(pool: PoolFacts, now: float) -> bool:
-    """Whether a pool with no free slot may be stuck, although it is too early to be sure: more slots might hang too."""
+    """Return whether a pool without a free slot may be stuck, although it is too early to be sure."""
     if pool.newest_start is None or not 0 < pool.slots <= pool.running:
         return False
     usual = None if pool.untimed else pool.usual_seconds
@@ -207,7 +207,7 @@ def _eldest(pool: PoolFacts) -> str:
 
 
 def _is_deserted(pool: PoolFacts) -> bool:
-    """Whether a pool has something to do and there is no node at all."""
+    """Return whether a pool has something to do and there is no node at all."""
     idle = pool.served or pool.paused or pool.failing
     return pool.hosting == "nobody" and not idle and bool(pool.queued or pool.min_workers)
 

@@ -194,7 +194,7 @@ class _Forward:
         )
 
     def _begin(self, moving: _Moving, line: Line) -> None:
-        """Let what runs now end evenly over the time that a run takes."""
+        """Schedule the ends of the jobs that run now, evenly over the time that a run takes."""
         running = max(round(line.running * self._share), min(1, line.running))
         moving.running = running
         self._free -= running

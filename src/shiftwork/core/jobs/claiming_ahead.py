@@ -44,12 +44,12 @@ class UsualRunTime(Struct, frozen=True):
 
     @property
     def steady(self) -> bool:
-        """Whether the end of a run can be foreseen."""
+        """Return whether the end of a run can be foreseen."""
         return self.spread <= CLAIM_AHEAD_SECONDS / 2
 
 
 def run_time_after(before: UsualRunTime | None, seconds: float) -> UsualRunTime:
-    """The run time of a worker after one more run. It takes several runs to be steady."""
+    """Return the usual run time of a worker after one more run. It takes several runs to be steady."""
     if before is None:
         return UsualRunTime(seconds, seconds / 2)
     off = seconds - before.seconds
@@ -57,17 +57,17 @@ def run_time_after(before: UsualRunTime | None, seconds: float) -> UsualRunTime:
 
 
 def ends_soon(usual: UsualRunTime, age: float) -> bool:
-    """Whether a run of this age will end within `CLAIM_AHEAD_SECONDS`. One that is overdue may take any time."""
+    """Return whether a run of this age ends within `CLAIM_AHEAD_SECONDS`. Nobody knows when an overdue one ends."""
     return usual.steady and abs(usual.seconds - age) <= CLAIM_AHEAD_SECONDS
 
 
 def allowance(rate: float, ending: int) -> int:
-    """How many jobs may wait for a slot, by the present rate of short runs and the number of runs that end soon."""
+    """Return how many jobs may wait for a slot, by the rate of short runs and the number of long ones that end soon."""
     return min(MOST_AHEAD, int(rate * CLAIM_AHEAD_SECONDS) + ending)
 
 
 def to_claim(free: int, waiting: int, allowed: int) -> int:
-    """How many jobs to claim now. While all slots are busy, not every free place is worth a claim of its own."""
+    """Return how many jobs to claim now. While all slots are busy, a few free places are not worth a claim."""
     spare = free - waiting
     room = allowed + spare
     return room if spare > 0 or (room > 0 and 2 * room >= allowed) else 0

@@ -37,7 +37,7 @@ def taken(steps: Iterable[Step], signals: Sequence[Signal]) -> set[int]:
 
 
 def _took(step: Step, signal: Signal) -> bool:
-    """Whether the end of a wait has taken the first signal that it could take."""
+    """Return whether the end of a wait has taken this signal, the first one that it could take."""
     if not is_sealed(step.result):
         return step.result.startswith(_CAME)
     if len(step.result) != _SEALED_TIMEOUT:
@@ -60,22 +60,22 @@ def wrong_name(what: str, name: object) -> str | None:
 
 
 def waiting(signal: str) -> str:
-    """The name of the step in which a function begins to wait for a signal."""
+    """Return the name of the step in which a function begins to wait for a signal."""
     return f":wait {signal}"
 
 
 def got(signal: str) -> str:
-    """The name of the step in which a wait for a signal has ended."""
+    """Return the name of the step in which a wait for a signal has ended."""
     return f":got {signal}"
 
 
 def failed(step: str) -> str:
-    """The name of a step that has failed."""
+    """Return the name of a step that has failed."""
     return f":failed {step}"
 
 
 def in_words(name: str) -> str:
-    """The name of a step as people read it."""
+    """Return the name of a step as people read it."""
     if name.startswith(":failed "):
         return name.removeprefix(":failed ")
     if name.startswith(":wait "):
@@ -84,29 +84,29 @@ def in_words(name: str) -> str:
 
 
 def arrived(wait: Wait | None, signals: Iterable[Signal]) -> bool:
-    """Whether the signal that is waited for is among these."""
+    """Return whether the awaited signal is among these."""
     return wait is not None and sum(signal.name == wait.name for signal in signals) >= wait.nth
 
 
 def has_room_for_signal(job: JobRecord, signal: Signal) -> bool:
-    """Whether the job may keep another signal."""
+    """Return whether the job may keep another signal."""
     return SIGNALS.allows(len(job.signals), sum(len(one.value) for one in job.signals), len(signal.value))
 
 
 def has_room_for_step(job: JobRecord, step: Step) -> bool:
-    """Whether the job may keep another step."""
+    """Return whether the job may keep another step."""
     return STEPS.allows(len(job.steps), sum(len(one.result) for one in job.steps), len(step.result))
 
 
 def stepped(job: JobRecord, step: Step, taking: str | None) -> JobRecord:
-    """The running job after its next step, which may take the first signal of a name."""
+    """Return the running job after its next step. The step may take the first signal with the name `taking`."""
     taken = next((n for n, signal in enumerate(job.signals) if signal.name == taking), None)
     signals = tuple(signal for n, signal in enumerate(job.signals) if n != taken)
     return replace(job, steps=(*job.steps, step), signals=signals)
 
 
 def signalled(job: JobRecord, signal: Signal, now: float) -> JobRecord:
-    """The live job after a signal: due at once if it waits for this one."""
+    """Return the live job after a signal. If it waits for this one, it is due at once."""
     changed = replace(job, signals=(*job.signals, signal))
     if job.status is JobStatus.SCHEDULED and arrived(job.wait, changed.signals):
         return replace(changed, status=JobStatus.QUEUED, run_at=now, rank=now - job.head_start)
@@ -114,7 +114,7 @@ def signalled(job: JobRecord, signal: Signal, now: float) -> JobRecord:
 
 
 def next_steps(steps: Sequence[Step], after: int) -> StepPage:
-    """The steps behind the one with this number that a run reads at a time."""
+    """Return the page of steps that follows the step with this number."""
     page: list[Step] = []
     size = 0
     for step in steps[after:]:
@@ -126,7 +126,7 @@ def next_steps(steps: Sequence[Step], after: int) -> StepPage:
 
 
 def seen_parts(job: JobRecord, steps: int = SHOWN_STEPS, signals: int = SIGNALS.number) -> SeenParts:
-    """What people see of a whole job: the newest steps and the first signals, so many of each."""
+    """Return what people see of a whole job: its newest steps and its first signals, at most so many of each."""
     return SeenParts(
         steps=[
             SeenStep(

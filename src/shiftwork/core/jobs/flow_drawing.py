@@ -50,7 +50,7 @@ class FlowJob(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, record: FlowMember) -> "FlowJob":
-        """What drawing needs of a job."""
+        """Return the part of a job that drawing needs."""
         options = run_options_of(record.options)
         return cls(
             id=record.id,
@@ -107,7 +107,7 @@ def draw(jobs: Sequence[FlowJob]) -> FlowGraph:
 
 
 def state_of(counts: Mapping[str, int], stranded: int = 0) -> Literal["running", "broken", "completed", "cancelled"]:
-    """How far a flow is whose jobs have these statuses, and of which so many are known to be stranded."""
+    """Return the state of a flow by how many of its jobs have each status, and how many are known to be stranded."""
     if any(counts.get(status) for status in ("scheduled", "failed", "queued", "processing")):
         return "running"
     ended_badly = counts.get("dead") or counts.get("cancelled")
@@ -144,7 +144,7 @@ def _without_elders(jobs: Mapping[str, FlowJob]) -> dict[str, FlowJob]:
 
 
 def _measured(jobs: Mapping[str, FlowJob]) -> tuple[dict[str, int], dict[str, str]]:
-    """The depth of every job; and by job, which ends last: it, or one that it has added."""
+    """Return the depth of every job, and for every job which job ends last: itself, or one that it has added."""
     depths: dict[str, int] = {}
     ends: dict[str, str] = {}
     last: dict[str, int] = {}
@@ -174,7 +174,7 @@ def _order(jobs: Mapping[str, FlowJob]) -> dict[Place, list[Place]]:
 
 
 def _needed(job: FlowJob, jobs: Mapping[str, FlowJob]) -> list[str]:
-    """The jobs that it waits for, and for all that they have added."""
+    """Return the jobs that it waits for. It also waits for all that these have added."""
     return [need for need in job.needs if need in jobs]
 
 

@@ -54,22 +54,22 @@ SETTLED: Final = (JobStatus.COMPLETED, JobStatus.CANCELLED)
 
 
 def is_lost(status: JobStatus | None, unmet: Iterable[Need]) -> bool:
-    """Whether a job with this status and these unmet needs cannot complete unless a person retries one."""
+    """Return whether a job with this status and these unmet needs can complete only if a person retries one."""
     return status in LOST or (status is JobStatus.WAITING and any(need.broken for need in unmet))
 
 
 def is_stranded(job: JobRecord) -> bool:
-    """Whether a job waits, and cannot run unless a person retries another one."""
+    """Return whether a job waits, and can run only if a person retries another one."""
     return job.status is JobStatus.WAITING and is_lost(job.status, job.unmet)
 
 
 def meets(status: JobStatus | None, need: Need, *, lost: bool) -> bool:
-    """Whether a job with this status, or None if there is none, meets the need. `lost` is what `is_lost` says of it."""
+    """Return whether a job with this status (None: there is no such job) meets the need. `lost` is its `is_lost`."""
     return status is None or status is JobStatus.COMPLETED or (need.whatever and lost)
 
 
 def needs_of(job: NewJob) -> list[Need]:
-    """The needs of a new job, one for each needed job: the last one given counts."""
+    """Return the needs of a new job, one for each needed job. If one is given twice, the last one counts."""
     needs = {need.id: replace(need, broken=False) if need.broken else need for need in job.needs}
     if job.parent is not None and job.parent in needs:
         needs[job.parent] = replace(needs[job.parent], alone=True)
@@ -77,12 +77,12 @@ def needs_of(job: NewJob) -> list[Need]:
 
 
 def inherited(child: str, need: Need) -> Need | None:
-    """What a job that has this need of a running job needs of a job that the running one adds; None if nothing."""
+    """Return the need of `child`, which a running job adds, that follows from this need of the running job, if any."""
     return None if need.alone else Need(child, need.whatever)
 
 
 def is_kept(status: JobStatus, in_flow: Mapping[JobStatus, int], *, founder: JobStatus | None, awaited: bool) -> bool:
-    """Whether an ended job with this status must not be pruned yet.
+    """Return whether an ended job with this status must not be pruned yet.
 
     `in_flow` has the numbers of jobs in its flow, `founder` is the status of the job that the flow is named after, if
     there is one, and `awaited` says whether a live or dead job waits for it.
@@ -93,7 +93,7 @@ def is_kept(status: JobStatus, in_flow: Mapping[JobStatus, int], *, founder: Job
 
 
 def released(job: JobRecord, now: float) -> JobRecord:
-    """A waiting job whose last need was met just now."""
+    """Return a waiting job whose last need was met just now."""
     run_at = max(job.run_at, now)
     return replace(job, status=JobStatus.by_time(run_at, now), run_at=run_at, rank=run_at - job.head_start)
 
@@ -110,13 +110,13 @@ OF_INTEREST: Final = (*LOST, JobStatus.WAITING)
 
 
 def failures(needed: Iterable[str], known: Mapping[str, JobRecord]) -> tuple[FlowFailure, ...]:
-    """What failed before a job that needs these. `known` has the jobs of interest."""
+    """Return what failed before a job that needs these. `known` has the jobs with a status `OF_INTEREST`."""
     failed = lost_jobs(needed, known)[:MOST_FAILURES]
     return tuple(FlowFailure(job.worker, job.id, (job.error or "")[:LONGEST_ERROR]) for job in failed)
 
 
 def lost_jobs(needed: Iterable[str], known: Mapping[str, JobRecord]) -> list[JobRecord]:
-    """The dead and cancelled jobs before a job that needs these, by their ends."""
+    """Return the dead and cancelled jobs before a job that needs these, in the order in which they ended."""
     reached = dict.fromkeys(needed)
     waiting = list(reached)
     for id in waiting:  # it grows
@@ -128,7 +128,7 @@ def lost_jobs(needed: Iterable[str], known: Mapping[str, JobRecord]) -> list[Job
 
 
 def behind(job: JobRecord) -> list[str]:
-    """The jobs that strand this one."""
+    """Return the jobs that strand this one."""
     return [need.id for need in job.unmet if need.broken]
 
 
@@ -138,7 +138,7 @@ NOTHING: Final = msgpack.encode(None)
 
 
 def insert(payload: bytes, inputs: Sequence[Input], results: Mapping[str, bytes | None]) -> bytes:
-    """The payload with these results in their places. A job that returned nothing has None there."""
+    """Return the payload with these results in their places; None stands for a job that returned nothing."""
     whole = msgpack.decode(payload)
     for one in inputs:
         place: Any = whole

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def free(queued: Iterable[tuple[T, int]], *, processing: int) -> Iterator[T]:
-    """The free ones of a group's queued jobs, given in order with the limit of each.
+    """Yield the free ones among a group's queued jobs, which come in order, each with its limit.
 
     It reads one job more than it returns, so that a store can hand it a cursor.
     """
@@ -31,7 +31,7 @@ def free(queued: Iterable[tuple[T, int]], *, processing: int) -> Iterator[T]:
 
 
 def parked(jobs: Iterable[JobRecord]) -> set[str]:
-    """The ids of the parked ones of these jobs, which include every job of their groups."""
+    """Return the ids of the jobs to park. The jobs given include every job of their groups."""
     groups: dict[tuple[str, str], list[JobRecord]] = {}
     for job in jobs:
         if job.key is not None:

@@ -158,7 +158,7 @@ def settle(
     losses: int = 0,
     hand_backs: int = 0,
 ) -> Outcome:
-    """The outcome for the job. `rand` is in [0, 1); `losses` is how often the job was lost before.
+    """Return the outcome for the job. `rand` is in [0, 1); `losses` is how often the job was lost before.
 
     `hand_backs` is how often it was handed back within `HAND_BACK_SECONDS` with no reason, this end included.
     Without a `config` the worker is unknown to this process, and defaults apply; what the job has of its own applies
@@ -340,7 +340,7 @@ def is_last(end: End, attempt: int, policy: WorkerConfig) -> bool:
 
 
 def backoff(retry: Retry, attempt: int, rand: float) -> float:
-    """Seconds to wait after this attempt (from 1) has failed, plus or minus the jitter."""
+    """Return how many seconds to wait after this attempt (from 1) has failed, plus or minus the jitter."""
     retries = max(0, attempt - 1)
     delay = retry.delays[min(retries, len(retry.delays) - 1)] if retry.delays else _growing(retry, retries)
     return max(0.0, delay * (1 + retry.jitter * (2 * rand - 1)))

@@ -86,12 +86,12 @@ COUNTED: Final = (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.DEAD)
 
 
 def accepts(job: JobRecord, outcome: Outcome) -> bool:
-    """Whether the job still runs under the outcome's fence."""
+    """Return whether the job still runs under the outcome's fence."""
     return job.status is JobStatus.PROCESSING and job.fence == outcome.fence
 
 
 def landed(job: JobRecord, outcome: Outcome, now: float) -> JobRecord:
-    """The job after an accepted outcome. Its `parked` is for `core.jobs.parked_jobs` to decide."""
+    """Return the job after an accepted outcome. `core.jobs.parked_jobs` decides whether it is parked."""
     signalled = arrived(outcome.wait, job.signals)
     status = landing(outcome, now, cancelling=job.cancelling, signalled=signalled)
     run_at = due(outcome, now, signalled=signalled)
@@ -113,7 +113,7 @@ def landed(job: JobRecord, outcome: Outcome, now: float) -> JobRecord:
 
 
 def landing(outcome: Outcome, now: float, *, cancelling: bool, signalled: bool = False) -> JobStatus:
-    """The job's next status.
+    """Return the job's next status.
 
     `cancelling` says whether a cancel was requested while it ran, `signalled` whether the signal was sent that it is
     handed back to wait for.
@@ -128,24 +128,24 @@ def landing(outcome: Outcome, now: float, *, cancelling: bool, signalled: bool =
 
 
 def due(outcome: Outcome, now: float, *, signalled: bool) -> float:
-    """When the job is due again: at once if the signal was sent that it waits for."""
+    """Return when the job is due again: at once if the signal that it waits for was sent."""
     return min(outcome.run_at, now) if signalled else outcome.run_at
 
 
 def keep_until(outcome: Outcome, status: JobStatus, now: float) -> float | None:
-    """When the job may be pruned, given the status that it lands in; None is never."""
+    """Return when the job may be pruned, given the status that it lands in; None is never."""
     if status not in ENDED:
         return None
     return outcome.keep_until if status is outcome.status else now + SECONDS_A_DAY
 
 
 def rank(job: JobRecord, outcome: Outcome, status: JobStatus, run_at: float) -> float:
-    """The job's place in the queue, given the status that it lands in and when it is due."""
+    """Return the job's place in the queue, given the status that it lands in and when it is due."""
     return job.rank if outcome.keeps_rank or status in ENDED else run_at - job.head_start
 
 
 def run_seconds(outcome: Outcome, started_at: float | None) -> float:
-    """How long the run took; 0 if its start is unknown or lies after its end."""
+    """Return how long the run took; 0 if its start is unknown or lies after its end."""
     return max(0.0, outcome.ended_at - (started_at or outcome.ended_at))
 
 
@@ -161,12 +161,12 @@ that no other job waits for this one."""
 
 
 def allows(status: JobStatus, change: Change) -> bool:
-    """Whether a job with this status may be changed like this."""
+    """Return whether a job with this status may be changed in this way."""
     return status in ALLOWED[type(change)]
 
 
 def amended(job: JobRecord, change: Change, now: float) -> JobRecord | None:
-    """The job after a change that its status allows; None if the change deletes it.
+    """Return the job after a change that its status allows; None if the change deletes it.
 
     Its `parked` is for `core.jobs.parked_jobs` to decide.
     """
@@ -220,7 +220,7 @@ EXPIRED: Final = "it expired: it was not started in time"
 
 
 def expiry(job: JobRecord) -> float | None:
-    """When this job will be cancelled if nothing starts it; None is never."""
+    """Return when this job will be cancelled if nothing starts it; None is never."""
     # Nearly no job expires, so this asks for its status last.
     if job.expires_at is None or job.status is JobStatus.PROCESSING or not job.status.live:
         return None
@@ -228,5 +228,5 @@ def expiry(job: JobRecord) -> float | None:
 
 
 def is_expired(job: Claimed, now: float) -> bool:
-    """Whether it is too late to start a job that was claimed."""
+    """Return whether a job that was claimed has expired."""
     return job.expires_at is not None and job.expires_at <= now

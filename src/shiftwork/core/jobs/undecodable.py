@@ -43,7 +43,7 @@ def version_of(schemas: Mapping[str, bytes | None]) -> str:
 
 
 def is_refused(outcome: Outcome) -> bool:
-    """Whether the job would be dead because its payload did not fit the function."""
+    """Return whether the job would be dead because its payload did not fit the function."""
     report = outcome.report
     return outcome.status is JobStatus.DEAD and report is not None and report.kind == EndKind.UNDECODABLE
 
@@ -87,7 +87,7 @@ def left_to_others(handed_back: Outcome) -> tuple[float, float]:
 
 
 def _refusals(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """The refusals since the job was last dead or ran: a person may have given it another payload since."""
+    """Return the refusals since the job last ran or was dead: a person may have given it another payload since."""
     found: list[Attempt] = []
     for attempt in reversed(attempts):
         if attempt.kind != EndKind.UNDECODABLE or attempt.version is None:

@@ -19,7 +19,7 @@ class Event(Struct, frozen=True, kw_only=True):
 
     @property
     def by_person(self) -> bool:
-        """Whether a person caused it; its data then name that person. These events are the audit log, pruned apart."""
+        """Return whether a person caused it; its data then name that person. These events are the audit log."""
         return "by" in self.data
 
 

@@ -58,12 +58,12 @@ class JobStatus(StrEnum):
 
     @property
     def live(self) -> bool:
-        """Whether the job still has something to do."""
+        """Return whether the job still has something to do."""
         return self in LIVE
 
     @staticmethod
     def by_time(run_at: float, now: float) -> "JobStatus":
-        """The status of a job that only time may hold back: queued once it is due, scheduled before."""
+        """Return the status of a job that only time holds back: queued once it is due, scheduled before."""
         return _QUEUED if run_at <= now else _SCHEDULED
 
 
@@ -72,7 +72,7 @@ _QUEUED, _SCHEDULED = JobStatus.QUEUED, JobStatus.SCHEDULED
 
 
 def shown_without_payload(self: Struct) -> str:
-    """A `repr` without the payload, which may hold secrets and would end up in logs."""
+    """Return a `repr` without the payload, which may hold secrets and would end up in logs."""
     fields = ((name, getattr(self, name)) for name in self.__struct_fields__)
     shown = (f"{name}=<{len(value)} bytes>" if name == "payload" else f"{name}={value!r}" for name, value in fields)
     return f"{type(self).__name__}({', '.join(shown)})"
@@ -304,12 +304,12 @@ class JobRecord(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def since(self) -> float:
-        """Since when it has had its place: when it became due, or first became due if runs were interrupted since."""
+        """Return when it got its place: when it became due, or first became due if a run was interrupted since."""
         return self.rank + self.head_start
 
     @classmethod
     def of(cls, job: NewJob, now: float) -> "JobRecord":
-        """The record that a store makes of a new job."""
+        """Return the record that a store makes of a new job."""
         return cls(
             id=job.id,
             worker=job.worker,
@@ -333,7 +333,7 @@ class JobRecord(Struct, frozen=True, kw_only=True, gc=False):
         )
 
     def claimed(self) -> Claimed:
-        """The job as its holder sees it."""
+        """Return the job as the instance that claims it sees it."""
         return Claimed(
             id=self.id,
             worker=self.worker,

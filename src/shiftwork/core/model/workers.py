@@ -121,7 +121,7 @@ class WorkerConfig(Struct, frozen=True, kw_only=True, gc=False, metaclass=Option
 
     @property
     def demands(self) -> dict[str, str]:
-        """The workers it depends on, each with what it demands of them: "done" or "fresh"."""
+        """Return the workers it depends on, each with what it demands of them: "done" or "fresh"."""
         given = self.depends_on
         return given if isinstance(given, dict) else dict.fromkeys(given, "done")
 
@@ -189,7 +189,7 @@ class RunState(Struct, frozen=True, array_like=True):
 
     @classmethod
     def of(cls, state: WorkerState | None) -> "RunState":
-        """The state as it is now; a worker without one has never run."""
+        """Return the state as it is now; a worker without one has never run."""
         if state is None:
             return cls()
         return cls(state.enabled, state.failures, state.last_started, state.last_success, state.last_error)

@@ -39,11 +39,11 @@ class EventFilter(Struct, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> bool:
-        """Whether every event matches."""
+        """Return whether there is no condition, so that every event matches."""
         return self == EventFilter()
 
     def matches(self, event: Event) -> bool:
-        """Whether an event is meant."""
+        """Return whether an event fulfils all conditions."""
         return (
             (not self.names or event.name in self.names)
             and self.subject in {None, event.subject}

@@ -140,7 +140,7 @@ class Hour(Struct, array_like=True):
 
     @property
     def pools_with_runs(self) -> set[str]:
-        """The pools of which runs ended in this hour."""
+        """Return the pools in which runs ended in this hour."""
         return {*self.run_marks, *self.old_runs}
 
     def before(self) -> Before | None:

@@ -82,17 +82,17 @@ class ExpiredLately(Struct, frozen=True):
     """By minute, counted from the epoch."""
 
     def plus(self, n: int, now: float) -> "ExpiredLately":
-        """The same with `n` more jobs, and without what is no longer reported."""
+        """Return this with `n` more jobs, and without what is too old to be reported."""
         minute = int(now // 60)
         recent = self._recent(now)
         return ExpiredLately(recent | {minute: recent.get(minute, 0) + n})
 
     def number(self, now: float) -> int:
-        """How many have expired lately."""
+        """Return how many have expired lately."""
         return sum(self._recent(now).values())
 
     def since(self, now: float) -> float | None:
-        """When the first of those expired, to the minute; None if none has."""
+        """Return when the first of those expired, to the minute; None if none has."""
         first = min(self._recent(now), default=None)
         return None if first is None else first * 60.0
 

@@ -67,7 +67,7 @@ class WorkerHour(Struct, frozen=True, array_like=True):
 
     @property
     def bustle(self) -> int:
-        """How busy it was."""
+        """Return how busy it was."""
         return self.arrived + self.completed + self.failed
 
     def plus(self, more: "WorkerHour") -> "WorkerHour":

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.model.workers import WorkerExecutionMode
-from shiftwork.core.schedules.fire_times import cron_problem, five_fields, zone_problem
+from shiftwork.core.schedules.cron import cron_problem, five_fields
+from shiftwork.core.schedules.timing import zone_problem
 from shiftwork.core.words import control_character, seconds_in
 from shiftwork.core.workers.admission import RateLimit
 from shiftwork.errors import ConfigurationError, ScheduleError, nearest
@@ -32,19 +33,19 @@ _MEMORY_POWERS: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it, with its type."""
+    """Return a value as a message shows it, with its type."""
     whole_text = repr(value)
     part = whole_text if len(whole_text) <= 60 else whole_text[:59] + "…"  # noqa: PLR2004 - a line of an error message
     return f"{part} ({type(value).__name__})"
 
 
 def or_none(check: Check) -> Check:
-    """None, or what the check demands."""
+    """Return a check that lets None pass, and applies another check to anything else."""
     return lambda value: None if value is None else check(value)
 
 
 def one_of(*known: str) -> Check:
-    """One of these words."""
+    """Return a check for one of these words."""
 
     def check(value: Any) -> str:
         if value not in known:
@@ -56,14 +57,14 @@ def one_of(*known: str) -> Check:
 
 
 def switch(value: Any) -> bool:
-    """True or False."""
+    """Check a True or False."""
     if not isinstance(value, bool):
         raise ConfigurationError(f"must be True or False, not {shown(value)}")
     return value
 
 
 def text(value: Any) -> str:
-    """A string that is not empty."""
+    """Check a string that must not be empty."""
     if not isinstance(value, str) or not value.strip():
         raise ConfigurationError(f"must be a non-empty string, not {shown(value)}")
     return value
@@ -79,7 +80,7 @@ def number(
     at_most: float | None = None,
     kind: type[ConfigurationError] = ConfigurationError,
 ) -> Check:
-    """A number within these bounds."""
+    """Return a check for a number within these bounds."""
     bounds = (("above", above), ("at least", at_least), ("at most", at_most))
     wanted = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
     lower = above if at_least is None else at_least
@@ -96,7 +97,7 @@ def number(
 
 
 def whole(at_least: int) -> Check:
-    """A whole number."""
+    """Return a check for a whole number."""
 
     def check(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
@@ -111,7 +112,7 @@ def whole(at_least: int) -> Check:
 def seconds(
     *, above: float | None = None, at_least: float | None = None, kind: type[ConfigurationError] = ConfigurationError
 ) -> Check:
-    """A duration within these bounds, in seconds."""
+    """Return a check for a duration within these bounds, which is kept in seconds."""
     checked_number = number(above=above, at_least=at_least, kind=kind)
 
     def check(value: Any) -> float:
@@ -125,7 +126,7 @@ def seconds(
 
 
 def timeout(value: Any) -> float:
-    """How long a run may take."""
+    """Check the time limit of a run."""
     limit: float = seconds(above=0)(value)
     return long_enough(limit)
 
@@ -140,7 +141,7 @@ def long_enough(limit: float) -> float:
 
 
 def processes(value: Any) -> int | str:
-    """A number of processes, or "auto"."""
+    """Check a number of processes, or "auto"."""
     if value == "auto":
         return "auto"
     if isinstance(value, str):
@@ -170,7 +171,7 @@ def parse_memory(value: Any) -> int:
 
 
 def name(value: Any) -> str:
-    """The name of a worker, a pool or a breaker."""
+    """Check the name of a worker, a pool or a breaker."""
     wrong = wrong_name(value)
     if wrong:
         raise ConfigurationError(wrong)
@@ -178,7 +179,7 @@ def name(value: Any) -> str:
 
 
 def wrong_name(name: Any) -> str | None:
-    """What is wrong with a name; None if it is valid."""
+    """Return what is wrong with a name; None if it is valid."""
     if not isinstance(name, str):
         return f"must be a string, not {shown(name)}"
     if not name or name != name.strip():
@@ -193,7 +194,7 @@ def wrong_name(name: Any) -> str | None:
 
 
 def names(value: Any) -> tuple[str, ...]:
-    """Names of workers, each once."""
+    """Check a list of workers, of which each is kept once."""
     if isinstance(value, str):
         raise ConfigurationError(f"must be a list of worker names, not one string; write [{value!r}]")
     if not isinstance(value, list | tuple):
@@ -207,7 +208,7 @@ def names(value: Any) -> tuple[str, ...]:
 
 
 def aliases(value: Any) -> tuple[str, ...]:
-    """Former names of a worker."""
+    """Check the former names of a worker."""
     listed = names(value)
     for name in listed:
         wrong = wrong_name(name)
@@ -217,7 +218,7 @@ def aliases(value: Any) -> tuple[str, ...]:
 
 
 def labels(value: Any) -> tuple[str, ...]:
-    """Labels of nodes, each once."""
+    """Check the labels of nodes, of which each is kept once."""
     if isinstance(value, str):
         raise ConfigurationError(f"must be a list of labels, not one string; write [{value!r}]")
     if not isinstance(value, list | tuple):
@@ -236,12 +237,12 @@ def _label(value: Any) -> str:
 
 
 def mode(value: Any) -> WorkerExecutionMode:
-    """An execution mode, or its name."""
+    """Check an execution mode, or its name."""
     return WorkerExecutionMode(one_of(*(mode.value for mode in WorkerExecutionMode))(value))
 
 
 def priority(value: Any) -> JobPriority:
-    """A priority, or its number."""
+    """Check a priority, or its number."""
     if isinstance(value, bool) or not isinstance(value, int) or value not in set(JobPriority):
         name = value.strip().upper() if isinstance(value, str) else ""
         remedy = f"; write JobPriority.{name}" if name in JobPriority.__members__ else ""
@@ -250,7 +251,7 @@ def priority(value: Any) -> JobPriority:
 
 
 def dependencies(value: Any) -> list[str] | dict[str, str]:
-    """Workers to depend on, as they are given: names, or what is demanded of each by its name."""
+    """Check the workers to depend on: a list of names, or a dict with what is demanded of each."""
     if not isinstance(value, Mapping):
         return list(names(value))
     for name, demand in zip(names(list(value)), value.values(), strict=True):
@@ -260,7 +261,7 @@ def dependencies(value: Any) -> list[str] | dict[str, str]:
 
 
 def rate(value: Any) -> str:
-    """A rate limit, as it is written."""
+    """Check a rate limit, which is kept as it is written."""
     if not isinstance(value, str):
         raise ConfigurationError(f'must be a string such as "100/m", not {shown(value)}')
     parse_rate(value)
@@ -282,7 +283,7 @@ def parse_rate(text: str) -> RateLimit:
 
 
 def cron(value: Any) -> str:
-    """A cron expression, in five fields."""
+    """Check a cron expression, which is kept in five fields."""
     if not isinstance(value, str):
         raise ScheduleError(f"must be a string, not {shown(value)}")
     expression = five_fields(value)
@@ -293,7 +294,7 @@ def cron(value: Any) -> str:
 
 
 def timezone(value: Any) -> str:
-    """The name of a time zone."""
+    """Check the name of a time zone."""
     if not isinstance(value, str):
         key = getattr(value, "key", None)
         remedy = f"; write {key!r}" if isinstance(key, str) else ""
@@ -305,7 +306,7 @@ def timezone(value: Any) -> str:
 
 
 def clock_bounds(value: Any) -> dict[str, tuple[int, int]]:
-    """A minimum and a maximum by cron expression."""
+    """Check bounds by the clock: a minimum and a maximum for each cron expression."""
     if not isinstance(value, Mapping):
         example = '{"0 10 * * *": (10, 25), "0 14 * * *": (2, 25)}'
         raise ConfigurationError(f"must be a dict of cron expressions, such as {example}, not {shown(value)}")
@@ -344,7 +345,7 @@ _tag = re.compile(TAG_PATTERN)
 
 
 def tags_in(value: Any) -> tuple[str, ...]:
-    """The tags that people have written, each once. Raises a `ConfigurationError` that does not name the option."""
+    """Return the tags that people have written, each once. The `ConfigurationError` does not name the option."""
     if isinstance(value, str):
         raise ConfigurationError(f"must be a list of tags, not one string; write tags=[{value!r}]")
     if not isinstance(value, list | tuple | set | frozenset):

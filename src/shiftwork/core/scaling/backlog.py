@@ -132,7 +132,7 @@ def _shut(worker: str, lane: Lane, facts: Facts, now: float) -> Obstacle | None:
 
 
 def _probing(gates: Gates | None, facts: Facts) -> bool:
-    """Whether a half-open breaker lets a single run start: one that is open has been found shut already."""
+    """Return whether a half-open breaker lets a single run start. `_shut` has found those that are open."""
     return gates is not None and gates.breaker is not None and _is_open(gates.breaker, facts)
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.workers import PoolConfig
-from shiftwork.core.schedules.fire_times import last_fired
+from shiftwork.core.schedules.cron import last_fired
 from shiftwork.core.schedules.timing import zone_named
 
 LOOK_BACK_SECONDS: Final = 32 * 86_400.0

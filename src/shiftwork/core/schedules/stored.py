@@ -24,21 +24,10 @@ from msgspec.structs import replace
 
 from shiftwork.core.model.jobs import NewJob
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig, WorkerState
-from shiftwork.core.schedules.fire_times import (
-    CRON_AHEAD_SECONDS,
-    GRACE_SECONDS,
-    LOOK_BACK_LIMIT,
-    Fire,
-    caught_up,
-    cron_words,
-    duration,
-    fire,
-    fire_id,
-    last_fired,
-    next_fired,
-    upcoming_fires,
-)
+from shiftwork.core.schedules.cron import LOOK_BACK_LIMIT, cron_words, last_fired, next_fired, upcoming_fires
+from shiftwork.core.schedules.fire_times import CRON_AHEAD_SECONDS, GRACE_SECONDS, Fire, caught_up, fire, fire_id
 from shiftwork.core.schedules.timing import Timing
+from shiftwork.core.words import in_full
 
 PREFIX: Final = "schedules:"
 """What the kinds of docs begin with that hold schedules."""
@@ -203,7 +192,7 @@ def timing_words(timing: Timing) -> str:
     """Return in plain words when a stored schedule fires."""
     if timing.cron is not None:
         return cron_words(timing.cron, timing.timezone)
-    return f"every {duration(timing.interval_seconds or SHORTEST_INTERVAL, each=True)}"
+    return f"every {in_full(timing.interval_seconds or SHORTEST_INTERVAL, each=True)}"
 
 
 def coming(timing: Timing, place: Place, after: float, n: int) -> list[float]:

@@ -1,4 +1,7 @@
-"""When something runs, as people can change it while everything runs: a cron expression in a zone, or an interval."""
+"""When something runs, as people can change it while everything runs: a cron expression in a zone, or an interval.
+
+The rules about time zones are here, too: which names are allowed, and what to write instead of another.
+"""
 
 from datetime import UTC, tzinfo
 from typing import Final
@@ -7,30 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.core.model.workers import WorkerConfig
-
-_OF_MACHINE: Final = ("localtime", "posixrules", "posix/", "right/")
-"""How names begin that are files of one machine: its own zone, and copies of the database with other rules."""
-
-
-def is_of_machine(name: str) -> bool:
-    """Return whether a name does not stand for the same zone on every machine."""
-    return name.lower().startswith(_OF_MACHINE)
-
-
-def zone_named(name: str) -> tzinfo:
-    """Return a time zone. Raises `KeyError`, `ValueError` or `OSError` if this machine does not know it."""
-    if name == "UTC":
-        return UTC
-    from zoneinfo import ZoneInfo  # noqa: PLC0415 - it takes a quarter of a megabyte
-
-    return ZoneInfo(name)
-
-
-def known_zones() -> set[str]:
-    """Return the names of all time zones that this machine knows."""
-    from zoneinfo import available_timezones  # noqa: PLC0415 - see above
-
-    return {name for name in available_timezones() if not is_of_machine(name)}
+from shiftwork.errors import nearest
 
 
 class Timing(Struct, frozen=True):
@@ -61,3 +41,75 @@ def rescheduled(config: WorkerConfig, change: Rescheduled | None) -> WorkerConfi
         return replace(config, cron=timing.cron, timezone=timing.timezone)
     interval = config.interval_seconds if timing.interval_seconds is None else timing.interval_seconds
     return replace(config, cron=None, interval_seconds=interval)
+
+
+# ── time zones ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_OF_MACHINE: Final = ("localtime", "posixrules", "posix/", "right/")
+"""How names begin that are files of one machine: its own zone, and copies of the database with other rules."""
+_WRITE_A_NAME: Final = "write an IANA name, for example Europe/Vienna or UTC"
+_ABBREVIATIONS: Final = {
+    **dict.fromkeys(("PST", "PDT", "PT"), "America/Los_Angeles"),
+    **dict.fromkeys(("MDT", "MT"), "America/Denver"),
+    **dict.fromkeys(("CST", "CDT", "CT"), "America/Chicago"),
+    **dict.fromkeys(("EDT", "ET"), "America/New_York"),
+    **dict.fromkeys(("CEST", "MEZ", "MESZ"), "Europe/Vienna"),
+    **dict.fromkeys(("AEST", "AEDT"), "Australia/Sydney"),
+    "BST": "Europe/London",
+    "EEST": "Europe/Helsinki",
+    "MSK": "Europe/Moscow",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "KST": "Asia/Seoul",
+    "SGT": "Asia/Singapore",
+    "HKT": "Asia/Hong_Kong",
+    "BRT": "America/Sao_Paulo",
+    "NZST": "Pacific/Auckland",
+    "Z": "UTC",
+}
+"""Abbreviations that are not in the time zone database, each with a zone that uses it."""
+
+
+def is_of_machine(name: str) -> bool:
+    """Return whether a name does not stand for the same zone on every machine."""
+    return name.lower().startswith(_OF_MACHINE)
+
+
+def zone_named(name: str) -> tzinfo:
+    """Return a time zone. Raises `KeyError`, `ValueError` or `OSError` if this machine does not know it."""
+    if name == "UTC":
+        return UTC
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - it takes a quarter of a megabyte
+
+    return ZoneInfo(name)
+
+
+def known_zones() -> set[str]:
+    """Return the names of all time zones that this machine knows."""
+    from zoneinfo import available_timezones  # noqa: PLC0415 - see above
+
+    return {name for name in available_timezones() if not is_of_machine(name)}
+
+
+def zone_problem(name: str) -> str | None:
+    """Return what is wrong with the name of a time zone, or None."""
+    if is_of_machine(name):
+        return f"{name!r} depends on the machine, and nodes would differ; {_WRITE_A_NAME}"
+    try:
+        zone_named(name)
+    except (KeyError, ValueError, OSError):
+        known = known_zones()
+        if not known:
+            return f"{name!r} is unknown, because this machine has no time zone database; pip install tzdata"
+        return f"{name!r} is not a time zone; {_zone_hint(name, known)}"
+    return None
+
+
+def _zone_hint(name: str, known: set[str]) -> str:
+    example = _ABBREVIATIONS.get(name.upper())
+    if example is not None:
+        return f"write an IANA name, for example {example}"
+    city = name.strip().replace(" ", "_").lower()
+    places = sorted(zone for zone in known if zone.rpartition("/")[2].lower() == city)
+    hint = f"did you mean {places[0]!r}?" if places else nearest(name, known)
+    return hint if hint.startswith("did you mean") else _WRITE_A_NAME

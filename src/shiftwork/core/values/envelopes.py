@@ -150,7 +150,7 @@ def keys_in(job: JobRecord) -> set[str]:
 
 
 def is_outdated(job: JobRecord) -> bool:
-    """Whether a value of a job is encrypted in the version before."""
+    """Return whether a value of a job is encrypted in the version before."""
     values = [job.payload, job.result or b"", *(one.result for one in job.steps), *(one.value for one in job.signals)]
     texts = [job.error, *_texts(job.progress), *(text for attempt in job.attempts for text in _texts(attempt))]
     values += [_value(found) or b"" for text in texts for found in _TOKEN.finditer(text or "")]

@@ -31,7 +31,7 @@ _NESTING: Final = (dict, list, tuple)
 
 
 def is_too_deep(encoded: bytes) -> bool:
-    """Whether an encoded value is nested too deeply."""
+    """Return whether an encoded value is nested too deeply."""
     # Nearly every payload ends here: text and small numbers do not look like containers.
     if len(encoded.translate(None, _OTHERS)) <= DEEPEST:
         return False
@@ -44,7 +44,7 @@ def is_too_deep(encoded: bytes) -> bool:
 
 
 def is_deep(value: Any) -> bool:
-    """Whether a decoded value is nested too deeply. It needs no recursion, however deep the value is."""
+    """Return whether a decoded value is nested too deeply. It needs no recursion, however deep the value is."""
     level = [value] if isinstance(value, _NESTING) else []
     for _ in range(DEEPEST):
         level = [part for whole in level for part in _parts(whole) if isinstance(part, _NESTING)]

@@ -36,20 +36,20 @@ class RateLimit(Struct, frozen=True, gc=False):
 
     @property
     def burst(self) -> int:
-        """How many jobs may start at once after a quiet time."""
+        """Return how many jobs may start at once after a quiet time."""
         return max(1, self.count // 10)
 
     @property
     def spacing(self) -> float:
-        """The seconds that each start uses up. With the burst, no window ever exceeds `count`."""
+        """Return the seconds that each start uses up. With the burst, no window ever exceeds `count`."""
         return self.seconds / (self.count - self.burst + 1)
 
     def opens_at(self, rate_at: float) -> float:
-        """When the next start is allowed."""
+        """Return when the next start is allowed."""
         return rate_at - (self.burst - 1) * self.spacing
 
     def after_start(self, rate_at: float, now: float) -> float:
-        """The new theoretical arrival time once a job has started."""
+        """Return the rate limit's new theoretical arrival time once a job has started."""
         return max(rate_at, now) + self.spacing
 
 
@@ -70,7 +70,7 @@ class Gates(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def open(self) -> bool:
-        """Whether only a pause or a disabled worker can hold its jobs back."""
+        """Return whether only a pause or a disabled worker can hold its jobs back."""
         return not (self.conflicts or self.after or self.before or self.max_running or self.rate or self.breaker)
 
 
@@ -83,7 +83,7 @@ class Head(Struct, frozen=True, gc=False):
     """Since when it has had its place (`JobRecord.since`)."""
 
     def before(self, other: "Head") -> bool:
-        """Whether it ranks ahead."""
+        """Return whether it ranks ahead of another one."""
         return (self.rank, self.id) < (other.rank, other.id)
 
 
@@ -151,7 +151,7 @@ class Choice(Struct):
 
 
 def neighbours(workers: Iterable[str], gates: Mapping[str, Gates]) -> set[str]:
-    """These workers and every worker that gates tie to them: whose lanes must be known to judge them."""
+    """Return these workers and every worker that gates tie to them: judging the first needs the lanes of all."""
     guarded: dict[str, list[str]] = {}
     for name, gates_of in gates.items():
         if gates_of.breaker:
@@ -170,7 +170,7 @@ def neighbours(workers: Iterable[str], gates: Mapping[str, Gates]) -> set[str]:
 
 
 def may_start(worker: str, head: Head, facts: Facts, now: float) -> Obstacle | None:
-    """None if a job of this worker may start, otherwise the first thing it waits for."""
+    """Return the first thing that a job of this worker waits for; None if it may start."""
     return (
         _gate(worker, head, facts, now)
         or _turn(worker, facts, now)
@@ -180,7 +180,7 @@ def may_start(worker: str, head: Head, facts: Facts, now: float) -> Obstacle | N
 
 
 def explain(worker: str, head: Head, facts: Facts, now: float) -> list[Obstacle]:
-    """Everything the job waits for, as people read it."""
+    """Return everything that the job waits for, as people read it."""
     waits = [*_gates(worker, head, facts, now)]
     turn = _turn(worker, facts, now)
     if turn:
@@ -189,7 +189,7 @@ def explain(worker: str, head: Head, facts: Facts, now: float) -> list[Obstacle]
 
 
 def choose(candidates: Mapping[str, list[Head]], facts: Facts, *, limit: int, now: float) -> Choice:
-    """Up to `limit` jobs that may start together, in rank order, given the ready jobs of each worker in rank order.
+    """Return up to `limit` jobs that may start together. `candidates` are the ready jobs of each worker, in rank order.
 
     It changes the lanes in `facts` as it goes, so that a second job sees the first one running.
     """
@@ -258,7 +258,7 @@ def _gate(worker: str, head: Head, facts: Facts, now: float) -> Obstacle | None:
 
 
 def _gates(worker: str, head: Head, facts: Facts, now: float, *, settled: bool = False) -> Iterator[Obstacle]:
-    """The gates that hold it back. `settled` ignores dependencies that run again after having had their turn."""
+    """Yield the gates that hold it back. `settled` ignores dependencies that run again after having had their turn."""
     lane = _lane(facts, worker)
     known = facts.gates.get(worker)
     # Without gates, the worker's pool is unknown, too; a claim looks at its own pool first anyway.
@@ -319,7 +319,7 @@ def _dependency(worker: str, name: str, demand: str, head: Head, facts: Facts, *
 
 
 def _had_its_turn(state: WorkerState, waiting: Head) -> bool:
-    """Whether a run of this dependency has ended since the waiting job got its place: first became due."""
+    """Return whether a run of this dependency has ended since the waiting job became due for the first time."""
     return state.last_ended is not None and state.last_ended >= waiting.since
 
 

@@ -77,7 +77,7 @@ def _disabled(state: WorkerState, outcome: Outcome) -> bool:
 
 
 def is_failing(state: WorkerState) -> bool:
-    """Whether the last attempt of the worker that succeeded or failed is one that failed."""
+    """Return whether the last attempt of the worker that succeeded or failed is one that failed."""
     return state.last_error_at is not None and state.last_error_at > (state.last_success or 0.0)
 
 

@@ -27,7 +27,7 @@ from shiftwork.core.observing.beats import InstanceRecord
 from shiftwork.runtime.claiming.instance_services import InstanceServices
 from shiftwork.runtime.duty import together
 from shiftwork.runtime.leader.job_rescuer import JobRescuer
-from shiftwork.runtime.leader.worker_schedules import Schedules
+from shiftwork.runtime.leader.worker_schedules import WorkerSchedules
 from shiftwork.runtime.outcomes.reporter import Reporter
 from shiftwork.store.protocol import Store
 
@@ -51,7 +51,7 @@ class Leader:
         self._ttl = ttl
         self._prune_at = 0.0
         self._leadership = Leadership(here.store, here.reporter, node=here.node, ttl=ttl)
-        self._schedules = Schedules(here.registry, here.store, here.reporter)
+        self._schedules = WorkerSchedules(here.registry, here.store, here.reporter)
         self._rescuer = JobRescuer(services, ttl=ttl)
 
     @property

@@ -23,9 +23,9 @@ from shiftwork.core.doc_kinds import RESCHEDULED, SCHEDULE, SCHEDULES, SCHEDULES
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.jobs import Added, CheckedJobOptions, NewJob
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState
-from shiftwork.core.schedules.fire_times import Cursor, Fire, duration, fire, past
+from shiftwork.core.schedules.fire_times import Cursor, Fire, fire, past
 from shiftwork.core.schedules.timing import rescheduled
-from shiftwork.core.words import counted
+from shiftwork.core.words import counted, in_full
 from shiftwork.core.workers.admission import Lane
 from shiftwork.runtime.duty import together
 from shiftwork.runtime.leader.stored_schedules import StoredSchedules
@@ -81,7 +81,7 @@ class ReadSchedules(Struct, frozen=True):
     """The index of the stored schedules; None if there never was one."""
 
 
-class Schedules:
+class WorkerSchedules:
     """Fires the schedules of the workers that have one, and those that are data."""
 
     def __init__(self, registry: Registry, store: Store, reporter: Reporter) -> None:
@@ -172,7 +172,7 @@ class Schedules:
         for name in await self._move({name: (known[name], at) for name, at in moves.items()}):
             back = fires[name].pulled_back
             if back >= PULLED_BACK_SECONDS:
-                ahead = f"{duration(round(back, 1))} ahead of the clock, which was set back"
+                ahead = f"{in_full(round(back, 1))} ahead of the clock, which was set back"
                 message = f"the schedule of {name} was {ahead}; it goes on from now"
                 self._reporter.emit("schedule.pulled_back", name, message, seconds=back)
 

@@ -1,4 +1,4 @@
-"""Threads for plain functions, as many as there are jobs."""
+"""JobThreads for plain functions, as many as there are jobs."""
 
 import logging
 import threading
@@ -11,7 +11,7 @@ from typing import Any, Final
 logger: Final = logging.getLogger("shiftwork")
 
 
-class Threads:
+class JobThreads:
     """Reuses idle threads, and starts one when none is idle.
 
     It is not a ThreadPoolExecutor: a thread that is given up on must neither take the place of another nor keep the
@@ -49,7 +49,7 @@ class Threads:
 
 
 class _Thread(threading.Thread):
-    def __init__(self, home: Threads) -> None:
+    def __init__(self, home: JobThreads) -> None:
         super().__init__(name="shiftwork worker", daemon=True)
         self._home = home
         self.inbox: SimpleQueue[Any] = SimpleQueue()

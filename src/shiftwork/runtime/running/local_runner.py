@@ -22,8 +22,8 @@ from shiftwork.runtime.outage_log import OutageLog
 from shiftwork.runtime.registry import Callee
 from shiftwork.runtime.running.execute import cancelled, escaped, run_async, run_rest, run_sync
 from shiftwork.runtime.running.job_run import LocalRun, Run
-from shiftwork.runtime.running.job_threads import Threads
-from shiftwork.runtime.running.run_stacks import Stacks
+from shiftwork.runtime.running.job_threads import JobThreads
+from shiftwork.runtime.running.run_stacks import RunStacks
 from shiftwork.runtime.running.runner import RunnerListener
 from shiftwork.store.protocol import Store
 from shiftwork.telemetry.tracing import processing
@@ -64,9 +64,9 @@ class LocalRunner:
         """Whether it ever gives up on a run. False where the node kills the whole process instead."""
         self._stopping = False
         self._running: set[LocalRun] = set()
-        self._threads = Threads()
+        self._threads = JobThreads()
         self._loop = asyncio.get_running_loop()
-        self._stacks = Stacks()
+        self._stacks = RunStacks()
         self._listener: RunnerListener | None = None
         self._watch = self._loop.create_task(self._watch_loop(), name="shiftwork loop watch")
 

@@ -19,7 +19,7 @@ OURS: Final = "shiftwork"
 Frames = dict[int, FrameType]
 
 
-class Stacks:
+class RunStacks:
     """Looks at the runs of one event loop and its threads. Safe from any thread: the loop may be blocked."""
 
     def __init__(self) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from shiftwork.core.model.jobs import Added, JobRecord, JobStatus, NewJob
+from shiftwork.store.memory.all_tables import Tables
 from shiftwork.store.memory.flows import tie_all
-from shiftwork.store.memory.tables import Tables
 
 
 def add(tables: Tables, jobs: Sequence[NewJob], now: float) -> list[Added]:

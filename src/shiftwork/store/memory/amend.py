@@ -14,8 +14,8 @@ from shiftwork.core.model.jobs import JobRecord, JobStatus, Rewrite
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.values.rewriting import is_written, rewritten
 from shiftwork.core.workers.state import after_end
+from shiftwork.store.memory.all_tables import Tables
 from shiftwork.store.memory.flows import meet
-from shiftwork.store.memory.tables import Tables
 
 
 def amend(tables: Tables, ids: Sequence[str], change: Change, now: float) -> list[Amended]:

@@ -8,8 +8,8 @@ from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.jobs import Claimed, JobStatus
 from shiftwork.core.workers.admission import Choice, choose
 from shiftwork.core.workers.breaker import BreakerState
+from shiftwork.store.memory.all_tables import Tables
 from shiftwork.store.memory.facts import heads
-from shiftwork.store.memory.tables import Tables
 from shiftwork.store.protocol import Claims
 
 

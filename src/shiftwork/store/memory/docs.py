@@ -10,7 +10,7 @@ from shiftwork.core.model.doc_types import Doc
 from shiftwork.store.docs import DocsOfClaims
 
 if TYPE_CHECKING:
-    from shiftwork.store.memory.tables import Tables
+    from shiftwork.store.memory.all_tables import Tables
 
 
 class DocTable:

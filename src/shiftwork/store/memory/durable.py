@@ -11,7 +11,7 @@ from shiftwork.core.jobs.durable_functions import (
 from shiftwork.core.model.job_parts import SeenParts, Signal, Step, StepPage
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.values.job_limits import signals_full, steps_full
-from shiftwork.store.memory.tables import Tables
+from shiftwork.store.memory.all_tables import Tables
 
 
 def keep_step(tables: Tables, id: str, fence: int, step: Step, taking: str | None) -> bool:

@@ -12,8 +12,8 @@ from shiftwork.core.jobs.transitions import accepts, landed
 from shiftwork.core.model.job_changes import Finished, Outcome
 from shiftwork.core.model.jobs import JobRecord, ProgressNote
 from shiftwork.core.workers.state import after_run
+from shiftwork.store.memory.all_tables import Tables
 from shiftwork.store.memory.flows import meet
-from shiftwork.store.memory.tables import Tables
 
 
 def finish(tables: Tables, outcomes: Sequence[Outcome], now: float) -> Finished:

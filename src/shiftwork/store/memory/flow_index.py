@@ -24,7 +24,7 @@ class Flows:
         self._counts: defaultdict[str, Counter[JobStatus]] = defaultdict(Counter)
         self._created: dict[str, float] = {}
         self._aims: dict[str, tuple[str, tuple[str, ...]]] = {}
-        """By flow: the worker and the tags of the job that says what it is for."""
+        """By flow: the worker and the tags of its first job."""
 
     def count(self, job: JobRecord, flow: str) -> None:
         """Count a job in its flow."""
@@ -38,7 +38,7 @@ class Flows:
         return flow in self._created
 
     def aim(self, flow: str, worker: str, tags: tuple[str, ...]) -> None:
-        """Note what a flow is for."""
+        """Note the worker and the tags of a flow."""
         self._aims[flow] = worker, tags
 
     def uncount(self, job: JobRecord, flow: str) -> None:
@@ -53,7 +53,7 @@ class Flows:
             del self._counts[job.flow], self._created[job.flow], self._aims[job.flow]
 
     def need(self, id: str, needs: Iterable[Need]) -> None:
-        """Let a job wait for these."""
+        """Make a job wait for these."""
         for need in needs:
             self._unmet.setdefault(id, {})[need.id] = need
             self._waiters[need.id][id] = None
@@ -83,7 +83,7 @@ class Flows:
         return met
 
     def regain(self, id: str, statuses: Callable[[str], JobStatus | None]) -> None:
-        """Mend the needs of a job that was retried, and those of all that this leaves with none that is broken."""
+        """Make needs of a retried job whole again, and so on behind each job that has no broken need left."""
         regained = [id]
         for one in regained:  # it grows
             if self.is_lost(one, statuses(one)):

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from shiftwork.core.jobs.needs import LOST, inherited, meets, needs_of, released
 from shiftwork.core.model.flows import FlowMember
 from shiftwork.core.model.jobs import JobRecord, JobStatus, NewJob
-from shiftwork.store.memory.tables import Tables
+from shiftwork.store.memory.all_tables import Tables
 
 
 def tie_all(tables: Tables, jobs: Sequence[NewJob], now: float) -> None:

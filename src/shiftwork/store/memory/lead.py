@@ -8,9 +8,9 @@ from shiftwork.core.jobs.needs import POSTPONED
 from shiftwork.core.jobs.transitions import EXPIRED
 from shiftwork.core.model.job_changes import Cancel
 from shiftwork.core.model.jobs import JobRecord, JobStatus
+from shiftwork.store.memory.all_tables import Tables
 from shiftwork.store.memory.amend import amend
 from shiftwork.store.memory.lease import forget
-from shiftwork.store.memory.tables import Tables
 from shiftwork.store.protocol import Promoted
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from shiftwork.core.observing.beats import Beat, InstanceRecord, Orders
 
 if TYPE_CHECKING:
-    from shiftwork.store.memory.tables import Tables
+    from shiftwork.store.memory.all_tables import Tables
 
 
 class Instances:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from shiftwork.core.model.jobs import JobRecord
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.pool_stats import PoolStats
-from shiftwork.store.memory.tables import Tables
+from shiftwork.store.memory.all_tables import Tables
 
 
 def restore(tables: Tables, jobs: Sequence[JobRecord]) -> None:

@@ -30,6 +30,7 @@ from shiftwork.store.bells import Bells
 from shiftwork.store.machine_clock import SteadyClock
 from shiftwork.store.memory import durable, lease
 from shiftwork.store.memory.add import add, extend
+from shiftwork.store.memory.all_tables import Tables
 from shiftwork.store.memory.amend import amend, rewrite, switch
 from shiftwork.store.memory.claim import claim
 from shiftwork.store.memory.docs import erase, put
@@ -38,7 +39,6 @@ from shiftwork.store.memory.finish import finish, note
 from shiftwork.store.memory.flows import members, results
 from shiftwork.store.memory.lead import promote, prune, reap
 from shiftwork.store.memory.restore import restore, take_over
-from shiftwork.store.memory.tables import Tables
 from shiftwork.store.protocol import Bell, Claims, Promoted
 
 

@@ -1,4 +1,7 @@
-"""Adding jobs. It owns the way of a new job into its row, and of what it has of its own into the other tables."""
+"""Adding jobs: a fast path for a single plain job, a full one for all others, and the tables of optional fields.
+
+A plain job is one row. Optional fields, such as tags and needs, have columns that a plain row omits, or tables.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -32,8 +35,8 @@ def extend(session: SqliteSession, parent: str, fence: int, jobs: Sequence[NewJo
 
 
 def _add_fast(session: SqliteSession, job: NewJob, now: float) -> bool:
-    """Keep a new job that is due and has nothing of its own, as most that come alone. False if it is not one."""
-    if job.key is not None or not job.run_at <= now or len(job.payload) > INLINE_BYTES or _has_own(job):
+    """Keep a new plain job that is due, as most single ones are. False if it is another one."""
+    if job.key is not None or not job.run_at <= now or len(job.payload) > INLINE_BYTES or not _is_plain(job):
         return False
     pool, worker = session.pools.number(job.pool), session.workers.number(job.worker)
     row = _row(session.namespace, job, (session.next_seqs(1), pool, worker, QUEUED), now)
@@ -46,22 +49,22 @@ def _add_fast(session: SqliteSession, job: NewJob, now: float) -> bool:
     return True
 
 
-def _has_own(job: NewJob) -> bool:
-    """Whether it has something that a plain job has not."""
+def _is_plain(job: NewJob) -> bool:
+    """Whether it has no optional fields."""
     return (
-        job.options is not None
-        or job.flow is not None
-        or job.expires_at is not None
-        or job.parent is not None
-        or bool(job.tags or job.needs)
+        job.options is None
+        and job.flow is None
+        and job.expires_at is None
+        and job.parent is None
+        and not (job.tags or job.needs)
     )
 
 
 def _add_full(session: SqliteSession, jobs: Sequence[NewJob], now: float) -> list[Added]:
-    """Keep any jobs. If none of them has anything of its own, their rows do without the columns for that."""
+    """Keep any jobs. If all of them are plain, their rows omit the optional columns."""
     first = session.next_seqs(len(jobs))
     placed = [(job, _place(session, seq, job, now)) for seq, job in enumerate(jobs, first)]
-    plain = not any(map(_has_own, jobs))
+    plain = all(map(_is_plain, jobs))
     expiring = not plain and any(job.expires_at is not None for job in jobs)
     due = due_before(session, {status for _, (_, _, _, status) in placed}, expiring=expiring)
     rows = [_row(session.namespace, job, place, now) for job, place in placed]
@@ -69,9 +72,9 @@ def _add_full(session: SqliteSession, jobs: Sequence[NewJob], now: float) -> lis
         answers, kept = _keep(session, "add_job_fast", placed, rows)
     else:
         numbers = flows.numbers_of(session, (job.flow for job in jobs))
-        whole = [(*row, *_own_columns(job, numbers.get(job.flow))) for row, job in zip(rows, jobs, strict=True)]
+        whole = [(*row, *_optional_columns(job, numbers.get(job.flow))) for row, job in zip(rows, jobs, strict=True)]
         answers, kept = _keep(session, "add_job_full", placed, whole)
-        _add_own(session, kept, numbers, now)
+        _add_optional(session, kept, numbers, now)
     if due is not None:
         ring_if_sooner(session, _times(kept), due)
     return answers
@@ -158,11 +161,13 @@ def _after_add(session: SqliteSession, added: Sequence[Placed]) -> None:
         repark(session, groups)
 
 
-# ── what a job has of its own ────────────────────────────────────────────────────────────────────────────────────────
+# ── optional fields ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _add_own(session: SqliteSession, added: Sequence[Placed], numbers: Mapping[str | None, int], now: float) -> None:
-    """Write what these jobs have in other tables. `numbers` are those of their flows."""
+def _add_optional(
+    session: SqliteSession, added: Sequence[Placed], numbers: Mapping[str | None, int], now: float
+) -> None:
+    """Write the optional fields that have other tables. `numbers` are those of the flows."""
     _add_tags(session, added, now)
     for job, (_, _, _, status) in added:
         if job.flow is not None:
@@ -173,7 +178,7 @@ def _add_own(session: SqliteSession, added: Sequence[Placed], numbers: Mapping[s
     flows.tie(session, [(seq, job) for job, (seq, _, _, _) in added if job.needs or job.parent], now)
 
 
-def _own_columns(job: NewJob, flow: int | None) -> tuple[Any, ...]:
+def _optional_columns(job: NewJob, flow: int | None) -> tuple[Any, ...]:
     expires_at, options, tags = job.expires_at, job.options, job.tags
     return (
         "" if expires_at is None else expires_at,
@@ -190,7 +195,7 @@ def _add_tags(session: SqliteSession, added: Sequence[Placed], now: float) -> No
 
 
 def _times(added: Sequence[Placed]) -> Iterator[float]:
-    """When these jobs are due, or expire."""
+    """Yield the times when these jobs are due or expire."""
     for job, (_, _, _, status) in added:
         if status == SCHEDULED:
             yield job.run_at

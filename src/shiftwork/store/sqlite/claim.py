@@ -2,7 +2,7 @@
 
 The jobs that are next in the pool are taken straight from the index, as long as none of them has a gate: then it does
 not matter how many workers have jobs there. Where the jobs of other instances' workers or of disabled ones fill the
-front, the lanes of the rest are merged. Where gates have a say, `shiftwork.core.workers.admission` chooses, from the
+front, the lanes of the rest are merged. Where gates decide, `shiftwork.core.workers.admission` chooses, from the
 facts of all workers that gates tie together.
 """
 
@@ -123,7 +123,7 @@ def _lanes(session: SqliteSession, pool: int, workers: Collection[str]) -> dict[
     return {number: name for number, name in named if name in workers}
 
 
-# ── nothing in the way ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── claim without gates ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Standing(Enum):
@@ -158,7 +158,7 @@ class Standings(dict[int, Standing]):
 def _claim_next(
     session: SqliteSession, pool: int, holder: int, *, standing: Standings, n: int, now: float
 ) -> list[Claimed] | None:
-    """Start the jobs that are next in the pool; None if gates have a say, or too many jobs at the front are held."""
+    """Start the jobs that are next in the pool; None if gates decide, or too many jobs at the front are held."""
     claimed: list[Claimed] = []
     while len(claimed) < n:
         wanted = n - len(claimed)
@@ -175,7 +175,7 @@ def _claim_next(
 
 
 def _free_ahead(session: SqliteSession, pool: int, standing: Standings, n: int) -> list[int] | None:
-    """The first jobs that may start, past those that are held; None if that cannot be said from the front alone."""
+    """The first jobs that may start, past those that are held; None if the front alone does not tell."""
     seqs: list[int] = []
     seen = 0
     for seq, worker in session.run("next_workers", (pool, MOST_HELD_AHEAD)):
@@ -218,7 +218,7 @@ def _first(session: SqliteSession, pool: int, lanes: Sequence[int], n: int) -> l
     return rows
 
 
-# ── gates ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── claim with gates ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _claim_chosen(

@@ -58,7 +58,7 @@ def _lane(session: SqliteSession, name: str, *, count_ready: bool) -> Lane:
 
 
 def _ready(session: SqliteSession, worker: int, queued: Mapping[int, int]) -> int | None:
-    """How many jobs of a worker are not parked, given how many are queued in each pool; None if that is all of them."""
+    """How many jobs of a worker are not parked, given the queued ones by pool; None if none is parked."""
     if not session.value("has_keys", (worker,)):
         return None
     ready: int = sum(session.value("ready_in_lane", (pool, worker, READY_COUNTED)) for pool in queued)

@@ -22,6 +22,32 @@ from shiftwork.store.sqlite.file.sqlite_session import SqliteSession, as_list
 from shiftwork.store.sqlite.rows import Unreadable, detailed, number, read_rows, with_broken_needs
 from shiftwork.store.sqlite.sql import SQL
 
+FEW_QUEUED: Final = 10_000
+"""Up to this many queued jobs are sorted; more are looked for among all jobs of their workers."""
+EVERYTHING: Final = (inf, "")
+"""A place that is ahead of all jobs."""
+CONDITIONS: Final = (
+    ("status", "jobs.status = :status"),
+    ("pool", "jobs.pool = :pool"),
+    ("only_worker", "jobs.worker = :only_worker"),
+    ("key", "jobs.key = :key"),
+    ("unique_key", "jobs.unique_key = :unique_key"),
+    ("holder", "jobs.holder = :holder"),
+    ("error", "instr(jobs.error, :error) > 0"),
+    ("flow", "jobs.flow = :flow"),
+    ("tag", "EXISTS (SELECT 1 FROM tags AS own WHERE own.job = jobs.seq AND own.tag = :tag)"),
+    ("created_after", "{place}.created_at > :created_after"),
+    ("created_before", "{place}.created_at < :created_before"),
+    ("behind_at", "({place}.created_at, {place}.id) {behind} (:behind_at, :behind_id)"),
+    ("until", "{place}.created_at {within} :until"),
+)
+"""By argument: the condition that it stands for. The place of a job in the result is in `jobs`, or in `tags`."""
+NEWEST: Final = {"behind": "<", "within": ">="}
+OLDEST: Final = {"behind": ">", "within": "<="}
+
+Found = tuple[float, str, int]
+"""The job's creation time, its id and its number."""
+
 
 def get(
     session: SqliteSession, ids: Sequence[str], broken: Unreadable, *, whole: bool = False
@@ -55,33 +81,6 @@ def _counted(session: SqliteSession, pool: int, lane: int, places: Sequence[Queu
         counts[at] = n
     first, last = session.run("ends_of_lane", (pool, lane)).fetchone()
     return CountedLane(name, queued, (first or 0.0, last or 0.0), counts)
-
-
-FEW_QUEUED: Final = 10_000
-"""Up to this many queued jobs are sorted; more are looked for among all jobs of their workers."""
-EVERYTHING: Final = (inf, "")
-"""A place that is ahead of all jobs."""
-CONDITIONS: Final = (
-    ("status", "jobs.status = :status"),
-    ("pool", "jobs.pool = :pool"),
-    ("only_worker", "jobs.worker = :only_worker"),
-    ("key", "jobs.key = :key"),
-    ("unique_key", "jobs.unique_key = :unique_key"),
-    ("holder", "jobs.holder = :holder"),
-    ("error", "instr(jobs.error, :error) > 0"),
-    ("flow", "jobs.flow = :flow"),
-    ("tag", "EXISTS (SELECT 1 FROM tags AS own WHERE own.job = jobs.seq AND own.tag = :tag)"),
-    ("created_after", "{place}.created_at > :created_after"),
-    ("created_before", "{place}.created_at < :created_before"),
-    ("behind_at", "({place}.created_at, {place}.id) {behind} (:behind_at, :behind_id)"),
-    ("until", "{place}.created_at {within} :until"),
-)
-"""By argument: the condition that it stands for. The place of a job in the result is in `jobs`, or in `tags`."""
-NEWEST: Final = {"behind": "<", "within": ">="}
-OLDEST: Final = {"behind": ">", "within": "<="}
-
-Found = tuple[float, str, int]
-"""The job's creation time, its id and its number."""
 
 
 class Nothing(Exception):  # noqa: N818 - it ends a search, it is not an error

@@ -71,7 +71,7 @@ def finish(session: SqliteSession, outcomes: Sequence[Outcome], now: float) -> F
         session.run_rows("end_jobs", [_end_row(each, now) for each in ended])
     if len(ended) < len(landed):
         _return(session, [each for each in landed if not _has_ended(each)])
-    _keep_extras(session, landed)
+    _write_optional_parts(session, landed)
     _count(session, landed)
     _ring(session, landed)
     keyed = {(job.worker, job.key) for _, job, _, _ in landed if job.key is not None}
@@ -80,7 +80,7 @@ def finish(session: SqliteSession, outcomes: Sequence[Outcome], now: float) -> F
     if flows.anything_waits(session):
         flows.meet(session, {outcome.id: status for outcome, _, status, _ in ended}, now)
     accepted = {job.place for _, job, _, _ in landed}
-    return Finished([place in accepted for place in range(len(outcomes))], _judge(session, landed))
+    return Finished([place in accepted for place in range(len(outcomes))], _change_states(session, landed))
 
 
 def _accepted(session: SqliteSession, outcomes: Sequence[Outcome], now: float) -> list[Landed]:
@@ -154,8 +154,8 @@ def _return_row(landed: Landed) -> tuple[Any, ...]:
     )
 
 
-def _keep_extras(session: SqliteSession, landed: Sequence[Landed]) -> None:
-    """Write what few outcomes have: a report, a large result, a cancel request that is settled now."""
+def _write_optional_parts(session: SqliteSession, landed: Sequence[Landed]) -> None:
+    """Write the optional parts of outcomes: reports and large results. A cancel request is over."""
     reports = [(job.seq, msgpack.encode(outcome.report)) for outcome, job, _, _ in landed if outcome.report is not None]
     if reports:
         session.run_many("add_attempt", reports)
@@ -204,8 +204,8 @@ def _ring(session: SqliteSession, landed: Sequence[Landed]) -> None:
         wake_tied(session, session.workers.name(worker))
 
 
-def _judge(session: SqliteSession, landed: Sequence[Landed]) -> list[str]:
-    """Apply the outcomes to their workers' states, in order. Returns the workers they disabled."""
+def _change_states(session: SqliteSession, landed: Sequence[Landed]) -> list[str]:
+    """Apply the outcomes to the states of their workers, in order. Return the workers that this disabled."""
     disabled: list[str] = []
     states = {worker: session.state(worker) for worker in {job.worker for _, job, _, _ in landed}}
     for outcome, job, status, _ in landed:

@@ -56,13 +56,13 @@ def _number(session: SqliteSession, name: str) -> int:
 
 
 def begin(session: SqliteSession, flow: int, job: NewJob | JobRecord, created_at: float) -> None:
-    """Note that a flow has this job, which was created then. It says what the flow is for, if it is the first one."""
+    """Note that a flow has this job, created at this time. The first job gives the flow its worker and tags."""
     worker = session.workers.number(job.worker)
     session.run("begin_flow", (created_at, worker, as_list(job.tags) if job.tags else None, flow))
 
 
 def tie(session: SqliteSession, added: Sequence[tuple[int, NewJob]], now: float) -> None:
-    """Let new jobs wait for what they need, and let what waits for their parents wait for them."""
+    """Make new jobs wait for what they need, and what waits for their parents wait for them."""
     statuses = _statuses(session, {need.id for _, job in added for need in job.needs})
     new = {job.id for _, job in added}  # which have no need yet that could be broken
     lost = _lost(session, {id: status for id, status in statuses.items() if id not in new})
@@ -118,7 +118,7 @@ def _waiters(session: SqliteSession, ids: Iterable[str]) -> dict[str, dict[int, 
 
 
 def need_all(session: SqliteSession, needs: Sequence[tuple[int, Need]]) -> None:
-    """Let jobs, by their numbers, wait for others."""
+    """Make jobs, given by their numbers, wait for others."""
     if needs:
         session.any_needs = True
         rows = [(seq, need.id, session.namespace, kind_of(need)) for seq, need in needs]
@@ -165,7 +165,7 @@ def _lose(session: SqliteSession, ids: Iterable[str], now: float) -> None:
 
 
 def regain(session: SqliteSession, id: str) -> None:
-    """Mend the needs of a job that was retried, and those of all that this leaves with none that is broken."""
+    """Make needs of a retried job whole again, and so on behind each job that has no broken need left."""
     regained = [] if _lost(session, _statuses(session, [id])) else [id]
     while regained:
         mended = session.values("mend_needs", (session.namespace, as_list(regained)))

@@ -220,7 +220,7 @@ SELECT worker FROM lanes WHERE pool = ?;
 SELECT coalesce(max(seq), 0) FROM jobs;
 
 -- name: add_job_fast
--- A job that is a row and nothing else.
+-- A plain job: a row without optional fields.
 INSERT INTO jobs (
     seq, namespace, id, pool, worker, status, parked, rank, run_at, head_start, created_at, priority, key_limit, cause,
     unique_key, key, trace, payload
@@ -230,7 +230,7 @@ VALUES
 ON CONFLICT DO NOTHING;
 
 -- name: add_job_full
--- A job that may have something of its own, which a plain one has not.
+-- A job with optional fields.
 INSERT INTO jobs (
     seq, namespace, id, pool, worker, status, parked, rank, run_at, head_start, created_at, priority, key_limit, cause,
     unique_key, key, trace, payload, expires_at, flow, options, tags

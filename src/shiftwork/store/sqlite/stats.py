@@ -1,4 +1,4 @@
-"""The numbers, for people. No ended job is read for them."""
+"""The numbers of pools and workers, read from counters: no job is counted for them."""
 
 from collections.abc import Sequence
 

@@ -76,7 +76,7 @@ class SqliteStore:
 
     async def _read(self, todo: Callable[[SqliteSession], T]) -> T:
         pending = self._threads.pending_write()
-        if pending is not None:  # a read sees what was called before it
+        if pending is not None:  # a read sees the writes called before it
             await asyncio.wait([pending])
         for _ in range(READ_TRIES):
             try:
@@ -268,4 +268,4 @@ class SqliteStore:
 
 
 def _nothing(session: SqliteSession) -> None:
-    """Do nothing but have the store opened."""
+    """Do nothing: the call opens the store."""

@@ -81,13 +81,13 @@ class Writer:
 
     def close(self) -> None:
         if self.outdated() is not None:
-            self._take_leave()
+            self._empty_log()
         self._checkpointer.close()
         self._doorbells.close()
         self._session.db.close()
         self._turn.close()
 
-    def _take_leave(self) -> None:
+    def _empty_log(self) -> None:
         """Copy the log into a file that is gone from its path: where it is now, if anywhere, there is no log."""
         with suppress(Error, TypeError, ValueError):
             self.last_fence = int(self._session.value("read_store"))

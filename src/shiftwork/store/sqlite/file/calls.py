@@ -2,7 +2,7 @@
 
     call ──▶ gathered until the event loop has nothing else to run ──▶ queue ──▶ the thread takes all there are
       │             └── a single quick call, while the thread is idle ──▶ served right here, on the event loop
-      └── the quick calls of the first task in a turn of the event loop, while the thread is idle ──▶ served at once
+      └── quick calls of the first task in an iteration of the loop, while the thread is idle ──▶ served at once
     call_here, of a thread without an event loop, while the thread is idle ──▶ served on the caller's thread
 
 It owns the queue, the futures and the order: the calls of one event loop are served in the order in which they were
@@ -24,16 +24,16 @@ LARGEST_GROUP: Final = 256
 SLOW_CALL_SECONDS: Final = 0.01
 """A quick call that takes longer than this was not quick: the disk is slow, and the event loop had to wait for it."""
 TRIES: Final = 3
-"""How many servers in a row may turn out to be outdated before the calls fail."""
+"""How many outdated servers in a row are replaced before the calls fail."""
 CALLS_SPARED: Final = 100
 """How many quick calls go to the thread after a slow one."""
 CALLS_AT_ONCE: Final = 16
-"""How many quick calls a task may have served in a row before the event loop gets its turn."""
+"""How many quick calls of a task are served in a row before the event loop runs others."""
 CROWD: Final = 3
-"""If so many calls have gathered in a turn of the loop, the next ones gather too: a transaction for each would cost
-several times as much."""
-CALLS_PER_LOOK: Final = 8
-"""After how many calls that were served at once to look whether upkeep is due."""
+"""Once this many calls were gathered in one iteration of the loop, those of the next are gathered too: a transaction
+for each would cost several times as much."""
+CALLS_PER_CHECK: Final = 8
+"""How many calls are served at once between two checks whether upkeep is due."""
 
 
 class QueuedCall:
@@ -47,12 +47,12 @@ class QueuedCall:
         self.loop: AbstractEventLoop | None = loop
         """None if its caller has no event loop: then it is never handed over."""
         self.future: Future[Any] | None = None
-        """None while it is tried at once: then its value goes straight to its caller."""
+        """None while it is served at once: then its value goes straight to its caller."""
         self.value: Any = None
         self.error: BaseException | None = None
 
     def forget(self) -> None:
-        """Forget how it went: it is served again."""
+        """Drop its value and its error: it is served again."""
         self.value = self.error = None
 
     def answer(self) -> Any:
@@ -61,7 +61,7 @@ class QueuedCall:
             raise self.error
         return self.value
 
-    def settle(self) -> None:
+    def resolve(self) -> None:
         """Set the future's result. Called on its event loop."""
         if self.future is None or self.future.done():
             return
@@ -71,14 +71,14 @@ class QueuedCall:
             self.future.set_result(self.value)
 
 
-class LoopTurn:
-    """The calls of one turn of an event loop."""
+class LoopBatch:
+    """The calls of one iteration of an event loop."""
 
     __slots__ = ("at_once", "calls", "task", "tried")
 
     def __init__(self, task: "asyncio.Task[Any] | None", at_once: int) -> None:
         self.calls: list[QueuedCall] = []
-        """Those that gather until the end of the turn."""
+        """Those that gather until the end of the iteration."""
         self.task: asyncio.Task[Any] | None = task
         """The task that made the first one. Its calls are served at once until another task has one."""
         self.at_once: int = at_once
@@ -87,13 +87,13 @@ class LoopTurn:
         """Whether one could not be served at once: then it is not tried again."""
 
 
-def settle(calls: list[QueuedCall]) -> None:
+def resolve(calls: list[QueuedCall]) -> None:
     """Set the results of these calls. Called on the event loop of all of them."""
     for call in calls:
-        call.settle()
+        call.resolve()
 
 
-def answer(group: list[QueuedCall]) -> None:
+def resolve_on_loops(group: list[QueuedCall]) -> None:
     """Set the results of these calls from another thread, waking each event loop once."""
     by_loop: dict[AbstractEventLoop, list[QueuedCall]] = {}
     for call in group:
@@ -101,7 +101,7 @@ def answer(group: list[QueuedCall]) -> None:
             by_loop.setdefault(call.loop, []).append(call)
     for loop, calls in by_loop.items():
         try:
-            loop.call_soon_threadsafe(settle, calls)
+            loop.call_soon_threadsafe(resolve, calls)
         except RuntimeError:  # the loop is closed, so nothing waits
             continue
 
@@ -116,7 +116,7 @@ class CallServer(Protocol):
         """Serve the call if that needs no waiting; otherwise do nothing and return False."""
 
     def outdated(self) -> Exception | None:
-        """Why what it serves is not what the callers mean, if that is so: then another server takes its place."""
+        """Return why this server must be replaced; None if it need not. A new one then serves its calls."""
 
     def upkeep_due(self) -> bool:
         """Whether `upkeep` has something to do."""
@@ -143,17 +143,17 @@ class CallThread:
     def __init__(self, name: str, start: Callable[[], CallServer]) -> None:
         self.ended: bool = False
         """Whether it accepts no more calls."""
-        self._turns: dict[AbstractEventLoop, LoopTurn] = {}
+        self._batches: dict[AbstractEventLoop, LoopBatch] = {}
         self._queue: SimpleQueue[list[QueuedCall] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._gathered = 0
-        """How many calls the last turn of an event loop has handed over."""
+        """How many calls the last iteration of an event loop has handed over."""
         self._unserved = 0
         """How many groups were handed to the thread and are not served yet. An empty one asks for upkeep."""
         self._serving = threading.Lock()
         self._server: CallServer | None = None
         self._spared = 0
-        self._calls_to_look = CALLS_PER_LOOK
+        self._calls_to_check = CALLS_PER_CHECK
         self._start = start
         self._started = threading.Event()
         self._failure: Exception | None = None
@@ -167,25 +167,25 @@ class CallThread:
         loop = asyncio.get_running_loop()
         call = QueuedCall(todo, loop, quick=quick)
         call.future = loop.create_future()
-        self._turn(loop).calls.append(call)
+        self._batch(loop).calls.append(call)
         return call.future
 
     def call_at_once(self, todo: Callable[[Any], Any]) -> QueuedCall | None:
         """Run a quick one right here, if no call has to be served before it; None if it must be `call`ed.
 
-        A task that has nothing else to wait for needs no turn of the loop for each call; those of several tasks
-        gather, so that they share a transaction.
+        A task that waits for nothing else needs no iteration of the loop for each call. Calls of several tasks are
+        gathered, so that they share a transaction.
         """
         loop = asyncio.get_running_loop()
-        turn = self._turn(loop)
-        if not turn.at_once or turn.calls or turn.task is not asyncio.current_task(loop):
+        batch = self._batch(loop)
+        if not batch.at_once or batch.calls or batch.task is not asyncio.current_task(loop):
             return None
-        turn.at_once -= 1
+        batch.at_once -= 1
         call = QueuedCall(todo, loop, quick=True)
         if self._serve_here(call):
             return call
-        turn.tried = True
-        turn.at_once = 0
+        batch.tried = True
+        batch.at_once = 0
         return None
 
     def call_here(self, todo: Callable[[Any], Any]) -> QueuedCall | None:
@@ -193,25 +193,25 @@ class CallThread:
         call = QueuedCall(todo, quick=True)
         return call if self._serve_now(call) else None
 
-    def _turn(self, loop: AbstractEventLoop) -> LoopTurn:
-        turn = self._turns.get(loop)
-        if turn is None:
+    def _batch(self, loop: AbstractEventLoop) -> LoopBatch:
+        batch = self._batches.get(loop)
+        if batch is None:
             if self.ended:
                 raise self._refusal()
             at_once = 0 if self._gathered >= CROWD else CALLS_AT_ONCE
-            turn = self._turns[loop] = LoopTurn(asyncio.current_task(loop), at_once)
+            batch = self._batches[loop] = LoopBatch(asyncio.current_task(loop), at_once)
             loop.call_soon(self._hand_over, loop)
-        return turn
+        return batch
 
     def _hand_over(self, loop: AbstractEventLoop) -> None:
         """Have the loop's calls served, now that it has nothing else to run."""
-        turn = self._turns.pop(loop)
-        group = turn.calls
+        batch = self._batches.pop(loop)
+        group = batch.calls
         self._gathered = len(group)
         if not group:
             return
-        if len(group) == 1 and group[0].quick and not turn.tried and self._serve_here(group[0]):
-            group[0].settle()
+        if len(group) == 1 and group[0].quick and not batch.tried and self._serve_here(group[0]):
+            group[0].resolve()
             return
         with self._lock:
             if not self.ended:
@@ -220,7 +220,7 @@ class CallThread:
                 return
         for call in group:
             call.error = self._refusal()
-        settle(group)
+        resolve(group)
 
     def _serve_here(self, call: QueuedCall) -> bool:
         """Serve the call on its event loop if the thread is idle. False if it has to go to the thread."""
@@ -244,7 +244,7 @@ class CallThread:
             if served and server.outdated() is not None:
                 call.forget()
                 served = False
-            upkeep_due = self._time_to_look() and server.upkeep_due()
+            upkeep_due = self._time_to_check() and server.upkeep_due()
         finally:
             self._serving.release()
         if upkeep_due:  # calls go to the thread until it is done, or a busy loop could put it off without end
@@ -253,9 +253,9 @@ class CallThread:
                 self._queue.put([])
         return served
 
-    def _time_to_look(self) -> bool:
-        self._calls_to_look = (self._calls_to_look or CALLS_PER_LOOK) - 1
-        return self._calls_to_look == 0
+    def _time_to_check(self) -> bool:
+        self._calls_to_check = (self._calls_to_check or CALLS_PER_CHECK) - 1
+        return self._calls_to_check == 0
 
     def _refusal(self) -> Exception:
         return self._failure or LifecycleError("the store is closed")
@@ -306,11 +306,11 @@ class CallThread:
             with self._serving:
                 self._serve_together(group)
             self._count_served(sum(1 for each in groups if each))
-            answer(group)
+            resolve_on_loops(group)
         with self._serving:
             if self._server is not None and self._server.upkeep_due():
                 self._server.upkeep()
-                self._calls_to_look = 1  # it may have failed
+                self._calls_to_check = 1  # it may have failed
         self._count_served(sum(1 for each in groups if not each))
         return not last
 
@@ -366,4 +366,4 @@ class CallThread:
             refused += self._queue.get() or []
         for call in refused:
             call.error = self._refusal()
-        answer(refused)
+        resolve_on_loops(refused)

@@ -1,8 +1,8 @@
 """Wakes other processes: each store that listens has a datagram socket beside the file, and a thread that reads it.
 
 A writer that has committed sends its topics to every other socket in the folder. This module owns the folder's sockets
-and removes those of dead processes. Where no socket can be made, `poller` looks for changes instead. It never touches
-data, and a bell that cannot be rung makes no call fail.
+and removes those of dead processes. Where no socket can be made, a `Poller` looks for changes instead. It never touches
+data, and a socket that cannot be reached makes no call fail.
 """
 
 import errno

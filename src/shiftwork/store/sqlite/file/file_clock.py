@@ -11,7 +11,7 @@ from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
 
 
 class FileClock:
-    """What one process has to do with the time of a file."""
+    """Tells the time of a file to one process."""
 
     def __init__(self, read: ReadClocks = read_clocks) -> None:
         self._read = read
@@ -21,7 +21,7 @@ class FileClock:
         self._log = StepLog()
 
     def look(self, session: SqliteSession) -> float | None:
-        """Return the time; None if something is to be written down, for which there is `write`."""
+        """Return the time; None if something must be written first: then call `write`."""
         votes = _votes(session)
         anchor = _anchor(session)
         verdict = tell(anchor, self._read(), votes, self._me)
@@ -31,7 +31,7 @@ class FileClock:
         return verdict.time
 
     def write(self, session: SqliteSession) -> float:
-        """Write down what is to be written, and return the time."""
+        """Write the votes and the anchor as they should be now, and return the time."""
         now = self._read()
         anchor = _anchor(session)
         verdict = tell(anchor, now, _votes(session), self._me)
@@ -46,7 +46,7 @@ class FileClock:
         return verdict.time
 
     def is_set(self, session: SqliteSession) -> bool:
-        """Whether another process has set the time since this one last told it: then its `now` is worth nothing."""
+        """Whether another process has set the time since this one last told it: then its `now` is outdated."""
         return self._anchor is not None and _anchor(session) != self._anchor
 
 

@@ -1,7 +1,7 @@
-"""Which file a path leads to: noticing that the file that is open was deleted, moved away or replaced.
+"""Notices that the open file was deleted, moved away or replaced: its path leads elsewhere.
 
-A process keeps what it has open, even if the path leads elsewhere: it would go on writing into a file that no other
-process ever reads. So every answer waits until the path has been looked at after the commit.
+A process keeps what it has open, and would go on writing into a file that no other process ever reads. So the path is
+checked after each commit, before any call returns.
 """
 
 import os
@@ -10,7 +10,7 @@ from shiftwork.errors import StoreUnavailableError
 
 
 class OutdatedReaderError(Exception):
-    """A reader met another file than the writer has open. Never seen outside: the call is made again."""
+    """The reader found a file that the writer has not opened yet. Callers never see it: the call is repeated."""
 
 
 class OpenFile:

@@ -176,7 +176,7 @@ class SqliteSession:
     # ── transactions ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def look(self) -> None:
-        """Begin a transaction's work: forget what another process may have changed since the last one."""
+        """Start a transaction: forget what another process may have changed since the last one."""
         (version,) = self.cursor.execute(_READ_DATA_VERSION).fetchone()
         if version != self._data_version:
             self._data_version = version
@@ -351,7 +351,7 @@ class SqliteSession:
         self.topics.update(topics)
 
     def take_topics(self) -> set[str]:
-        """The topics to ring now, once."""
+        """Return the topics to ring, and forget them."""
         topics, self.topics = self.topics, set()
         return topics
 

@@ -64,7 +64,7 @@ class StoreThreads:
         self._listener: DoorbellListener | Poller | None = None
         self._last_write: dict[AbstractEventLoop, Future[Any]] = {}
         self._served: Writer | None = None
-        """What the writer's thread serves, or has served last, since the store was opened."""
+        """The server of the writer's thread since the store was opened, or its last one."""
         self._missing_since: float | None = None
         self._number = 0
         """The number of the namespace, once the writer has prepared the file."""
@@ -167,12 +167,12 @@ class StoreThreads:
     def _prepare_writer(self, opened: ExitStack) -> Writer:
         before = self._served
         if before is not None:
-            self._let_go()
+            self._close_others()
             self._await_file()
         turn, db, file = self._open_file(opened)
         session = SqliteSession(db, self._number)
         if before is not None:
-            self._go_on(session, turn, before.last_fence)
+            self._adopt(session, turn, before.last_fence)
         doorbells = opened.enter_context(closing(Doorbells(self._side, self._namespace, self._own_bell)))
         return Writer(session, turn, path=self._path, file=file, bells=self._bells, doorbells=doorbells)
 
@@ -196,7 +196,7 @@ class StoreThreads:
 
     # ── a file that was deleted or replaced ──────────────────────────────────────────────────────────────────────
 
-    def _let_go(self) -> None:
+    def _close_others(self) -> None:
         """Close what else is open here: two files that share one log's name must not be open in the same process."""
         with self._lock:
             others = [thread for thread in (self._listener, self._reader) if thread is not None]
@@ -218,8 +218,8 @@ class StoreThreads:
             raise open_file.deleted(self._path)
         self._missing_since = None
 
-    def _go_on(self, session: SqliteSession, turn: WriteTurn, last_fence: int) -> None:
-        """Let claims report that the file is another one; its fences must be higher than any that was handed out."""
+    def _adopt(self, session: SqliteSession, turn: WriteTurn, last_fence: int) -> None:
+        """Make claims report the new file, and raise its fences above all that were handed out before."""
         logger.error(
             "%s was deleted or replaced while it was in use. This process goes on with the file that is there now; "
             "jobs that are only in the old one do not run",

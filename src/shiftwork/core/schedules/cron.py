@@ -1,0 +1,215 @@
+"""A cron expression in a time zone: the instants at which it fires, what is wrong with it, and what it says in words.
+
+This is the only module that uses cronsim, as a calendar without time zones; what a zone's clock does to the calendar is
+decided here.
+
+**Daylight saving.** If the hour field names hours (`30 2 * * *`, `0 */2 * * *`), every matching time on the clock's
+face fires once: a skipped one fires at the moment the clock jumps (several skipped ones are one fire), and of two equal
+ones the first fires. If the hour field covers the whole day (`*/30 * * * *`, `15 * * * *`), the worker fires at every
+real minute that matches: in both passes of a doubled hour, and not at all for a skipped one.
+
+Vixie cron draws the line elsewhere: there any `*` at the start of the minute or hour field makes a worker of the second
+kind, so `*/30 2 * * *` is lost in spring and runs four times in autumn.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from math import floor
+from typing import TYPE_CHECKING, Final
+
+from shiftwork.core.schedules.timing import zone_named
+from shiftwork.core.words import in_full
+
+if TYPE_CHECKING:
+    from cronsim import CronSim
+
+
+# ── fire times ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+LOOK_BACK_LIMIT: Final = 1000
+"""How many missed fire times are looked at, newest first. Older ones are skipped without being listed."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NAIVE_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the face of a clock, in whatever zone
+_SECOND: Final = timedelta(seconds=1)
+_NEAR: Final = 26 * 3600
+"""A change of the clock that is farther away (Samoa once skipped a day) cannot reorder the times on its face."""
+_HOURS: Final = 24
+
+
+def upcoming_fires(expression: str, timezone: str, after: float, n: int) -> list[float]:
+    """Return the next `n` fire times of a cron expression."""
+    times = _upcoming(expression, timezone, floor(after / 60) * 60.0, n + 1)
+    return [at for at in times if at > after][:n]  # in old zones, clocks were moved within a minute
+
+
+@lru_cache(maxsize=1024)
+def _upcoming(expression: str, timezone: str, minute: float, n: int) -> tuple[float, ...]:
+    cron = CronTimes(expression, timezone)
+    times: list[float] = []
+    at = cron.after(minute)
+    while at is not None and len(times) < n:
+        times.append(at)
+        at = cron.after(at)
+    return tuple(times)
+
+
+def last_fired(expression: str, timezone: str, at: float) -> float | None:
+    """Return the last fire time of a cron expression that is not after this instant; None if it has never fired."""
+    return _last_fired(expression, timezone, floor(at / 60) * 60.0)
+
+
+@lru_cache(maxsize=1024)
+def _last_fired(expression: str, timezone: str, minute: float) -> float | None:
+    return CronTimes(expression, timezone).before(minute)
+
+
+def next_fired(expression: str, timezone: str, at: float) -> float | None:
+    """Return the first fire time of a cron expression after this instant; None if it never fires again."""
+    return next(iter(upcoming_fires(expression, timezone, at, 1)), None)
+
+
+class CronTimes:
+    """The instants at which a cron expression fires in a zone."""
+
+    def __init__(self, expression: str, timezone: str) -> None:
+        self.expression = expression
+        self.zone = zone_named(timezone)
+        self.all_day = len(_calendar(expression, _NAIVE_EPOCH).hours) == _HOURS
+
+    def after(self, at: float) -> float | None:
+        """Return the first fire time after this instant."""
+        found: float | None = None
+        start = self._face(at) - self._set_back_near(at)
+        for face in _calendar(self.expression, start):
+            moments = self._moments(face)
+            # A face's first moment only grows from face to face, so what comes later cannot beat what is found.
+            if found is not None and moments and moments[0] >= found:
+                break
+            later = [moment for moment in moments if moment > at]
+            found = min([*later, found] if found is not None else later, default=None)
+        return found
+
+    def before(self, at: float) -> float | None:
+        """Return the last fire time that is not after this instant."""
+        found: float | None = None
+        start = self._face(at) + self._set_back_near(at) + _SECOND
+        for face in _calendar(self.expression, start, reverse=True):
+            moments = self._moments(face)
+            if found is not None and moments and moments[-1] <= found:
+                break
+            earlier = [moment for moment in moments if moment <= at]
+            found = max([*earlier, found] if found is not None else earlier, default=None)
+        return found
+
+    def between(self, after: float, until: float) -> list[float]:
+        """Return the fire times after `after` and not after `until`: the newest of them, oldest first."""
+        times: list[float] = []
+        at = self.before(until) if until > after else None
+        while at is not None and at > after and len(times) < LOOK_BACK_LIMIT:
+            times.append(at)
+            at = self.before(at - 1)
+        return times[::-1]
+
+    def _moments(self, face: datetime) -> list[float]:
+        """Return when the expression fires for this time on the clock's face: not at all, once, or twice."""
+        first, second = (self._moment(face, fold) for fold in (0, 1))
+        if first < second:
+            return [first, second] if self.all_day else [first]
+        if first > second:
+            return [] if self.all_day else [self._jump(second, first)]
+        return [first]
+
+    def _moment(self, face: datetime, fold: int) -> float:
+        return (face.replace(tzinfo=self.zone, fold=fold).astimezone(UTC) - _EPOCH).total_seconds()
+
+    def _face(self, at: float) -> datetime:
+        return (_EPOCH + timedelta(seconds=floor(at))).astimezone(self.zone).replace(tzinfo=None)
+
+    def _offset(self, at: float) -> timedelta:
+        return self._face(at) - (_NAIVE_EPOCH + timedelta(seconds=floor(at)))
+
+    def _set_back_near(self, at: float) -> timedelta:
+        """Return by how much the clock is set back around this instant, showing times again: zero on most days."""
+        return max(timedelta(), self._offset(at - _NEAR) - self._offset(at + _NEAR))
+
+    def _jump(self, low: float, high: float) -> float:
+        """Return the instant, after `low` and not after `high`, at which the clock is moved."""
+        moved = self._offset(high)
+        while high - low > 1:
+            middle = floor((low + high) / 2)
+            low, high = (low, middle) if self._offset(middle) == moved else (middle, high)
+        return high
+
+
+def _calendar(expression: str, start: datetime, *, reverse: bool = False) -> "CronSim":
+    from cronsim import CronSim  # noqa: PLC0415 - a fifth of a megabyte, and many apps have no cron expression
+
+    return CronSim(expression, start, reverse=reverse)
+
+
+# ── checks ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_FIELDS: Final = 5
+_NICKNAMES: Final = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+
+
+def five_fields(expression: str) -> str:
+    """Return a cron expression with a nickname such as "@daily" written out."""
+    return _NICKNAMES.get(expression.strip().lower(), expression)
+
+
+def cron_problem(expression: str) -> str | None:
+    """Return what is wrong with a cron expression, or None."""
+    fields = len(expression.split())
+    if expression.startswith("@"):
+        known = ", ".join(_NICKNAMES)
+        return f"{expression!r} is not a nickname: write five fields, or one of {known}"
+    if fields == _FIELDS + 1:
+        return f"{expression!r} has six fields, not five fields: there is none for seconds; remove the first"
+    if fields != _FIELDS:
+        return (
+            f"{expression!r} does not have five fields: minute, hour, day of month, month, day of week; "
+            "for example '0 3 * * *', every day at 03:00"
+        )
+    from cronsim import CronSimError  # noqa: PLC0415 - see `_calendar`
+
+    try:
+        next(_calendar(expression, _NAIVE_EPOCH))
+    except (CronSimError, ValueError) as error:
+        return f"{expression!r} cannot be read: {str(error).lower()}"
+    except StopIteration:
+        return f"{expression!r} never fires"
+    return None
+
+
+# ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_MINUTES: Final = 60
+_STEP: Final = re.compile(r"\*/([1-9]\d*)")
+
+
+def cron_words(expression: str, timezone: str) -> str:
+    """Return a cron expression and its zone in plain words."""
+    return f"{_cron_words(expression)}, {timezone}"
+
+
+def _cron_words(expression: str) -> str:
+    minute, hour, *days = [*expression.split(), "", ""]
+    if days == ["*", "*", "*", "", ""]:
+        minutes, hours = (_STEP.fullmatch(part) for part in (minute, hour))
+        if minutes and hour == "*" and _MINUTES % int(minutes[1]) == 0:
+            return f"every {in_full(60 * int(minutes[1]), each=True)}"
+        if minute.isdecimal() and hours and _HOURS % int(hours[1]) == 0:
+            at = "" if int(minute) == 0 else f", at minute {int(minute)}"
+            return f"every {in_full(3600 * int(hours[1]), each=True)}{at}"
+    words = _calendar(expression, _NAIVE_EPOCH).explain()
+    return f"{words[:1].lower()}{words[1:]}"
