@@ -148,7 +148,7 @@ def test_our_connections_have_it_whatever_options_the_url_has() -> None:
 def test_only_a_call_of_our_own_functions_needs_no_search_path() -> None:
     statements = queries.statements("Other_1")
     calls = {name for name, text in statements.items() if search_path.is_call(text)}
-    assert {"add", "add_one_fast", "claim", "finish", "keep_step", "consider"} <= calls
+    assert {"add", "add_one_fast", "claim", "finish", "keep_step", "lock_for_claim"} <= calls
     assert search_path.is_call('SELECT a FROM "s".f_1(%s::pg_catalog.text[], %s::int)')
     for text in (
         "SELECT a, now() FROM s.f(%s::int)",

@@ -1,6 +1,7 @@
 """Promises of the Redis store alone: lost replies, restarts, leftover keys, namespaces, damaged records."""
 
 import asyncio
+import re
 import struct
 import threading
 from pathlib import Path
@@ -465,6 +466,14 @@ async def test_a_record_without_payload_is_found_dead(store: Store, valkey_serve
     await store.close()
 
 
+@pytest.mark.parametrize("name", lua.names())
+def test_no_part_of_a_script_hides_a_name_of_another(name: str) -> None:
+    text = lua.script(name).text.decode()
+    declared = re.findall(r"^local (?:function (\w+)|([\w, ]+))", text, re.MULTILINE)
+    locals_ = [one.strip() for function, several in declared for one in (function or several).split(",")]
+    assert sorted({one for one in locals_ if locals_.count(one) > 1} - {"_"}) == []
+
+
 def test_the_layout_is_what_the_scripts_say() -> None:
     assert struct.calcsize("<BHHIIddddd") == 53
 
@@ -551,7 +560,25 @@ async def a_day(url: str, place: str) -> None:
             for k, one in enumerate(claimed)
         ]
         assert all((await store.finish(ended[: 4 * (n + 1)], NOW + 20 + n)).accepted)
+    await _finish_plain_jobs_beside_others(store)
     await store.close()
+
+
+async def _finish_plain_jobs_beside_others(store: Store) -> None:
+    """Some fail, and whether that disables a worker depends on their order; one has a stale fence, one ends twice."""
+    await add(store, *(job(f"mixed {n}", "wvu"[n % 3], pool="m", flow="f" if n % 2 else None) for n in range(18)))
+    await add(store, *(job(f"needs {n}", needs=(Need(f"mixed {n}"),), pool="m") for n in range(3)))
+    await add(store, job("keyed", "u", pool="m", key="k", needs=(Need("mixed 0"),)))
+    claimed = {one.id: one for one in await claim(store, 18, pool="m", now=NOW + 41, workers=["w", "v", "u"])}
+    ended = []
+    for n in range(18):
+        one, wrong = claimed[f"mixed {n}"], (n % 3 == 0 and n % 2 == 1) or n in {4, 7}
+        end, more = (failed, {"disable_after": 2}) if wrong else (succeeded, {"verdict": ["success", "neutral"][n % 2]})
+        ended.append(end(one, now=NOW + 50 - n, waited=0.25, marks="w1", **more))
+    ended += [replace(ended[1], fence=1), ended[0]]
+    finished = await store.finish(ended, NOW + 60)
+    assert finished.accepted == [True] * 18 + [False] * 2
+    assert finished.disabled == ["v"]
 
 
 def everything(server: Server, place: str) -> dict[bytes, Any]:
@@ -577,7 +604,9 @@ def everything(server: Server, place: str) -> dict[bytes, Any]:
 FULL_ONLY = {
     "add_fast": "local rest, woken = {}, {} for n = 1, many do rest[n] = n end",
     "claim_fast": "",
-    "finish_fast": "",
+    "finish_fast": (
+        "local accepted, rest, ends, left, gated, woken = {}, {}, {}, {}, {}, {} for n = 1, many do rest[n] = n end"
+    ),
 }
 """Parts without which a script treats all jobs as it treats those that are not plain."""
 

@@ -51,7 +51,7 @@ class Transactional(Protocol):
 
 
 def transactional(store: Store, what: str) -> Transactional:
-    """The store, if it has this ability. Otherwise raises an error that names the remedy; `what` is what was wanted."""
+    """Return the store, if it has this ability. Otherwise raises an error, which says `what` was wanted."""
     if not hasattr(store, "add_with"):
         raise ConfigurationError(
             f"{what} needs a store that shares a database with your own tables: postgresql://. This one is {store.url}"
@@ -103,7 +103,7 @@ class Migratable(Protocol):
     """
 
     async def schema_steps(self) -> list[SchemaStep]:
-        """Every step, whether it is known here or only to the database. It only reads."""
+        """Return every step, whether it is known here or only to the database. It only reads."""
 
     async def upgrade_schema(self, *, after: bool) -> list[SchemaStep]:
         """Do the pending steps, all or none, and return them. Several processes may call it at the same time."""
@@ -113,7 +113,7 @@ class Migratable(Protocol):
 
 
 def migratable(store: Store) -> Migratable | None:
-    """The store, or the one inside a layer that encrypts, if it has this ability."""
+    """Return the store, or the one inside a layer that encrypts, if it has this ability."""
     database = getattr(store, "inner", store)
     return cast("Migratable", database) if hasattr(database, "schema_steps") else None
 
@@ -128,6 +128,6 @@ def older_nodes_live(place: str, nodes: str) -> SchemaVersionError:
 
 
 def key_ids(store: Store) -> tuple[str, ...]:
-    """The encryption keys that this process has for the store, by id; the first one encrypts. Empty: it does not."""
+    """Return the ids of the encryption keys that this process has for the store. The first one encrypts."""
     ids: tuple[str, ...] = getattr(store, "key_ids", ())
     return ids

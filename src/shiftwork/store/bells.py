@@ -68,7 +68,7 @@ class Bells:
         self._by_topic: dict[str, set[LoopBell]] = {}
 
     def listen(self, topics: Collection[str]) -> LoopBell:
-        """A bell for these topics. Call it from the event loop that will wait."""
+        """Return a bell for these topics. Call it from the event loop that will wait."""
         bell = LoopBell(self, topics)
         with self._lock:
             for topic in bell.topics:
@@ -103,7 +103,7 @@ class Bells:
         self.ring(self.topics())
 
     def topics(self) -> list[str]:
-        """Every topic that has a listener now."""
+        """Return every topic that has a listener now."""
         with self._lock:
             return list(self._by_topic)
 

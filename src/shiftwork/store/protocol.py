@@ -98,7 +98,7 @@ class Store(Protocol):
         """Finish the calls in progress and release everything. It is safe to call twice, and before `open`."""
 
     async def server_time(self) -> float:
-        """The store's own clock, which all processes follow."""
+        """Return the store's own clock, which all processes follow."""
 
     # ── hot path: one round trip each, whatever the batch ────────────────────────────────────────────────────────
 
@@ -157,7 +157,7 @@ class Store(Protocol):
     # ── flows and durable functions ──────────────────────────────────────────────────────────────────────────────
 
     async def results(self, ids: Sequence[str]) -> list[bytes | None]:
-        """The results of these jobs, in order; None where a job has none."""
+        """Return the results of these jobs, in order; None where a job has none."""
 
     async def keep_step(self, id: str, fence: int, step: Step, *, taking: str | None = None) -> bool:
         """Append a step to a job. False, without effect, unless the job is processing under this fence.
@@ -168,16 +168,16 @@ class Store(Protocol):
         """
 
     async def steps(self, id: str, fence: int, after: int) -> StepPage | None:
-        """The next steps of a job, behind the one with this number; None unless it is processing under this fence.
+        """Return the next steps of a job, behind the one with this number; None unless it runs under this fence.
 
         A page ends at about `core.values.job_limits.PAGE_BYTES`: without its last step it has no more than that.
         """
 
     async def signal(self, id: str, name: str) -> Signal | None:
-        """The first signal with this name that the job has not taken; None if there is none."""
+        """Return the first signal with this name that the job has not taken; None if there is none."""
 
     async def parts(self, id: str, *, steps: int = SHOWN_STEPS, signals: int = SIGNALS.number) -> SeenParts:
-        """What people see of a job, as `core.jobs.durable_functions.seen_parts` says; nothing of an unknown job.
+        """Return what people see of a job, as `core.jobs.durable_functions.seen_parts` says; nothing of an unknown job.
 
         Returns the newest `steps` steps and the first `signals` signals, and transfers no more than that.
         """
@@ -196,7 +196,7 @@ class Store(Protocol):
         """
 
     async def flows(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
-        """The flows that have jobs, newest first (by created_at, then id), behind a place in that order.
+        """Return the flows that have jobs, newest first (by created_at, then id), behind a place in that order.
 
         A flow was created when the first of its jobs was. `worker` and `tags` are those of the last job of the call
         that began it, even if that job is gone. Of restored jobs that were created at the same time, it is the first.
@@ -205,7 +205,7 @@ class Store(Protocol):
     async def members(
         self, flow: str, behind: tuple[float, str] | None = None, limit: int = 10_000
     ) -> list[FlowMember]:
-        """The jobs of a flow, newest first (by created_at, then id), behind a place in that order.
+        """Return the jobs of a flow, newest first (by created_at, then id), behind a place in that order.
 
         It reads no payloads and no results, so that a large flow can be shown again and again.
         """
@@ -253,7 +253,7 @@ class Store(Protocol):
     # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
 
     async def docs(self, *kinds: str) -> list[Doc]:
-        """All docs of these kinds, or of every kind if none is named, by kind and name."""
+        """Return all docs of these kinds, or of every kind if none is named, by kind and name."""
 
     async def put(self, docs: Sequence[Doc]) -> list[bool]:
         """Write these docs, each by itself, and return which of them were written, in order; no doc is given twice.
@@ -290,10 +290,13 @@ class Store(Protocol):
     # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
-        """What `claim` looks at for these workers and their neighbours, or for all that have a state, gates or jobs."""
+        """Return what `claim` looks at for these workers and their neighbours.
+
+        None stands for all workers that have a state, gates or jobs.
+        """
 
     async def ahead(self, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
-        """How many jobs are ahead of each of these places in the queue of a pool, in order.
+        """Return how many jobs are ahead of each of these places in the queue of a pool, in order.
 
         Ahead of a place are the jobs of a lower rank, or of the same and a lower id; parked jobs do not count. Of jobs
         of a place's own worker up to `core.health.position.COUNTED_OWN` are counted, of each other worker's up to
@@ -303,13 +306,13 @@ class Store(Protocol):
         """
 
     async def get(self, ids: Sequence[str], *, whole: bool = False) -> list[JobRecord | None]:
-        """These jobs, with their attempts and unmet needs, in order; None where there is none.
+        """Return these jobs, with their attempts and unmet needs, in order; None where there is none.
 
         Steps and signals are read only if the jobs are to be `whole`.
         """
 
     async def find(self, wanted: JobFilter) -> list[JobRecord]:
-        """The jobs that match, newest first (by created_at, then id, both descending), or in the reverse order.
+        """Return the jobs that match, newest first (by created_at, then id, both descending), or in the reverse order.
 
         They come without their attempts, steps and signals, with no needs but the broken ones, and with no more than
         the first `core.values.job_limits.BEGINNING` bytes of their payloads and results, unless these are wanted
@@ -320,7 +323,7 @@ class Store(Protocol):
         """
 
     async def dead(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[DeadJob]:
-        """Dead jobs in the order of `find`, with little more than why they are dead: cheap enough to summarize many.
+        """Return dead jobs in the order of `find`, each with little more than its error, so that many can be grouped.
 
         `behind` is a place in that order (`created_at`, `id`), whether or not a job is still there.
         """
@@ -342,7 +345,7 @@ class Store(Protocol):
         """
 
     async def stats(self, now: float) -> Stats:
-        """The numbers, without scanning ended jobs.
+        """Return the numbers, without scanning ended jobs.
 
         `queued` includes parked jobs; the head of the queue is the first job by rank that is not parked. `failed`
         counts accepted outcomes that say failed or dead; `run_seconds` sums `ended_at - started_at` over these and the
@@ -351,19 +354,19 @@ class Store(Protocol):
         """
 
     async def instances(self) -> list[InstanceRecord]:
-        """All instances that have beaten and neither left nor were reaped."""
+        """Return all instances that have beaten and neither left nor were reaped."""
 
     async def record(self, events: Sequence[Event]) -> None:
         """Keep events, numbered upwards in one sequence for all of them."""
 
     async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
-        """The newest `limit` events with a higher number than `after` (and a lower one than `before`), oldest first."""
+        """Return the newest `limit` events with a number above `after` (and below `before`), oldest first."""
 
     def listen(self, topics: Collection[str]) -> Bell:
-        """A bell for these topics. Call it from the event loop that will wait."""
+        """Return a bell for these topics. Call it from the event loop that will wait."""
 
     async def check(self) -> "dict[str, Finding]":
-        """What `shiftwork doctor` reports, by name: version, durability in plain words, integrity.
+        """Return what `shiftwork doctor` reports, by name: version, durability in plain words, integrity.
 
         A finding that can cost a job has a severity and a remedy. "integrity" is "ok", or says what is wrong and names
         the docs that cannot be decoded. "schema version" is a number, where the store has one.

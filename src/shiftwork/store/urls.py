@@ -71,7 +71,7 @@ _lazy: Final = Event()
 
 
 def store_of(given: Any, *, namespace: str = "default", keys: Sequence[str] = ()) -> Store:
-    """The store that a program names: by a URL, or itself. Raises `UnknownStoreError` for anything else."""
+    """Return the store that a program names: by a URL, or itself. Raises `UnknownStoreError` for anything else."""
     if isinstance(given, str):
         return open_store(given, namespace=namespace, keys=keys)
     if not isinstance(given, type) and all(hasattr(given, method) for method in ("add", "claim", "finish")):
@@ -80,7 +80,7 @@ def store_of(given: Any, *, namespace: str = "default", keys: Sequence[str] = ()
 
 
 def opening_again(given: Any, *, namespace: str, keys: Sequence[str]) -> Callable[[], Store] | None:
-    """What makes the same store in a forked process; None for one in memory, or one that no URL names."""
+    """Return a function that makes the same store in a forked process; None for one in memory, or without a URL."""
     scheme = given.partition(":")[0].lower() if isinstance(given, str) else "memory"
     if scheme == "memory":
         return None
@@ -98,14 +98,14 @@ def _instead(given: Any) -> str:
 
 
 def open_store(url: str, *, namespace: str = "default", keys: Sequence[str] = ()) -> Store:
-    """The store that a URL names, encrypted if there are keys. Nothing is connected or created before its `open`."""
+    """Return the store that a URL names, encrypted if there are keys. Nothing is connected or created before `open`."""
     if _lazy.is_set() and not keys and not url.startswith("memory:"):
         return cast("Store", LazyStore(partial(_bare_store, _from_the_root(url), namespace)))
     return encrypted(_bare_store(url, namespace), keys, namespace)
 
 
 def _from_the_root(url: str) -> str:
-    """The URL of a SQLite file with its whole path: a job, or a forked process, may leave the folder. Others stay."""
+    """Return the URL of a SQLite file with its absolute path, because a job may leave the folder. Others stay."""
     scheme, mark, rest = url.partition(":///")
     path, question, query = rest.partition("?")
     if scheme.lower() != "sqlite" or not mark or path in ("", ":memory:") or path.endswith("/"):
@@ -119,7 +119,7 @@ def import_drivers_lazily() -> None:
 
 
 def encrypted(store: Store, keys: Sequence[str], namespace: str) -> Store:
-    """The store of a namespace, with a layer around it that encrypts if there are keys."""
+    """Return the store of a namespace, with a layer around it that encrypts if there are keys."""
     if not keys:
         return store
     from shiftwork.store.sealed.keys import key_ring
@@ -223,7 +223,7 @@ def _one_of(values: tuple[str, ...]) -> str:
 
 
 def _no_scheme(url: str) -> str:
-    """The message for something that is not a URL. Text that may hold a password is not repeated."""
+    """Return the message for something that is not a URL. Text that may hold a password is not repeated."""
     if "@" in url:
         return f"a store is given by its URL; {nearest('', SCHEMES)}"
     if not url:

@@ -4,9 +4,9 @@ import type { ButtonHTMLAttributes, ReactNode } from "react";
 import { ApiError } from "../data/client";
 import { useNow, useSaid } from "../data/live";
 import type { Status } from "../data/types";
-import { given, t } from "../language";
+import { t } from "../language";
 import { ago, duration, millis, moment } from "../words";
-import { zone, zoneName } from "../zone";
+import { inZone, zone, zoneName } from "../zone";
 import { Mark } from "./mark";
 
 export type Tone = "plain" | "accent" | "ok" | "warn" | "bad";
@@ -283,14 +283,14 @@ export function Loading({ rows = 6 }: { rows?: number }) {
 
 /** The server's title, or the status of what a proxy sent. */
 const titleOf = ({ code, status, title }: ApiError) =>
-  code.startsWith("http-") ? t("Error {n}", { n: status }) : given(title);
+  code.startsWith("http-") ? t("Error {n}", { n: status }) : inZone(title);
 
 export function Failure({ error, again }: { error: Error; again?: () => void }) {
   const title = error instanceof ApiError ? titleOf(error) : t("Something went wrong");
   return (
     <div role="alert" className="flex flex-col items-center gap-1 px-4 py-10 text-center">
       <div className="text-sm font-semibold text-bad">{title}</div>
-      <div className="max-w-lg text-sm break-words text-muted">{given(error.message)}</div>
+      <div className="max-w-lg text-sm break-words text-muted">{inZone(error.message)}</div>
       {again && (
         <Button className="mt-2" onClick={again}>
           {t("Try again")}

@@ -16,6 +16,7 @@ from shiftwork.handles.call import Call, CalledWorker
 from shiftwork.handles.job import Job, JobAccess, Look
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.runtime.outage_log import ADDS, OutageLog
+from shiftwork.sentences import sentence
 from shiftwork.store.abilities import add_blocking, transactional
 from shiftwork.store.protocol import Store
 from shiftwork.telemetry.tracing import sending
@@ -235,7 +236,11 @@ class Submission:
 
 def id_taken(record: JobRecord) -> str:
     """Say that a job of another worker has an id."""
-    return f"the id {record.id!r} is taken by a job of {record.worker}: nothing was added for it; choose another one"
+    return sentence(
+        "the id {what} is taken by a job of {worker}: nothing was added for it; choose another one",
+        what=f"{record.id!r}",
+        worker=record.worker,
+    )
 
 
 def _may_clash(calls: Sequence[Call[Any]]) -> bool:

@@ -19,6 +19,7 @@ from shiftwork.runtime.processes.process_guard import ProcessGuard
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
 from shiftwork.runtime.running.local_runner import LocalRunner, context_services
 from shiftwork.runtime.running.runner import Isolation, Runner
+from shiftwork.sentences import sentence
 from shiftwork.store.protocol import Bell, Store
 
 
@@ -128,7 +129,11 @@ class StartFailures:
         logger.error("cannot start a process of pool %s: %s; trying again in %.1f s", self._pool, error, wait)
         if self.count >= FAILING_AFTER and self.failing is None:
             self.failing = error
-            self._emit("pool.failing", self._pool, f"pool {self._pool} is failing: cannot start its processes: {error}")
+            self._emit(
+                "pool.failing",
+                self._pool,
+                sentence("pool {pool} is failing: cannot start its processes: {error}", pool=self._pool, error=error),
+            )
         if self._timer is None:
             self._timer = self._clock.call_in(wait, self._try_again)
 
@@ -137,7 +142,11 @@ class StartFailures:
         self.count = 0
         if self.failing is not None:
             self.failing = None
-            self._emit("pool.recovered", self._pool, f"pool {self._pool} has recovered: its processes start again")
+            self._emit(
+                "pool.recovered",
+                self._pool,
+                sentence("pool {pool} has recovered: its processes start again", pool=self._pool),
+            )
 
     def close(self) -> None:
         """Try no more."""

@@ -21,7 +21,7 @@ class DocTable:
         self._docs: dict[tuple[str, str], Doc] = {}
 
     def of_kinds(self, kinds: Collection[str]) -> list[Doc]:
-        """The docs of these kinds, or of every kind, by kind and name."""
+        """Return the docs of these kinds, or of every kind, by kind and name."""
         found = (doc for doc in self._docs.values() if not kinds or doc.kind in kinds)
         return sorted(found, key=lambda doc: (doc.kind, doc.name))
 

@@ -22,7 +22,7 @@ class EventLog:
             self._events.append(replace(event, seq=self._last))
 
     def between(self, after: int, before: int | None, limit: int) -> list[Event]:
-        """The newest events between two numbers, oldest first."""
+        """Return the newest events between two numbers, oldest first."""
         first = bisect_right(self._events, after, key=_number)
         end = len(self._events) if before is None else bisect_left(self._events, before, key=_number)
         return self._events[max(first, end - max(0, limit)) : end]

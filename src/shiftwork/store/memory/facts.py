@@ -26,11 +26,11 @@ class StateTable:
         return iter(self._states)
 
     def of(self, worker: str) -> WorkerState:
-        """The state itself, to be changed."""
+        """Return the state itself, to be changed."""
         return self._states.setdefault(worker, WorkerState(worker=worker))
 
     def copy_of(self, worker: str) -> WorkerState:
-        """A copy of the state as it is now."""
+        """Return a copy of the state as it is now."""
         return replace(self._states.get(worker) or WorkerState(worker=worker))
 
     def keep(self, state: WorkerState) -> None:
@@ -42,7 +42,7 @@ class StateTable:
 
 
 def facts(workers: Iterable[str], jobs: JobTable, docs: DocsOfClaims, *, states: StateTable, served: set[str]) -> Facts:
-    """Everything that an admission of jobs of these workers looks at."""
+    """Return everything that an admission of jobs of these workers looks at."""
     near = neighbours(workers, docs.gates)
     return Facts(
         lanes={worker: _lane(worker, jobs, states) for worker in near},
@@ -54,7 +54,7 @@ def facts(workers: Iterable[str], jobs: JobTable, docs: DocsOfClaims, *, states:
 
 
 def heads(jobs: JobTable, pool: str, *, worker: str, n: int) -> list[Head]:
-    """The first `n` jobs of a worker that are ready in a pool."""
+    """Return the first `n` jobs of a worker that are ready in a pool."""
     line = jobs.ready.get(worker, {}).get(pool)
     return [_head(jobs.by_id[id]) for id in line.first(n)] if line else []
 

@@ -31,7 +31,7 @@ def ahead(table: JobTable, pool: str, places: Sequence[QueuePlace]) -> list[Ahea
 
 
 def find(table: JobTable, wanted: JobFilter) -> list[JobRecord]:
-    """The first jobs that match, without what only whole jobs have. Paging after a deleted id returns nothing."""
+    """Return the first matching jobs, without what only whole jobs have. Paging after a deleted id returns nothing."""
     jobs = table.by_id
     if wanted.after is not None and wanted.after not in jobs:
         return []
@@ -46,7 +46,7 @@ def find(table: JobTable, wanted: JobFilter) -> list[JobRecord]:
 
 
 def dead(jobs: Mapping[str, JobRecord], behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
-    """The newest dead jobs behind a place."""
+    """Return the newest dead jobs behind a place."""
     ended = (job for job in jobs.values() if job.status is JobStatus.DEAD and (behind is None or _age(job) < behind))
     found = nlargest(limit, ended, key=_age)
     return [DeadJob(job.id, job.worker, job.error, job.created_at, job.ended_at) for job in found]

@@ -34,7 +34,7 @@ class Flows:
             self.aim(flow, job.worker, job.tags)
 
     def has_jobs(self, flow: str) -> bool:
-        """Whether a flow has jobs."""
+        """Return whether a flow has jobs."""
         return flow in self._created
 
     def aim(self, flow: str, worker: str, tags: tuple[str, ...]) -> None:
@@ -94,23 +94,23 @@ class Flows:
                     regained.append(waiter)
 
     def is_lost(self, id: str, status: JobStatus | None) -> bool:
-        """Whether a job with this status cannot complete unless a person retries one."""
+        """Return whether a job with this status cannot complete unless a person retries one."""
         return is_lost(status, self._unmet.get(id, {}).values())
 
     def unmet_of(self, id: str) -> tuple[Need, ...]:
-        """The unmet needs of a job, by id."""
+        """Return the unmet needs of a job, by id."""
         return tuple(sorted(self._unmet.get(id, {}).values(), key=lambda need: need.id))
 
     def broken_of(self, id: str) -> tuple[Need, ...]:
-        """The broken needs of a job, by id."""
+        """Return the broken needs of a job, by id."""
         return tuple(need for need in self.unmet_of(id) if need.broken)
 
     def waiters_of(self, id: str) -> list[tuple[str, Need]]:
-        """The jobs that wait for this one, each with its need."""
+        """Return the jobs that wait for this one, each with its need."""
         return [(waiter, self._unmet[waiter][id]) for waiter in self._waiters.get(id, ())]
 
     def keeps(self, job: JobRecord, jobs: Mapping[str, JobRecord]) -> bool:
-        """Whether this job must not be pruned yet."""
+        """Return whether this job must not be pruned yet."""
         awaited = any(jobs[id].status not in SETTLED for id in self._waiters.get(job.id, ()))
         if job.flow is None:
             return awaited
@@ -119,7 +119,7 @@ class Flows:
         return is_kept(job.status, self._counts[job.flow], founder=status, awaited=awaited)
 
     def records(self, behind: tuple[float, str] | None, limit: int) -> list[FlowRecord]:
-        """The newest flows behind a place."""
+        """Return the newest flows behind a place."""
         places = ((at, id) for id, at in self._created.items() if behind is None or (at, id) < behind)
         return [FlowRecord(id, at, self._numbers(id), *self._aims[id]) for at, id in nlargest(limit, places)]
 

@@ -28,7 +28,7 @@ class Instances:
         return True
 
     def live(self, now: float) -> dict[str, Beat]:
-        """The last beat of each instance whose lease has not ended."""
+        """Return the last beat of each instance whose lease has not ended."""
         return {name: record.beat for name, record in self._records.items() if record.expires_at > now}
 
     def forget(self, names: Iterable[str]) -> bool:

@@ -46,11 +46,11 @@ class OrderedIds:
         return [id for _, id in self._places[:n]]
 
     def before(self, at: float, id: str) -> int:
-        """How many come before this place."""
+        """Return how many come before this place."""
         return bisect_left(self._places, (at, id))
 
     def until(self, at: float, n: int) -> list[str]:
-        """The first `n` ids whose number is at most this."""
+        """Return the first `n` ids whose number is at most this."""
         return [id for _, id in takewhile(lambda place: place[0] <= at, self._places[:n])]
 
     @property
@@ -117,21 +117,21 @@ class JobTable:
         return topics
 
     def whole(self, id: str) -> JobRecord | None:
-        """The job with its unmet needs."""
+        """Return the job with its unmet needs."""
         job = self.by_id.get(id)
         return job and replace(job, unmet=self.flows.unmet_of(id))
 
     def clashes(self, job: JobRecord) -> bool:
-        """Whether another live job has its unique key."""
+        """Return whether another live job has its unique key."""
         return job.unique_key is not None and self.unique.get((job.worker, job.unique_key), job.id) != job.id
 
     def best(self, worker: str) -> JobRecord | None:
-        """The first of a worker's jobs that are queued and not parked, in any pool."""
+        """Return the first of a worker's jobs that are queued and not parked, in any pool."""
         heads = [line.head for line in self.ready.get(worker, {}).values() if line.head]
         return self.by_id[min(heads)[1]] if heads else None
 
     def first(self, pool: str) -> JobRecord | None:
-        """The first of a pool's jobs that are queued and not parked."""
+        """Return the first of a pool's jobs that are queued and not parked."""
         heads = [lines[pool].head for lines in self.ready.values() if pool in lines]
         return self.by_id[min(head for head in heads if head)[1]] if heads else None
 

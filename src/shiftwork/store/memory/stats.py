@@ -76,7 +76,7 @@ class Totals:
 
 
 def _counts(counter: Counter[JobStatus]) -> dict[str, int]:
-    """The counts under the names that `PoolStats` and `WorkerStats` give them."""
+    """Return the counts under the names that `PoolStats` and `WorkerStats` give them."""
     return {
         "queued": counter[JobStatus.QUEUED],
         "waiting": counter[JobStatus.WAITING],

@@ -1,6 +1,6 @@
 """Lists as PostgreSQL array literals: one text for a whole column of a batch.
 
-The driver would inspect the type of every element, and a batch of a hundred jobs has fifteen hundred elements.
+The driver would inspect the type of every element, of which a batch of a hundred jobs has fifteen hundred.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def _escaped(value: str) -> str:
 
 
 def numbers(values: Sequence[float | None]) -> str:
-    """Return an array literal of any numeric type. JSON writes finite numbers as PostgreSQL reads them."""
+    """Return a literal for an array of any numeric type. Finite numbers look the same in JSON and in PostgreSQL."""
     return "{" + _encode(values)[1:-1].decode() + "}"
 
 

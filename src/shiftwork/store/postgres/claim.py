@@ -1,8 +1,8 @@
 """Claiming: which jobs an instance gets.
 
-Where only pausing and disabling can hold a pool's jobs back, one statement takes the first by rank. Otherwise a short
-transaction locks the workers that gates tie together, reads the facts, lets `core.workers.admission` choose, and starts
-what it chose: in two round trips. So the rules are in one place for all stores.
+If no worker of the pool has gates, one statement starts the first jobs by rank (functions/claim.sql). Otherwise a short
+transaction of two round trips locks the workers that gates tie together, reads the facts, lets `core.workers.admission`
+choose, and starts the chosen jobs (functions/claim_with_gates.sql): the rules of gates are in one place for all stores.
 """
 
 from collections.abc import Collection
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import json
 
-from shiftwork.core.model.jobs import Claimed
+from shiftwork.core.model.jobs import SECONDS_A_DAY, Claimed
 from shiftwork.core.workers.admission import Choice, Head, choose
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.facts import decode
@@ -26,12 +26,13 @@ _ahead = json.Decoder(dict[str, list[tuple[float, str, float]]])
 STALE: Final = "stale"
 """The cause in the row that `shiftwork.claim` returns if the store has another edition."""
 UNKNOWN: Final = "unknown"
-"""The same, if the store does not know the crew."""
-CREW_SECONDS: Final = 7 * 86_400.0
+"""The cause in that row if the store does not know the crew: the workers under the digest that was sent."""
+CREW_SECONDS: Final = 7 * SECONDS_A_DAY
+"""How long the store keeps a crew."""
 
 
 class Claimer:
-    """Claims for one store. It remembers which pools had gates, to try the cheaper way first; both are correct."""
+    """Claims for one store. Remembers which pools had gates, so that it first tries the way that will probably do."""
 
     def __init__(self) -> None:
         self._gated: set[str] = set()
@@ -47,7 +48,7 @@ class Claimer:
         workers: Collection[str],
         edition: str | None,
     ) -> Claims:
-        """Start up to `n` jobs of these workers in this pool for the instance, if the store has this edition."""
+        """Start up to `n` jobs of these workers in this pool for the instance, unless the store has another edition."""
         if n <= 0 or not workers:
             return Claims([])
         crew = digest(workers)
@@ -55,13 +56,14 @@ class Claimer:
         args = (session.namespace, instance, pool, n, now, names, edition, crew)
         claims = await self._claim(session, pool, args)
         if claims is None:
-            told = (session.namespace, crew, arrays.texts(list(workers)), now, CREW_SECONDS)
-            await session.rows("introduce_crew", told)
+            await session.rows(
+                "introduce_crew", (session.namespace, crew, arrays.texts(list(workers)), now, CREW_SECONDS)
+            )
             claims = await self._claim(session, pool, args)
         return claims or Claims([])
 
     async def _claim(self, session: PostgresSession, pool: str, args: tuple[Any, ...]) -> Claims | None:
-        """Claim; None if the store does not know the crew."""
+        """Claim. None if the store does not know the crew."""
         if pool not in self._gated:
             found = _started(await session.rows("claim", args))
             if not found or found[0].id is not None:
@@ -77,11 +79,11 @@ class Claimer:
         namespace, instance, _, n, now, *_ = args
         choice, sent = NO_CHOICE, None
         async with session.quick_transaction():
-            known, ahead, stale = await session.row("consider", args)
+            known, ahead, stale = await session.row("lock_for_claim", args)
             if known is not None:
                 choice = self._chosen(pool, known, ahead, limit=n, now=now)
             if choice.ids:
-                started = await session.send("start", (namespace, instance, pool, now, arrays.texts(choice.ids)))
+                started = await session.send("start_chosen", (namespace, instance, pool, now, arrays.texts(choice.ids)))
                 sent = started, await session.send("note_starts", _starts(namespace, choice))
         if stale is None:
             return None

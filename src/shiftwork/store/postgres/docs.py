@@ -83,12 +83,12 @@ def _guard(read: object) -> str | None:
 
 async def _tie(session: PostgresSession) -> None:
     """Store which workers are tied together now. The lock keeps out claims and other writers of gates."""
-    found = await session.rows("tied", (session.namespace,))
+    found = await session.rows("read_ties", (session.namespace,))
     tied = ties({name: read for name, body, _ in found if (read := GATES.decode(body))})
     for name, _, had in found:
         names = tied.get(name)
         if names != had:
-            await session.send("tie", (None if names is None else arrays.texts(names), session.namespace, name))
+            await session.send("write_ties", (None if names is None else arrays.texts(names), session.namespace, name))
 
 
 def ties(gates: Mapping[str, Gates]) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""The findings of `shiftwork doctor` about the server. This module only reads."""
+"""The findings of `shiftwork doctor` about the server, and whether it has room for more. No table is changed here."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -65,7 +65,7 @@ def other_roles(found: Sequence[tuple[str, str]], own: str) -> Finding:
 
 
 async def _settings(session: PostgresSession) -> dict[str, str]:
-    """Return the settings as they are for the user of the URL: a role or a database may have its own."""
+    """Return the settings of this session: a role or a database may have its own."""
     rows: list[Any] = await session.query("SELECT " + ", ".join(f"current_setting('{name}')" for name in SETTINGS))
     return dict(zip(SETTINGS, rows[0], strict=True))
 
@@ -136,12 +136,15 @@ SET LOCAL work_mem = '64kB'; SET LOCAL temp_tablespaces = '';
 SELECT max(s.line) FROM (
     SELECT n || repeat('x', 1000) AS line FROM generate_series(1, 1000) AS n ORDER BY 1 OFFSET 1
 ) AS s"""
-"""Sorts a megabyte in a file, in the tablespace of the database. It leaves no rows behind, and needs no rights."""
+"""Sorts a megabyte in a temporary file, in the tablespace of the database: it changes no table, and needs no rights.
+
+A full disk still takes small writes, because PostgreSQL reuses the space of old rows.
+"""
 
 
 async def try_room(session: PostgresSession) -> None:
-    """Write a file as large as some jobs where the tables are, and delete it. Raises what keeps it from growing."""
+    """Write and delete a temporary file where the tables are. Raises if there is no room for it."""
     try:
         await search_path.execute(session.conn, _SPILL)
     except pg.ConfigurationLimitExceeded:
-        return  # the server allows no such file (temp_file_limit), so this cannot be known
+        return  # the server allows no such file (temp_file_limit), so there is no answer

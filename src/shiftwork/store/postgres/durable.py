@@ -14,7 +14,7 @@ from shiftwork.store.postgres.server.sql import STEP_FULL, STEP_KEPT
 from shiftwork.store.postgres.server.statements import PostgresSession, Statements
 
 NewStep = tuple[str, int, Step, str | None]
-"""The id and the fence of a running job, its next step, and the name of the signal that it takes."""
+"""Id and fence of a running job, its next step, and the name of the signal that the step takes."""
 
 
 async def keep_steps(session: PostgresSession, steps: Sequence[NewStep]) -> list[int]:

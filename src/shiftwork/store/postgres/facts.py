@@ -1,4 +1,4 @@
-"""The facts of `shiftwork.core.workers.admission`, decoded from the JSON that the function `facts` returns."""
+"""The facts that `shiftwork.core.workers.admission` decides by, decoded from the JSON of the function `facts`."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -64,7 +64,7 @@ def decode(text: str, workers: Iterable[str] | None) -> Facts:
 
 
 async def survey(session: Statements, workers: Iterable[str] | None, now: float) -> Facts:
-    """Return the facts for people, without locking anything."""
+    """Return the facts for people, without locks, with the number of ready jobs of each worker."""
     names = None if workers is None else list(workers)
     asked = None if names is None else arrays.texts(names)
     known, ready = await session.row(

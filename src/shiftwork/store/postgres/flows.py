@@ -49,7 +49,7 @@ async def tie(session: PostgresSession, created: Sequence[TimedJob]) -> None:
         needs = [(job.id, need.id) for job in tied for need in needs_of(job)]
         waiters, neededs = arrays.texts([id for id, _ in needs]), arrays.texts([id for _, id in needs])
         family = arrays.texts([job.id for job in tied]), arrays.texts([job.parent for job in tied])
-        session.ring(await session.value("tie_jobs", (session.namespace, created[0][1], waiters, neededs, *family)))
+        session.ring(await session.value("tie", (session.namespace, created[0][1], waiters, neededs, *family)))
 
 
 async def results(session: Statements, ids: Sequence[str]) -> list[bytes | None]:

@@ -1,6 +1,6 @@
--- Every statement of the PostgreSQL store. The tables are in migrations/0001_tables.sql. What must happen atomically is one
--- function, in functions/, so that it costs one round trip. A statement that reads jobs for people names the index that serves
--- it, and tests/store/test_postgres_plans.py checks that.
+-- All statements of the PostgreSQL store. The tables are in migrations/0001_tables.sql. What must happen atomically is one
+-- function, in functions/, and costs one round trip. A statement that reads jobs names the indices that serve it;
+-- tests/store/test_postgres_plans.py checks that it uses them.
 --
 -- A whole column of a batch is sent as one array literal; see arrays.py.
 
@@ -30,11 +30,11 @@ SELECT twins, topics FROM shiftwork.add_full(
     %s::text[], %s::int[], %s::bool[], %s::text[], %s::text[], %s::text[], %s::bool[], %s::bool[], %s::bool[], %s::bool
 );
 
--- name: tie_jobs
+-- name: tie
 SELECT shiftwork.tie(%s::int, %s::float8, %s::text[], %s::text[], %s::text[], %s::text[]);
 
 -- name: begun_flows
--- In transactions of the user, too.
+-- Also run in transactions of the user, so every name has its schema.
 SELECT ARRAY(
     SELECT f.id FROM shiftwork.flows f
     WHERE f.namespace OPERATOR(pg_catalog.=) %s::int AND f.id OPERATOR(pg_catalog.=) ANY (%s::text::text[])
@@ -56,13 +56,13 @@ FROM shiftwork.claim(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[
 -- name: introduce_crew
 SELECT shiftwork.introduce_crew(%s::int, %s::text, %s::text[], %s::float8, %s::float8);
 
--- name: consider
+-- name: lock_for_claim
 SELECT known::text, ahead::text, stale
-FROM shiftwork.consider(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[], %s::text, %s::text);
+FROM shiftwork.lock_for_claim(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[], %s::text, %s::text);
 
--- name: start
+-- name: start_chosen
 SELECT rank, id, worker, payload, fence, attempt, crashes, run_at, cause, trace, expires_at, options
-FROM shiftwork.start(%s::int, %s::text, %s::text, %s::float8, %s::text[]);
+FROM shiftwork.start_chosen(%s::int, %s::text, %s::text, %s::float8, %s::text[]);
 
 -- name: note_starts
 SELECT shiftwork.note_starts(%s::int, %s::text[], %s::text[], %s::float8[]);
@@ -102,7 +102,7 @@ SELECT shiftwork.keep_steps(
 );
 
 -- name: steps
--- The next steps of a running job, until they have so many bytes, and the number of its last one.
+-- The next steps of a running job, up to so many bytes, and the number of its last step.
 -- serves: jobs_pkey, steps_pkey
 SELECT
     ARRAY(
@@ -152,7 +152,7 @@ FROM shiftwork.steps s WHERE s.namespace = %(namespace)s::int AND s.id = %(id)s:
 ORDER BY s.number DESC LIMIT %(limit)s;
 
 -- name: seen_signals
--- As `seen_steps`, in the order in which they were sent.
+-- The signals in the order in which they were sent, cut off like steps.
 -- serves: signals_pkey
 SELECT
     CASE WHEN octet_length(g.body) <= %(head)s::int + %(tail)s::int THEN g.body
@@ -163,7 +163,7 @@ FROM shiftwork.signals g WHERE g.namespace = %(namespace)s::int AND g.id = %(id)
 ORDER BY g.number LIMIT %(limit)s;
 
 -- name: may_add
--- A running job that was not asked to stop.
+-- One row if the job is running under this fence and was not asked to stop.
 -- serves: jobs_pkey
 SELECT true FROM shiftwork.jobs j
 WHERE j.namespace = %s::int AND j.id = %s::text AND j.fence = %s::bigint AND j.status + 0 = STATUS_PROCESSING
@@ -228,10 +228,10 @@ SELECT written_kinds, written_names, topics FROM shiftwork.erase(
     %s::int, %s::text[], %s::text[], %s::bigint[], %s::bool
 );
 
--- name: tied
+-- name: read_ties
 SELECT name, body, ties FROM shiftwork.docs WHERE namespace = %s AND kind = 'gates';
 
--- name: tie
+-- name: write_ties
 UPDATE shiftwork.docs SET ties = %s::text[] WHERE namespace = %s AND kind = 'gates' AND name = %s;
 
 -- name: switch
@@ -266,7 +266,7 @@ SELECT shiftwork.fence_above(%s::bigint);
 
 -- name: facts
 -- serves: lanes_pkey, jobs_by_key, jobs_ready
--- Besides, how many queued jobs are not parked, of those workers that use concurrency keys.
+-- The facts, and the number of queued jobs that are not parked, of the workers that use concurrency keys.
 SELECT shiftwork.facts(%(namespace)s::int, %(now)s::float8, %(workers)s::text[])::text, (
     SELECT json_object_agg(r.worker, r.n)::text FROM (
         SELECT l.worker, sum(c.n)::bigint AS n
@@ -321,7 +321,8 @@ SELECT
 FROM shiftwork.jobs j WHERE j.namespace = %s::int AND j.id = ANY (%s::text[]);
 
 -- name: rewrite
--- The original is shiftwork.core.values.rewriting.
+-- Replaces what a job carries, value by value, where it still is the old one. The original is
+-- `shiftwork.core.values.rewriting`.
 -- serves: jobs_pkey
 WITH step AS MATERIALIZED (
     SELECT s.number, s.body, t.old, t.new FROM unnest(%(old_steps)s::bytea[], %(steps)s::bytea[])
@@ -511,10 +512,10 @@ SELECT seq, body FROM shiftwork.events WHERE namespace = %s AND seq > %s AND seq
 
 -- ── in transactions of the user ────────────────────────────────────────────────────────────────────────────────────
 
--- These are run with the search path of the user, so every name has its schema.
+-- These statements run with the search path of the user, so every name has its schema.
 
 -- name: add_in_transaction
--- Every driver accepts a text where a text is cast to an array.
+-- Arrays are sent as texts and cast: every driver can send a text.
 SELECT a.twins, shiftwork.announce(%s::text, a.topics) FROM shiftwork.add(
     %s::int, %s::text::text[], %s::text::text[], %s::text::text[], %s::text::bytea[], %s::text::float8[],
     %s::text::int2[], %s::text::float8[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::text[],

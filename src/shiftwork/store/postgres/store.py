@@ -1,7 +1,7 @@
 """The store in a PostgreSQL database: it implements `shiftwork.store.protocol` for processes on many machines.
 
-This file is the entry point: each method queues an operation on a connection of its event loop. The operations are in
-the modules they are imported from, and mostly in functions/*.sql; nothing here knows a table.
+This is the entry point: each method passes an operation to a connection of its event loop (`server.store_connections`).
+The operations are in the modules beside this one, and mostly in functions/*.sql; nothing here knows a table.
 """
 
 import asyncio
@@ -67,12 +67,12 @@ class PostgresTransaction:
         self._place = place
 
     async def finish(self, outcome: Outcome, now: float) -> bool:
-        """Write the outcome of a job; False if its run is stale: then the transaction must not commit."""
+        """Write the outcome of a job. Returns False if its run is stale: then the transaction must not commit."""
         async with self._call():
             return (await finish(self._session, [outcome], now)).accepted[0]
 
     async def keep_step(self, id: str, fence: int, step: Step) -> bool:
-        """Keep a step of a job; False if its run is stale: then the transaction must not commit."""
+        """Keep a step of a job. Returns False if its run is stale: then the transaction must not commit."""
         async with self._call():
             return durable.is_kept(id, await durable.keep_step(self._session, id, fence, step))
 
@@ -140,7 +140,7 @@ class PostgresStore:
         claims = await self._connections.claim(
             lambda session: self._claimer.claim(session, instance, pool, n=n, now=now, workers=workers, edition=edition)
         )
-        if claims.stale:  # the row of the namespace, which counts the events, may be gone as well
+        if claims.stale:  # if the tables were emptied, the row of the namespace is gone as well
             await self._call(self._enter)
         return claims
 
@@ -313,7 +313,7 @@ class PostgresStore:
         return migrations.sql(schema, installed=installed, after=after, grant_to=grant_to)
 
     async def _by_hand(self, work: Callable[[AsyncConnection[Any]], Awaitable[T]]) -> T:
-        """Do this work on a connection of its own, without opening the store."""
+        """Do this work on a connection of its own, without opening the store: it may have no schema yet."""
         conn = await connect(self._address, _unprepared)
         try:
             return await work(conn)
@@ -339,7 +339,7 @@ class PostgresStore:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[PostgresTransaction]:
-        """Begin a transaction on a connection of the store's own, in which a job can be finished."""
+        """Begin a transaction on a connection of the store, in which a job can be finished."""
         async with self._connections.of_this_loop().transactions.borrow() as conn:
             session = self._connections.session(conn)
             async with _whole_transaction(conn, self._address.place):
@@ -351,14 +351,14 @@ class PostgresStore:
 async def _whole_transaction(conn: AsyncConnection[Any], place: str) -> AsyncIterator[None]:
     """Commit when the block ends. Raises `StoreError` if the server fails, or is lost within the block.
 
-    Any other error of the block is the user's own, also one of the server: a broken constraint, for example.
+    Any other error of the block is the user's own and is raised as it is, such as a broken constraint.
     """
     theirs: BaseException | None = None
     try:
         async with conn.transaction():
             try:
                 yield
-            except Rollback as error:  # it would end here, as if everything had been written
+            except Rollback as error:  # psycopg would swallow it, as if everything had been written
                 message = "psycopg.Rollback has undone everything; raise an exception of your own instead"
                 raise JobStateError(message) from error
             except BaseException as error:
@@ -371,7 +371,7 @@ async def _whole_transaction(conn: AsyncConnection[Any], place: str) -> AsyncIte
 
 
 async def _unprepared(conn: AsyncConnection[Any]) -> None:
-    """Leave a connection as it is: it only changes the schema."""
+    """Prepare nothing: the connection only changes the schema."""
 
 
 async def _server_time(session: Statements) -> float:

@@ -1,6 +1,6 @@
 """Adding jobs within a transaction of the user's own. If it is rolled back, the jobs never existed.
 
-A connection is recognised by its methods; the libraries it may come from are not imported:
+A connection is recognised by its methods; the libraries are not imported:
 
     async     psycopg's AsyncConnection, asyncpg's Connection, SQLAlchemy's AsyncConnection and AsyncSession
     blocking  psycopg's (and psycopg2's) connection, SQLAlchemy's Connection and Session, Django's connection
@@ -63,7 +63,7 @@ def _result(end: StopIteration) -> list[Added]:
 
 
 def _adding(sql: Sql, new: Sequence[TimedJob], place: Place) -> Generator[Statement, Any, list[Added]]:
-    """Yield the statements that add these jobs, each for its row, in parts in which no id occurs twice."""
+    """Yield the statements that add these jobs, and receive the row of each; in parts in which no id occurs twice."""
     namespace, channel = place
     parts = split_by_id(new)
     in_flows = {job.flow for job, _ in new if job.flow is not None} if len(parts) > 1 else None

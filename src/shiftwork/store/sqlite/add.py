@@ -50,7 +50,7 @@ def _add_fast(session: SqliteSession, job: NewJob, now: float) -> bool:
 
 
 def _is_plain(job: NewJob) -> bool:
-    """Whether it has no optional fields."""
+    """Return whether it has no optional fields."""
     return (
         job.options is None
         and job.flow is None

@@ -119,7 +119,7 @@ def _move(session: SqliteSession, job: AmendableJob, *, into: int) -> None:
 
 
 def _clashes(session: SqliteSession, job: AmendableJob) -> bool:
-    """Whether another live job has its unique key."""
+    """Return whether another live job has its unique key."""
     if job.unique_key is None:
         return False
     twin = session.run("live_twin", (job.worker, job.unique_key)).fetchone()

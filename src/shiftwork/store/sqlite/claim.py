@@ -118,7 +118,7 @@ def _lost(session: SqliteSession, holder: int) -> bool:
 
 
 def _lanes(session: SqliteSession, pool: int, workers: Collection[str]) -> dict[int, str]:
-    """Those of the workers that have a ready job in the pool, by number."""
+    """Return those of the workers that have a ready job in the pool, by number."""
     named = ((number, session.workers.name(number)) for number in session.values("ready_lanes", (pool,)))
     return {number: name for number, name in named if name in workers}
 
@@ -175,7 +175,7 @@ def _claim_next(
 
 
 def _free_ahead(session: SqliteSession, pool: int, standing: Standings, n: int) -> list[int] | None:
-    """The first jobs that may start, past those that are held; None if the front alone does not tell."""
+    """Return the first jobs that may start, past those that are held; None if the front alone does not tell."""
     seqs: list[int] = []
     seen = 0
     for seq, worker in session.run("next_workers", (pool, MOST_HELD_AHEAD)):
@@ -191,7 +191,7 @@ def _free_ahead(session: SqliteSession, pool: int, standing: Standings, n: int) 
 
 @cache
 def _merged(lanes: int) -> str:
-    """The statement for the first ready jobs of this many lanes, in rank order."""
+    """Return the statement for the first ready jobs of this many lanes, in rank order."""
     return " UNION ALL ".join([SQL["ready_jobs"]] * lanes) + " ORDER BY rank, id LIMIT ?"
 
 
@@ -293,13 +293,13 @@ def _start(session: SqliteSession, pool: int, holder: int, *, rows: Sequence[Rea
 
 
 def _read(session: SqliteSession, sql: str, args: Sequence[Any]) -> list[ReadyJob]:
-    """The rows of a statement. SQLite columns take any type, so a damaged row may hold anything."""
+    """Return the rows of a statement. SQLite columns take any type, so a damaged row may hold anything."""
     rows = session.db.execute(sql, args).fetchall()
     return _whole(session, rows) or list(map(ReadyJob._make, rows))
 
 
 def _whole(session: SqliteSession, rows: Sequence[tuple[Any, ...]]) -> WholeJobs | None:
-    """These rows, if none of them is damaged."""
+    """Return these rows, if none of them is damaged."""
     if any(Damaged in map(type, row) for row in rows if session.db.text_factory is not str):
         return None
     try:
@@ -309,7 +309,7 @@ def _whole(session: SqliteSession, rows: Sequence[tuple[Any, ...]]) -> WholeJobs
 
 
 def _readable(session: SqliteSession, rows: Sequence[ReadyJob], now: float) -> Sequence[ReadyJob]:
-    """The readable rows, with their payloads; the others are buried."""
+    """Return the readable rows, with their payloads; the others are buried."""
     if isinstance(rows, WholeJobs) and all(job.payload is not None for job in rows):
         return rows
     broken = Unreadable()

@@ -10,7 +10,7 @@ from shiftwork.store.sqlite.waking import wake_all
 
 
 def stored_docs(session: SqliteSession, kinds: Collection[str]) -> list[Doc]:
-    """All docs of these kinds, or of every kind, by kind and name."""
+    """Return all docs of these kinds, or of every kind, by kind and name."""
     return [
         _doc(kind, name, body, version)
         for kind in sorted({*kinds}) or session.values("doc_kinds", (session.namespace,))

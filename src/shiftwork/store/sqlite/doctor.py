@@ -35,7 +35,7 @@ FULL: Final = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 def check(path: str, *, synchronous: str, namespace: str) -> dict[str, Finding]:
-    """The findings, by name."""
+    """Return the findings, by name."""
     return {
         "store": Finding(f"sqlite, {path}"),
         "driver": Finding(f"{driver.__name__}, SQLite {driver.sqlite_version}"),
@@ -56,7 +56,7 @@ def _durability(synchronous: str) -> Finding:
 
 
 def _inside(path: str, namespace: str) -> dict[str, Finding]:
-    """The findings inside the file."""
+    """Return the findings inside the file."""
     try:
         with closing(connect(path)) as db:
             prepare_reader(db)

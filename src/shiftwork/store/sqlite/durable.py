@@ -69,7 +69,7 @@ def send(session: SqliteSession, id: str, signal: Signal, now: float) -> JobStat
 
 
 def steps(session: SqliteSession, id: str, fence: int, after: int) -> StepPage | None:
-    """The next steps of a running job. Rows are read one by one, and no more of them than the page has."""
+    """Return the next steps of a running job. Rows are read one by one, and no more of them than the page has."""
     seq = session.value("held_job", (session.namespace, id, fence))
     if seq is None:
         return None
@@ -86,14 +86,14 @@ def steps(session: SqliteSession, id: str, fence: int, after: int) -> StepPage |
 
 
 def first_signal(session: SqliteSession, id: str, name: str) -> Signal | None:
-    """The first signal with this name that a job has not taken."""
+    """Return the first signal with this name that a job has not taken."""
     seq = session.value("seq_of_id", (session.namespace, id))
     body = None if seq is None else session.value("first_signal", (seq, name))
     return None if body is None else read_signal(body)
 
 
 def parts(session: SqliteSession, id: str, steps: int, signals: int) -> SeenParts:
-    """What people see of a job's steps and signals."""
+    """Return what people see of a job's steps and signals."""
     seq = session.value("seq_of_id", (session.namespace, id))
     if seq is None:
         return SeenParts()
@@ -112,14 +112,14 @@ def parts(session: SqliteSession, id: str, steps: int, signals: int) -> SeenPart
 
 
 def has_arrived(session: SqliteSession, seq: int, wait: Wait | None) -> bool:
-    """Whether the signal was sent that a job waits for."""
+    """Return whether the signal was sent that a job waits for."""
     if wait is None:
         return False
     return arrived(wait, (Signal(name, b"", 0.0) for name in session.values("signal_names", (seq,))))
 
 
 def read_wait(body: bytes | None) -> Wait | None:
-    """What a job waits for. A damaged record of it waits for its time alone."""
+    """Return what a job waits for. A damaged record of it waits for its time alone."""
     try:
         return None if body is None else msgpack.decode(body, type=Wait)
     except (MsgspecError, TypeError):

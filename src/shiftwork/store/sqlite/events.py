@@ -26,7 +26,7 @@ def record(session: SqliteSession, events: Sequence[Event]) -> None:
 
 
 def events(session: SqliteSession, after: int, before: int | None, limit: int) -> list[Event]:
-    """The newest events between two numbers, oldest first."""
+    """Return the newest events between two numbers, oldest first."""
     end = AFTER_LAST_EVENT if before is None else before
     rows = session.run("newest_events", (session.namespace, after, end, limit)).fetchall()
     return [read_event(seq, body) for seq, body in reversed(rows)]

@@ -12,7 +12,7 @@ from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
 
 
 def facts(session: SqliteSession, workers: Iterable[str], now: float, *, count_ready: bool = False) -> Facts:
-    """Everything that an admission of jobs of these workers looks at."""
+    """Return everything that an admission of jobs of these workers looks at."""
     docs = session.docs()
     near = neighbours(workers, docs.gates)
     served = session.values("served_pools", (session.namespace, now))
@@ -26,7 +26,7 @@ def facts(session: SqliteSession, workers: Iterable[str], now: float, *, count_r
 
 
 def survey(session: SqliteSession, workers: Iterable[str] | None, now: float) -> Facts:
-    """The facts about these workers and their neighbours, or about all."""
+    """Return the facts about these workers and their neighbours, or about all."""
     if workers is None:
         workers = {*session.values("known_workers", (session.namespace,)), *session.docs().gates}
     return facts(session, workers, now, count_ready=True)
@@ -58,7 +58,7 @@ def _lane(session: SqliteSession, name: str, *, count_ready: bool) -> Lane:
 
 
 def _ready(session: SqliteSession, worker: int, queued: Mapping[int, int]) -> int | None:
-    """How many jobs of a worker are not parked, given the queued ones by pool; None if none is parked."""
+    """Return how many jobs of a worker are not parked, given the queued ones by pool; None if none is parked."""
     if not session.value("has_keys", (worker,)):
         return None
     ready: int = sum(session.value("ready_in_lane", (pool, worker, READY_COUNTED)) for pool in queued)

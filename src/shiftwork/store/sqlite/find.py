@@ -52,14 +52,14 @@ Found = tuple[float, str, int]
 def get(
     session: SqliteSession, ids: Sequence[str], broken: Unreadable, *, whole: bool = False
 ) -> list[JobRecord | None]:
-    """These jobs with their attempts and unmet needs, in order; whole ones with their steps and signals."""
+    """Return these jobs with their attempts and unmet needs, in order; whole ones with their steps and signals."""
     rows = read_rows(session, "records_of_ids", (session.namespace, as_list(set(ids))))
     found = {record.id: record for record in detailed(session, rows, broken, whole=whole)}
     return [found.get(id) for id in ids]
 
 
 def ahead(session: SqliteSession, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
-    """The jobs ahead of each place, by worker."""
+    """Return the jobs ahead of each place, by worker."""
     number = session.pools.find(pool)
     if number is None:
         return [Ahead({}) for _ in places]
@@ -88,7 +88,7 @@ class Nothing(Exception):  # noqa: N818 - it ends a search, it is not an error
 
 
 def find(session: SqliteSession, wanted: JobFilter, broken: Unreadable) -> list[JobRecord]:
-    """The jobs that match, without their attempts, steps and signals, and with no needs but the broken ones."""
+    """Return the jobs that match, without their attempts, steps and signals, and with no needs but the broken ones."""
     try:
         search = _Search(session, wanted)
     except Nothing:
@@ -103,7 +103,7 @@ def find(session: SqliteSession, wanted: JobFilter, broken: Unreadable) -> list[
 
 
 def dead(session: SqliteSession, behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
-    """The newest dead jobs behind a place."""
+    """Return the newest dead jobs behind a place."""
     rows = session.run("newest_dead", (session.namespace, *(behind or EVERYTHING), max(0, limit))).fetchall()
     return [
         DeadJob(str(id), worker or "", None if error is None else str(error), number(created_at), ended_at)
@@ -175,7 +175,7 @@ class _Search:
                 self._take("find_by_worker", worker=worker, status=status)
 
     def _is_of_few(self) -> bool:
-        """Whether few queued jobs have the wanted worker and key: then these are sorted, among however many others."""
+        """Return whether few queued jobs have the wanted worker and key: then only these are sorted."""
         worker, key = self._args["only_worker"], self._args["key"]
         if worker is None or key is None:
             return False
@@ -203,7 +203,7 @@ class _Search:
         self._found = (nlargest if self._newest else nsmallest)(limit, [*self._found, *rows])
 
     def _workers(self) -> Sequence[int]:
-        """The workers that can have matching jobs."""
+        """Return the workers that can have matching jobs."""
         if self._args["only_worker"] is not None:
             return [self._args["only_worker"]]
         if self._args["pool"] is not None:
@@ -231,7 +231,7 @@ class _Search:
 
 
 def _number(find: Any, name: str | None) -> int | None:
-    """The number of a wanted name. Raises `Nothing` if the name is unknown."""
+    """Return the number of a wanted name. Raises `Nothing` if the name is unknown."""
     if name is None:
         return None
     number: int | None = find(name)

@@ -84,7 +84,7 @@ def finish(session: SqliteSession, outcomes: Sequence[Outcome], now: float) -> F
 
 
 def _accepted(session: SqliteSession, outcomes: Sequence[Outcome], now: float) -> list[Landed]:
-    """The outcomes whose job runs under their fence, in order, each with the status it leads to."""
+    """Return the outcomes whose job runs under their fence, in order, each with the status it leads to."""
     ids = as_list([outcome.id for outcome in outcomes])
     seen: set[int] = set()
     landed: list[Landed] = []
@@ -101,7 +101,7 @@ def _accepted(session: SqliteSession, outcomes: Sequence[Outcome], now: float) -
 
 
 def _with_signal(session: SqliteSession, outcome: Outcome, job: HeldJob, now: float) -> Outcome:
-    """The outcome of a job that is handed back to wait for a signal, which may have been sent already."""
+    """Return the outcome of a job that is handed back to wait for a signal, which may have been sent already."""
     signalled = has_arrived(session, job.seq, outcome.wait)
     return replace(outcome, run_at=due(outcome, now, signalled=signalled))
 

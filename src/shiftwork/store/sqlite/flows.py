@@ -43,7 +43,7 @@ class ReleasedJob(NamedTuple):
 
 
 def numbers_of(session: SqliteSession, names: Iterable[str | None]) -> dict[str | None, int]:
-    """The numbers of these flows, each of which gets one if it has none."""
+    """Return the numbers of these flows, each of which gets one if it has none."""
     return {name: _number(session, name) for name in set(names) if name is not None}
 
 
@@ -90,7 +90,7 @@ def tie(session: SqliteSession, added: Sequence[tuple[int, NewJob]], now: float)
 
 
 def _lost(session: SqliteSession, statuses: Mapping[str, JobStatus]) -> set[str]:
-    """Those of these jobs that cannot complete unless a person retries one."""
+    """Return those of these jobs that cannot complete unless a person retries one."""
     lost = {id for id, status in statuses.items() if status in LOST}
     waiting = [id for id, status in statuses.items() if status is JobStatus.WAITING]
     if waiting and anything_waits(session):
@@ -104,12 +104,12 @@ def _statuses(session: SqliteSession, ids: Iterable[str]) -> dict[str, JobStatus
 
 
 def _status(number: int) -> JobStatus:
-    """The status with a number. A damaged row may hold any number."""
+    """Return the status with a number. A damaged row may hold any number."""
     return STATUSES[number] if number in range(len(STATUSES)) else JobStatus.DEAD
 
 
 def _waiters(session: SqliteSession, ids: Iterable[str]) -> dict[str, dict[int, Need]]:
-    """The jobs that wait for each of these, with their needs."""
+    """Return the jobs that wait for each of these, with their needs."""
     found: dict[str, dict[int, Need]] = {id: {} for id in ids}
     if found:
         for id, seq, kind in session.run("needs_of_ids", (session.namespace, as_list(found))):
@@ -129,7 +129,7 @@ def need_all(session: SqliteSession, needs: Sequence[tuple[int, Need]]) -> None:
 
 
 def anything_waits(session: SqliteSession) -> bool:
-    """Whether any job waits for another one. It is remembered until something may have changed that."""
+    """Return whether any job waits for another one. It is remembered until something may have changed that."""
     if session.any_needs is None:
         session.any_needs = bool(session.value("any_needs"))
     return session.any_needs
@@ -222,7 +222,7 @@ def put_off(session: SqliteSession, doomed: Sequence[DoomedJob], now: float) -> 
 
 
 def flows(session: SqliteSession, behind: tuple[float, str] | None, limit: int) -> list[FlowRecord]:
-    """The newest flows behind a place."""
+    """Return the newest flows behind a place."""
     place = (session.namespace, *(behind or (inf, "")), max(0, limit))
     running = dict(session.run("running_in_flows").fetchall())
     return [
@@ -238,7 +238,7 @@ def flows(session: SqliteSession, behind: tuple[float, str] | None, limit: int) 
 
 
 def _by_status(counts: Sequence[int], running: int) -> dict[str, int]:
-    """How many jobs of a flow have which status."""
+    """Return how many jobs of a flow have which status."""
     numbers = [counts[place] for place in FLOW_COUNTERS]
     numbers[QUEUED] -= running
     numbers[PROCESSING] = running
@@ -246,7 +246,7 @@ def _by_status(counts: Sequence[int], running: int) -> dict[str, int]:
 
 
 def members(session: SqliteSession, flow: str, behind: tuple[float, str] | None, limit: int) -> list[FlowMember]:
-    """The newest jobs of a flow behind a place."""
+    """Return the newest jobs of a flow behind a place."""
     number = session.value("find_flow", (session.namespace, flow))
     found = session.run("members_of_flow", (number, *(behind or (inf, "")), max(0, limit)))
     return [
@@ -256,7 +256,7 @@ def members(session: SqliteSession, flow: str, behind: tuple[float, str] | None,
 
 
 def results(session: SqliteSession, ids: Sequence[str]) -> list[bytes | None]:
-    """The results of these jobs, in order."""
+    """Return the results of these jobs, in order."""
     found: dict[str, bytes | None] = dict(
         session.run("results_of_ids", (session.namespace, as_list(set(ids)))).fetchall()
     )

@@ -36,7 +36,7 @@ def leave(session: SqliteSession, names: Sequence[str], *, now: float) -> None:
 
 
 def instances(session: SqliteSession) -> list[InstanceRecord]:
-    """All instances that have beaten and neither left nor were reaped."""
+    """Return all instances that have beaten and neither left nor were reaped."""
     found: list[InstanceRecord] = []
     for body, expires_at, last_beat_at in session.run("all_instances", (session.namespace,)):
         beat = BEAT.decode(body)

@@ -123,7 +123,7 @@ def _row(session: SqliteSession, seq: int, job: JobRecord, flow: int | None, now
 
 
 def _holder(session: SqliteSession, instance: str, now: float) -> int:
-    """The number of an instance that ran a job elsewhere, kept as long as one that was here and is gone."""
+    """Return the number of an instance that ran a job elsewhere, kept as long as one that was here and is gone."""
     known = session.instances.find(instance)
     if known is not None:
         return known

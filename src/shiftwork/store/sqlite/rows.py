@@ -45,19 +45,19 @@ class Parts:
 
 
 def read_rows(session: SqliteSession, statement: str, args: Sequence[Any]) -> dict[int, Row]:
-    """What a statement selects from the view `records`, by the job's number."""
+    """Return what a statement selects from the view `records`, by the job's number."""
     found = session.run(statement, args)
     names = [name for name, *_ in found.description]
     return {row["seq"]: row for row in (dict(zip(names, values, strict=True)) for values in found)}
 
 
 def detailed(session: SqliteSession, rows: Mapping[int, Row], broken: Unreadable, *, whole: bool) -> list[JobRecord]:
-    """These rows as jobs with attempts and unmet needs, in order; whole ones with their steps and signals."""
+    """Return these rows as jobs with attempts and unmet needs, in order; whole ones with their steps and signals."""
     return records(rows, broken, _parts(session, rows, whole=whole))
 
 
 def with_broken_needs(session: SqliteSession, rows: Mapping[int, Row], broken: Unreadable) -> list[JobRecord]:
-    """These rows as jobs, in order, with nothing of what they have in other tables but their broken needs."""
+    """Return these rows as jobs, in order, with nothing of what they have in other tables but their broken needs."""
     parts: defaultdict[int, Parts] = defaultdict(Parts)
     of_flows = [seq for seq, row in rows.items() if row["flow"] is not None]
     for seq, id, kind in session.run("broken_needs_of_jobs", (as_list(of_flows),)) if of_flows else ():
@@ -68,7 +68,7 @@ def with_broken_needs(session: SqliteSession, rows: Mapping[int, Row], broken: U
 def records(
     rows: Mapping[int, Row], broken: Unreadable, parts: Mapping[int, Parts] = MappingProxyType({})
 ) -> list[JobRecord]:
-    """These rows as jobs, in order, with what they have in other tables."""
+    """Return these rows as jobs, in order, with what they have in other tables."""
     return [_record(seq, row, parts.get(seq) or Parts(), broken) for seq, row in rows.items()]
 
 
@@ -119,7 +119,7 @@ def _decode(row: Row, parts: Parts) -> JobRecord:
 
 
 def _size_of_cut(value: bytes | None, size: int | None) -> int | None:
-    """The size of a value that was cut; None of one that is whole."""
+    """Return the size of a value that was cut; None of one that is whole."""
     return size if value is not None and size is not None and len(value) < size else None
 
 
@@ -130,7 +130,7 @@ def _index(status: Any) -> int:
 
 
 def _remains(row: Row, parts: Parts, reason: str) -> JobRecord:
-    """What is left of a job whose row cannot be read."""
+    """Return what is left of a job whose row cannot be read."""
     payload = row["payload"]
     return JobRecord(
         id=str(row["id"]),
@@ -150,17 +150,17 @@ def _remains(row: Row, parts: Parts, reason: str) -> JobRecord:
 
 
 def number(value: Any) -> float:
-    """A number from a column that may be damaged."""
+    """Return a number from a column that may be damaged."""
     return float(value) if isinstance(value, int | float) else 0.0
 
 
 def need_of(id: str, kind: int) -> Need:
-    """A row of `needs`."""
+    """Decode a row of `needs`."""
     return Need(id, whatever=bool(kind & NEED_WHATEVER), alone=bool(kind & NEED_ALONE), broken=bool(kind & NEED_BROKEN))
 
 
 def kind_of(need: Need) -> int:
-    """The flags of a need, as its row has them."""
+    """Return the flags of a need, as its row has them."""
     return NEED_WHATEVER * need.whatever + NEED_ALONE * need.alone + NEED_BROKEN * need.broken
 
 

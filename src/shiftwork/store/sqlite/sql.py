@@ -18,7 +18,7 @@ _NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 
 def statements(text: str) -> dict[str, str]:
-    """The statements of a file by name, without their comments."""
+    """Return the statements of a file by name, without their comments."""
     parts = _NAME.split(text)
     return {name: _bare(body) for name, body in zip(parts[1::2], parts[2::2], strict=True)}
 
@@ -29,12 +29,12 @@ def _bare(body: str) -> str:
 
 
 def read(name: str) -> str:
-    """The text of a file beside this one, with numbers for names."""
+    """Return the text of a file beside this one, with numbers for names."""
     return with_numbers(Path(__file__).with_name(name).read_text(encoding="utf-8"), _OWN_NUMBERS)
 
 
 def script(name: str) -> list[str]:
-    """The statements of a file, one by one: `executescript` would commit first."""
+    """Return the statements of a file one by one, because `executescript` would commit first."""
     bare = "\n".join(line.split("--")[0] for line in read(name).splitlines())
     return [statement for statement in map(str.strip, _END.split(bare)) if statement]
 
@@ -44,6 +44,6 @@ SQL: Final = statements(read("queries.sql"))
 
 @cache
 def for_rows(name: str, n: int) -> str:
-    """The named statement, with its part in braces repeated for each row."""
+    """Return the named statement, with its part in braces repeated for each row."""
     before, row, after = _ROW.split(SQL[name])
     return before + ", ".join([row] * n) + after

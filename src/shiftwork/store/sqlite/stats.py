@@ -16,7 +16,7 @@ from shiftwork.store.sqlite.file.sqlite_session import (
 
 
 def stats(session: SqliteSession) -> Stats:
-    """All pools and workers that have jobs, in numbers."""
+    """Return all pools and workers that have jobs, in numbers."""
     answer = Stats()
     pools: dict[str, int] = {}
     for pool, name, worker, *counts in session.run("read_lanes", (session.namespace,)).fetchall():

@@ -67,7 +67,7 @@ def wake_all(session: SqliteSession) -> None:
 
 
 def due_before(session: SqliteSession, statuses: Iterable[int], *, expiring: bool = False) -> float | None:
-    """When the leader wakes, before jobs of these statuses are written; None if none of them waits for a time."""
+    """Return when the leader wakes, before jobs of these statuses are written; None if none waits for a time."""
     if not expiring and not any(status <= FAILED for status in statuses):
         return None
     next_at = next_due(session)
@@ -75,7 +75,7 @@ def due_before(session: SqliteSession, statuses: Iterable[int], *, expiring: boo
 
 
 def next_due(session: SqliteSession) -> float | None:
-    """When the next job is due or expires. A damaged row may hold anything instead."""
+    """Return when the next job is due or expires. A damaged row may hold anything instead."""
     times = [session.value(statement, (session.namespace,)) for statement in ("next_due", "next_expiry")]
     return min((time for time in times if isinstance(time, float)), default=None)
 

@@ -16,11 +16,11 @@
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, jobs_unique, lanes_pkey, needs_pkey.
 
--- Add these jobs; no id occurs twice. Returns, for each job that was not created, the id of the job that exists in
--- its place, and NULL for the others; NULL altogether if all were created.
+-- Add these jobs, each with an id of its own. In `twins` there is, for each job that was not created, the id of the job that
+-- exists in its place, and NULL for the others; `twins` is NULL if all were created.
 -- A column whose values are all equal may have one element, except the workers of jobs with concurrency keys.
--- Within a user's transaction (`own_slot` is given) no lock is taken that others wait for: counters go into a row of
--- their own, and a job with a concurrency key stays scheduled, due at once, until the leader queues it.
+-- `own_slot` is given within a user's transaction, which must hold no lock that others wait for: then the counters go into
+-- that slot, and a job with a concurrency key stays scheduled, due at once, until the leader queues it.
 CREATE OR REPLACE FUNCTION shiftwork.add(
     ns integer, ids text[], workers text[], pools text[], payloads bytea[], run_ats double precision[],
     priorities smallint[], head_starts double precision[], unique_keys text[], keys text[], key_limits integer[],
@@ -48,8 +48,8 @@ BEGIN
     ) AS a;
 END $$;
 
--- As `add`, for one job that has neither a unique key nor a concurrency key. It does not look whether a job still waits
--- for this id, as `add` does: that costs an eighth more, and a job that another one of its flow waits for is not pruned.
+-- Add one plain job. Unlike `add`, this does not check whether a job waits for the new id, which would cost an eighth more:
+-- a job with this id cannot have been pruned while another one waited for it.
 CREATE OR REPLACE FUNCTION shiftwork.add_one_fast(
     ns integer, new_id text, for_worker text, in_pool text, bytes bytea, due double precision, urgency smallint,
     ahead double precision, most integer, why text, trail text, at double precision,
@@ -86,8 +86,8 @@ BEGIN
     END IF;
 END $$;
 
--- As `add`, for jobs without unique and concurrency keys. Raises unique_violation if one of the ids exists: not asking
--- first saves a fifth of the time.
+-- Add a batch of plain jobs. Raises unique_violation if one of the ids exists, instead of checking that first. Returns the
+-- topics to ring.
 CREATE OR REPLACE FUNCTION shiftwork.add_fast(
     ns integer, ids text[], workers text[], pools text[], payloads bytea[], run_ats double precision[],
     priorities smallint[], head_starts double precision[], key_limits integer[], causes text[], traces text[],
@@ -138,10 +138,10 @@ BEGIN
     RETURN topics;
 END $$;
 
--- As `add`, for jobs that may also have a time to expire, options, tags (the text of an array), a flow, needs and a
--- parent. `unmets` counts the needs of each job, and `neededs` says which jobs another one may wait for; the needs follow
--- one by one: which job needs which, whether any end will do, whether the needed job alone counts, and whether it is not
--- among these. If `apart`, the caller ties the jobs itself, because more of them follow.
+-- Add jobs that may have everything that a job can have; results are as in `add`. `unmets` has the number of needs of each
+-- job, and `neededs` whether another job may wait for it. `marked` has the tags of each job as the text of an array. The needs
+-- follow in columns of their own: which job needs which, whether any end meets the need, whether the needed job alone
+-- counts and not what it adds, and whether it is not among these jobs. If `apart`, the caller calls `tie` after several parts.
 CREATE OR REPLACE FUNCTION shiftwork.add_full(
     ns integer, ids text[], workers text[], pools text[], payloads bytea[], run_ats double precision[],
     priorities smallint[], head_starts double precision[], unique_keys text[], keys text[], key_limits integer[],
@@ -170,7 +170,7 @@ BEGIN
     IF NOT borrowed AND (parents IS NOT NULL OR true = ANY (need_outsides)) THEN
         PERFORM 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = ANY (parents || ARRAY(
             SELECT p.needed FROM unnest(need_ids, need_outsides) AS p (needed, outside) WHERE p.outside
-        )) ORDER BY j.id FOR NO KEY UPDATE;  -- before any counter
+        )) ORDER BY j.id FOR NO KEY UPDATE;  -- jobs are locked before counters
     END IF;
     IF parks THEN
         PERFORM shiftwork.lock_keys(ns, workers, keys);
@@ -216,7 +216,7 @@ BEGIN
             ON CONFLICT DO NOTHING
             RETURNING j.id, j.worker, j.pool, j.key, j.status
         ),
-        counted AS (  -- skipped where jobs may have to be parked: counters come last
+        counted AS (  -- not if jobs may have to be parked: locks of counters come last
             INSERT INTO shiftwork.lanes AS l (namespace, worker, pool, slot, scheduled, waiting, queued, added)
             SELECT
                 ns, i.worker, i.pool, coalesce(own_slot, pg_backend_pid() % SLOT_COUNT),
@@ -239,7 +239,7 @@ BEGIN
         INTO made, later, topics, made_workers, made_pools, made_keys, made_statuses
         FROM inserted i;
         EXIT WHEN coalesce(cardinality(made), 0) = cardinality(ids);
-        -- Some exist already, by id or by unique key. A twin that has ended in the meantime makes room after all.
+        -- Some exist already, by id or by unique key. If such a twin has ended meanwhile, its job is added in another round.
         SELECT array_agg(
             CASE
                 WHEN t.id = ANY (made) THEN NULL
@@ -282,7 +282,7 @@ BEGIN
         topics := topics || 'leader'::text;
     END IF;
     IF made IS NOT NULL AND (in_flows IS NOT NULL OR marked IS NOT NULL OR need_jobs IS NOT NULL OR parents IS NOT NULL) THEN
-        IF cardinality(made) < cardinality(ids) THEN  -- what the others would have does not count
+        IF cardinality(made) < cardinality(ids) THEN  -- keep only the columns of the jobs that were created
             SELECT
                 array_agg(t.id ORDER BY t.ord), array_agg(t.flow ORDER BY t.ord), array_agg(t.tags ORDER BY t.ord),
                 array_agg(coalesce(t.at, ats[1]) ORDER BY t.ord), array_agg(t.parent ORDER BY t.ord)
@@ -294,7 +294,7 @@ BEGIN
             FROM unnest(need_jobs, need_ids, need_whatevers, need_alones) AS p (id, needed, whatever, alone)
             WHERE p.id = ANY (made);
         END IF;
-        PERFORM shiftwork.enlist(ns, ids, in_flows, marked, ats);
+        PERFORM shiftwork.add_side_rows(ns, ids, in_flows, marked, ats);
         INSERT INTO shiftwork.needs (namespace, needed, id, whatever, alone)
         SELECT ns, p.needed, p.id, coalesce(p.whatever, false), coalesce(p.alone, false)
         FROM unnest(need_jobs, need_ids, need_whatevers, need_alones) AS p (id, needed, whatever, alone);
@@ -304,7 +304,7 @@ BEGIN
     END IF;
 END $$;
 
--- Tie new jobs to others, now or, within a user's transaction, when the leader gets to it. Returns the topics to ring.
+-- Tie new jobs to jobs that exist: now, or by the leader if this is a user's transaction. Returns the topics to ring.
 CREATE OR REPLACE FUNCTION shiftwork.tie_new(
     ns integer, ats double precision[], borrowed boolean, ids text[], parents text[], need_jobs text[], need_ids text[],
     need_outsides boolean[]

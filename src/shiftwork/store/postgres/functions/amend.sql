@@ -4,7 +4,7 @@
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, lanes_pkey, needs_pkey, jobs_unique, needs_broken, workers_pkey.
 
--- Cancel jobs that wait, and ask running ones to stop. Returns, position by position, whether it was done and the
+-- Cancel waiting jobs, and ask running ones to stop. Returns for each job, in order, whether that was allowed, and the
 -- previous status.
 CREATE OR REPLACE FUNCTION shiftwork.cancel(
     ns integer, ids text[], because text, at double precision,
@@ -56,9 +56,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- Queue dead, cancelled, failed and scheduled jobs again, with attempts and crashes reset; one that still needs others
--- waits for them. Returns, position by
--- position, whether it was done and the previous status.
+-- Queue dead, cancelled, failed and scheduled jobs again, with attempts and crashes reset; a job with unmet needs waits for
+-- them. Returns for each job, in order, whether that was done, and the previous status.
 CREATE OR REPLACE FUNCTION shiftwork.requeue(
     ns integer, ids text[], due double precision, bytes bytea, new_key text, at double precision,
     OUT done boolean[], OUT had smallint[], OUT topics text[]
@@ -76,7 +75,7 @@ BEGIN
     topics := '{}';
     IF bytes IS NULL THEN
         PERFORM shiftwork.lock_keys_of(ns, ids);
-    ELSE  -- a new payload makes a new key; the old key is irrelevant, because the job is not queued under it
+    ELSE  -- with a new payload comes a new key; the old one does not matter, because the job is not queued under it
         PERFORM shiftwork.lock_keys(ns, array_agg(DISTINCT j.worker), array_agg(DISTINCT new_key))
         FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = ANY (ids) GROUP BY j.worker;
     END IF;
@@ -120,7 +119,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- Delete ended jobs that no other job waits for. Returns, position by position, whether it was done and the previous status.
+-- Delete ended jobs that no other job waits for. Returns for each job, in order, whether that was done, and the previous
+-- status.
 CREATE OR REPLACE FUNCTION shiftwork.discard(ns integer, ids text[], OUT done boolean[], OUT had smallint[])
 LANGUAGE plpgsql
 {index_plans}
@@ -144,7 +144,7 @@ BEGIN
         done := done || allowed;
         CONTINUE WHEN NOT allowed;
         DELETE FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = wanted;
-        PERFORM shiftwork.forget(ns, ARRAY[wanted], ARRAY[job.flow], ARRAY[job.tags], ARRAY[job.created_at]);
+        PERFORM shiftwork.delete_side_rows(ns, ARRAY[wanted], ARRAY[job.flow], ARRAY[job.tags], ARRAY[job.created_at]);
         PERFORM shiftwork.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[job.status], ARRAY[STATUS_ABSENT::smallint]);
     END LOOP;
 END $$;

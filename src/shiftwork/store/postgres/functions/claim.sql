@@ -4,9 +4,9 @@
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_ready, lanes_pkey, instances_pkey, docs_pkey, workers_pkey, jobs_pkey, crews_pkey.
 
--- Start the first ready jobs by rank, where only pausing and disabling can hold them back. Where a gate has a say,
--- returns one row without an id; the caller then goes through `consider`. Where the edition is another one, the cause
--- of that row is 'stale'; where the crew is unknown, it is 'unknown'.
+-- Start the first ready jobs by rank, if nothing but pausing and disabling can hold jobs of these workers back. Otherwise
+-- returns one row without an id, and the caller claims with `lock_for_claim`. The cause in that row is 'stale' if the store
+-- has another edition, and 'unknown' if it does not know the crew.
 CREATE OR REPLACE FUNCTION shiftwork.claim(
     ns integer, who text, from_pool text, n integer, at double precision, names text[], edition text, crew text
 )
@@ -62,7 +62,7 @@ BEGIN
         END IF;
         RETURN;
     END IF;
-    -- Merge the heads of all lanes. Jobs that other claims have locked are skipped; then look further down the lanes.
+    -- Merge the first jobs of all lanes. If other claims have locked some of them, look further down the lanes.
     LOOP
         SELECT array_agg(t.place), array_agg(t.worker) INTO places, now_started FROM (
             SELECT j.ctid AS place, j.worker FROM shiftwork.first_of_lanes(ns, from_pool, lanes, reach) AS best
@@ -83,9 +83,9 @@ BEGIN
     PERFORM shiftwork.count_starts(ns, from_pool, at, started);
 END $$;
 
--- Returns the workers among these that are enabled and, if several were given, have a ready job in the pool. Returns
--- none if the instance is lost or the pool is paused, and NULL if the store holds other definitions than this edition;
--- any will do for a caller that names none. The workers are those of a crew, if one is named.
+-- Returns those of these workers (or of the crew, if one is named) that are enabled and have a ready job in the pool; a
+-- single worker is returned without looking for its jobs. Returns none if the instance is lost or the pool is paused, and
+-- NULL if an edition is named and the store has definitions of another one.
 CREATE OR REPLACE FUNCTION shiftwork.open_lanes(
     ns integer, who text, from_pool text, names text[], edition text, crew text
 )
@@ -114,7 +114,7 @@ BEGIN
         RETURN NULL;
     ELSIF closed THEN
         RETURN '{}';
-    ELSIF alone THEN  -- the caller finds out whether it has a job
+    ELSIF alone THEN  -- the caller reads its jobs anyway
         RETURN names;
     END IF;
     IF crew IS NOT NULL THEN
@@ -133,8 +133,8 @@ BEGIN
     );
 END $$;
 
--- Returns the workers of a crew that are enabled and have a ready job in the pool. A loose index scan: one step for
--- each worker that has ready jobs there, however many the crew and the jobs are.
+-- Returns the workers of a crew that are enabled and have a ready job in the pool. It is a loose index scan: one step for
+-- each worker with ready jobs in the pool, however many workers and jobs there are.
 CREATE OR REPLACE FUNCTION shiftwork.crew_lanes(ns integer, from_pool text, of_digest text) RETURNS text[]
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -157,7 +157,8 @@ BEGIN
     RETURN found;
 END $$;
 
--- Keep the names of a crew, and forget those that were made long ago; an instance that still uses one makes it again.
+-- Keep the names of a crew: the workers that an instance serves, under a digest of their names, so that claims need not
+-- send them. Old crews are deleted; an instance that still uses one sends its names again.
 CREATE OR REPLACE FUNCTION shiftwork.introduce_crew(
     ns integer, of_digest text, names text[], at double precision, keep double precision
 ) RETURNS void
@@ -170,8 +171,9 @@ BEGIN
     SELECT ns, of_digest, w, at FROM unnest(names) AS w ORDER BY w ON CONFLICT DO NOTHING;
 END $$;
 
--- The first jobs by rank of several lanes, in no order: at least `many`, or all that there are. Of each lane a few are read, and
--- more only where these come before the last job that is wanted: a lane that is deep and far behind costs nothing.
+-- Returns the first jobs by rank of several lanes, unsorted: at least `many`, if there are so many. A few of each lane are
+-- read, and more only of lanes whose few all come before the last job that is wanted. So the depth of other lanes does not
+-- matter.
 CREATE OR REPLACE FUNCTION shiftwork.first_of_lanes(ns integer, from_pool text, lanes text[], many integer)
 RETURNS TABLE (rank double precision, id text, place tid)
 LANGUAGE plpgsql STABLE
@@ -205,8 +207,7 @@ BEGIN
     WHERE n.nth = few AND (n.rank, n.id) < (coalesce(l.rank, 'infinity'), coalesce(l.id, ''));
 END $$;
 
--- Start the rows at these places, in any order. The caller has locked them in an earlier statement, so they have not
--- moved.
+-- Start the jobs in these rows, in any order. The caller has locked the rows in an earlier statement, so they have not moved.
 CREATE OR REPLACE FUNCTION shiftwork.start_at(who text, at double precision, places tid[])
 RETURNS TABLE (
     rank double precision, id text, worker text, payload bytea, fence bigint, attempt integer, crashes integer,
@@ -225,8 +226,8 @@ BEGIN
         j.rank, j.id, j.worker, j.payload, j.fence, j.attempt, j.crashes, j.run_at, j.cause, j.trace, -j.expires_at, j.options;
 END $$;
 
--- Count jobs as started; `workers` has one element for each of them. Claims count in slots of their own, because a process
--- claims while it adds jobs and writes outcomes.
+-- Count jobs as started; `workers` has one element for each job. Claims count in slots of their own, because a process claims
+-- while it adds jobs and writes outcomes on other connections.
 CREATE OR REPLACE FUNCTION shiftwork.count_starts(ns integer, from_pool text, at double precision, workers text[])
 RETURNS void
 LANGUAGE plpgsql AS $$

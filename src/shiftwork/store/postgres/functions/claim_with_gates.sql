@@ -1,13 +1,13 @@
--- Claiming with gates, in one short transaction: `consider` locks and reads, `shiftwork.core.workers.admission` chooses in
--- Python, `start` starts the chosen jobs, and `note_starts` notes what their gates have to know.
+-- Claiming with gates, in one short transaction: `lock_for_claim` locks and reads,
+-- `shiftwork.core.workers.admission` chooses in Python, `start_chosen` starts the jobs, and `note_starts` updates the gates.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_ready, docs_pkey, workers_pkey, jobs_pkey, lanes_pkey.
 
--- Lock the workers concerned, so that no other claim starts their jobs until the transaction ends. Returns the facts,
--- and the first ready jobs of each lane; nothing but `stale` if the edition is another one, and not even that if the
--- crew is unknown.
-CREATE OR REPLACE FUNCTION shiftwork.consider(
+-- Lock the workers and those tied to them, so that no other claim starts their jobs until the transaction ends. Returns the
+-- facts and the first ready jobs of each lane. If the store has another edition, only `stale` is set; if it does not know
+-- the crew, everything is NULL.
+CREATE OR REPLACE FUNCTION shiftwork.lock_for_claim(
     ns integer, who text, from_pool text, n integer, at double precision, names text[], edition text, crew text,
     OUT known json, OUT ahead json, OUT stale boolean
 )
@@ -18,7 +18,7 @@ DECLARE
     lanes text[];
     number bigint;
 BEGIN
-    -- If the process is stopped while it chooses, other claims must not wait for it for ever.
+    -- If the process is frozen while it chooses, other claims must not wait for it for ever.
     PERFORM set_config('idle_in_transaction_session_timeout', '5s', true);
     PERFORM pg_advisory_xact_lock_shared(shiftwork.lock_number(ns, 'gates', ''));
     IF crew IS NOT NULL AND NOT EXISTS (
@@ -37,7 +37,7 @@ BEGIN
     LOOP
         PERFORM pg_advisory_xact_lock(number);
     END LOOP;
-    -- One statement, hence one snapshot, taken after the locks.
+    -- One statement sees one snapshot, which is taken after the locks.
     SELECT shiftwork.facts(ns, at, lanes), (
         SELECT json_object_agg(w, (
             SELECT coalesce(json_agg(json_build_array(h.rank, h.id, h.since) ORDER BY h.rank, h.id), '[]') FROM (
@@ -50,8 +50,8 @@ BEGIN
     INTO known, ahead;
 END $$;
 
--- Start those of these jobs that are still ready.
-CREATE OR REPLACE FUNCTION shiftwork.start(ns integer, who text, from_pool text, at double precision, ids text[])
+-- Start those of the chosen jobs that are still ready.
+CREATE OR REPLACE FUNCTION shiftwork.start_chosen(ns integer, who text, from_pool text, at double precision, ids text[])
 RETURNS TABLE (
     rank double precision, id text, worker text, payload bytea, fence bigint, attempt integer, crashes integer,
     run_at double precision, cause text, trace text, expires_at double precision, options bytea
@@ -75,8 +75,8 @@ BEGIN
     END IF;
 END $$;
 
--- Advance the rate limits of workers whose jobs were started. Returns the topics of workers that may wait for these
--- starts: a dependency that gave way may be next, and no worker gives way to jobs that wait for a breaker's probe.
+-- Advance the rate limits of workers whose jobs were started. Returns the topics of the workers that these starts may let
+-- go on: a dependency that has waited for them, and workers that waited for jobs which now wait for a breaker's probe.
 CREATE OR REPLACE FUNCTION shiftwork.note_starts(ns integer, names text[], limited text[], rates double precision[])
 RETURNS text[]
 LANGUAGE plpgsql

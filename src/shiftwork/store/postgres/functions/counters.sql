@@ -1,12 +1,12 @@
--- Counters per lane (worker and pool), in SLOT_COUNT slots, so that connections rarely wait for each other. There are as many
--- again for claims (from SLOT_CLAIMS on), and for released jobs (from SLOT_RELEASED on), which are counted after everything
--- else. Users' transactions have a slot each, from SLOT_LOOSE on.
+-- Counters of each lane (worker and pool). A lane has SLOT_COUNT rows, called slots, so that connections rarely wait for each
+-- other; as many again for claims (from SLOT_CLAIMS on) and for released jobs (from SLOT_RELEASED on), whose counters are
+-- locked after all others; and one for each user's transaction (from SLOT_LOOSE on).
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: lanes_pkey.
 
--- Move these jobs from one status to another in the counters. NULL as the old status counts a job as added;
--- STATUS_ABSENT, as old or new status, means "not here".
+-- Move these jobs from one status to another in the counters. A job without an old status (NULL) counts as added.
+-- STATUS_ABSENT as the old or new status means that the job was not, or is no longer, in this store.
 CREATE OR REPLACE FUNCTION shiftwork.tally(
     ns integer, workers text[], pools text[], olds smallint[], news smallint[], first_slot integer DEFAULT 0
 ) RETURNS void
@@ -41,8 +41,8 @@ BEGIN
         added = l.added + excluded.added;
 END $$;
 
--- Fold counters that `add` wrote in slots of their own, within users' transactions, into the usual slots.
-CREATE OR REPLACE FUNCTION shiftwork.fold(ns integer, n integer) RETURNS void
+-- Add the counters of users' transactions to those of the usual slots, and delete their slots, up to `n` of them.
+CREATE OR REPLACE FUNCTION shiftwork.fold_user_counters(ns integer, n integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     WITH loose AS MATERIALIZED (

@@ -4,7 +4,7 @@
 -- Indices: docs_pkey, lanes_pkey.
 
 -- Write each doc as its next version if the stored version is the one in `versions`. Returns the docs that were written.
--- Docs of which claims read one (`weighs`) wait for the claims under way.
+-- If claims read one of them (`weighs`), this waits for the claims under way.
 CREATE OR REPLACE FUNCTION shiftwork.put(
     ns integer, kinds text[], names text[], versions bigint[], bodies bytea[], are_paused boolean[], do_wake boolean[],
     guards text[], weighs boolean,
@@ -40,8 +40,7 @@ BEGIN
     topics := shiftwork.wake_for_docs(ns, written_names, weighs);
 END $$;
 
--- Delete each doc if the stored version is the one in `versions`. Returns the docs that were deleted. The rest is as
--- with `put`.
+-- Delete each doc if the stored version is the one in `versions`. Returns the docs that were deleted. `weighs` is as in `put`.
 CREATE OR REPLACE FUNCTION shiftwork.erase(
     ns integer, kinds text[], names text[], versions bigint[], weighs boolean,
     OUT written_kinds text[], OUT written_names text[], OUT topics text[]

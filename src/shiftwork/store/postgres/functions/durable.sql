@@ -3,8 +3,9 @@
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, steps_pkey, signals_pkey, lanes_pkey.
 
--- Keep a step of a job that is processing under this fence, if it is the next one, and take the first signal of a name.
--- Returns STEP_KEPT if the job is, STEP_FULL if it has no room for the step, otherwise STEP_STALE.
+-- Keep a step of a job that is processing under this fence, if it is the next one, and take the first signal with the name
+-- `taking`. Returns STEP_KEPT, also for a step that is there already; STEP_FULL if the job has no room for it; STEP_STALE
+-- if the job is not processing under this fence.
 CREATE OR REPLACE FUNCTION shiftwork.keep_step(
     ns integer, wanted text, under bigint, place integer, bytes bytea, length integer, taking text, most integer,
     most_bytes bigint
@@ -44,7 +45,7 @@ BEGIN
     RETURN STEP_KEPT;
 END $$;
 
--- The same for steps of several jobs, by id. Returns the answer for each, in order.
+-- Keep steps of several jobs, whose rows are locked by id. Returns what `keep_step` returns for each, in order.
 CREATE OR REPLACE FUNCTION shiftwork.keep_steps(
     ns integer, wanted text[], under bigint[], places integer[], bodies bytea[], lengths integer[], takings text[],
     most integer, most_bytes bigint
@@ -69,8 +70,8 @@ BEGIN
     RETURN kept;
 END $$;
 
--- Append a signal to a live job, which is due at once if it waits for it. Returns the status before, NULL if there is
--- no such job, and whether a live job has no room for it.
+-- Append a signal to a live job, and queue the job if it waits for this signal. Returns the previous status, NULL if there is
+-- no such job, and whether the job has no room for the signal.
 CREATE OR REPLACE FUNCTION shiftwork.send(
     ns integer, wanted text, called text, bytes bytea, length integer, at double precision, most integer,
     most_bytes bigint, OUT had smallint, OUT is_full boolean, OUT topics text[]
@@ -119,7 +120,7 @@ BEGIN
     );
 END $$;
 
--- Whether the signal that a job waits for is among those that were sent to it.
+-- Returns whether the signal that a job waits for is among those that were sent to it.
 CREATE OR REPLACE FUNCTION shiftwork.has_arrived(ns integer, wanted text, called text, nth integer) RETURNS boolean
 LANGUAGE plpgsql
 {lookup_plans}
@@ -130,8 +131,8 @@ BEGIN
     );
 END $$;
 
--- Return when these jobs are due: at once where the signal was sent that a job is handed back to wait for. No signal is
--- sent to them until the transaction ends.
+-- Return when these jobs, which are handed back, are due: at once if the signal that they wait for was already sent. Their
+-- rows are locked, so that no other signal is sent until the transaction ends.
 CREATE OR REPLACE FUNCTION shiftwork.due_by_signals(
     ns integer, at double precision, ids text[], run_ats double precision[], wait_names text[], wait_nths integer[]
 ) RETURNS double precision[]

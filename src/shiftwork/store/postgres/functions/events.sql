@@ -3,8 +3,8 @@
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: namespaces_pkey, events_kind, events_pkey.
 
--- Keep these events. All events share one sequence of numbers; the events of people and the others each have
--- positions of their own, because they are pruned apart.
+-- Write these events. All events are numbered in one sequence. Besides, those that people caused and the others are
+-- counted separately (`place`), because each kind is pruned by its own number.
 CREATE OR REPLACE FUNCTION shiftwork.record(ns integer, persons boolean[], bodies bytea[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -25,7 +25,7 @@ BEGIN
     FROM unnest(persons, bodies) WITH ORDINALITY AS b (person, body, ord);
 END $$;
 
--- Delete up to `n` events, either those that people caused or the others, up to a position among them.
+-- Delete up to `n` events, of those that people caused or of the others, up to a place among them.
 CREATE OR REPLACE FUNCTION shiftwork.prune_events(ns integer, n integer, person boolean, until bigint) RETURNS integer
 LANGUAGE plpgsql
 {index_plans}

@@ -3,8 +3,8 @@
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_running, jobs_ready, lanes_pkey, workers_pkey, docs_pkey, instances_pkey.
 
--- Returns everything that admission reads about these workers and the workers tied to them, in one snapshot; about
--- all workers if `names` is NULL. Of those that were named, it leaves out the ones of which nothing is known yet.
+-- Returns everything that admission reads about these workers and those tied to them, in one snapshot; about all workers
+-- if `names` is NULL. Named workers without any row are left out.
 CREATE OR REPLACE FUNCTION shiftwork.facts(ns integer, at double precision, names text[]) RETURNS json
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -83,8 +83,8 @@ BEGIN
     );
 END $$;
 
--- Returns the gates of these workers, as far as they have any; a worker may be named more than once. One index step for
--- each: a plan for `name = ANY (…)` may read the gates of all workers, if they were few when it was made.
+-- Returns the gates of those of these workers that have any; a worker may be named more than once. It takes one index step
+-- for each worker: a plan for `name = ANY (…)`, made when there were few gates, would read those of all workers.
 CREATE OR REPLACE FUNCTION shiftwork.gates_of(ns integer, workers text[])
 RETURNS TABLE (name text, ties text[], wakes boolean, guard text)
 LANGUAGE sql STABLE AS $$

@@ -3,10 +3,10 @@
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: lanes_pkey, jobs_ready.
 
--- Returns the workers with queued jobs in the pool, the places' own ones first and then those that have most: how many these
--- are, parked ones included, how many ready ones are ahead of each place, and the ranks of the first and the last ready one.
--- The places are in order, and jobs are counted from each to the next, so that none is counted twice. No more than
--- `most_own` jobs of an own worker are counted, and `most` of each other.
+-- Returns the workers with queued jobs in the pool, up to `lanes`: first the workers of the places (`own`), then those with the
+-- most jobs. For each: the number of queued jobs, parked ones included; how many ready ones are ahead of each place; and the
+-- ranks of the first and the last ready one. The places are sorted, and jobs are counted from one place to the next. No more
+-- than `most_own` jobs of an own worker are counted, and `most` of any other.
 CREATE OR REPLACE FUNCTION shiftwork.ahead(
     ns integer, of_pool text, own text[], ranks double precision[], ids text[], lanes integer, most_own integer, most integer
 )

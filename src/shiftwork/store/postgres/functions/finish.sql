@@ -3,12 +3,13 @@
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, lanes_pkey, marks_pkey, needs_pkey, workers_pkey.
 
--- Write the outcomes of claimed jobs. Returns the positions of the accepted outcomes, and of those that disabled
--- their worker. What the outcomes add to the marks of their pools arrives summed up, and outcome by outcome in
--- `one_by_one`, which is read only if one is rejected: summing up here would cost three times as much. Statuses, times
--- to run at, numbers of attempts and crashes, and verdicts may have one element if all are equal; if signals that jobs
--- wait for are given, times to run at have all elements. Limits are given if a run has failed, and moves
--- (whether a job that runs again gets a new rank) if any does.
+-- Write the outcomes of claimed jobs. Returns the positions of the accepted outcomes, and of those that disabled their
+-- worker.
+-- Statuses, times to run at, numbers of attempts and crashes, and verdicts may have one element if all are equal; times to
+-- run at have all elements if `wait_names` is given. `limits` is NULL if no run has failed. `moves` says whether a job that
+-- runs again gets a new rank; it is NULL if none does. What the outcomes add to the marks of their pools is given twice:
+-- summed up, and outcome by outcome in `one_by_one`, which is read only if an outcome is rejected. Summing up here would
+-- cost three times as much.
 CREATE OR REPLACE FUNCTION shiftwork.finish(
     ns integer, at double precision, ids text[], fences bigint[], statuses smallint[], ends double precision[],
     run_ats double precision[], tries integer[], falls integer[], verdicts smallint[], limits integer[],
@@ -23,7 +24,7 @@ AS $$
 DECLARE
     calm boolean := VERDICT_SUCCESS = ALL (verdicts) AND STATUS_FAILED <> ALL (statuses);  -- all succeeded
     workers text[];
-    names text[];  -- the same, each once
+    names text[];  -- the workers, each once
     keys text[];
     keyed text[];
     scheduled text[];
@@ -143,9 +144,9 @@ BEGIN
         RETURN;
     END IF;
     IF keys IS NOT NULL THEN
-        -- This lock comes after the jobs, against the general order, because the keys are known only now. A holder of a
-        -- key's lock wants none of its running jobs, except a cancel at this very moment: then one of the two is undone
-        -- as a deadlock and runs again.
+        -- The keys are known only now, so their locks come after those of jobs, against the general order. Whoever holds the
+        -- lock of a key locks no running jobs of the key, except a cancel at the same moment: then one of the two calls is
+        -- undone as a deadlock and made again.
         PERFORM shiftwork.lock_keys(ns, keyed, keys);
         topics := topics || ARRAY(SELECT 'pool:' || p FROM unnest(shiftwork.repark(ns, keyed, keys)) AS p);
     END IF;
@@ -180,8 +181,8 @@ BEGIN
     ON CONFLICT (namespace, pool, name, slot) DO UPDATE SET n = m.n + excluded.n;
 END $$;
 
--- Whether these outcomes may disable a worker. Then no claim may be under way that relies on the worker being
--- enabled.
+-- Returns whether these outcomes may disable a worker. If so, the caller waits until no claim is under way: it would rely on
+-- the worker being enabled.
 CREATE OR REPLACE FUNCTION shiftwork.may_disable(ns integer, ids text[], verdicts smallint[], limits integer[])
 RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
@@ -198,8 +199,8 @@ BEGIN
     );
 END $$;
 
--- Apply the ends of runs to the states of their workers, in the order of the outcomes. `shiftwork.core.workers.state`
--- is the original of this rule. Returns the positions of the outcomes that disabled a worker.
+-- Update the states of workers after runs have ended, in the order of the outcomes. The original of the rule is
+-- `shiftwork.core.workers.state`. Returns the positions of the outcomes that disabled a worker.
 CREATE OR REPLACE FUNCTION shiftwork.apply_verdicts(
     ns integer, places integer[], names text[], statuses smallint[], ends double precision[], verdicts smallint[],
     limits integer[], errors text[]
@@ -251,13 +252,13 @@ BEGIN
     RETURN ARRAY(SELECT d FROM unnest(disabled) AS d ORDER BY d);
 END $$;
 
--- Return a column of `n` values that has one element if all are equal.
+-- Return a column with all its `n` values; it has one element if they are equal.
 CREATE OR REPLACE FUNCTION shiftwork.spread(given smallint[], n integer) RETURNS smallint[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN cardinality(given) = n THEN given ELSE array_fill(given[1], ARRAY[n]) END;
 
--- Sum up what the outcomes at these positions add to the marks of their pools, by pool and name, sorted. `one_by_one`
--- has, for each outcome, its pool, its marks separated by spaces, and the seconds it waited.
+-- Sum up what the outcomes at these positions add to the marks of their pools, sorted by pool and name. For each outcome,
+-- `one_by_one` has its pool, its marks separated by spaces, and the seconds that it had waited.
 CREATE OR REPLACE FUNCTION shiftwork.marks_of(
     one_by_one json, places integer[], OUT pools text[], OUT names text[], OUT numbers double precision[]
 )

@@ -1,13 +1,13 @@
 -- Flows: jobs that wait for others. The original of these rules is `shiftwork.core.jobs.needs`.
 --
--- A waiting job has one row in `needs` for each unmet need, and their number in its own row. Whatever meets a need
--- deletes its row and lowers the number in one UPDATE, which waits for any other that is under way: so of two calls that
--- meet the last two needs at the same moment, the second one sees the number that the first one left, and releases.
+-- A waiting job has a row in `needs` for each unmet need, and the number of these rows in `jobs.unmet`. The call that meets a
+-- need deletes its row and lowers the number, in an UPDATE that waits for any other one of the job. So if two calls meet the
+-- last two needs at the same moment, the second one sees the number that the first one left, and releases the job.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, needs_pkey, needs_of_job, needs_broken, loose_pkey, loose_of_parent, jobs_of_flow, flows_pkey.
 
--- These jobs have ended, and others may wait for them. Meets or breaks their needs. Returns the topics to ring.
+-- Meet or break the needs of the jobs that wait for these jobs, which have ended. Returns the topics to ring.
 CREATE OR REPLACE FUNCTION shiftwork.release(ns integer, at double precision, ids text[]) RETURNS text[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -35,7 +35,7 @@ BEGIN
     RETURN topics || shiftwork.meet(ns, at, places) || shiftwork.lose(ns, at, lost);
 END $$;
 
--- The needs at these places are met. Releases the waiting jobs that need nothing else. Returns the topics to ring.
+-- Meet the needs in these rows, and release the waiting jobs that need nothing else. Returns the topics to ring.
 CREATE OR REPLACE FUNCTION shiftwork.meet(ns integer, at double precision, places tid[]) RETURNS text[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -81,7 +81,7 @@ BEGIN
     IF freed IS NULL THEN
         RETURN '{}';
     END IF;
-    IF array_remove(keys, NULL) <> '{}' THEN  -- known only now, as in `finish`
+    IF array_remove(keys, NULL) <> '{}' THEN  -- locked after the jobs, as in `finish`
         PERFORM shiftwork.lock_keys(ns, workers, keys);
         topics := topics || ARRAY(SELECT 'pool:' || p FROM unnest(shiftwork.repark(ns, workers, keys)) AS p);
     END IF;
@@ -94,12 +94,12 @@ BEGIN
     RETURN topics;
 END $$;
 
--- These jobs are lost, and their rows locked. Breaks the needs that ask for their completion, and those of all that this
--- strands; meets those that any end will do for. Returns the topics to ring.
+-- Break the needs that ask for the completion of these jobs, which are lost and whose rows are locked; then those that ask
+-- for the completion of the jobs that this strands, and so on. Meet the needs that any end meets. Returns the topics to ring.
 --
--- Whether a waiting job is stranded changes only under the lock of its row, and is read after the lock was taken. So of
--- two calls that break and mend its needs at the same moment, the second one sees what the first one left; and a job that
--- comes to need it (`tie`, which locks it, too) is either seen here or sees that it is stranded.
+-- Whether a waiting job is stranded changes only while its row is locked, and is read after the row was locked. So if two
+-- calls break and mend its needs at the same moment, the second one sees what the first one left. `tie` locks the row as
+-- well: a job that comes to need it is either found here, or finds that it is stranded.
 CREATE OR REPLACE FUNCTION shiftwork.lose(ns integer, at double precision, ids text[]) RETURNS text[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -131,8 +131,8 @@ BEGIN
     ));
 END $$;
 
--- This job is retried, and its row locked. Unless it is stranded itself, mends the needs that ask for its completion, and
--- those of all that this leaves with no broken need.
+-- Mend the needs that ask for the completion of this job, which is retried and whose row is locked, unless it is stranded
+-- itself; then those that ask for the completion of the jobs that this leaves without a broken need, and so on.
 CREATE OR REPLACE FUNCTION shiftwork.mend(ns integer, wanted text) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -157,7 +157,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Return those of the jobs that wait and have no broken need. The caller holds their locks.
+-- Return those of these jobs that are waiting and have no broken need. The caller has locked their rows.
 CREATE OR REPLACE FUNCTION shiftwork.with_whole_needs(ns integer, ids text[]) RETURNS text[]
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -169,10 +169,10 @@ BEGIN
     );
 END $$;
 
--- Compare these needs, which have their rows, with the jobs that are needed: those that are met go. Then let whatever
--- waits for a parent of these jobs, and not for the parent alone, wait for the jobs too; `ids` and `parents` are in the
--- order in which the jobs were added, and a job that was added after a child does not inherit it. Returns the topics to
--- ring.
+-- Compare new needs, whose rows exist, with the jobs that are needed: meet or break them if these have ended. Then make the
+-- jobs that wait for a parent of new jobs, and not for the parent alone, wait for the new jobs as well. `ids` and `parents`
+-- are in the order in which the jobs were added; a job does not wait for children that were added before it. Returns the
+-- topics to ring.
 CREATE OR REPLACE FUNCTION shiftwork.tie(
     ns integer, at double precision, waiters text[], neededs text[], ids text[], parents text[]
 ) RETURNS text[]
@@ -186,7 +186,7 @@ DECLARE
     heirs text[];
     family record;
 BEGIN
-    -- None of them can end until this transaction has.
+    -- None of these jobs can end before this transaction.
     PERFORM 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = ANY (neededs || parents)
     ORDER BY j.id FOR NO KEY UPDATE;
     WITH pair AS MATERIALIZED (
@@ -236,7 +236,7 @@ BEGIN
             SELECT ns, c.id, h.id, h.whatever, false, j.status + 0 > STATUS_COMPLETED
             FROM heir h JOIN unnest(family.children, family.places) AS c (id, place) ON h.place <= c.place
             JOIN shiftwork.jobs j ON j.namespace + 0 = ns AND j.id = c.id
-            WHERE j.status + 0 < STATUS_COMPLETED  -- a job of a user's transaction may have ended
+            WHERE j.status + 0 < STATUS_COMPLETED  -- a job that a user's transaction has added may have ended
                 OR j.status + 0 > STATUS_COMPLETED AND NOT h.whatever
             ON CONFLICT (namespace, needed, id) DO UPDATE SET
                 whatever = excluded.whatever, alone = false, broken = excluded.broken
@@ -255,7 +255,7 @@ BEGIN
     RETURN topics || shiftwork.lose(ns, at, stranded);
 END $$;
 
--- Tie these jobs, which users' transactions have added. Returns the topics to ring.
+-- Tie these jobs, which users' transactions have added, unless another call has done it. Returns the topics to ring.
 CREATE OR REPLACE FUNCTION shiftwork.tie_loose(ns integer, at double precision, wanted text[]) RETURNS text[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -273,13 +273,13 @@ BEGIN
     END IF;
     SELECT array_agg(n.id), array_agg(n.needed) INTO waiters, neededs
     FROM shiftwork.needs n WHERE n.namespace = ns AND n.id = ANY (ids);
-    -- A child may be ending at this moment, too.
+    -- A child may be ending at this moment, so it is locked as well.
     PERFORM 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = ANY (ids || neededs || parents)
     ORDER BY j.id FOR NO KEY UPDATE;
     RETURN shiftwork.tie(ns, at, waiters, neededs, ids, parents);
 END $$;
 
--- Say what these flows are for, by these jobs alone.
+-- Set worker and tags of these flows from these jobs alone.
 CREATE OR REPLACE FUNCTION shiftwork.aim(ns integer, ids text[], in_flows text[], ats double precision[])
 RETURNS void
 LANGUAGE plpgsql
@@ -290,8 +290,8 @@ BEGIN
     WHERE f.namespace = ns AND f.id = a.flow;
 END $$;
 
--- Return, for each flow, when the first of these jobs in it was created, and the worker and the tags of the last job that was
--- created then: they say what the flow is for.
+-- Return for each flow the time at which the first of these jobs in it was created, and the worker and tags of the last job
+-- that was created then: people see them as the purpose of the flow.
 CREATE OR REPLACE FUNCTION shiftwork.aims(ns integer, ids text[], in_flows text[], ats double precision[])
 RETURNS TABLE (flow text, at double precision, worker text, tags text[])
 LANGUAGE sql STABLE

@@ -4,9 +4,9 @@
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_due, jobs_expiring, jobs_pkey, loose_pkey, jobs_running, instances_pkey, jobs_disposable, jobs_of_flow, needs_pkey.
 
--- Queue up to `n` jobs whose time has come, the earliest first; cancel up to `n` that have expired, for this reason; and
--- tie up to `n` that users' transactions have added. Returns how many were queued or cancelled, when the next one is due or
--- expires, and the worker of each that had expired.
+-- Queue up to `n` jobs whose time has come, the earliest first; cancel up to `n` that have expired, with the reason
+-- `because`; and tie up to `n` that users' transactions have added. Returns how many were queued or cancelled, when the next
+-- job is due or expires, and the worker of each expired job.
 CREATE OR REPLACE FUNCTION shiftwork.promote(
     ns integer, n integer, at double precision, because text,
     OUT moved integer, OUT next_at double precision, OUT late text[], OUT topics text[]
@@ -66,7 +66,7 @@ BEGIN
     );
 END $$;
 
--- Cancel up to `most` jobs that have expired, for this reason. Returns the worker of each.
+-- Cancel up to `most` jobs that have expired, with the reason `because`. Returns the worker of each.
 CREATE OR REPLACE FUNCTION shiftwork.expire(
     ns integer, most integer, at double precision, because text, OUT workers text[], OUT topics text[]
 )
@@ -93,7 +93,8 @@ BEGIN
     SELECT c.topics INTO topics FROM shiftwork.cancel(ns, late, because, at) AS c;
 END $$;
 
--- Hand up to `n` jobs of instances without a lease to `taker`, under new fences. Returns the jobs and who lost each.
+-- Hand up to `n` jobs of instances without a lease to `taker`, under new fences. Returns the jobs, and the instance that lost
+-- each.
 CREATE OR REPLACE FUNCTION shiftwork.reap(
     ns integer, taker text, n integer, at double precision,
     OUT ids text[], OUT losers text[], OUT topics text[]
@@ -106,7 +107,8 @@ DECLARE
     forgotten integer;
 BEGIN
     topics := '{}';
-    -- Instances that never sent a beat need a row to lock; a beat that arrives now waits, and then learns of the loss.
+    -- An instance that has never sent a beat gets a row that can be locked: a beat that arrives now waits for the lock, and
+    -- then sees that the instance is lost.
     INSERT INTO shiftwork.instances (namespace, name, seen_at)
     SELECT ns, h.instance, at FROM (
         SELECT DISTINCT j.instance FROM shiftwork.jobs j
@@ -134,7 +136,7 @@ BEGIN
     INTO ids, losers FROM taken t;
     UPDATE shiftwork.instances i SET lost = true, pool = NULL, beat = NULL, expires_at = NULL, seen_at = at
     WHERE i.namespace = ns AND i.name = ANY (losers);
-    -- An instance that holds no job has lost nothing: it may renew its lease.
+    -- An instance without jobs has lost nothing: it can renew its lease.
     UPDATE shiftwork.instances i SET pool = NULL, beat = NULL, expires_at = NULL, seen_at = at
     WHERE i.namespace = ns AND i.name = ANY (gone) AND i.beat IS NOT NULL AND NOT EXISTS (
         SELECT 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.status = STATUS_PROCESSING AND j.instance = i.name
@@ -148,9 +150,9 @@ BEGIN
     END IF;
 END $$;
 
--- Delete up to `n` ended jobs whose time to be kept has passed, old events, and instances that left before
--- `forget_before`; then fold loose counters. A job that others still need is kept until `again` instead. Returns how
--- many jobs and events were deleted or put off.
+-- Delete up to `n` ended jobs whose time to be kept has passed, old events, and instances that left before `forget_before`;
+-- then fold the counters of users' transactions. A job that others still need is kept until `again`. Returns the number of
+-- jobs that were deleted or kept longer, and of deleted events.
 CREATE OR REPLACE FUNCTION shiftwork.prune(
     ns integer, n integer, at double precision, kept bigint, forget_before double precision, again double precision
 ) RETURNS integer
@@ -178,8 +180,8 @@ BEGIN
         WHERE j.namespace = ns AND j.status >= STATUS_COMPLETED AND j.keep_until IS NOT NULL AND j.keep_until <= at
         ORDER BY j.keep_until LIMIT n FOR UPDATE SKIP LOCKED
     ) AS d;
-    IF tied IS NOT NULL THEN  -- a statement of its own: a job that comes to need one of these locks that one first
-        put_off := shiftwork.kept_on(ns, tied);
+    IF tied IS NOT NULL THEN  -- a statement after the locks: a job that comes to need one of these locks it first
+        put_off := shiftwork.still_needed(ns, tied);
         UPDATE shiftwork.jobs j SET keep_until = again WHERE j.namespace + 0 = ns AND j.id = ANY (put_off);
         doomed := ARRAY(SELECT d FROM unnest(doomed) AS d EXCEPT SELECT p FROM unnest(put_off) AS p);
     END IF;
@@ -194,9 +196,9 @@ BEGIN
         array_agg(d.flow) FILTER (WHERE d.parted), array_agg(d.tags) FILTER (WHERE d.parted),
         array_agg(d.created_at) FILTER (WHERE d.parted)
     INTO workers, pools, olds, parted, flows, tags, ats FROM deleted d;
-    PERFORM shiftwork.forget(ns, parted, flows, tags, ats);
+    PERFORM shiftwork.delete_side_rows(ns, parted, flows, tags, ats);
     IF tied IS NOT NULL THEN
-        PERFORM shiftwork.meet(ns, at, ARRAY(  -- of cancelled jobs
+        PERFORM shiftwork.meet(ns, at, ARRAY(  -- the jobs that wait for these are cancelled
             SELECT n.place FROM unnest(tied) AS t (id) CROSS JOIN LATERAL (
                 SELECT n.ctid AS place FROM shiftwork.needs n WHERE n.namespace = ns AND n.needed = t.id OFFSET 0
             ) AS n
@@ -209,12 +211,12 @@ BEGIN
     SELECT x.deeds, x.events - x.deeds INTO people, others FROM shiftwork.namespaces x WHERE x.no = ns;
     gone := shiftwork.prune_events(ns, n, true, people - kept) + shiftwork.prune_events(ns, n, false, others - kept);
     DELETE FROM shiftwork.instances i WHERE i.namespace = ns AND i.seen_at < forget_before;
-    PERFORM shiftwork.fold(ns, n);
+    PERFORM shiftwork.fold_user_counters(ns, n);
     RETURN cardinality(doomed) + cardinality(put_off) + gone;
 END $$;
 
--- Return those of the ended jobs that others still need. The caller holds their locks.
-CREATE OR REPLACE FUNCTION shiftwork.kept_on(ns integer, ids text[]) RETURNS text[]
+-- Return those of these ended jobs that others still need. The caller has locked their rows.
+CREATE OR REPLACE FUNCTION shiftwork.still_needed(ns integer, ids text[]) RETURNS text[]
 LANGUAGE plpgsql AS $$
 BEGIN
     RETURN ARRAY(

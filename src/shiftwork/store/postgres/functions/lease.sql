@@ -3,7 +3,7 @@
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: instances_pkey, jobs_cancelling, lanes_pkey, places_pkey.
 
--- Renew these leases. Returns the instances that have lost theirs, and the jobs that a person has cancelled.
+-- Renew these leases. Returns the instances that have lost theirs, and the running jobs of the others that were cancelled.
 CREATE OR REPLACE FUNCTION shiftwork.beat(
     ns integer, names text[], pools text[], beats bytea[], ttl double precision, at double precision,
     OUT lost text[], OUT cancel_ids text[], OUT cancel_fences bigint[]
@@ -40,11 +40,11 @@ AS $$
 BEGIN
     UPDATE shiftwork.instances i SET pool = NULL, beat = NULL, expires_at = NULL, seen_at = at
     WHERE i.namespace = ns AND i.name = ANY (names);
-    -- Other workers may have given way to jobs that only these instances would have run.
+    -- Other workers may have waited for jobs that only these instances would have run.
     RETURN ARRAY['leader'] || shiftwork.wake_all(ns);
 END $$;
 
--- Hold one of `most` places under a name, or extend the hold. Returns whether the place is held.
+-- Hold one of `most` places under a name, or extend the hold. Returns whether `who` holds a place.
 CREATE OR REPLACE FUNCTION shiftwork.hold(
     ns integer, place text, who text, most integer, ttl double precision, at double precision
 ) RETURNS boolean

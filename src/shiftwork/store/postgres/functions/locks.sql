@@ -3,13 +3,13 @@
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey.
 
--- Map a thing of a namespace to the number of its advisory lock.
+-- Return the number of the advisory lock for something in a namespace.
 CREATE OR REPLACE FUNCTION shiftwork.lock_number(ns integer, kind text, name text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN hashtextextended('shiftwork.' || kind || ':' || ns::text || ':' || name, 7261697365);
 
--- Keep all others from parking or unparking jobs of these workers and keys until the transaction ends. Above a
--- hundred keys one lock stands for all, because the server has room for only a few thousand locks.
+-- Lock these keys, so that no other call parks or unparks their jobs until the transaction ends. For more than a hundred keys,
+-- one exclusive lock stands for all keys, because the server has room for only a few thousand locks.
 CREATE OR REPLACE FUNCTION shiftwork.lock_keys(ns integer, workers text[], keys text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -32,7 +32,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Lock the keys of these jobs, so that no other call parks or unparks them.
+-- Lock the keys of these jobs, as `lock_keys` does.
 CREATE OR REPLACE FUNCTION shiftwork.lock_keys_of(ns integer, ids text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -4,9 +4,9 @@
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_by_key, jobs_pkey.
 
--- For each key, unpark the best queued jobs, as many as each job's limit allows beside those that run, and park the
--- rest. Returns the pools in which a job was unparked. The caller holds the locks of the keys. The cost depends on
--- the limit, not on the number of parked jobs.
+-- For each key, unpark the first queued jobs by rank, as many as the limit of each job allows beside the running ones, and
+-- park the others. Returns the pools in which a job was unparked. The caller has locked the keys. The cost depends on the
+-- limit, not on the number of parked jobs.
 CREATE OR REPLACE FUNCTION shiftwork.repark(ns integer, workers text[], keys text[]) RETURNS text[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -20,7 +20,7 @@ BEGIN
     FOR lane IN
         SELECT DISTINCT w AS worker, k AS key FROM unnest(workers, keys) AS pair (w, k) WHERE k IS NOT NULL
     LOOP
-        -- A claim may be taking one of the unparked jobs: wait for it, then count.
+        -- A claim may be starting one of the unparked jobs: wait for it, then count the running ones.
         PERFORM 1 FROM shiftwork.jobs j
         WHERE j.namespace = ns AND j.worker = lane.worker AND j.key = lane.key AND j.status = STATUS_QUEUED AND NOT j.parked
         ORDER BY j.rank, j.id FOR UPDATE;

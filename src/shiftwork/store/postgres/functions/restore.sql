@@ -3,9 +3,9 @@
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, jobs_unique, lanes_pkey, needs_pkey, needs_of_job, steps_pkey, signals_pkey, tags_pkey, flows_pkey, workers_pkey, marks_pkey.
 
--- Write these jobs as they are, replacing any under the same ids. A live job is skipped if another live job has its
--- unique key. Attempts follow one by one, each with the position of its job; so do signals, needs and steps, each with
--- the id of its job. Returns the topics to ring.
+-- Write these jobs as they are, replacing those with the same ids. A live job is skipped if another live job has its unique
+-- key. Attempts follow in columns of their own, each with the position of its job; signals, needs and steps likewise, each
+-- with the id of its job. Returns the topics to ring.
 CREATE OR REPLACE FUNCTION shiftwork.restore(
     ns integer, ids text[], workers text[], pools text[], statuses smallint[], payloads bytea[], priorities smallint[],
     head_starts double precision[], run_ats double precision[], ranks double precision[],
@@ -50,7 +50,7 @@ BEGIN
         array_agg(g.id), array_agg(g.worker), array_agg(g.pool), array_agg(g.key), array_agg(g.status),
         array_agg(g.flow), array_agg(g.tags::text), array_agg(g.created_at)
     INTO gone, old_workers, old_pools, old_keys, olds, old_flows, old_tags, old_ats FROM gone g;
-    PERFORM shiftwork.forget(ns, gone, old_flows, old_tags, old_ats);
+    PERFORM shiftwork.delete_side_rows(ns, gone, old_flows, old_tags, old_ats);
     WITH given AS (
         SELECT * FROM unnest(
             ids, workers, pools, statuses, payloads, priorities, head_starts, run_ats, ranks, created_ats, causes,
@@ -99,7 +99,7 @@ BEGIN
     IF shiftwork.due_first(ns, made) OR expiries IS NOT NULL AND shiftwork.expires_first(ns, made) THEN
         topics := topics || 'leader'::text;
     END IF;
-    -- STATUS_ABSENT means "not here": jobs from another store were counted as added there.
+    -- With STATUS_ABSENT as their old status, the jobs are not counted as added: the other store has counted them.
     PERFORM shiftwork.tally(
         ns, old_workers || made_workers, old_pools || made_pools,
         olds || array_fill(STATUS_ABSENT::smallint, ARRAY[coalesce(cardinality(made), 0)]),
@@ -108,7 +108,7 @@ BEGIN
     RETURN topics || shiftwork.wake_tied(ns, made_workers);
 END $$;
 
--- Write what restored jobs have in other tables, as far as the jobs were written.
+-- Write what restored jobs have in other tables. Jobs that were skipped are not among `made`.
 CREATE OR REPLACE FUNCTION shiftwork.restore_parts(
     ns integer, made text[], ids text[], in_flows text[], marked text[], ats double precision[], need_jobs text[],
     need_ids text[], need_whatevers boolean[], need_alones boolean[], need_brokens boolean[], step_jobs text[],
@@ -117,12 +117,12 @@ CREATE OR REPLACE FUNCTION shiftwork.restore_parts(
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    SELECT  -- the other way round: the first of them says what its flow is for
+    SELECT  -- in reverse order: here the first job of a flow sets its worker and tags
         array_agg(t.id ORDER BY t.ord DESC), array_agg(t.flow ORDER BY t.ord DESC), array_agg(t.tags ORDER BY t.ord DESC),
         array_agg(t.at ORDER BY t.ord DESC)
     INTO ids, in_flows, marked, ats
     FROM unnest(ids, in_flows, marked, ats) WITH ORDINALITY AS t (id, flow, tags, at, ord) WHERE t.id = ANY (made);
-    PERFORM shiftwork.enlist(ns, ids, in_flows, marked, ats);
+    PERFORM shiftwork.add_side_rows(ns, ids, in_flows, marked, ats);
     UPDATE shiftwork.flows f SET created_at = a.at, worker = a.worker, tags = a.tags
     FROM shiftwork.aims(ns, ids, in_flows, ats) AS a
     WHERE f.namespace = ns AND f.id = a.flow AND f.created_at > a.at;
@@ -172,8 +172,8 @@ BEGIN
     );
 END $$;
 
--- Replace the totals of a pool. Totals are counted by lane and read by pool, so the difference is added to a lane
--- without a worker.
+-- Replace the totals of a pool. They are counted for each lane and read for the whole pool, so the difference goes into a
+-- lane without a worker.
 CREATE OR REPLACE FUNCTION shiftwork.take_totals(
     ns integer, in_pool text, all_added bigint, all_succeeded bigint, all_failed bigint, seconds double precision,
     names text[], numbers double precision[]
@@ -194,8 +194,8 @@ BEGIN
     ON CONFLICT (namespace, pool, name, slot) DO UPDATE SET n = excluded.n;
 END $$;
 
--- Return a fence above another store's. The sequence is never set back; the distance leaves room for fences that are
--- being handed out at this moment.
+-- Return a fence above that of another store. The sequence is never set back. It is set far ahead, because other calls may
+-- take fences from it at this moment.
 CREATE OR REPLACE FUNCTION shiftwork.fence_above(other bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE

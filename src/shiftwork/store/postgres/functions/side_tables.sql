@@ -1,10 +1,10 @@
--- What jobs have in other tables than `jobs`: needs, flows, tags, steps and signals. A plain job has nothing there.
+-- Rows of jobs in other tables than `jobs`: flows, tags, needs, steps and signals. A plain job has none.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: needs_pkey, needs_of_job, flows_pkey, tags_pkey, steps_pkey, signals_pkey, loose_pkey, jobs_of_flow.
 
--- List new jobs under their flows and tags. `marked` has the tags of each job as the text of an array.
-CREATE OR REPLACE FUNCTION shiftwork.enlist(
+-- Add the flows and tags of new jobs. `marked` has the tags of each job as the text of an array.
+CREATE OR REPLACE FUNCTION shiftwork.add_side_rows(
     ns integer, ids text[], in_flows text[], marked text[], ats double precision[]
 ) RETURNS void
 LANGUAGE plpgsql AS $$
@@ -23,8 +23,8 @@ BEGIN
     END IF;
 END $$;
 
--- Forget what these deleted jobs had in other tables; `marked` has the tags of each job as the text of an array.
-CREATE OR REPLACE FUNCTION shiftwork.forget(
+-- Delete the rows of these deleted jobs. `marked` has the tags of each job as the text of an array.
+CREATE OR REPLACE FUNCTION shiftwork.delete_side_rows(
     ns integer, ids text[], in_flows text[], marked text[], ats double precision[]
 ) RETURNS void
 LANGUAGE plpgsql AS $$

@@ -3,8 +3,8 @@
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: lanes_pkey, docs_pkey, jobs_due, jobs_expiring.
 
--- Other workers may be waiting for a change of these workers. Returns the topics of the pools in which a worker tied
--- to them by gates has queued jobs.
+-- Returns the topics to ring after a change of these workers: the pools in which a worker that gates tie to them has queued
+-- jobs.
 CREATE OR REPLACE FUNCTION shiftwork.wake_tied(ns integer, workers text[]) RETURNS text[]
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -21,7 +21,7 @@ BEGIN
     );
 END $$;
 
--- Any worker may be waiting for this change. Returns the topics of all pools that have queued jobs.
+-- Returns the topics to ring after a change that any worker may wait for: all pools with queued jobs.
 CREATE OR REPLACE FUNCTION shiftwork.wake_all(ns integer) RETURNS text[]
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -31,8 +31,8 @@ BEGIN
     );
 END $$;
 
--- Docs with these names were written or deleted, none of them if it is null. Returns whom to wake; claims too if they
--- read one of them (`weighs`).
+-- Returns the topics to ring after docs with these names were written or deleted (NULL: none was); all pools with queued
+-- jobs, too, if claims read one of them (`weighs`).
 CREATE OR REPLACE FUNCTION shiftwork.wake_for_docs(ns integer, names text[], weighs boolean) RETURNS text[]
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -43,7 +43,7 @@ BEGIN
     END;
 END $$;
 
--- Whether one of these jobs is now the next one due: then the leader must wake up earlier than planned.
+-- Returns whether one of these jobs is the next one that is due: then the leader must wake up earlier than planned.
 CREATE OR REPLACE FUNCTION shiftwork.due_first(ns integer, ids text[]) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -55,7 +55,7 @@ BEGIN
     );
 END $$;
 
--- Whether one of these jobs is now the next one to expire.
+-- Returns whether one of these jobs is the next one to expire.
 CREATE OR REPLACE FUNCTION shiftwork.expires_first(ns integer, ids text[]) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -67,7 +67,8 @@ BEGIN
     );
 END $$;
 
--- Notify of these topics when the transaction ends: it is the user's. A list that is too long rings all bells.
+-- Notify other processes of these topics when the transaction commits, which is the user's. If the list is too long, all bells
+-- ring. Returns whether there were topics.
 CREATE OR REPLACE FUNCTION shiftwork.announce(channel text, topics text[]) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,9 +1,26 @@
--- finish, continued: outcomes other than the completion of a plain job.
+-- finish: outcomes other than plain completions, and what plain ones leave: gates, and jobs that they have freed.
 
 local NUMBERS = {
-  completed = STATUS_COMPLETED, failed = STATUS_FAILED, queued = STATUS_QUEUED, dead = STATUS_DEAD, cancelled = STATUS_CANCELLED, scheduled = STATUS_SCHEDULED,
-  processing = STATUS_PROCESSING,
+  completed = STATUS_COMPLETED, failed = STATUS_FAILED, queued = STATUS_QUEUED, dead = STATUS_DEAD,
+  cancelled = STATUS_CANCELLED, scheduled = STATUS_SCHEDULED, processing = STATUS_PROCESSING,
 }
+
+local function of(at)
+  return spread(columns[at], many)
+end
+
+local column = {
+  id = ids, fence = of(COLUMN_OUTCOME_FENCE), worker = of(COLUMN_OUTCOME_WORKER),
+  pool = of(COLUMN_OUTCOME_POOL), status = of(COLUMN_OUTCOME_STATUS), ended_at = of(COLUMN_OUTCOME_ENDED_AT),
+  run_at = of(COLUMN_OUTCOME_RUN_AT), attempt = of(COLUMN_OUTCOME_ATTEMPT), crashes = of(COLUMN_OUTCOME_CRASHES),
+  verdict = of(COLUMN_OUTCOME_VERDICT), disable_after = of(COLUMN_OUTCOME_DISABLE_AFTER),
+  result = of(COLUMN_OUTCOME_RESULT), error = of(COLUMN_OUTCOME_ERROR), keep_until = of(COLUMN_OUTCOME_KEEP_UNTIL),
+  cause = of(COLUMN_OUTCOME_CAUSE), report = of(COLUMN_OUTCOME_REPORT), waited = of(COLUMN_OUTCOME_WAITED),
+  marks = of(COLUMN_OUTCOME_MARKS), wait = of(COLUMN_OUTCOME_WAIT), moves = of(COLUMN_OUTCOME_MOVES),
+}
+local disabled, results, done = {}, { n = 0 }, { n = 0 }
+local ended = {} -- needed jobs and their statuses in turn
+local changed = {} -- workers
 
 local function landing(job, said, run_at) -- the original is `shiftwork.core.jobs.transitions`
   if said >= STATUS_COMPLETED then
@@ -110,7 +127,7 @@ local function settle_outcome(job, outcome)
     append_pair(done, score_of(job.ended), job.id)
   end
   write(job, outcome)
-  workers[job.worker] = true
+  changed[job.worker] = true
   local has_ended = lands >= STATUS_COMPLETED
   if has_ended and is(job, FLAG_NEEDED) then
     ended[#ended + 1], ended[#ended + 2] = job.id, lands
@@ -131,15 +148,58 @@ local function row(n)
   return outcome
 end
 
-local function settle_other(n, id, state)
-  settle_outcome(parse(id, state), row(n))
+local completed = {} -- ids of plain jobs, whose states in `states` are out of date
+for n = 1, many do
+  completed[ids[n]] = completed[ids[n]] or accepted[n]
 end
 
-local function bury_damaged(n, id)
-  bury(id, column.pool[n], TEXT_DAMAGED, now)
+local function finish(n) -- returns 1 if the outcome was accepted, otherwise 0
+  local id = ids[n]
+  local state = saved[id] or states[n]
+  local is_damaged = not state or #state < LENGTH or string.byte(state) > STATUS_CANCELLED
+  if completed[id] or (is_damaged and (not state or #state < LENGTH) and at_job('HEXISTS', INFO, id) == 0) then
+    return 0
+  elseif is_damaged then
+    bury(id, column.pool[n], TEXT_DAMAGED, now)
+    return 0
+  end
+  local job = parse(id, state)
+  if job.status ~= STATUS_PROCESSING or job.fence ~= column.fence[n] then
+    return 0
+  end
+  for name in string.gmatch(column.marks[n], '%S+') do
+    add_up('m' .. name .. ' ' .. column.pool[n], 1)
+  end
+  settle_outcome(job, row(n))
+  return 1
 end
 
-return {
-  settle = settle_other, bury = bury_damaged, meet_needs = meet_needs, release_all = release_all,
-  flush_groups = flush_groups, wake_tied = wake_tied,
-}
+return function()
+  release_all(left, now)
+  for n = 1, rest[1] and many or 0 do -- in order, because the order of successes and failures decides on disabling
+    if accepted[n] then
+      after_run(column.worker[n], true, column.ended_at[n], column.verdict[n])
+    else
+      accepted[n] = finish(n)
+    end
+  end
+  write_all(RESULT, results)
+  in_slices('ZADD', P .. 'done', done)
+  if ended[1] then
+    meet_needs(ended, now)
+  end
+  flush()
+  flush_groups()
+  flush_states()
+  for _, worker in ipairs(gated) do
+    wake_tied(worker)
+    changed[worker] = nil
+  end
+  for worker in pairs(changed) do
+    wake_tied(worker)
+  end
+  for topic in pairs(woken) do
+    ring(topic)
+  end
+  return { rung(), accepted, disabled }
+end

@@ -2,7 +2,6 @@
 -- `shiftwork.core.jobs.needs`. Most jobs that are released have no concurrency key and are due: these are released here.
 
 local NEED, UNMET = P .. 'need:', P .. 'unmet:'
-local unreleased -- jobs that `finish_fast` has freed and leaves to be released, behind its topics and what it accepted
 
 local function meets(status, whatever) -- the status of the needed job, false if it does not exist
   return not status or status == STATUS_COMPLETED or (whatever and status > STATUS_COMPLETED)

@@ -14,16 +14,16 @@ local function fields_of_worker(worker)
   return call('HMGET', P .. 'w:' .. worker, unpack(WORKER_FIELDS))
 end
 
-local states = {}
+local worker_states = {}
 
 local function known_state(worker)
-  local state = states[worker]
+  local state = worker_states[worker]
   if not state then
     local stored = call('HMGET', P .. 'w:' .. worker, 'on', 'failures', 'ended', 'success', 'wrong')
     state = { on = (stored[1] or '1') == '1', failures = tonumber(stored[2]) or 0, changes = {}, forget = {} }
     state.ended, state.success = tonumber(stored[3]) or 0, tonumber(stored[4]) or 0
     state.wrong = tonumber(stored[5]) or 0
-    states[worker] = state
+    worker_states[worker] = state
   end
   return state
 end
@@ -70,7 +70,7 @@ local function after_run(worker, ended, ended_at, verdict, failure, disable_afte
 end
 
 local function flush_states()
-  for worker, state in pairs(states) do
+  for worker, state in pairs(worker_states) do
     local set = {}
     for field, value in pairs(state.changes) do
       if value == false then

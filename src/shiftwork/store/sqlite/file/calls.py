@@ -119,7 +119,7 @@ class CallServer(Protocol):
         """Return why this server must be replaced; None if it need not. A new one then serves its calls."""
 
     def upkeep_due(self) -> bool:
-        """Whether `upkeep` has something to do."""
+        """Return whether `upkeep` has something to do."""
 
     def upkeep(self) -> None:
         """Do maintenance that takes long and that no call waits for."""
@@ -346,7 +346,7 @@ class CallThread:
         return server
 
     def _take(self) -> tuple[list[list[QueuedCall]], bool]:
-        """The next groups, all that wait up to a bound, and whether they are the last ones."""
+        """Return the next groups, all that wait up to a bound, and whether they are the last ones."""
         groups: list[list[QueuedCall]] = []
         n = 0
         while not groups or (n < LARGEST_GROUP and not self._queue.empty()):

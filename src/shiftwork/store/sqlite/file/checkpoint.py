@@ -50,7 +50,7 @@ class Checkpointer:
         """How long the next checkpoint waits for readers."""
 
     def due(self) -> bool:
-        """Whether the log has grown enough. Called between transactions."""
+        """Return whether the log has grown enough. Called between transactions."""
         try:
             size = os.stat(self._log).st_size  # noqa: PTH116 - called for every commit
         except OSError:
@@ -100,6 +100,6 @@ class Checkpointer:
 
 
 def _is_whole(result: tuple[int, int, int]) -> bool:
-    """Whether a checkpoint has copied the whole log, of which it returns how many pages it has and were copied."""
+    """Return whether a checkpoint, of which this is the result, has copied the whole log."""
     busy, pages, copied = result
     return not busy and pages == copied

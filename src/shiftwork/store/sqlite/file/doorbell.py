@@ -178,7 +178,7 @@ class DoorbellListener:
             self._release()
 
     def _receive(self) -> list[bytes]:
-        """Every message that has arrived, at least one."""
+        """Return every message that has arrived, at least one."""
         messages = [self._socket.recv(4096)]
         with suppress(BlockingIOError):
             while not self._closed:
@@ -186,7 +186,7 @@ class DoorbellListener:
         return messages
 
     def _topics(self, messages: list[bytes]) -> set[str] | None:
-        """The topics of this namespace in the messages; None stands for every topic."""
+        """Return the topics of this namespace in the messages; None stands for every topic."""
         if len(messages) >= FULL_AFTER:
             return None
         topics: set[str] = set()
@@ -204,7 +204,7 @@ class DoorbellListener:
 
 
 def address(folder: Path, fd: int | None, name: str) -> str:
-    """The address of a socket. Addresses end at about 100 bytes and folders may not; Linux reaches them by number."""
+    """Return the address of a socket. It may have about 100 bytes, so on Linux a descriptor stands for the folder."""
     return f"/proc/self/fd/{fd}/{name}" if fd is not None else str(folder / name)
 
 

@@ -36,7 +36,7 @@ VERSION: Final = cast("tuple[int, int, int]", driver.sqlite_version_info)
 
 
 def wal_reset_fixed() -> bool:
-    """Whether the SQLite in use is free of the WAL-reset bug."""
+    """Return whether the SQLite in use is free of the WAL-reset bug."""
     return VERSION >= WAL_RESET_FIXED
 
 
@@ -61,7 +61,7 @@ def _text(data: bytes) -> str:
 
 
 def connect(path: str) -> Connection:
-    """A connection that begins and ends transactions only explicitly, and never waits for a lock by itself."""
+    """Return a connection that begins and ends transactions only explicitly, and never waits for a lock by itself."""
     db = driver.connect(
         path, timeout=0.0, isolation_level=None, check_same_thread=False, cached_statements=STATEMENTS_KEPT
     )

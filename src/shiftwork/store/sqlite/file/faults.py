@@ -16,22 +16,22 @@ CLOSED_TO_US: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3
 
 
 def code_of(error: Exception) -> int:
-    """The primary result code, 0 if there is none."""
+    """Return the primary result code, 0 if there is none."""
     return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
 
 
 def is_busy(error: Exception) -> bool:
-    """Whether another connection holds the lock that was wanted."""
+    """Return whether another connection holds the lock that was wanted."""
     return code_of(error) in BUSY
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether a text was met that is not valid UTF-8."""
+    """Return whether a text was met that is not valid UTF-8."""
     return str(error).startswith("Could not decode to UTF-8")
 
 
 def translate(error: Exception, path: str) -> StoreError:
-    """The error of the tree that names the remedy."""
+    """Return the error of the tree that names the remedy."""
     code = code_of(error)
     if code == sqlite3.SQLITE_FULL:
         return full(error, path)
@@ -52,17 +52,17 @@ def translate(error: Exception, path: str) -> StoreError:
 
 
 def full(error: Exception, path: str) -> StoreFullError:
-    """The error for a file that cannot grow."""
+    """Return the error for a file that cannot grow."""
     return StoreFullError(f"{path}: no space left ({error}). Free some space; nothing that was acknowledged is lost.")
 
 
 def unavailable(error: Exception, path: str) -> StoreUnavailableError:
-    """The error for a file, or files beside it, that cannot be opened or written."""
+    """Return the error for a file, or files beside it, that cannot be opened or written."""
     return StoreUnavailableError(f"{path} cannot be opened or written: {_reason(path) or error}.")
 
 
 def busy(path: str, seconds: float) -> StoreBusyError:
-    """The error for a write lock that another process held for too long."""
+    """Return the error for a write lock that another process held for too long."""
     after = f" for {seconds:.0f} s" if seconds else ""
     return StoreBusyError(
         f"{path} has been locked by another process{after}. Look for a process that was stopped in the middle of a "
@@ -71,7 +71,7 @@ def busy(path: str, seconds: float) -> StoreBusyError:
 
 
 def _reason(path: str) -> str | None:
-    """Why a file cannot be opened, as far as its folder shows."""
+    """Return why a file cannot be opened, as far as its folder shows."""
     file = Path(path)
     folder = file.parent
     if not folder.exists():

@@ -46,7 +46,7 @@ class FileClock:
         return verdict.time
 
     def is_set(self, session: SqliteSession) -> bool:
-        """Whether another process has set the time since this one last told it: then its `now` is outdated."""
+        """Return whether another process has set the time since this one last told it: then its `now` is outdated."""
         return self._anchor is not None and _anchor(session) != self._anchor
 
 

@@ -36,7 +36,7 @@ def create_database(path: str) -> None:
 
 
 def file_mode(database: str) -> int:
-    """The mode of a file beside this database."""
+    """Return the mode of a file beside this database."""
     return 0o600 | (GROUP if _shared(database) else 0)
 
 
@@ -88,7 +88,7 @@ def _is_trusted(path: Path, found: os.stat_result) -> bool:
 
 
 def _open_to_all(path: Path) -> bool:
-    """Whether every user may write to a folder above it."""
+    """Return whether every user may write to a folder above it."""
     return any(folder.stat().st_mode & stat.S_IWOTH for folder in path.absolute().parents)
 
 
@@ -111,7 +111,7 @@ def _user(uid: int) -> str:
 
 
 def finding(database: str, side: Path) -> Finding:
-    """What the doctor reports: which of the files other users of this machine may open."""
+    """Return what the doctor reports: which of the files other users of this machine may open."""
     exposed = [path for path, mode in _modes(database, side) if mode & OTHERS and _reachable(path)]
     if not exposed:
         return Finding("open to their owner and its group" if _shared(database) else "open to their owner alone")
@@ -131,7 +131,7 @@ def _shared(database: str) -> bool:
 
 
 def _reachable(path: Path) -> bool:
-    """Whether other users may enter every folder above it."""
+    """Return whether other users may enter every folder above it."""
     return all(folder.stat().st_mode & stat.S_IXOTH for folder in path.parents)
 
 

@@ -29,12 +29,12 @@ class OpenFile:
 
 
 def exists(path: str) -> bool:
-    """Whether the path leads to a file."""
+    """Return whether the path leads to a file."""
     return _identity(path) is not None
 
 
 def deleted(path: str) -> StoreUnavailableError:
-    """The error while there is no file."""
+    """Return the error while there is no file."""
     return StoreUnavailableError(
         f"{path} was deleted or moved away while it was in use. Put it back; if it stays away for a few seconds, a "
         "new, empty store is created there."
@@ -42,7 +42,7 @@ def deleted(path: str) -> StoreUnavailableError:
 
 
 def replaced(path: str) -> StoreUnavailableError:
-    """The error for a file that was replaced again and again."""
+    """Return the error for a file that was replaced again and again."""
     return StoreUnavailableError(f"{path} is being replaced by other files. Stop what replaces it, then try again.")
 
 

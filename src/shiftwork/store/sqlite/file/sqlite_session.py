@@ -46,7 +46,7 @@ class Names:
         self._names: dict[int, str] = {}
 
     def find(self, name: str) -> int | None:
-        """The number of a name, if it has one."""
+        """Return the number of a name, if it has one."""
         number = self._numbers.get(name)
         if number is None:
             row = self._db.execute(self._find, (self._namespace, name)).fetchone()
@@ -54,7 +54,7 @@ class Names:
         return number
 
     def number(self, name: str) -> int:
-        """The number of a name, which gets one if it has none."""
+        """Return the number of a name, which gets one if it has none."""
         number = self._numbers.get(name)
         if number is None:
             number = self.find(name)
@@ -64,7 +64,7 @@ class Names:
         return number
 
     def name(self, number: int) -> str:
-        """The name of a number."""
+        """Return the name of a number."""
         name = self._names.get(number)
         if name is None:
             row = self._db.execute(self._name_of, (number,)).fetchone()
@@ -156,21 +156,21 @@ class SqliteSession:
         return changed
 
     def value(self, name: str, args: Sequence[Any] = ()) -> Any:
-        """The first column of the first row; None if there is none."""
+        """Return the first column of the first row; None if there is none."""
         row = self.db.execute(SQL[name], args).fetchone()
         return row[0] if row else None
 
     def rows(self, kind: type[R], sql: str, args: Sequence[Any] = ()) -> list[R]:
-        """The rows of a statement, as named tuples of this kind."""
+        """Return the rows of a statement, as named tuples of this kind."""
         make = partial(tuple.__new__, kind)  # `_make` takes three times as long
         return list(map(make, self.db.execute(sql, args)))
 
     def values(self, name: str, args: Sequence[Any] = ()) -> list[Any]:
-        """The only column of every row."""
+        """Return the only column of every row."""
         return [value for (value,) in self.db.execute(SQL[name], args)]
 
     def lanes_of(self, worker: int) -> list[LaneCounts]:
-        """The lanes of a worker, one for each pool that has had jobs of it."""
+        """Return the lanes of a worker, one for each pool that has had jobs of it."""
         return self.rows(LaneCounts, SQL["lanes_of_worker"], (worker,))
 
     # ── transactions ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -228,7 +228,7 @@ class SqliteSession:
     # ── what is remembered ───────────────────────────────────────────────────────────────────────────────────────
 
     def next_fences(self, n: int) -> int:
-        """The first of `n` new fences."""
+        """Return the first of `n` new fences."""
         if self._fence is None:
             self._read_store()
         first = (self._fence or 0) + 1
@@ -237,13 +237,13 @@ class SqliteSession:
         return first
 
     def fence_above(self, fence: int) -> int:
-        """A new fence, which is also higher than this one."""
+        """Return a new fence, which is also higher than this one."""
         first = self.next_fences(1)
         self._fence = max(first, fence + 1)
         return self._fence
 
     def next_seqs(self, n: int) -> int:
-        """The first of `n` new numbers of jobs."""
+        """Return the first of `n` new numbers of jobs."""
         if self._seq is None:
             self._seq = int(self.value("last_seq"))
         first = self._seq + 1
@@ -251,7 +251,7 @@ class SqliteSession:
         return first
 
     def docs(self) -> DocsOfClaims:
-        """The docs that claims read."""
+        """Return the docs that claims read."""
         if self._changes is None:
             self._read_store()
         if self._docs_as_of != self._changes:
@@ -279,7 +279,7 @@ class SqliteSession:
             self._fence = fence if isinstance(fence, int) else time.time_ns() // 1000
 
     def state(self, worker: int) -> WorkerState:
-        """A worker's state. After changing it, call `state_changed`."""
+        """Return a worker's state. After changing it, call `state_changed`."""
         state = self._states.get(worker)
         if state is None:
             state = self._states[worker] = self._read_state(worker)
@@ -309,14 +309,14 @@ class SqliteSession:
     # ── counting ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def lane(self, pool: int, worker: int) -> list[float]:
-        """What to add to the counters of a lane: by the number of the status, then what only grows."""
+        """Return what to add to the counters of a lane: by the number of the status, then what only grows."""
         counts = self._lanes.get((pool, worker))
         if counts is None:
             counts = self._lanes[pool, worker] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0]
         return counts
 
     def flow(self, flow: int) -> list[int]:
-        """What to add to the counters of a flow, by `FLOW_COUNTERS`. A flow without jobs is deleted."""
+        """Return what to add to the counters of a flow, by `FLOW_COUNTERS`. A flow without jobs is deleted."""
         counts = self._flows.get(flow)
         if counts is None:
             counts = self._flows[flow] = [0, 0, 0, 0, 0, 0, 0]
@@ -377,5 +377,5 @@ def _state_row(number: int, state: WorkerState) -> tuple[Any, ...]:
 
 
 def as_list(values: Iterable[int | str]) -> str:
-    """A list in the form that statements take."""
+    """Return a list in the form that statements take."""
     return json.encode(list(values)).decode()

@@ -94,7 +94,7 @@ class StoreThreads:
         return None if writer is None or writer.ended else writer.call_here(todo)
 
     def pending_write(self) -> "Future[Any] | None":
-        """The last write that this event loop called, if it is still waiting for it."""
+        """Return the last write that this event loop called, if it is still waiting for it."""
         last = self._last_write.get(asyncio.get_running_loop())
         return None if last is None or last.done() else last
 
@@ -107,7 +107,7 @@ class StoreThreads:
             return self._reader.call(todo)
 
     def listen(self, topics: Collection[str]) -> LoopBell:
-        """A bell that writes in every process ring."""
+        """Return a bell that writes in every process ring."""
         bell = self._bells.listen(topics)
         with self._lock:
             if self._side.is_dir():
