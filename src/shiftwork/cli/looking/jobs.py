@@ -1,4 +1,4 @@
-"""`shiftwork jobs`, `job`, `explain`."""
+"""`shiftwork jobs`, `job`, `explain`, `stack`."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -8,8 +8,8 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.formatting import ago, one_line, took, when
+from shiftwork.cli.terminal.option_types import TypedTime, instant
 from shiftwork.cli.terminal.output import Cell, aside, json_option, json_text, padded, say, show_json, show_table
-from shiftwork.cli.terminal.parameters import TypedTime, instant
 from shiftwork.control.control import Control
 from shiftwork.core.jobs.needs import is_stranded
 from shiftwork.core.jobs.run_options import run_options_of
@@ -29,7 +29,7 @@ from shiftwork.views.explanation import (
     starts_text,
 )
 from shiftwork.views.formats import clock_time
-from shiftwork.views.shapes.jobs import WholeJobShape, explanation_shape, placed_job_shape, whole_job_shape
+from shiftwork.views.shapes.jobs import WholeJobShape, explanation_shape, placed_job_shape, stack_shape, whole_job_shape
 from shiftwork.web.job_search import JobsPage, by_payload, total
 
 _TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
@@ -345,3 +345,17 @@ def _show_attempt(attempt: Attempt) -> None:
 
 def _indented(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.rstrip().splitlines())
+
+
+@click.command()
+@click.argument("job_id", metavar="ID")
+@with_source
+@json_option
+def stack(job_id: str, source: Source, *, as_json: bool) -> None:
+    """Show what a running job is doing now: the stack of its function, then everything else in its process."""
+    seen = source.ask(lambda control: control.jobs.stack(job_id))
+    if as_json:
+        show_json(stack_shape(seen))
+        return
+    aside(f"job {seen.job_id} at {clock_time(seen.at)}, on {seen.instance}, process {seen.pid}")
+    say(seen.stack.rstrip())
