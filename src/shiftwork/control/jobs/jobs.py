@@ -16,7 +16,6 @@ from shiftwork.core.model.job_changes import Cancel, Change, Discard, Requeue
 from shiftwork.core.model.job_parts import SeenParts, Signal
 from shiftwork.core.model.jobs import CheckedJobOptions, JobRecord, NewJob
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
-from shiftwork.core.words import status_text
 from shiftwork.errors import JobStateError, UnknownJobError
 from shiftwork.handles.codec import Packed
 from shiftwork.handles.job import Job, JobAccess, Look, RunBlocking
@@ -248,16 +247,12 @@ class Jobs:
             await self._record(job_id)
         elif not amended.ok:
             needed = isinstance(change, Discard) and not amended.status.live
-<<<<<<< HEAD
-            message = f"job {job_id} is {status_text(amended.status)}: {_NEEDED if needed else _REFUSED[type(change)]}"
-=======
             message = sentence(
                 "job {id} is {state}: {because}",
                 id=job_id,
                 state=status_word(amended.status),
                 because=_NEEDED if needed else _REFUSED[type(change)],
             )
->>>>>>> main
             raise JobStateError(message)
 
     async def _changed(self, job_id: str, what: str, reason: str | None, **data: Any) -> Job[Any]:
