@@ -163,7 +163,7 @@ that no other job waits for this one."""
 
 _STATUS_WORDS: Final[dict[str, str]] = {
     JobStatus.SCHEDULED: sentence("scheduled"),
-    JobStatus.FAILED: sentence("failed"),
+    JobStatus.FAILED: sentence("failed, to be retried"),
     JobStatus.WAITING: sentence("waiting"),
     JobStatus.QUEUED: sentence("queued"),
     JobStatus.PROCESSING: sentence("processing"),
