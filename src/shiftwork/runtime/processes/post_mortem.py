@@ -80,7 +80,7 @@ class KillRecord:
 
 
 def suspects(runs: Collection[Run], death: Death, killed_before: Container[str]) -> list[Run]:
-    """The runs that may have killed the process. `killed_before` has the ids of jobs to which this happened before."""
+    """Return the runs that may have killed the process. `killed_before`: the jobs to which this happened before."""
     if death.lapsed or (death.alone and death.why is not None):
         return []
     untold = [run for run in runs if run.stopped_as is None]
@@ -90,7 +90,7 @@ def suspects(runs: Collection[Run], death: Death, killed_before: Container[str])
 
 
 def end_of(run: Run, death: Death, suspected: Sequence[Run], *, together: int) -> End | None:
-    """How a run ended with its process, in which so many were together; None if it is to be tried again."""
+    """Return how a run ended with its process, in which so many were together; None if it is to be tried again."""
     if run.stopped_as is not None:
         return End(run.stopped_as, error=_error(run, death), traceback=death.stack)
     if run not in suspected:

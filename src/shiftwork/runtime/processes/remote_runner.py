@@ -238,7 +238,7 @@ class RemoteRunner:
         return self._first is not None and self.began(self._first) is not None
 
     def _waits(self, run: Run) -> bool:
-        """Whether a run waits until another one has ended."""
+        """Return whether a run waits until another one has ended."""
         return self._alone and next(iter(self._runs.values()), run) is not run
 
     def _begins(self, run: Run) -> None:
@@ -270,7 +270,7 @@ class RemoteRunner:
             self._hand_back(run)
 
     def _refused(self, message: FromNode, why: str) -> None:
-        """A message is too long for the process. Only a payload that was stored under another limit is."""
+        """End the run whose message is too long for the process: its payload was stored under another limit."""
         run = self._runs.get(message.job.fence) if isinstance(message, Start) else None
         if run is None:
             log_refusal(message, why)
@@ -367,7 +367,7 @@ class RemoteRunner:
                 break
 
     def _exceeds(self, used: int, limit: int) -> None:
-        """A process that uses more memory than it may and is not ended here is replaced when it is idle."""
+        """Kill a process that uses too much memory, if its only run is to blame, or if it is far too much."""
         why = f"its process used {used:,} bytes of memory; max_memory_per_instance is {limit:,}"
         first = self._first
         if self._alone and first is not None and self._busy and self._termination.why is None:
